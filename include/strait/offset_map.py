@@ -1,0 +1,45 @@
+"""Runs of constant difference: source position <-> sequence <-> destination offset, exact and pure.
+
+A normal partition has one run for its whole life. Sequences are 31 bits on the wire and unbounded here; the two meet
+only in ``full_sequence``.
+"""
+
+from collections.abc import Sequence
+
+from strait.state.schema import Run
+
+SEQUENCE_MODULUS = 1 << 31
+
+
+def wire_sequence(sequence: int) -> int:
+    """The sequence as a batch header carries it."""
+    return sequence % SEQUENCE_MODULUS
+
+
+def full_sequence(wire: int, *, near: int) -> int:
+    """The sequence at or after ``near`` whose wire form is ``wire``.
+
+    ``near`` is a checkpoint: a number of records known to be written. Exact as long as fewer than 2^31 records were
+    written since that checkpoint, which is refreshed every few minutes.
+    """
+    return near + (wire - near) % SEQUENCE_MODULUS
+
+
+def run_of_sequence(runs: Sequence[Run], sequence: int) -> Run:
+    """The run that the next record to write, number ``sequence``, belongs to. ``runs`` is not empty."""
+    return max((run for run in runs if run.sequence_base <= sequence), key=lambda run: run.sequence_base)
+
+
+def source_offset(run: Run, sequence: int) -> int:
+    """Source offset of record number ``sequence``."""
+    return run.source_base + sequence - run.sequence_base
+
+
+def destination_offset(run: Run, sequence: int) -> int:
+    """Destination offset of record number ``sequence``."""
+    return run.destination_base + sequence - run.sequence_base
+
+
+def sequence_at_destination(run: Run, offset: int) -> int:
+    """Number of the record at destination offset ``offset``, by this run."""
+    return run.sequence_base + offset - run.destination_base

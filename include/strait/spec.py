@@ -1,0 +1,56 @@
+"""The one message that crosses into Spark: what an application needs to run one task group of one link.
+
+Written as JSON to a file of mode 0600, because the clusters' properties hold secrets; only its path is ever named on a
+command line. Everything that may change while the application runs is in the plan (strait.state), not here.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from strait.errors import ConfigError
+
+
+class AppSpec(BaseModel):
+    """What one Spark application runs. Equal specs mean that nothing has to be restarted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    v: Literal[1] = 1
+    link: str
+    group: str
+    source_name: str
+    source: Mapping[str, str] = Field(description="librdkafka properties of the source cluster.", repr=False)
+    destination_name: str
+    destination: Mapping[str, str] = Field(description="librdkafka properties of the destination cluster.", repr=False)
+    slots: int = Field(ge=1, description="Slots at submission; a later plan may say another number.")
+    slot_memory_bytes: int = Field(ge=1)
+    epoch_seconds: int = Field(ge=1)
+    ledger_dir: str = Field(description="Folder of the Parquet ledger.")
+    checkpoint_dir: str = Field(
+        description="Spark's checkpoint folder; disposable, and never shared by two applications."
+    )
+
+    def write(self, path: Path) -> None:
+        """Write the spec readable by its owner alone, in one step, so that no reader meets half of it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.{os.getpid()}")
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(self.model_dump_json(indent=1))
+        partial.replace(path)
+
+    @classmethod
+    def read(cls, path: Path) -> "AppSpec":
+        """Raises ConfigError where the file cannot be read or is of another version. No value is ever in the message."""
+        try:
+            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"application spec {path}", [f"cannot be read: {error.strerror}"]) from error
+        except ValidationError as error:
+            problems = [
+                f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_input=False)
+            ]
+            raise ConfigError(f"application spec {path}", problems, hint="submit it again with this version") from None
