@@ -1,1 +1,1 @@
-"""The `strait` command."""
+"""The `strait` command. Each command lives in its own module; the work itself is done by the package."""

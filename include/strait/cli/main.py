@@ -1,0 +1,64 @@
+"""The `strait` command: where its commands are put together and where every error becomes one line.
+
+Exit codes: 0 done; 1 the command failed (a cluster, this machine, Spark); 2 the configuration or the command line is
+wrong, and trying again without a change cannot help.
+
+Every module that is imported here must stay cheap to import, so that `strait --help` answers at once: Kafka's and
+Spark's libraries are imported inside the functions that use them.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from strait import __version__
+from strait.cli import bench, demo, plan, run, status
+from strait.errors import ConfigError, StraitError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+app = typer.Typer(
+    help="Copy Kafka topics from cluster to cluster: exactly once, through Spark.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"strait {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Copy Kafka topics from cluster to cluster: exactly once, through Spark."""
+
+
+app.command("run")(run.run)
+app.command("plan")(plan.plan)
+app.command("apply")(plan.apply)
+app.command("status")(status.status)
+app.add_typer(demo.app, name="demo")
+app.add_typer(bench.app, name="bench")
+
+
+def main() -> None:
+    """Entry point of the `strait` script."""
+    try:
+        app()
+    except StraitError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(exit_code(error))
+
+
+def exit_code(error: StraitError) -> int:
+    """The exit code that an error gives the command."""
+    return EXIT_USAGE if isinstance(error, ConfigError) else EXIT_FAILED
