@@ -1,0 +1,169 @@
+"""A real Airflow on this machine (`airflow standalone`), for the demo and for tests.
+
+Everything it writes is in one folder. It answers on 127.0.0.1 only, to one user whose random password stands in a file
+that only its owner can read.
+"""
+
+import json
+import os
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+
+from strait.embedded.airflow_client import AirflowClient
+from strait.embedded.detached import Detached
+from strait.errors import SetupError
+
+USER = "admin"
+_COMPONENTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+
+
+class LocalAirflow:
+    """Airflow over the DAGs and plugins of ``project``, at home in ``home``.
+
+    ``environment`` is added to its own; DAGs and tasks see it. A later process that names the same home can ask, use
+    and stop what an earlier one started.
+    """
+
+    def __init__(self, home: Path, *, project: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.home = home
+        self.project = project
+        self.log = home / "airflow.log"
+        self._environment = dict(environment or {})
+        self._process = Detached(home / "airflow.pid.json")
+
+    def start(self, *, port: int, log_ports: tuple[int, int], timeout_seconds: float = 180) -> None:
+        """Start it and wait until all its components are healthy.
+
+        ``port`` is the UI's and the API's; ``log_ports`` are those of the two servers that hand out logs of running
+        tasks and triggers. All three must be free.
+
+        Raises:
+            SetupError: it ended, or was not healthy in time; it is stopped then.
+        """
+        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._make_password()
+        _write_private(self.home / "address.json", json.dumps({"port": port}))
+        self._process.start(
+            [str(_bin() / "airflow"), "standalone"],
+            environment=self._full_environment(port, log_ports),
+            log=self.log,
+            directory=self.home,
+        )
+        try:
+            self._wait_until_healthy(timeout_seconds)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End it and all its components. Spark applications that its tasks submitted go on."""
+        # Only SIGINT makes standalone end its components; a SIGTERM would orphan them.
+        self._process.stop(signal.SIGINT, grace_seconds=30)
+
+    @property
+    def pid(self) -> int | None:
+        """Of `airflow standalone` while it runs, else None."""
+        return self._process.pid
+
+    def pids(self) -> list[int]:
+        """Of all its processes."""
+        return [process.pid for process in self._process.members()]
+
+    @property
+    def url(self) -> str:
+        """Where the UI and the API answer. Known once it was started."""
+        port = json.loads((self.home / "address.json").read_text(encoding="utf-8"))["port"]
+        return f"http://127.0.0.1:{port}"
+
+    @property
+    def password(self) -> str:
+        """Of the user ``admin``."""
+        return str(json.loads(self._passwords.read_text(encoding="utf-8"))[USER])
+
+    def client(self) -> AirflowClient:
+        """A client of its API, to be closed by the caller."""
+        return AirflowClient(self.url, USER, self.password)
+
+    def health(self) -> dict[str, str]:
+        """Component -> `healthy`, or what else it is; empty where nothing answers."""
+        try:
+            reply = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10, trust_env=False)
+        except httpx.TransportError:
+            return {}
+        if reply.is_error:
+            return {}
+        return {name: str(state.get("status")) for name, state in reply.json().items() if state}
+
+    @property
+    def _passwords(self) -> Path:
+        return self.home / "passwords.json"
+
+    def _make_password(self) -> None:
+        if not self._passwords.exists():
+            _write_private(self._passwords, json.dumps({USER: secrets.token_urlsafe(12)}))
+
+    def _wait_until_healthy(self, timeout_seconds: float) -> None:
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            if self.pid is None:
+                raise SetupError("Airflow ended while starting", hint=f"read the end of {self.log}")
+            health = self.health()
+            missing = [name for name in _COMPONENTS if health.get(name) != "healthy"]
+            if not missing:
+                return
+            if time.monotonic() > deadline:
+                raise SetupError(
+                    f"Airflow is not healthy after {timeout_seconds:.0f} s: {', '.join(missing)} missing",
+                    hint=f"read the end of {self.log}",
+                )
+            time.sleep(0.2)
+
+    def _full_environment(self, port: int, log_ports: tuple[int, int]) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+        return inherited | self._settings(port, log_ports) | self._environment
+
+    def _settings(self, port: int, log_ports: tuple[int, int]) -> dict[str, str]:
+        sections: dict[str, dict[str, object]] = {
+            "core": {
+                "dags_folder": self.project / "dags",
+                "plugins_folder": self.project / "plugins",
+                "load_examples": False,
+                "parallelism": 4,  # that many processes wait for tasks; the default is 32
+                "execution_api_server_url": f"http://127.0.0.1:{port}/execution/",
+                "simple_auth_manager_users": f"{USER}:admin",
+                "simple_auth_manager_passwords_file": self._passwords,
+            },
+            "api": {"host": "127.0.0.1", "port": port, "base_url": f"http://127.0.0.1:{port}", "workers": 1},
+            "dag_processor": {
+                "refresh_interval": 10,  # a new DAG file appears that soon; the default is five minutes
+                "min_file_process_interval": 30,
+            },
+            "logging": {"worker_log_server_port": log_ports[0], "trigger_log_server_port": log_ports[1]},
+        }
+        settings = {
+            f"AIRFLOW__{section.upper()}__{key.upper()}": str(value)
+            for section, values in sections.items()
+            for key, value in values.items()
+        }
+        return settings | {
+            "AIRFLOW_HOME": str(self.home),
+            "PYTHONPATH": str(self.project / "include"),
+            "PATH": os.pathsep.join([str(_bin()), os.environ.get("PATH", os.defpath)]),  # standalone calls `airflow`
+            "NO_COLOR": "1",
+        }
+
+
+def _bin() -> Path:
+    """Where this Python's commands are."""
+    return Path(sys.executable).parent
+
+
+def _write_private(path: Path, text: str) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,131 @@
+"""A small client of Airflow's REST API (v2), with the few calls that the demo and the tests need."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+import httpx
+
+from strait.errors import SetupError
+
+Json = dict[str, Any]
+
+
+class AirflowClient:
+    """Signs in by itself, and again when its token has run out. Every refusal of the API is a SetupError."""
+
+    def __init__(self, url: str, user: str, password: str) -> None:
+        self.url = url.rstrip("/")
+        self._login = {"username": user, "password": password}
+        self._http = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def unpause(self, dag: str) -> None:
+        """Let the DAG's schedule run it."""
+        self._call("PATCH", f"/api/v2/dags/{dag}", params={"update_mask": "is_paused"}, json={"is_paused": False})
+
+    def dags(self) -> list[Json]:
+        """Every DAG that the API server knows."""
+        return cast(list[Json], self._call("GET", "/api/v2/dags", params={"limit": 100})["dags"])
+
+    def import_errors(self) -> list[Json]:
+        """What could not be read in the DAGs folder: `filename` and `stack_trace`."""
+        return cast(list[Json], self._call("GET", "/api/v2/importErrors")["import_errors"])
+
+    def trigger(self, dag: str) -> str:
+        """Start a run now. Returns its id."""
+        run = self._call("POST", f"/api/v2/dags/{dag}/dagRuns", json={"logical_date": None, "conf": {}})
+        return cast(str, run["dag_run_id"])
+
+    def runs(self, dag: str) -> list[Json]:
+        """The latest runs of a DAG, newest first."""
+        params = {"limit": 100, "order_by": "-run_after"}
+        return cast(list[Json], self._call("GET", f"/api/v2/dags/{dag}/dagRuns", params=params)["dag_runs"])
+
+    def run(self, dag: str, run_id: str) -> Json:
+        return self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}")
+
+    def task_states(self, dag: str, run_id: str) -> dict[str, str | None]:
+        """Task id -> state of one run; None where a task was not scheduled yet."""
+        return {str(item["task_id"]): item["state"] for item in self._task_instances(dag, run_id)}
+
+    def task_log(self, dag: str, run_id: str, task: str, attempt: int = 1) -> str:
+        """What one attempt of a task logged, a line for each event."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/logs/{attempt}"
+        content = self._call("GET", path, params={"full_content": True})["content"]
+        return "\n".join(_log_line(event) for event in content)
+
+    def set_variable(self, key: str, value: str, description: str = "") -> None:
+        """Create the Variable or replace its value."""
+        body = {"key": key, "value": value, "description": description}
+        self._create_or_patch("/api/v2/variables", key, body)
+
+    def set_connection(self, connection_id: str, kind: str, extra: str, description: str = "") -> None:
+        """Create the Connection or replace it. ``extra`` is JSON text."""
+        body = {"connection_id": connection_id, "conn_type": kind, "extra": extra, "description": description}
+        self._create_or_patch("/api/v2/connections", connection_id, body)
+
+    def wait_for_run(self, dag: str, run_id: str, timeout_seconds: float) -> str:
+        """The final state of a run, `success` or `failed`. Raises SetupError when it is not over in time."""
+        deadline = time.monotonic() + timeout_seconds
+        while (state := self.run(dag, run_id)["state"]) not in ("success", "failed"):
+            if time.monotonic() > deadline:
+                raise SetupError(f"Airflow: run {run_id} of {dag} is still {state} after {timeout_seconds:.0f} s")
+            time.sleep(0.5)
+        return cast(str, state)
+
+    def _task_instances(self, dag: str, run_id: str) -> list[Json]:
+        return cast(
+            list[Json], self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances")["task_instances"]
+        )
+
+    def _create_or_patch(self, path: str, key: str, body: Json) -> None:
+        if self._send("GET", f"{path}/{key}").status_code == httpx.codes.NOT_FOUND:
+            self._call("POST", path, json=body)
+        else:
+            self._call("PATCH", f"{path}/{key}", json=body)
+
+    def _call(self, method: str, path: str, **arguments: Any) -> Json:
+        reply = self._send(method, path, **arguments)
+        if reply.is_error:
+            raise SetupError(f"Airflow at {self.url}: {method} {path}: HTTP {reply.status_code}: {_detail(reply)}")
+        return cast(Json, reply.json())
+
+    def _send(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        try:
+            if "Authorization" not in self._http.headers:
+                self._sign_in()
+            reply = self._http.request(method, path, **arguments)
+            if reply.status_code == httpx.codes.UNAUTHORIZED:
+                self._sign_in()
+                reply = self._http.request(method, path, **arguments)
+        except httpx.TransportError as error:
+            raise SetupError(
+                f"Airflow at {self.url}: {method} {path}: {error}", hint="is it running? `strait demo status` tells"
+            ) from error
+        return reply
+
+    def _sign_in(self) -> None:
+        reply = self._http.post("/auth/token", json=self._login)
+        if reply.is_error:  # the reply repeats what was sent, so it is not quoted
+            raise SetupError(
+                f"Airflow at {self.url}: signing in as {self._login['username']}: HTTP {reply.status_code}"
+            )
+        self._http.headers["Authorization"] = f"Bearer {reply.json()['access_token']}"
+
+
+def _detail(reply: httpx.Response) -> str:
+    body: Mapping[str, Any] = reply.json() if "json" in reply.headers.get("content-type", "") else {}
+    return str(body.get("detail", reply.reason_phrase))
+
+
+def _log_line(event: Any) -> str:
+    """Airflow hands out structured events, or plain text for what a task printed."""
+    if isinstance(event, str):
+        return event
+    level = str(event.get("level", "")).upper()
+    text = f"{event.get('timestamp', '')} {level} {event.get('event', '')}".strip()
+    details = [f"{error.get('exc_type')}: {error.get('exc_value')}" for error in event.get("error_detail") or []]
+    return "\n".join([text, *details])

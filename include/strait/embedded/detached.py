@@ -1,0 +1,103 @@
+"""A process that outlives the one that started it, and that any later process can find and end.
+
+It leads a session of its own. A record file holds its pid and its start time in clock ticks: a pid alone may belong to
+a stranger by now. What it leaves behind is found by the session, which children keep when their parent dies.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from strait.errors import SetupError
+
+
+class Detached:
+    """One such process. ``record`` is the file that says which; there is none before the start and after the end."""
+
+    def __init__(self, record: Path) -> None:
+        self.record = record
+
+    def start(self, argv: Sequence[str], *, environment: Mapping[str, str], log: Path, directory: Path) -> None:
+        """Start it, with its output appended to ``log``. It must not be running."""
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                argv,
+                env=dict(environment),
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                # A shell's background job ignores SIGINT, and children inherit that.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            )
+        started = _start_ticks(process.pid)
+        if started is None:
+            raise SetupError(f"{argv[0]}: ended at once", hint=f"read {log}")
+        partial = self.record.with_suffix(".partial")
+        partial.write_text(json.dumps({"pid": process.pid, "start_ticks": started}), encoding="utf-8")
+        partial.replace(self.record)
+
+    @property
+    def pid(self) -> int | None:
+        """Its pid while it runs, else None. A zombie does not run."""
+        recorded = self._recorded()
+        return recorded[0] if recorded and _start_ticks(recorded[0]) == recorded[1] else None
+
+    def members(self) -> list[psutil.Process]:
+        """Everything alive in its session: itself, and what it or its dead children left."""
+        recorded = self._recorded()
+        if recorded is None or _start_ticks(recorded[0]) not in (recorded[1], None):
+            return []  # a stranger has the pid, which can only be when nothing of the session is left
+        return [process for process in psutil.process_iter() if _in_session(process, recorded[0])]
+
+    def stop(self, signal_number: signal.Signals, *, grace_seconds: float) -> None:
+        """Ask it to end, wait, then end all that is left of its session. Nothing to do when it does not run."""
+        if (pid := self.pid) is not None:
+            os.kill(pid, signal_number)
+            deadline = time.monotonic() + grace_seconds
+            while self.pid is not None and time.monotonic() < deadline:
+                time.sleep(0.05)
+        for last_signal in (signal.SIGTERM, signal.SIGKILL):
+            left = self.members()
+            for process in left:
+                _signal(process, last_signal)
+            psutil.wait_procs(left, timeout=5)
+        self.record.unlink(missing_ok=True)
+
+    def _recorded(self) -> tuple[int, int] | None:
+        try:
+            record = json.loads(self.record.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return int(record["pid"]), int(record["start_ticks"])
+
+
+def _start_ticks(pid: int) -> int | None:
+    """When the process started, in clock ticks since boot; None where there is none or it is a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat.rpartition(")")[2].split()  # the name before it may hold anything
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def _in_session(process: psutil.Process, session: int) -> bool:
+    try:
+        return os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE
+    except (ProcessLookupError, psutil.NoSuchProcess):
+        return False
+
+
+def _signal(process: psutil.Process, signal_number: signal.Signals) -> None:
+    try:
+        process.send_signal(signal_number)
+    except psutil.NoSuchProcess:
+        return  # it ended by itself in the meantime
