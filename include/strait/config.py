@@ -152,6 +152,31 @@ def load(path: Path) -> LinksFile:
     Raises:
         ConfigError: it cannot be read or is wrong; every problem is in it.
     """
+    return parse(_read(path), where=f"links file {path}")
+
+
+def load_link(path: Path, link: str) -> LinksFile:
+    """Read one link and the clusters; a mistake in another link of the file does not matter. Raises ConfigError."""
+    raw = _read(path)
+    links = _links(raw, path)
+    if link not in links:
+        raise ConfigError(f"links file {path}", [f"links: no link is called {link!r}{did_you_mean(link, links)}"])
+    return parse(raw | {"links": {link: links[link]}}, where=f"links file {path}")
+
+
+def link_names(path: Path) -> tuple[str, ...]:
+    """The names of all links, sorted; what is said about them is not checked. Raises ConfigError."""
+    return tuple(sorted(str(name) for name in _links(_read(path), path)))
+
+
+def _links(raw: Any, path: Path) -> dict[Any, Any]:
+    links = raw.get("links") if isinstance(raw, dict) else None
+    if not isinstance(links, dict):
+        raise ConfigError(f"links file {path}", ["needs an object `links`, with the name of each link as its keys"])
+    return links
+
+
+def _read(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -159,10 +184,9 @@ def load(path: Path) -> LinksFile:
             f"links file {path}", [f"cannot be read: {error.strerror}"], hint="name an existing file"
         ) from error
     try:
-        raw = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506  a SafeLoader that also refuses doubled keys
+        return yaml.load(text, Loader=_UniqueKeys)  # noqa: S506  a SafeLoader that also refuses doubled keys
     except yaml.YAMLError as error:
         raise ConfigError(f"links file {path}", [f"is neither YAML nor JSON: {_one_line(error)}"]) from error
-    return parse(raw, where=f"links file {path}")
 
 
 def parse(raw: Any, *, where: str) -> LinksFile:
