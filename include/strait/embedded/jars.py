@@ -1,0 +1,157 @@
+"""Fetch Kafka's broker, tools and MirrorMaker once, as Maven artifacts, with the Ivy that PySpark brings along.
+
+``python -m strait.embedded.jars`` fetches them now and prints the folder.
+"""
+
+import fcntl
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from strait.embedded import paths
+from strait.embedded.java import find_java
+from strait.errors import SetupError, StraitError
+
+KAFKA_VERSION = "4.3.1"
+LOG4J_VERSION = "2.25.4"
+DEFAULT_REPOSITORY = "https://repo1.maven.org/maven2/"
+REPOSITORY_VARIABLE = "DEFAULT_ARTIFACT_REPOSITORY"  # the name that Spark gives to the same setting
+
+_ATTEMPTS = 3  # Ivy gives up at the first hiccup of a connection; what it has already is kept in its cache
+_EXPECTED = 93  # of progress, not a check
+_HERE = Path(__file__).parent
+
+
+def kafka_jars() -> Path:
+    """The folder with every jar of Kafka, fetched now if this machine does not have it yet.
+
+    The folder appears all at once or not at all, and callers in other processes wait for the first one.
+    """
+    folder = paths.home() / "jars" / f"kafka-{KAFKA_VERSION}"
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(folder.parent / ".lock"):
+        if not folder.is_dir():
+            _fetch(folder)
+    return folder
+
+
+def classpath() -> str:
+    """For ``java -cp``: every jar of Kafka."""
+    return f"{kafka_jars()}/*"
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    with file.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(folder: Path) -> None:
+    repository = os.environ.get(REPOSITORY_VARIABLE, DEFAULT_REPOSITORY)
+    cache = folder.parent / "ivy-cache"
+    console = Console(stderr=True)
+    console.print(f"Fetching Kafka {KAFKA_VERSION} from {repository} (once, about 55 MB)")
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
+        retrieved = Path(scratch) / "jars"
+        command = _ivy(repository, cache, retrieved)
+        for attempt in range(1, _ATTEMPTS + 1):
+            code, output = _run_ivy(command, console)
+            if code == 0:
+                break
+            if attempt == _ATTEMPTS:
+                raise SetupError(
+                    f"setup: fetching Kafka {KAFKA_VERSION} from {repository}: {_cause(output)}",
+                    hint="check this machine's network and proxy, or name a mirror of Maven Central "
+                    f"in {REPOSITORY_VARIABLE}",
+                )
+        retrieved.rename(folder)
+    shutil.rmtree(cache)
+    console.print(f"Kafka {KAFKA_VERSION} is in {folder}")
+
+
+def _ivy(repository: str, cache: Path, retrieved: Path) -> list[str]:
+    return [
+        str(find_java()),
+        *_proxy_options(),
+        f"-Dmaven.repository={repository}",
+        f"-Dkafka.version={KAFKA_VERSION}",
+        f"-Dlog4j.version={LOG4J_VERSION}",
+        *("-cp", str(_ivy_jar()), "org.apache.ivy.Main"),
+        *("-settings", str(_HERE / "ivysettings.xml"), "-ivy", str(_HERE / "ivy.xml")),
+        *("-cache", str(cache), "-confs", "default"),
+        *("-retrieve", f"{retrieved}/[artifact]-[revision].[ext]"),
+    ]
+
+
+def _ivy_jar() -> Path:
+    pyspark = importlib.util.find_spec("pyspark")
+    if pyspark is None or pyspark.origin is None:
+        raise SetupError("setup: looking for Ivy: PySpark is not installed", hint="run `make install`")
+    folder = Path(pyspark.origin).parent / "jars"
+    found = sorted(folder.glob("ivy-*.jar"))
+    if not found:
+        raise SetupError(f"setup: looking for Ivy: {folder} has no ivy-*.jar", hint="reinstall pyspark")
+    return found[-1]
+
+
+def _proxy_options() -> list[str]:
+    """Java does not read ``https_proxy`` and its relatives by itself."""
+    options = []
+    for scheme, address in urllib.request.getproxies().items():
+        proxy = urllib.parse.urlsplit(address)
+        if scheme in ("http", "https") and proxy.hostname:
+            options.append(f"-D{scheme}.proxyHost={proxy.hostname}")
+            options.append(f"-D{scheme}.proxyPort={proxy.port or 80}")
+    return options
+
+
+def _run_ivy(command: list[str], console: Console) -> tuple[int, list[str]]:
+    output = []
+    resolved = downloaded = 0
+    with (
+        console.status("Ivy starts") as status,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy,
+    ):
+        assert ivy.stdout is not None
+        for line in map(str.strip, ivy.stdout):
+            output.append(line)
+            resolved += line.startswith("found ")
+            downloaded += line.startswith("[SUCCESSFUL")
+            status.update(f"{resolved} of {_EXPECTED} modules resolved, {downloaded} downloaded")
+    return ivy.returncode, output
+
+
+def _cause(output: list[str]) -> str:
+    """The line of Ivy's output that says most: it ends with pages of consequences."""
+    telling = ("Server access error", "Host ", "module not found", "Exception")
+    for word in telling:
+        for line in output:
+            if word in line:
+                return line
+    return output[-1] if output else "Ivy said nothing"
+
+
+def main() -> int:
+    try:
+        sys.stdout.write(f"{kafka_jars()}\n")
+    except StraitError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

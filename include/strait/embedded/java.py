@@ -1,0 +1,47 @@
+"""Find the Java that brokers, Ivy and MirrorMaker run on."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from strait.errors import SetupError
+
+MINIMUM_VERSION = 17
+INSTALL_HINT = (
+    f"install Java {MINIMUM_VERSION} or later (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
+    "others: https://adoptium.net) and put it on PATH or into JAVA_HOME"
+)
+
+_VERSION_LINE = re.compile(r'version "(?:1\.)?(\d+)')  # "17.0.15", and "1.8.0_292" for Java 8
+
+
+def find_java() -> Path:
+    """The first ``java`` that is new enough: of ``JAVA_HOME``, else of ``PATH``."""
+    rejected = []
+    for place, java in _candidates():
+        version = _version(java)
+        if version is not None and version >= MINIMUM_VERSION:
+            return java
+        rejected.append(f"{place}: {java} " + ("does not run" if version is None else f"is Java {version}"))
+    found = "; ".join(rejected) or "neither JAVA_HOME nor PATH has one"
+    raise SetupError(f"setup: looking for Java {MINIMUM_VERSION} or later: {found}", hint=INSTALL_HINT)
+
+
+def _candidates() -> Iterator[tuple[str, Path]]:
+    if java_home := os.environ.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(java_home) / "bin" / "java"
+    if on_path := shutil.which("java"):
+        yield "PATH", Path(on_path)
+
+
+def _version(java: Path) -> int | None:
+    """The feature release, or None if this file cannot be run or does not say."""
+    try:
+        shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = _VERSION_LINE.search(shown.stderr + shown.stdout)
+    return int(match.group(1)) if match else None
