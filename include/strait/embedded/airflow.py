@@ -37,14 +37,11 @@ class LocalAirflow:
         self._environment = dict(environment or {})
         self._process = Detached(home / "airflow.pid.json")
 
-    def start(self, *, port: int, log_ports: tuple[int, int], timeout_seconds: float = 180) -> None:
-        """Start it and wait until all its components are healthy.
+    def launch(self, *, port: int, log_ports: tuple[int, int]) -> None:
+        """Start it and return at once; `wait_until_healthy` is to follow.
 
         ``port`` is the UI's and the API's; ``log_ports`` are those of the two servers that hand out logs of running
         tasks and triggers. All three must be free.
-
-        Raises:
-            SetupError: it ended, or was not healthy in time; it is stopped then.
         """
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._make_password()
@@ -55,11 +52,19 @@ class LocalAirflow:
             log=self.log,
             directory=self.home,
         )
-        try:
-            self._wait_until_healthy(timeout_seconds)
-        except BaseException:
-            self.stop()
-            raise
+
+    def wait_until_healthy(self, timeout_seconds: float = 180) -> None:
+        """Wait until all its components are. Raises SetupError when it ends, or is not healthy in time."""
+        deadline = time.monotonic() + timeout_seconds
+        while missing := self.missing_components():
+            if self.pid is None:
+                raise SetupError("Airflow: starting: it ended", hint=f"read the end of {self.log}")
+            if time.monotonic() > deadline:
+                raise SetupError(
+                    f"Airflow: starting: {', '.join(missing)} not healthy after {timeout_seconds:.0f} s",
+                    hint=f"read the end of {self.log}",
+                )
+            time.sleep(0.2)
 
     def stop(self) -> None:
         """End it and all its components. Spark applications that its tasks submitted go on."""
@@ -90,15 +95,14 @@ class LocalAirflow:
         """A client of its API, to be closed by the caller."""
         return AirflowClient(self.url, USER, self.password)
 
-    def health(self) -> dict[str, str]:
-        """Component -> `healthy`, or what else it is; empty where nothing answers."""
+    def missing_components(self) -> list[str]:
+        """Those of its components that are not healthy now; all of them where nothing answers."""
         try:
             reply = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10, trust_env=False)
         except httpx.TransportError:
-            return {}
-        if reply.is_error:
-            return {}
-        return {name: str(state.get("status")) for name, state in reply.json().items() if state}
+            return list(_COMPONENTS)
+        states = {} if reply.is_error else reply.json()
+        return [name for name in _COMPONENTS if (states.get(name) or {}).get("status") != "healthy"]
 
     @property
     def _passwords(self) -> Path:
@@ -107,22 +111,6 @@ class LocalAirflow:
     def _make_password(self) -> None:
         if not self._passwords.exists():
             _write_private(self._passwords, json.dumps({USER: secrets.token_urlsafe(12)}))
-
-    def _wait_until_healthy(self, timeout_seconds: float) -> None:
-        deadline = time.monotonic() + timeout_seconds
-        while True:
-            if self.pid is None:
-                raise SetupError("Airflow ended while starting", hint=f"read the end of {self.log}")
-            health = self.health()
-            missing = [name for name in _COMPONENTS if health.get(name) != "healthy"]
-            if not missing:
-                return
-            if time.monotonic() > deadline:
-                raise SetupError(
-                    f"Airflow is not healthy after {timeout_seconds:.0f} s: {', '.join(missing)} missing",
-                    hint=f"read the end of {self.log}",
-                )
-            time.sleep(0.2)
 
     def _full_environment(self, port: int, log_ports: tuple[int, int]) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
