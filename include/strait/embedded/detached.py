@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -69,6 +70,9 @@ class Detached:
             for process in left:
                 _signal(process, last_signal)
             psutil.wait_procs(left, timeout=5)
+        if pid is not None:
+            with suppress(ChildProcessError):  # it was started by another process: not ours to bury
+                os.waitpid(pid, os.WNOHANG)
         self.record.unlink(missing_ok=True)
 
     def _recorded(self) -> tuple[int, int] | None:
@@ -86,7 +90,9 @@ def _start_ticks(pid: int) -> int | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     fields = stat.rpartition(")")[2].split()  # the name before it may hold anything
-    return None if fields[0] in "ZX" else int(fields[19])
+    state, threads, started = fields[0], int(fields[17]), int(fields[19])
+    # A process is a zombie as soon as its first thread is; while others are ending it still holds its ports and files.
+    return None if state in "ZX" and threads <= 1 else started
 
 
 def _in_session(process: psutil.Process, session: int) -> bool:

@@ -1,0 +1,295 @@
+"""Real Kafka clusters on this machine: KRaft brokers as child processes, listening on loopback only."""
+
+import base64
+import os
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from strait.embedded import jars
+from strait.embedded.detached import Detached
+from strait.embedded.java import find_java
+from strait.embedded.kafka_nodes import (
+    Layout,
+    Node,
+    make_nodes,
+    other_port_count,
+    server_properties,
+    to_properties_file,
+)
+from strait.embedded.leash import start_leashed
+from strait.embedded.ports import free_ports, require_free
+from strait.errors import SetupError
+
+_NO_ENTRIES: Mapping[str, str] = MappingProxyType({})
+_LAYOUT_FILE = "cluster.json"
+_START_SECONDS = 90.0
+_STOP_SECONDS = 10.0
+_CONTROLLER_HEAP_MIB = 128
+
+
+class Cluster:
+    """A Kafka cluster whose data, settings and logs are all in ``directory``.
+
+    Brokers have the ids 1, 2, …; these are what ``kill``, ``stop_broker``, ``start_broker``, ``pid`` and ``log`` take.
+    A broker keeps its port and its data when it is stopped, killed and started again.
+
+    ``properties`` are added to each node's settings and win over ours. ``users`` (name -> password) makes clients
+    authenticate with SASL PLAIN; ``client_properties`` then holds the first one's credentials. ``optimized`` is for
+    measuring: the JVM as it is in production, slower to warm up. ``ports`` are those for clients, one for each broker;
+    without it free ones are taken.
+
+    Brokers die with the process that started them, however it ends, unless ``detached``: those stay until somebody
+    calls ``stop``, also on ``Cluster.attach(directory)`` in another process.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        brokers: int = 1,
+        properties: Mapping[str, str] = _NO_ENTRIES,
+        heap_mib: int = 256,
+        ports: Sequence[int] | None = None,
+        *,
+        users: Mapping[str, str] = _NO_ENTRIES,
+        optimized: bool = False,
+        detached: bool = False,
+    ) -> None:
+        client_ports = list(free_ports(brokers) if ports is None else ports)
+        if brokers < 1 or len(client_ports) != brokers:
+            raise ValueError(f"{brokers} brokers and {len(client_ports)} ports")
+        others = free_ports(other_port_count(brokers, authenticated=bool(users)))
+        self.directory = directory.resolve()
+        self._layout = Layout(
+            cluster_id=base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="),
+            nodes=make_nodes(client_ports, others, authenticated=bool(users)),
+            properties=dict(properties),
+            users=dict(users),
+            heap_mib=heap_mib,
+            optimized=optimized,
+            detached=detached,
+        )
+
+    @classmethod
+    def attach(cls, directory: Path) -> Self:
+        """The cluster that was started in ``directory`` before, by any process; it may be running or not."""
+        file = directory / _LAYOUT_FILE
+        try:
+            layout = Layout.model_validate_json(file.read_bytes())
+        except FileNotFoundError as error:
+            raise SetupError(f"embedded Kafka: {directory} holds no cluster") from error
+        cluster = cls.__new__(cls)
+        cluster.directory = directory.resolve()
+        cluster._layout = layout  # noqa: SLF001 - it is our own
+        return cluster
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start whatever of it does not run, and return when every broker answers.
+
+        Raises:
+            SetupError: no Java, a port in use, or a node ended or did not answer in time. Nothing is left running then.
+        """
+        missing = [node for node in self._layout.nodes if self._process(node).pid is None]
+        for node in missing:
+            for port in node.ports:
+                require_free(port, f"embedded Kafka {node.name}")
+        self._prepare(missing)
+        try:
+            for node in missing:
+                self._launch(node)
+            self._wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End every node, brokers first: they hand over to the controller. Data and settings stay."""
+        brokers = self._layout.brokers
+        with ThreadPoolExecutor(len(brokers)) as pool:
+            list(pool.map(lambda node: self._end(node, signal.SIGTERM), brokers))
+        self._end(self._layout.controller, signal.SIGTERM)
+
+    def start_broker(self, broker: int) -> None:
+        """Start it again, and return when the cluster counts it in."""
+        node = self._broker(broker)
+        if self._process(node).pid is None:
+            for port in node.ports:
+                require_free(port, f"embedded Kafka {node.name}")
+            self._launch(node)
+        self._wait_until_ready()
+
+    def stop_broker(self, broker: int) -> None:
+        """End it properly: it hands its partitions over first."""
+        self._end(self._broker(broker), signal.SIGTERM)
+
+    def kill(self, broker: int) -> None:
+        """End it at once, as a crash would (SIGKILL)."""
+        self._end(self._broker(broker), signal.SIGKILL)
+
+    def pid(self, broker: int) -> int | None:
+        """None while it does not run."""
+        return self._process(self._broker(broker)).pid
+
+    def log(self, broker: int) -> Path:
+        """Its own log file."""
+        return self._folder(self._broker(broker)) / "server.log"
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """1, 2, …"""
+        return tuple(node.id for node in self._layout.brokers)
+
+    @property
+    def running(self) -> bool:
+        """Whether every node's process is there."""
+        return all(self._process(node).pid is not None for node in self._layout.nodes)
+
+    @property
+    def bootstrap(self) -> str:
+        """All brokers as ``host:port,…``."""
+        return ",".join(f"127.0.0.1:{node.client_port}" for node in self._layout.brokers)
+
+    @property
+    def client_properties(self) -> dict[str, str]:
+        """What a client needs, in librdkafka's names."""
+        properties = {"bootstrap.servers": self.bootstrap}
+        if self._layout.users:
+            name, password = next(iter(self._layout.users.items()))
+            properties |= {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": name,
+                "sasl.password": password,
+            }
+        return properties
+
+    def _broker(self, broker: int) -> Node:
+        for node in self._layout.brokers:
+            if node.id == broker:
+                return node
+        raise ValueError(f"no broker {broker}; there are {self.broker_ids}")
+
+    def _folder(self, node: Node) -> Path:
+        return self.directory / node.name
+
+    def _process(self, node: Node) -> Detached:
+        return Detached(self._folder(node) / "process.json")
+
+    def _prepare(self, nodes: Sequence[Node]) -> None:
+        """Write settings and format the data folders of nodes that have none."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        _write_private(self.directory / _LAYOUT_FILE, self._layout.model_dump_json(indent=2))
+        fresh = [node for node in nodes if not (self._folder(node) / "data").exists()]
+        for node in fresh:
+            folder = self._folder(node)
+            (folder / "tmp").mkdir(parents=True)
+            settings = server_properties(self._layout, node, folder / "data")
+            _write_private(folder / "server.properties", to_properties_file(settings))
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(self._format, fresh))
+
+    def _format(self, node: Node) -> None:
+        tool = [*self._java(node, 64), "kafka.tools.StorageTool", "format", "--cluster-id", self._layout.cluster_id]
+        done = subprocess.run(
+            [*tool, "--config", self._folder(node) / "server.properties"], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).strip()
+            raise SetupError(f"embedded Kafka {node.name}: formatting its storage: {said}")
+
+    def _launch(self, node: Node) -> None:
+        folder = self._folder(node)
+        heap_mib = _CONTROLLER_HEAP_MIB if node.client_port is None else self._layout.heap_mib
+        command = [*self._java(node, heap_mib), "kafka.Kafka", str(folder / "server.properties")]
+        process = self._process(node)
+        start = process.start if self._layout.detached else partial(start_leashed, process)
+        start(command, environment=os.environ, log=folder / "jvm.out", directory=folder)
+
+    def _java(self, node: Node, heap_mib: int) -> list[str]:
+        folder = self._folder(node)
+        quick = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+        production = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
+        return [
+            str(find_java()),
+            f"-Xmx{heap_mib}m",
+            *(production if self._layout.optimized else quick),
+            "-XX:+ExitOnOutOfMemoryError",  # else a broker limps on without some of its threads
+            "-XX:-UsePerfData",
+            f"-Djava.io.tmpdir={folder / 'tmp'}",  # native codecs unpack themselves there
+            f"-Dlog4j2.configurationFile={Path(__file__).parent / 'log4j2.properties'}",
+            f"-Dstrait.log={folder / 'server.log'}",
+            *("-cp", jars.classpath()),
+        ]
+
+    def _wait_until_ready(self) -> None:
+        """Until every broker that runs is known to the cluster and answers for itself."""
+        deadline = time.monotonic() + _START_SECONDS
+        waiting = {node.id: node for node in self._layout.brokers if self._process(node).pid is not None}
+        admin = AdminClient(
+            self.client_properties | {"reconnect.backoff.ms": "20", "reconnect.backoff.max.ms": "200", "log_level": "0"}
+        )
+        while True:
+            for node in waiting.values():
+                if self._process(node).pid is None:
+                    raise SetupError(f"embedded Kafka {node.name}: ended while starting:\n{self._last_lines(node)}")
+            # First its port: it opens after the broker has registered anew, so an entry from its former life cannot
+            # be taken for this one.
+            if all(map(_listens, waiting.values())) and set(waiting) <= _known_brokers(admin):
+                return
+            if time.monotonic() > deadline:
+                raise SetupError(
+                    f"embedded Kafka: not ready after {_START_SECONDS:.0f} s", hint=f"read the logs in {self.directory}"
+                )
+            time.sleep(0.05)
+
+    def _last_lines(self, node: Node, count: int = 8) -> str:
+        folder = self._folder(node)
+        for file in (folder / "server.log", folder / "jvm.out"):
+            if file.exists():
+                lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+                telling = [line for line in lines if not line.startswith("\tat ")]
+                if telling:
+                    return "\n".join(f"  {line}" for line in telling[-count:])
+        return f"  {folder} has no log"
+
+    def _end(self, node: Node, signal_number: signal.Signals) -> None:
+        self._process(node).stop(signal_number, grace_seconds=_STOP_SECONDS)
+
+
+def _listens(broker: Node) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", broker.client_port)) == 0
+
+
+def _known_brokers(admin: AdminClient) -> set[int]:
+    """Ids of the brokers that the cluster counts in; empty while nothing answers."""
+    try:
+        return {node.id for node in admin.describe_cluster(request_timeout=2).result().nodes}
+    except KafkaException:
+        return set()
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Settings hold passwords: for their owner's eyes only."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)

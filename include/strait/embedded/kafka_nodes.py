@@ -1,0 +1,158 @@
+"""What the nodes of an embedded Kafka cluster are and how each is configured. Pure: nothing is started here.
+
+One broker is its own controller. More brokers share a controller of their own, so that any broker can be killed without
+the cluster losing its head.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+CONTROLLER_ID = 100
+
+
+class Node(BaseModel):
+    """One process. Brokers have a client port; the node that is (also) the controller has a controller port."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: int
+    client_port: int | None = None
+    inter_broker_port: int | None = None  # only where clients must authenticate: brokers trust one another without
+    controller_port: int | None = None
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Every port that it listens on."""
+        every = (self.client_port, self.inter_broker_port, self.controller_port)
+        return tuple(port for port in every if port is not None)
+
+    @property
+    def name(self) -> str:
+        """For people: in errors and folder names."""
+        return "controller" if self.client_port is None else f"broker-{self.id}"
+
+
+class Layout(BaseModel):
+    """A whole cluster, as it is written to its folder for later processes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cluster_id: str
+    nodes: tuple[Node, ...]
+    properties: dict[str, str]
+    users: dict[str, str]
+    heap_mib: int
+    optimized: bool
+    detached: bool
+
+    @property
+    def brokers(self) -> tuple[Node, ...]:
+        """Without the dedicated controller."""
+        return tuple(node for node in self.nodes if node.client_port is not None)
+
+    @property
+    def controller(self) -> Node:
+        """The only member of the quorum."""
+        return next(node for node in self.nodes if node.controller_port is not None)
+
+
+def node_count(brokers: int) -> int:
+    """How many processes it takes."""
+    return 1 if brokers == 1 else brokers + 1
+
+
+def make_nodes(client_ports: list[int], other_ports: list[int], *, authenticated: bool) -> tuple[Node, ...]:
+    """Give out the ports. ``other_ports`` are as many as the nodes need besides: see ``other_port_count``."""
+    spare = iter(other_ports)
+    alone = len(client_ports) == 1
+    brokers = tuple(
+        Node(
+            id=node_id,
+            client_port=port,
+            inter_broker_port=next(spare) if authenticated else None,
+            controller_port=next(spare) if alone else None,
+        )
+        for node_id, port in enumerate(client_ports, start=1)
+    )
+    return brokers if alone else (Node(id=CONTROLLER_ID, controller_port=next(spare)), *brokers)
+
+
+def other_port_count(brokers: int, *, authenticated: bool) -> int:
+    """Of ports that no client knows: the controller's and those between brokers."""
+    return 1 + (brokers if authenticated else 0)
+
+
+def server_properties(layout: Layout, node: Node, data: Path) -> dict[str, str]:
+    """Kafka's own settings for this node. The caller's ``properties`` win over all of them."""
+    settings = {
+        "node.id": str(node.id),
+        "process.roles": ",".join(
+            role
+            for role, port in (("broker", node.client_port), ("controller", node.controller_port))
+            if port is not None
+        ),
+        "log.dirs": str(data),
+        "controller.quorum.voters": f"{layout.controller.id}@127.0.0.1:{layout.controller.controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        **_defaults(min(len(layout.brokers), 3)),
+        **_listeners(layout, node),
+    }
+    return settings | layout.properties
+
+
+def to_properties_file(settings: Mapping[str, str]) -> str:
+    """In the syntax of Java's properties files."""
+    return "".join(f"{key}={value.replace(chr(92), chr(92) * 2)}\n" for key, value in sorted(settings.items()))
+
+
+def _defaults(replication_factor: int) -> dict[str, str]:
+    factor = str(replication_factor)
+    return {
+        "auto.create.topics.enable": "false",  # a misspelt topic must be an error
+        "default.replication.factor": factor,
+        "offsets.topic.replication.factor": factor,
+        "offsets.topic.num.partitions": "4",
+        "transaction.state.log.replication.factor": factor,
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
+        "share.coordinator.state.topic.replication.factor": factor,
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        # A killed broker loses its leaderships, and may come back, only after that long; the default is 9 s.
+        "broker.session.timeout.ms": "5000",
+        "broker.heartbeat.interval.ms": "1000",
+        "log.cleaner.dedupe.buffer.size": str(16 << 20),  # the default is half of our heap
+    }
+
+
+def _listeners(layout: Layout, node: Node) -> dict[str, str]:
+    """Each listener is a name, a port and a protocol; further protocols come in here and nowhere else."""
+    listeners = {"CONTROLLER": (node.controller_port, "PLAINTEXT")}
+    if layout.users:
+        listeners["CLIENT"] = (node.client_port, "SASL_PLAINTEXT")
+        listeners["INTERNAL"] = (node.inter_broker_port, "PLAINTEXT")
+    else:
+        listeners["CLIENT"] = (node.client_port, "PLAINTEXT")
+    here = {name: port for name, (port, _) in listeners.items() if port is not None}
+    settings = {
+        "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in here.items()),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, (_, protocol) in listeners.items()),
+    }
+    if node.client_port is not None:
+        settings["inter.broker.listener.name"] = "INTERNAL" if layout.users else "CLIENT"
+        settings |= _authentication(layout.users)
+    return settings
+
+
+def _authentication(users: Mapping[str, str]) -> dict[str, str]:
+    if not users:
+        return {}
+    passwords = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+    return {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.client.plain.sasl.jaas.config": (
+            f"org.apache.kafka.common.security.plain.PlainLoginModule required {passwords};"
+        ),
+    }

@@ -1,0 +1,67 @@
+"""Ports on loopback: find free ones, and say who holds a taken one."""
+
+import errno
+import secrets
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+
+from strait.errors import SetupError
+
+_LOWEST = 10_240
+_EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports that nothing listens on now.
+
+    They are taken from below the range of outgoing connections: a server that is restarted must find its port free
+    again, and the kernel gives ports of that range to anybody in the meantime.
+    """
+    highest = int(_EPHEMERAL_RANGE.read_text(encoding="ascii").split()[0])
+    found: list[int] = []
+    with ExitStack() as held:
+        while len(found) < count:
+            port = _LOWEST + secrets.randbelow(highest - _LOWEST)
+            listener = held.enter_context(socket.socket())
+            try:
+                _bind(listener, port)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                found.append(port)
+    return found
+
+
+def require_free(port: int, what_for: str) -> None:
+    """Raise SetupError if something listens on ``port`` of loopback, naming the process where the kernel tells."""
+    with socket.socket() as listener:
+        try:
+            _bind(listener, port)
+        except OSError as error:
+            raise SetupError(
+                f"{what_for}: listening on 127.0.0.1:{port}: "
+                + (f"the port is in use by {_holder(port)}" if error.errno == errno.EADDRINUSE else str(error)),
+                hint="end that process or choose another port",
+            ) from error
+
+
+def _bind(listener: socket.socket, port: int) -> None:
+    # As servers do: connections that linger in TIME_WAIT do not hold a port.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    listener.listen(1)
+
+
+def _holder(port: int) -> str:
+    for connection in psutil.net_connections("tcp"):
+        listens_there = connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port
+        if listens_there and connection.pid:
+            try:
+                return f"process {connection.pid} ({psutil.Process(connection.pid).name()})"
+            except psutil.NoSuchProcess:
+                break
+    return "another process"
