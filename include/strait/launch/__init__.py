@@ -1,1 +1,1 @@
-"""Starts, finds and stops Spark applications."""
+"""Submitting, finding and ending the Spark applications that do the copying. Imports neither Spark nor Airflow."""

@@ -1,0 +1,66 @@
+"""Why an application ended, in a line or two for people, from its exit code and its log."""
+
+import re
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+
+from strait.errors import ConfigError
+from strait.spec import AppSpec
+
+LAST_WORDS = "strait: "
+"""How the line begins in which an application itself says why it ends."""
+
+_TAIL_BYTES = 64 * 1024
+_NOISE = re.compile(r"\s|Traceback |Caused by: |\.\.\. \d+ more|\^+$|Killed$|Terminated$")
+_SECRET = re.compile(r"password|secret|token|credential|jaas|\.pem$|\.key", re.IGNORECASE)
+
+
+def cause_of(exit_code: int | None, log: Path, spec_path: Path | None) -> str:
+    """How it ended and the last thing that it said. Values that the spec holds as secrets are blotted out."""
+    said = _last_words(_tail(log))
+    for secret in _secrets(spec_path):
+        said = said.replace(secret, "***")
+    return f"{_ending(exit_code)}: {said}" if said else f"{_ending(exit_code)}; its log is empty"
+
+
+def _ending(exit_code: int | None) -> str:
+    if exit_code is None:
+        return "killed (no exit status was written)"
+    if exit_code > 128:  # as shells write it
+        return f"killed by signal {exit_code - 128} ({_signal_name(exit_code - 128)})"
+    return f"exit code {exit_code}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
+
+
+def _last_words(lines: list[str]) -> str:
+    """The application's own last words; else the last line that is not part of a stack trace."""
+    own = (line.removeprefix(LAST_WORDS) for line in reversed(lines) if line.startswith(LAST_WORDS))
+    other = (line for line in reversed(lines) if line and not _NOISE.match(line))
+    return next(own, None) or next(other, "")
+
+
+def _tail(log: Path) -> list[str]:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+            return file.read().decode("utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _secrets(spec_path: Path | None) -> Iterable[str]:
+    if spec_path is None:
+        return ()
+    try:
+        spec = AppSpec.read(spec_path)
+    except ConfigError:
+        return ()  # the spec is gone or another version's: then that is what the log says, and it holds no secret
+    properties = [*spec.source.items(), *spec.destination.items()]
+    return [value for key, value in properties if value and _SECRET.search(key)]

@@ -1,0 +1,185 @@
+"""Applications as detached processes of this machine: `spark-submit` in client mode, local or to a Standalone master.
+
+The submitter may go away at any time; what it started goes on, and any later process finds it again.
+"""
+
+import fcntl
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+import strait
+from strait.config import Spark
+from strait.errors import LaunchError, SetupError
+from strait.launch import processes, submission
+from strait.launch.base import Application, State
+from strait.launch.cause import cause_of
+from strait.launch.properties import spark_properties, written
+from strait.launch.submission import Submission
+from strait.launch.tie import tied_environment
+from strait.spec import AppSpec
+
+REPLICATE = Path(strait.__file__).parents[2] / "spark_jobs" / "replicate.py"
+
+# The shell stays as the parent to write down how the application ended, even when it was killed. It ignores SIGTERM and
+# SIGINT, which the JVM inherits: so the Python driver alone takes them, stops its query, and all end with 0.
+_ATTENDED = 'trap "" TERM INT; "$@"; code=$?; echo $code >"$0.partial" && mv "$0.partial" "$0"'
+
+
+class LocalLauncher:
+    """See strait.launch.base.Launcher.
+
+    Args:
+        directory: where it keeps a folder for each submission; two launchers know of each other's if it is the same.
+        tied_to: pid of the process that its applications may not outlive; None lets them run until they are stopped.
+        job: the Spark entry point.
+        spark_submit: Spark's own command; default: that of the pyspark that this interpreter would import.
+    """
+
+    def __init__(
+        self, directory: Path, *, tied_to: int | None = None, job: Path = REPLICATE, spark_submit: Path | None = None
+    ) -> None:
+        self._directory = directory.resolve()
+        self._tied_to = tied_to
+        self._job = job
+        self._spark_submit = spark_submit
+        self._children: list[subprocess.Popen[bytes]] = []  # kept to reap those that end before this process does
+
+    def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
+        """Start ``spark-submit`` detached; its output goes into the submission's log."""
+        spec_path = spec_path.resolve()
+        slots = AppSpec.read(spec_path).slots
+        spark_submit = self._spark_submit or _find_spark_submit()
+        _require_java()
+        folder = self._directory / name
+        with self._lock(name):
+            if running := self._running(name):
+                return self._application(running, alive=True)
+            new = submission.following(folder)
+            properties = written(spark_properties(name, slots, spark, new.scratch))
+            try:
+                submission.write(new, spec_path, properties)
+                self._start(new, spec_path, spark_submit)
+                submission.drop_old(folder)
+            except OSError as error:
+                if not self._running(name):
+                    shutil.rmtree(new.folder, ignore_errors=True)
+                raise LaunchError(
+                    f"application {name}: starting it: {error.filename or spark_submit}: {error.strerror}",
+                    hint="look at that file, its disk and its rights",
+                ) from error
+        return self._application(new, alive=True)
+
+    def state(self, name: str) -> Application | None:
+        """Looks at the processes of this machine, not at what was once written down."""
+        if running := self._running(name):
+            return self._application(running, alive=True)
+        kept = submission.of_name(self._directory / name)
+        return self._application(kept[0], alive=False) if kept else None
+
+    def stop(self, name: str, *, grace_seconds: float = 10.0) -> None:
+        """Ends every submission of this name, also one whose folder is gone."""
+        with self._lock(name):
+            left = processes.end(lambda: self._processes(name), grace_seconds=grace_seconds)
+            self._reap()
+        if left:
+            raise LaunchError(
+                f"application {name}: ending it: processes {[process.pid for process in left]} survive SIGKILL",
+                hint="they wait for a disk or device of this machine; look at it",
+            )
+
+    def list(self) -> Sequence[Application]:
+        """What runs is found by its processes, so a lost or deleted folder hides nothing."""
+        self._reap()
+        running = {mark.parent.name for mark in processes.find(self._directory)}
+        known = (
+            {path.name for path in self._directory.iterdir() if path.is_dir()} if self._directory.is_dir() else set()
+        )
+        found = (self.state(name) for name in sorted(running | known))
+        return tuple(application for application in found if application is not None)
+
+    def cause(self, application: Application) -> str:
+        """From the exit code that the attending shell wrote, and the log."""
+        return cause_of(application.exit_code, application.log_path, application.spec_path)
+
+    def _start(self, new: Submission, spec_path: Path, spark_submit: Path) -> None:
+        command = [spark_submit, "--properties-file", new.properties, self._job, "--spec", spec_path]
+        with new.log.open("ab") as log:
+            child = subprocess.Popen(
+                ["/bin/sh", "-c", _ATTENDED, str(new.exit), *map(str, command)],
+                env=self._environment(new, spark_submit),
+                cwd=new.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._children.append(child)
+
+    def _environment(self, new: Submission, spark_submit: Path) -> Mapping[str, str]:
+        # Airflow gives its tasks its own settings and secrets; they are none of the application's business.
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "_AIRFLOW"))}
+        return (
+            inherited
+            | tied_environment(self._tied_to)
+            | {
+                processes.MARK: str(new.folder),
+                "SPARK_HOME": str(spark_submit.parents[1]),
+                # Else Spark takes the first python3 on PATH, which lacks what the workers import.
+                "PYSPARK_PYTHON": sys.executable,
+                "PYSPARK_DRIVER_PYTHON": sys.executable,
+            }
+        )
+
+    def _processes(self, name: str) -> Sequence[psutil.Process]:
+        self._reap()
+        return [one for found in processes.find(self._directory / name).values() for one in found]
+
+    def _running(self, name: str) -> Submission | None:
+        """The newest submission of this name that lives."""
+        self._reap()
+        running = map(Submission, processes.find(self._directory / name))
+        return max(running, key=lambda one: one.submitted_at_ms, default=None)
+
+    def _reap(self) -> None:
+        self._children = [child for child in self._children if child.poll() is None]
+
+    @contextmanager
+    def _lock(self, name: str) -> Iterator[None]:
+        """One at a time submits or ends applications of a name: the monitor and the health check may act at once."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        with (self._directory / f"{name}.lock").open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    @staticmethod
+    def _application(one: Submission, *, alive: bool) -> Application:
+        exit_code = None if alive else one.exit_code
+        if alive:
+            state = State.RUNNING if one.started else State.SUBMITTED
+        else:
+            state = State.FINISHED if exit_code == 0 else State.DEAD
+        return Application(one.name, one.folder.name, state, one.spec_path, one.log, one.submitted_at_ms, exit_code)
+
+
+def _find_spark_submit() -> Path:
+    spec = importlib.util.find_spec("pyspark")  # finds it without importing it
+    if spec is None or not spec.submodule_search_locations:
+        raise SetupError(f"{sys.executable} has no pyspark", hint="run `make install`")
+    return Path(spec.submodule_search_locations[0]) / "bin" / "spark-submit"
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if not (Path(home, "bin", "java").is_file() if home else shutil.which("java")):
+        where = f"JAVA_HOME={home}" if home else "PATH"
+        raise SetupError(
+            f"Spark needs Java 17 or newer; there is no java in {where}", hint="install it, or set JAVA_HOME"
+        )

@@ -1,0 +1,73 @@
+"""The Spark properties of an application: Strait's own, then what its submission gives, then the link's `spark.conf`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from strait.config import Spark
+from strait.errors import SetupError
+
+_FOLDER = Path(__file__).parent
+_TASK_ATTEMPTS = 4  # of one task in one epoch, before Spark gives the application up
+
+
+def spark_properties(name: str, slots: int, spark: Spark, scratch: Path) -> dict[str, str]:
+    """All properties of an application. Everything temporary goes below ``scratch``: a killed JVM removes nothing.
+
+    Raises:
+        SetupError: this machine has fewer cores than slots.
+    """
+    properties = {
+        "spark.app.name": name,
+        "spark.driver.memory": spark.driver_memory,
+        "spark.local.dir": str(scratch),
+    }
+    properties |= _local(name, slots) if spark.master == "local" else _standalone(slots, spark.master)
+    return _own(scratch) | properties | dict(spark.conf)
+
+
+def written(properties: Mapping[str, str]) -> str:
+    """The properties in the form that java.util.Properties reads."""
+    return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in properties.items())
+
+
+def _local(name: str, slots: int) -> dict[str, str]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if slots > cores:
+        raise SetupError(
+            f"application {name}: needs {slots} cores for its {slots} slots, this machine has {cores}",
+            hint="give its task group fewer slots, or run it on a Spark cluster",
+        )
+    return {
+        # One thread more than slots for Spark's own jobs: behind slots that fill every thread they wait for ever.
+        # The second number is there because plain local[N] does not try a failed task again.
+        "spark.master": f"local[{slots + 1},{_TASK_ATTEMPTS}]",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+
+
+def _standalone(slots: int, master: str) -> dict[str, str]:
+    return {
+        "spark.master": master,
+        "spark.cores.max": str(slots),
+        "spark.task.maxFailures": str(_TASK_ATTEMPTS),
+        "spark.executor.memory": "512m",
+        "spark.executor.defaultJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    }
+
+
+def _own(scratch: Path) -> dict[str, str]:
+    lines = (_FOLDER / "spark.properties").read_text(encoding="utf-8").splitlines()
+    properties = dict(line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
+    logging = _FOLDER / "log4j2.properties"
+    properties["spark.driver.defaultJavaOptions"] += (
+        f' "-Dlog4j2.configurationFile={logging}" "-Djava.io.tmpdir={scratch}"'
+    )
+    return properties
+
+
+def _escaped(text: str) -> str:
+    for raw, escaped in (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("=", "\\="), (":", "\\:"), (" ", "\\ ")):
+        text = text.replace(raw, escaped)
+    return text

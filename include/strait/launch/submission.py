@@ -1,0 +1,113 @@
+"""The folder of one submission: what was started, with which properties, what it said and how it ended.
+
+    <directory>/<name>/<submitted_at_ms>/   record.json  spark.properties  log  scratch/  started  exit
+
+Everything is written before the start, by whoever holds the name's lock; only `started` and `exit` come later.
+"""
+
+import json
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from strait.launch.processes import MARK
+
+KEPT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One submission's folder, which only its owner can look into."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The application that was submitted."""
+        return self.folder.parent.name
+
+    @property
+    def submitted_at_ms(self) -> int:
+        """When it was submitted; the folder is called by it."""
+        return int(self.folder.name)
+
+    @property
+    def log(self) -> Path:
+        """Everything that the application and Spark print."""
+        return self.folder / "log"
+
+    @property
+    def scratch(self) -> Path:
+        """Where Spark puts what it needs only while it runs."""
+        return self.folder / "scratch"
+
+    @property
+    def properties(self) -> Path:
+        """The application's Spark properties: in a file, since everybody can read a command line."""
+        return self.folder / "spark.properties"
+
+    @property
+    def exit(self) -> Path:
+        """Holds the exit code once there is one."""
+        return self.folder / "exit"
+
+    @property
+    def started(self) -> bool:
+        """Whether the application has announced that its query runs."""
+        return (self.folder / "started").exists()
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs, and when everything was killed at once so that nobody was left to write it."""
+        try:
+            return int(self.exit.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return None
+
+    @property
+    def spec_path(self) -> Path | None:
+        """The spec that it was given; None where somebody deleted the folder under it."""
+        try:
+            record = (self.folder / "record.json").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        return Path(json.loads(record)["spec_path"])
+
+
+def following(name_folder: Path) -> Submission:
+    """The submission to come after all others of its name. Makes nothing."""
+    newest = max((submission.submitted_at_ms for submission in of_name(name_folder)), default=0)
+    return Submission(name_folder / str(max(time.time_ns() // 1_000_000, newest + 1)))
+
+
+def write(new: Submission, spec_path: Path, properties: str) -> None:
+    """Make the folder of a submission with all that is known before its start. Raises OSError."""
+    new.folder.mkdir(mode=0o700, parents=True)
+    new.scratch.mkdir()
+    new.properties.write_text(properties, encoding="utf-8")
+    (new.folder / "record.json").write_text(json.dumps({"spec_path": str(spec_path)}), encoding="utf-8")
+
+
+def of_name(name_folder: Path) -> list[Submission]:
+    """Every kept submission of a name, the newest first."""
+    if not name_folder.is_dir():
+        return []
+    submissions = [Submission(path) for path in name_folder.iterdir() if path.name.isdecimal()]
+    return sorted(submissions, key=lambda submission: submission.submitted_at_ms, reverse=True)
+
+
+def drop_old(name_folder: Path) -> None:
+    """Keep the newest few submissions. Only to be called when none of the older ones runs."""
+    kept = of_name(name_folder)
+    for submission in kept[1:]:
+        shutil.rmtree(submission.scratch, ignore_errors=True)  # a killed JVM leaves it full
+    for submission in kept[KEPT:]:
+        shutil.rmtree(submission.folder)
+
+
+def announce_start() -> None:
+    """Called by an application once its query runs. Does nothing for one that no launcher started."""
+    if folder := os.environ.get(MARK):
+        (Path(folder) / "started").touch()
