@@ -1,8 +1,10 @@
 """Plain facts about clusters: what was observed, without any decision in it."""
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from uuid import UUID
 
 
 class TopicPartition(NamedTuple):
@@ -37,3 +39,13 @@ class ClusterFacts:
     name: str
     cluster_id: str
     topics: Mapping[str, TopicFacts]
+
+
+def topic_uuid(topic_id: str) -> UUID:
+    """The UUID behind Kafka's text form of a topic id (URL-safe base64 without padding)."""
+    return UUID(bytes=base64.urlsafe_b64decode(topic_id + "=="))
+
+
+def topic_id_text(topic_id: UUID) -> str:
+    """Kafka's text form of a topic id."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")

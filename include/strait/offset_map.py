@@ -17,12 +17,14 @@ def wire_sequence(sequence: int) -> int:
 
 
 def full_sequence(wire: int, *, near: int) -> int:
-    """The sequence at or after ``near`` whose wire form is ``wire``.
+    """The sequence nearest to ``near`` whose wire form is ``wire``.
 
-    ``near`` is a checkpoint: a number of records known to be written. Exact as long as fewer than 2^31 records were
-    written since that checkpoint, which is refreshed every few minutes.
+    ``near`` is a checkpoint: a number of records known to be written. The truth may lie behind it, where the destination
+    lost records. Exact as long as it is within 2^30 records of the checkpoint, which is refreshed every minute. May be
+    negative, which no link ever wrote: then the wire form is not of this link's making.
     """
-    return near + (wire - near) % SEQUENCE_MODULUS
+    ahead = (wire - near) % SEQUENCE_MODULUS
+    return near + ahead if ahead < SEQUENCE_MODULUS // 2 else near + ahead - SEQUENCE_MODULUS
 
 
 def run_of_sequence(runs: Sequence[Run], sequence: int) -> Run:

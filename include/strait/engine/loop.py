@@ -1,0 +1,104 @@
+"""The one thread of a slot: sockets through ``selectors``, timers, and a way for helper threads to hand results in.
+
+Everything in the engine runs on this thread, so nothing in it needs a lock.
+"""
+
+import heapq
+import itertools
+import os
+import selectors
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Ready(Protocol):
+    """What the loop calls when a socket can be read or written."""
+
+    def on_ready(self, readable: bool, writable: bool) -> None: ...
+
+
+class Timer:
+    """A call in the future; ``cancel`` makes it never happen."""
+
+    __slots__ = ("action",)
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self.action: Callable[[], None] | None = action
+
+    def cancel(self) -> None:
+        self.action = None
+
+
+class Loop:
+    """Times are seconds of ``time.monotonic``."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._order = itertools.count()
+        self._handed_in: deque[Callable[[], None]] = deque()  # append and popleft are atomic: the one thread-safe part
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        os.set_blocking(self._wake_write, False)
+        self._selector.register(self._wake_read, selectors.EVENT_READ, None)
+        self.now = time.monotonic()
+
+    def watch(self, fd: int, ready: Ready, *, writable: bool) -> None:
+        """Call ``ready`` when the socket can be read, and if asked when it can be written."""
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
+        if fd in self._selector.get_map():
+            self._selector.modify(fd, events, ready)
+        else:
+            self._selector.register(fd, events, ready)
+
+    def forget(self, fd: int) -> None:
+        """Stop watching a socket."""
+        if fd in self._selector.get_map():
+            self._selector.unregister(fd)
+
+    def call_later(self, seconds: float, action: Callable[[], None]) -> Timer:
+        """Call ``action`` once, that many seconds from now."""
+        timer = Timer(action)
+        heapq.heappush(self._timers, (self.now + seconds, next(self._order), timer))
+        return timer
+
+    def call_from_thread(self, action: Callable[[], None]) -> None:
+        """Call ``action`` on the loop's thread, soon. Safe from any thread, also after ``close``."""
+        self._handed_in.append(action)
+        try:
+            os.write(self._wake_write, b"\0")
+        except (BlockingIOError, OSError):
+            return  # the pipe is full, so the loop wakes anyway, or the loop is closed
+
+    def run_once(self, max_wait_seconds: float) -> None:
+        """Wait for the first event, at most that long, and serve everything that is due."""
+        wait = max_wait_seconds
+        if self._timers:
+            wait = min(wait, max(0.0, self._timers[0][0] - time.monotonic()))
+        events = self._selector.select(wait)
+        self.now = time.monotonic()
+        for key, mask in events:
+            if key.data is None:
+                self._drain_wake_pipe()
+            elif key.fd in self._selector.get_map():  # an earlier event may have closed it
+                key.data.on_ready(bool(mask & selectors.EVENT_READ), bool(mask & selectors.EVENT_WRITE))
+        while self._handed_in:
+            self._handed_in.popleft()()
+        while self._timers and self._timers[0][0] <= self.now:
+            timer = heapq.heappop(self._timers)[2]
+            if timer.action is not None:
+                timer.action()
+
+    def close(self) -> None:
+        self._selector.close()
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    def _drain_wake_pipe(self) -> None:
+        try:
+            while os.read(self._wake_read, 4096):
+                pass
+        except BlockingIOError:
+            return

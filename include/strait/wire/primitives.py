@@ -1,0 +1,79 @@
+"""Kafka's flexible encoding (KIP-482): unsigned varints, compact strings, tagged fields. All integers are big endian."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from struct import error as struct_error
+
+from strait.errors import ProtocolError
+
+NO_TAGS = b"\0"
+
+
+def encode_uvarint(value: int) -> bytes:
+    """Unsigned LEB128."""
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_ONE_BYTE = [bytes([value]) for value in range(0x80)]
+
+
+def encode_compact_string(text: str) -> bytes:
+    """Length + 1 as a uvarint, then UTF-8."""
+    raw = text.encode()
+    return encode_uvarint(len(raw) + 1) + raw
+
+
+def read_uvarint(frame: memoryview, at: int) -> tuple[int, int]:
+    """(value, position behind it). A value of more than 5 bytes is refused: Kafka has none."""
+    value = frame[at]
+    at += 1
+    if value < 0x80:
+        return value, at
+    value &= 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = frame[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise ProtocolError("a varint in a reply is longer than 5 bytes")
+
+
+def read_compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:
+    """(text or None for null, position behind it)."""
+    length, at = read_uvarint(frame, at)
+    if length == 0:
+        return None, at
+    end = at + length - 1
+    if end > len(frame):
+        raise IndexError
+    return str(frame[at:end], "utf-8", "replace"), end
+
+
+def skip_tags(frame: memoryview, at: int) -> int:
+    """Position behind a tagged-fields block whose content does not matter here."""
+    count = frame[at]
+    if count == 0:
+        return at + 1
+    count, at = read_uvarint(frame, at)
+    for _ in range(count):
+        _, at = read_uvarint(frame, at)
+        size, at = read_uvarint(frame, at)
+        at += size
+    return at
+
+
+@contextmanager
+def decoding(what: str) -> Iterator[None]:
+    """Reading past the end of a frame, however it shows, is one error: a ProtocolError that says what was read."""
+    try:
+        yield
+    except (IndexError, struct_error) as error:
+        raise ProtocolError(f"{what} is cut short or malformed") from error

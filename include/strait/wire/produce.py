@@ -1,0 +1,84 @@
+"""Produce, versions 9 to 13: frames made of views, so that batches go from the fetch buffer to the socket uncopied.
+
+At most one batch for each partition in a request (a broker rule). From version 13 on topics go by id, so nothing is ever
+written into a topic that was deleted and created again.
+"""
+
+from collections.abc import Mapping, Sequence
+from struct import Struct
+from typing import NamedTuple
+from uuid import UUID
+
+from strait.wire.primitives import (
+    NO_TAGS,
+    decoding,
+    encode_compact_string,
+    encode_uvarint,
+    read_compact_string,
+    read_uvarint,
+    skip_tags,
+)
+
+API_KEY = 0
+VERSIONS = (9, 13)
+ACKS_ALL = -1
+
+_HEAD = Struct(">hi")  # acks, timeout_ms
+_INDEX = Struct(">i")
+_RESULT = Struct(">ihqqq")  # partition, error, base offset, log append time, log start
+
+
+class Produced(NamedTuple):
+    """One partition of a reply. ``log_append_time_ms`` is -1 where the topic keeps the records' own times."""
+
+    topic: str | UUID
+    partition: int
+    error: int
+    base_offset: int
+    log_append_time_ms: int
+    message: str | None
+
+
+def encode_request(
+    topics: Mapping[str | UUID, Sequence[tuple[int, memoryview]]], timeout_ms: int
+) -> list[bytes | memoryview]:
+    """The request's body as buffers to send one after the other: for each topic its (partition, batch) pairs."""
+    pieces: list[bytes | memoryview] = []
+    pending = b"\0" + _HEAD.pack(ACKS_ALL, timeout_ms) + encode_uvarint(len(topics) + 1)  # no transactional id
+    for topic, batches in topics.items():
+        pending += topic.bytes if isinstance(topic, UUID) else encode_compact_string(topic)
+        pending += encode_uvarint(len(batches) + 1)
+        for partition, batch in batches:
+            pieces.append(pending + _INDEX.pack(partition) + encode_uvarint(len(batch) + 1))
+            pieces.append(batch)
+            pending = NO_TAGS
+        pending += NO_TAGS
+    pieces.append(pending + NO_TAGS)
+    return pieces
+
+
+def decode_reply(version: int, frame: memoryview) -> tuple[int, list[Produced]]:
+    """Read a whole reply, header included: (throttle in ms, partitions). Raises ProtocolError."""
+    result = []
+    with decoding("a produce reply"):
+        topics, at = read_uvarint(frame, skip_tags(frame, 4))
+        for _ in range(topics - 1):
+            topic: str | UUID | None
+            if version >= 13:
+                topic, at = UUID(bytes=bytes(frame[at : at + 16])), at + 16
+            else:
+                topic, at = read_compact_string(frame, at)
+            partitions, at = read_uvarint(frame, at)
+            for _ in range(partitions - 1):
+                index, error, base_offset, append_time, _ = _RESULT.unpack_from(frame, at)
+                record_errors, at = read_uvarint(frame, at + _RESULT.size)
+                message = None
+                for _ in range(record_errors - 1):
+                    message, at = read_compact_string(frame, at + 4)
+                    at = skip_tags(frame, at)
+                whole, at = read_compact_string(frame, at)
+                at = skip_tags(frame, at)
+                result.append(Produced(topic or "", index, error, base_offset, append_time, whole or message))
+            at = skip_tags(frame, at)
+        (throttle_ms,) = _INDEX.unpack_from(frame, at)
+    return throttle_ms, result
