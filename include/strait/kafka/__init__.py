@@ -1,1 +1,1 @@
-"""Administration through confluent-kafka: facts in, actions out, errors translated in one place."""
+"""Ordinary Kafka clients: facts in, actions out, librdkafka's errors translated in one place."""

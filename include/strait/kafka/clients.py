@@ -1,0 +1,111 @@
+"""Construction of confluent-kafka's clients from a cluster's block in the links file. No client is built elsewhere.
+
+Every client gets a `Watch`, which hears what librdkafka says beside the calls: that is where a refused password or an
+unreachable broker shows first, while the call itself only ever says "timed out".
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from strait.errors import ClusterUnavailable, StraitError
+from strait.kafka.translate import error_of, translate
+
+CONNECT_TIMEOUT_SECONDS = 8.0
+_SLICE_SECONDS = 0.5  # of a wait, after which the watch is asked whether waiting still makes sense
+_PAUSE_SECONDS = 0.1
+
+Result = TypeVar("Result")
+
+# librdkafka's own log lines: silent unless the application configures logging, never straight to standard error.
+_LOGGER = logging.getLogger("strait.librdkafka")
+_LOGGER.addHandler(logging.NullHandler())
+
+
+class Watch:
+    """What librdkafka reported out of band about one client's cluster; newest last. ``cluster`` names it in errors."""
+
+    def __init__(self, cluster: str) -> None:
+        self.cluster = cluster
+        self._seen: deque[KafkaError] = deque(maxlen=20)
+
+    def __call__(self, error: KafkaError) -> None:
+        # Reading with assign() uses no group, yet librdkafka looks for a coordinator and may be refused: no matter.
+        if error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
+            self._seen.append(error)
+
+    def translate(self, exception: KafkaException | KafkaError, doing: str) -> StraitError:
+        """Our error for librdkafka's, with what was heard meanwhile as its cause."""
+        return translate(exception, cluster=self.cluster, doing=doing, seen=self._seen)
+
+    def forget(self) -> None:
+        """Drop what was heard: a call has succeeded, so it is over."""
+        self._seen.clear()
+
+
+def make_admin(properties: Mapping[str, str], watch: Watch) -> AdminClient:
+    """Raises ConfigError where a property is unknown to librdkafka or its value is wrong."""
+    return _make(AdminClient, properties, watch, {})
+
+
+def make_consumer(properties: Mapping[str, str], watch: Watch, **overrides: Any) -> Consumer:
+    """A consumer for assign(): it commits nothing. Overrides are written with ``_`` for ``.``. Raises ConfigError."""
+    defaults = {"enable.auto.commit": False, "allow.auto.create.topics": False}
+    return _make(Consumer, properties, watch, defaults | _dotted(overrides))
+
+
+def make_producer(properties: Mapping[str, str], watch: Watch, **overrides: Any) -> Producer:
+    """Overrides are written with ``_`` for ``.``. Raises ConfigError."""
+    return _make(Producer, properties, watch, {"acks": "all"} | _dotted(overrides))
+
+
+def ask(watch: Watch, doing: str, timeout_seconds: float, call: Callable[[float], Result]) -> Result:
+    """Make one blocking call in slices, so that refused credentials end the wait at once.
+
+    Args:
+        call: takes the seconds it may block; must also serve the client's callbacks.
+
+    Raises:
+        ClusterError: as `translate` decides.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        began = time.monotonic()
+        remaining = deadline - began
+        try:
+            result = call(max(0.1, min(_SLICE_SECONDS, remaining)))
+        except KafkaException as exception:
+            error = watch.translate(exception, doing)
+            again = isinstance(error, ClusterUnavailable) and not error_of(exception).txn_requires_abort()
+            if not again or remaining <= 0:
+                raise error from exception
+        else:
+            watch.forget()
+            return result
+        time.sleep(max(0.0, began + _PAUSE_SECONDS - time.monotonic()))  # some errors come back at once
+
+
+def _make(
+    kind: Callable[..., Result], properties: Mapping[str, str], watch: Watch, defaults: Mapping[str, Any]
+) -> Result:
+    settings = {
+        "client.id": "strait-control",
+        "socket.connection.setup.timeout.ms": 5000,
+        "log.connection.close": False,
+        **defaults,
+        **{key: value for key, value in properties.items() if key not in defaults},
+        "error_cb": watch,
+    }
+    try:
+        return kind(settings, logger=_LOGGER)
+    except KafkaException as exception:
+        raise watch.translate(exception, "making a client") from exception
+
+
+def _dotted(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.replace("_", "."): value for key, value in overrides.items()}

@@ -1,0 +1,111 @@
+"""librdkafka's errors -> ours. The only place that knows its error codes."""
+
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaError, KafkaException
+
+from strait.errors import ClusterError, ClusterUnavailable, ConfigError, NotAuthorized, PlanConflict, StraitError
+
+_CREDENTIALS = {
+    KafkaError._AUTHENTICATION,  # noqa: SLF001  librdkafka's names for errors that never left this process
+    KafkaError._SSL,  # noqa: SLF001
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM,
+    KafkaError.ILLEGAL_SASL_STATE,
+}
+_RIGHTS = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+_UNAVAILABLE = {
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._RESOLVE,  # noqa: SLF001
+    KafkaError._TIMED_OUT,  # noqa: SLF001
+    KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001
+    KafkaError._MSG_TIMED_OUT,  # noqa: SLF001
+    KafkaError._WAIT_COORD,  # noqa: SLF001
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.CONCURRENT_TRANSACTIONS,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    KafkaError.NETWORK_EXCEPTION,
+}
+_FENCED = {
+    KafkaError._FENCED,  # noqa: SLF001
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.TRANSACTION_COORDINATOR_FENCED,
+}
+_SETTING = {KafkaError._INVALID_ARG}  # noqa: SLF001
+
+
+def is_credentials(error: KafkaError) -> bool:
+    """Whether the cluster refused who we are; waiting longer cannot help."""
+    return error.code() in _CREDENTIALS
+
+
+def error_of(exception: KafkaException | KafkaError) -> KafkaError:
+    """The KafkaError inside an exception of confluent-kafka."""
+    if isinstance(exception, KafkaError):
+        return exception
+    inner = exception.args[0]
+    return inner if isinstance(inner, KafkaError) else KafkaError(KafkaError._FAIL, str(inner))  # noqa: SLF001
+
+
+def translate(
+    exception: KafkaException | KafkaError, *, cluster: str, doing: str, seen: Iterable[KafkaError] = ()
+) -> StraitError:
+    """Our error for one of librdkafka's.
+
+    Args:
+        doing: what was tried, as in "reading topic orders".
+        seen: what librdkafka said meanwhile beside the call. A request that times out because the broker refuses the
+            password only says "timed out"; the cause is here.
+    """
+    error = error_of(exception)
+    seen = list(seen)
+    cause = next((other for other in seen if is_credentials(other)), None)
+    if cause is None and error.code() in _UNAVAILABLE and seen:
+        # The last word is often "all brokers are down", which says nothing; take the newest that says more.
+        down = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
+        cause = next((other for other in reversed(seen) if other.code() != down), None)
+    return _ours(cause or error, cluster, doing)
+
+
+def _ours(error: KafkaError, cluster: str, doing: str) -> StraitError:
+    code = error.code()
+    message = f"{doing}: {describe(error)}"
+    if code in _SETTING:
+        return ConfigError(f"clusters.{cluster}", [error.str()], hint="librdkafka's property names are expected")
+    if code in _CREDENTIALS:
+        return NotAuthorized(
+            cluster, message, hint=f"check clusters.{cluster}: security.protocol, sasl.* and ssl.* properties"
+        )
+    if code in _RIGHTS:
+        return NotAuthorized(cluster, message, hint="grant this principal the right; docs/security.md lists them all")
+    if code in _FENCED:
+        return PlanConflict(
+            f"cluster {cluster}: {doing}: another control plane of this link took over",
+            hint="nothing is wrong; the next cycle decides again",
+        )
+    if code in _UNAVAILABLE:
+        return ClusterUnavailable(
+            cluster, message, hint=f"check that the brokers run and that clusters.{cluster} bootstrap.servers is right"
+        )
+    return ClusterError(cluster, message)
+
+
+def describe(error: KafkaError) -> str:
+    """An error in one line: its name where that tells more than librdkafka's sentence."""
+    text = " ".join(error.str().split())
+    return text if error.name().startswith("_") else f"{error.name()}: {text}"

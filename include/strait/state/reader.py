@@ -1,0 +1,179 @@
+"""Reading the state topics: a consumer without a group that follows them from their beginning."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, Message, TopicPartition
+
+from strait import naming
+from strait.errors import ClusterUnavailable, StateError
+from strait.kafka.clients import Watch, ask, make_consumer
+from strait.state.schema import Plan, Report, Run
+from strait.state.view import Kind, Place, StateView
+
+REPORTS_SINCE_SECONDS = 15
+"""How far back reports are read at first; a slot writes one a second, and a day of them is kept."""
+
+_TOPIC_OF = {"plan": naming.plan_topic, "map": naming.map_topic, "reports": naming.reports_topic}
+_MOST_PER_POLL = 2000
+_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
+_LOST_PLACE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
+_MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001
+Answer = TypeVar("Answer")
+
+
+class StateReader:
+    """The state of one link, read from its topics and kept up to date by `poll`.
+
+    Only committed records are seen. A state topic that does not exist yet is an empty one; it is looked for again by
+    the next `catch_up`. Not thread-safe.
+    """
+
+    def __init__(
+        self, properties: Mapping[str, str], cluster: str, link: str, *, follow: Sequence[Kind] = ("plan", "map")
+    ) -> None:
+        self._kinds = tuple(follow)
+        self._kind_of: dict[str, Kind] = {_TOPIC_OF[kind](link): kind for kind in self._kinds}
+        self._view = StateView(link)
+        self._watch = Watch(cluster)
+        self._next: dict[str, int] = {}  # topic -> first offset not read yet; a topic is here once it is assigned
+        self._lost: dict[str, StateError] = {}  # topics that are not there or lost our place
+        self._consumer = make_consumer(
+            properties,
+            self._watch,
+            group_id=f"{naming.STATE_PREFIX}{link}.state",  # demanded by librdkafka, used by nobody
+            isolation_level="read_committed",
+            enable_partition_eof=True,
+            auto_offset_reset="error",  # records vanished under us: that must be seen, not papered over
+            fetch_wait_max_ms=100,  # an empty read tells the end of a topic, so this is what catching up costs
+        )
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        """Group -> its plan in force."""
+        return self._view.plans
+
+    @property
+    def runs(self) -> Mapping[tuple[str, int], tuple[Run, ...]]:
+        """(source topic, partition) -> its runs, by sequence_base."""
+        return self._view.runs
+
+    @property
+    def reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
+        """(group, slot) -> the newest report of each part, of each application that runs this slot."""
+        return self._view.reports
+
+    @property
+    def trouble(self) -> StateError | None:
+        """What cannot be read now; the last good values stay in force meanwhile."""
+        return next(iter(self._lost.values()), None) or self._view.trouble(*self._kinds)
+
+    def catch_up(self, timeout_seconds: float = 10.0) -> None:
+        """Read all that is committed at the time of the call.
+
+        Raises:
+            ClusterUnavailable, NotAuthorized: the topics cannot be read.
+            StateError: a plan or a run cannot be read. Reports are only shown, so one that cannot be read is trouble,
+                but no error.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        self._assign_new_topics(deadline)
+        ends = {topic: self._end(topic, deadline) for topic in self._next}
+        while any(self._next[topic] < end for topic, end in ends.items()):
+            if time.monotonic() > deadline:
+                behind = ", ".join(f"{t} at {self._next[t]} of {end}" for t, end in ends.items())
+                raise self.trouble or ClusterUnavailable(
+                    self._watch.cluster,
+                    f"reading state topics: not at their ends after {timeout_seconds:g} s: {behind}",
+                )
+            self.poll(0.1)
+        error = self._view.trouble("plan", "map")
+        if error:
+            raise error
+
+    def poll(self, timeout_seconds: float = 0.0) -> bool:
+        """Take in what has arrived; return whether anything changed. Blocks only for the first record, if at all."""
+        changed = False
+        message = self._consumer.poll(timeout_seconds)
+        for _ in range(_MOST_PER_POLL):
+            if message is None:
+                break
+            changed |= self._take(message)
+            message = self._consumer.poll(0)
+        return changed
+
+    def close(self) -> None:
+        """Leave the cluster. The last state read stays readable."""
+        self._consumer.close()
+
+    def __enter__(self) -> "StateReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take(self, message: Message) -> bool:
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        error = message.error()
+        if error is None:
+            self._next[topic] = offset + 1
+            return self._view.apply(
+                self._kind_of[topic], message.key(), message.value(), Place(topic, partition, offset)
+            )
+        if error.code() == _EOF:
+            self._next[topic] = max(self._next[topic], offset)
+            return self._lost.pop(topic, None) is not None
+        if topic in self._next and (error.code() == _LOST_PLACE or error.code() in _MISSING):
+            self._lost[topic] = StateError(
+                f"cluster {self._watch.cluster}: following state topic {topic}: deleted or cut off: {error.str()}",
+                hint="the last good state stays in force; restore the topic, then restart the application",
+            )
+            return True
+        self._watch(error)  # librdkafka tries again by itself; whoever waits too long for it will tell
+        return False
+
+    def _assign_new_topics(self, deadline: float) -> None:
+        for topic, kind in self._kind_of.items():
+            if topic in self._next or not self._exists(topic, deadline):
+                continue
+            start = self._recent(topic, deadline) if kind == "reports" else OFFSET_BEGINNING
+            self._next[topic] = 0
+            self._consumer.incremental_assign([TopicPartition(topic, 0, start)])
+
+    def _exists(self, topic: str, deadline: float) -> bool:
+        metadata: Any = self._ask(
+            f"looking for state topic {topic}", deadline, lambda wait: self._consumer.list_topics(topic, timeout=wait)
+        )
+        error = metadata.topics[topic].error
+        if error is None:
+            return True
+        if error.code() in _MISSING:
+            return False
+        raise self._watch.translate(error, f"looking for state topic {topic}")
+
+    def _recent(self, topic: str, deadline: float) -> int:
+        since_ms = int((time.time() - REPORTS_SINCE_SECONDS) * 1000)
+        found: Any = self._ask(
+            f"looking up recent records of {topic}",
+            deadline,
+            lambda wait: self._consumer.offsets_for_times([TopicPartition(topic, 0, since_ms)], timeout=wait),
+        )
+        return int(found[0].offset) if found[0].offset >= 0 else OFFSET_END
+
+    def _end(self, topic: str, deadline: float) -> int:
+        watermarks: Any = self._ask(
+            f"looking up the end of {topic}",
+            deadline,
+            lambda wait: self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=wait, cached=False),
+        )
+        return int(watermarks[1])  # reading committed: the last stable offset
+
+    def _ask(self, doing: str, deadline: float, call: Callable[[float], Answer]) -> Answer:
+        def served(wait: float) -> Answer:
+            try:
+                return call(wait)
+            finally:
+                self.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
+
+        return ask(self._watch, doing, max(0.1, deadline - time.monotonic()), served)

@@ -1,0 +1,48 @@
+"""The three state topics of a link: creating them, and refusing ones that would lose state."""
+
+from strait import naming
+from strait.errors import StateError
+from strait.kafka.admin import Admin, NewTopic
+from strait.state.writer import RECORD_BYTES
+
+_DAY_MS = 24 * 60 * 60 * 1000
+_CHECKED = ("cleanup.policy", "max.message.bytes")
+
+
+def ensure_state_topics(admin: Admin, link: str, replication_factor: int | None) -> list[str]:
+    """Create what is missing on the destination; return the names created here.
+
+    Raises:
+        StateError: one of them exists in a form that would lose state: not compacted, or with several partitions.
+    """
+    wanted = {topic.topic: topic for topic in _state_topics(link, replication_factor)}
+    created = admin.create(wanted.values())
+    facts = admin.observe(wanted.__contains__, _CHECKED).topics
+    for name, topic in wanted.items():
+        if name not in facts:
+            continue  # created a moment ago, and this broker has not heard of it yet
+        if facts[name].partitions != topic.partitions:
+            raise _unfit(admin.cluster, name, f"it has {facts[name].partitions} partitions instead of 1")
+        policy = facts[name].configs.get("cleanup.policy", "")
+        if policy != topic.configs["cleanup.policy"]:
+            raise _unfit(
+                admin.cluster, name, f"its cleanup.policy is {policy!r} instead of {topic.configs['cleanup.policy']!r}"
+            )
+    return created
+
+
+def _state_topics(link: str, replication_factor: int | None) -> list[NewTopic]:
+    compacted = {"cleanup.policy": "compact", "max.message.bytes": str(RECORD_BYTES)}
+    kept_a_day = {"cleanup.policy": "delete", "retention.ms": str(_DAY_MS), "max.message.bytes": str(RECORD_BYTES)}
+    return [
+        NewTopic(naming.plan_topic(link), 1, replication_factor, compacted),
+        NewTopic(naming.map_topic(link), 1, replication_factor, compacted),
+        NewTopic(naming.reports_topic(link), 1, replication_factor, kept_a_day),
+    ]
+
+
+def _unfit(cluster: str, topic: str, what: str) -> StateError:
+    return StateError(
+        f"cluster {cluster}: checking state topic {topic}: {what}, so it would lose what the link needs to go on",
+        hint="correct the topic; Strait creates it rightly where it does not exist",
+    )
