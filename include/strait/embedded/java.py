@@ -1,9 +1,13 @@
-"""Find the Java that brokers, Ivy and MirrorMaker run on."""
+"""Find the Java that brokers, Ivy and MirrorMaker run on.
+
+``python -m strait.embedded.java`` prints it, or what to do where there is none.
+"""
 
 import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,3 +49,16 @@ def _version(java: Path) -> int | None:
         return None
     match = _VERSION_LINE.search(shown.stderr + shown.stdout)
     return int(match.group(1)) if match else None
+
+
+def main() -> int:
+    try:
+        sys.stdout.write(f"{find_java()}\n")
+    except SetupError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

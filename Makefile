@@ -1,0 +1,113 @@
+# Everything a newcomer types. `make` alone lists it.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# uv fetches in seconds what pip needs minutes for; it is put into the environment where there is none.
+FIND_UV := uv=$$(for each in uv $(BIN)/uv; do "$$each" --version >/dev/null 2>&1 && { echo "$$each"; break; }; done || true)
+
+# $(call step,what it does) starts the clock; $(done) stops it.
+step = @echo "==> $(1)"; begin=$$SECONDS
+done = echo "    $$(( SECONDS - begin )) s"
+
+.PHONY: help
+help: ## List these commands
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+.PHONY: install
+install: $(INSTALLED) java jars ## Make .venv with everything in it, `strait` too; check Java; fetch Kafka's jars
+
+.PHONY: demo
+demo: install ## Copy real topics between two Kafka clusters, with Airflow and Spark, and show how it goes
+	@$(BIN)/strait demo
+
+.PHONY: test
+test: install check ## Run the whole suite; one part of it: make test ARGS="tests/unit -k naming"
+	@echo "==> tests"
+	$(BIN)/pytest $(ARGS)
+
+.PHONY: check
+check: $(INSTALLED) ## Check format, lint, types, and who imports whom
+	$(call step,format)
+	$(BIN)/ruff format --check .
+	$(done)
+	echo "==> lint"
+	begin=$$SECONDS
+	$(BIN)/ruff check .
+	$(done)
+	echo "==> types"
+	begin=$$SECONDS
+	$(BIN)/mypy
+	$(done)
+	echo "==> imports"
+	begin=$$SECONDS
+	$(BIN)/lint-imports
+	$(done)
+
+.PHONY: bench
+bench: install ## Measure against MirrorMaker 2, in one run on this machine
+	@$(BIN)/strait bench $(ARGS)
+
+.PHONY: lock
+lock: $(INSTALLED) ## Resolve requirements.txt into requirements.lock; newer versions: make lock ARGS=--upgrade
+	@$(FIND_UV)
+	"$$uv" pip compile --quiet --universal --python-version 3.11 --no-annotate --custom-compile-command "make lock" \
+		$(ARGS) --output-file requirements.lock requirements.txt
+
+$(BIN)/python:
+	$(call step,virtual environment)
+	fits='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))'
+	for python in python3.11 python3.12 python3.13 python3; do
+		"$$python" -c "$$fits" 2>/dev/null && break
+		python=
+	done
+	if [ -z "$$python" ]; then
+		echo "install: looking for Python 3.11 to 3.13: none on PATH (Debian, Ubuntu: apt-get install python3 python3-venv)" >&2
+		exit 1
+	fi
+	$(FIND_UV)
+	if [ -n "$$uv" ]; then
+		"$$uv" venv --quiet --allow-existing --python "$$python" $(VENV)
+	elif ! "$$python" -m venv $(VENV); then
+		echo "install: making $(VENV): $$python cannot (Debian, Ubuntu: apt-get install python3-venv)" >&2
+		exit 1
+	fi
+	$(done)
+
+$(INSTALLED): requirements.lock pyproject.toml | $(BIN)/python
+	$(call step,Python packages)
+	$(FIND_UV)
+	if [ -z "$$uv" ]; then
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+		uv=$(BIN)/uv
+	fi
+	"$$uv" pip install --quiet --python $(BIN)/python -r requirements.lock
+	"$$uv" pip install --quiet --python $(BIN)/python --no-deps --editable .
+	touch $@
+	$(done)
+
+.PHONY: java
+java: $(INSTALLED)
+	@$(BIN)/python -m strait.embedded.java >/dev/null 2>&1 && exit
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		echo "==> Java"
+		begin=$$SECONDS
+		export DEBIAN_FRONTEND=noninteractive
+		apt-get update -qq
+		apt-get install -yqq --no-install-recommends openjdk-17-jre-headless >/dev/null \
+			|| apt-get install -yqq --no-install-recommends openjdk-21-jre-headless >/dev/null
+		$(done)
+	fi
+	$(BIN)/python -m strait.embedded.java >/dev/null
+
+.PHONY: jars
+jars: $(INSTALLED) java
+	@$(BIN)/python -m strait.embedded.jars >/dev/null
