@@ -1,10 +1,139 @@
-"""`strait demo`."""
+"""`strait demo`: two local clusters, data, Airflow and a link between them, to look at and to play with."""
+
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-app = typer.Typer(no_args_is_help=True)
+from strait.cli.options import JsonOption, print_json
+
+if TYPE_CHECKING:
+    from strait.demo.folder import DemoFolder
+    from strait.demo.status import DemoStatus
 
 
-@app.callback()
-def _demo() -> None:
-    """Two local clusters, data, Airflow and a link between them, to look at."""
+class _UpByDefault(TyperGroup):
+    """`strait demo`, with or without options, is `strait demo up`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] != "--help"):
+            args = ["up", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=_UpByDefault, help="Two local clusters, data, Airflow and a link between them, to look at.")
+
+AirflowPort = Annotated[
+    int | None,
+    typer.Option("--airflow-port", help="Of Airflow's UI. Default: 8080 or the next free one.", min=1, max=65535),
+]
+SourcePort = Annotated[
+    int | None, typer.Option("--source-port", help="Of the source broker. Default: 19092 or next.", min=1, max=65535)
+]
+DestinationPort = Annotated[
+    int | None,
+    typer.Option("--destination-port", help="Of the destination broker. Default: 29092 or next.", min=1, max=65535),
+]
+
+
+@app.command()
+def up(
+    airflow_port: AirflowPort = None,
+    source_port: SourcePort = None,
+    destination_port: DestinationPort = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Start all of it and return once the copy has caught up. It goes on in the background."""
+    from rich.console import Console
+
+    from strait.demo.folder import DemoFolder
+    from strait.demo.parts import Parts
+    from strait.demo.ports import choose_ports
+    from strait.demo.steps import Steps
+    from strait.demo.up import alone, bring_up
+
+    console = Console(stderr=as_json, highlight=False)
+    folder = DemoFolder()
+    with alone(folder):
+        parts = Parts(folder)
+        if all(parts.running().values()):
+            console.print("The demo is running already.")
+        else:
+            if folder.ports is not None:
+                console.print("Clearing away what an earlier demo left.")
+                parts.stop(lambda _: None)
+                folder.clear()
+            ports = choose_ports(airflow=airflow_port, source=source_port, destination=destination_port)
+            bring_up(folder, ports, Steps(console))
+    _show(_status(folder), as_json)
+
+
+@app.command()
+def status(as_json: JsonOption = False) -> None:
+    """Say what runs and where, and what has been copied. Exit code 1 when not all of it runs."""
+    from strait.demo.folder import DemoFolder
+
+    found = _status(DemoFolder())
+    _show(found, as_json)
+    if found is None or not found.running:
+        raise typer.Exit(1)
+
+
+@app.command()
+def down(as_json: JsonOption = False) -> None:
+    """End all of it and delete what it wrote. The downloaded jars stay."""
+    from rich.console import Console
+
+    from strait.demo.folder import DemoFolder
+    from strait.demo.parts import Parts
+    from strait.demo.up import alone
+
+    console = Console(stderr=as_json, highlight=False)
+    folder = DemoFolder()
+    with alone(folder):
+        with console.status("Ending the demo") as progress:
+            Parts(folder).stop(lambda part: progress.update(f"Ending {part}"))
+        folder.remove()
+    console.print("The demo is down; nothing of it is left.")
+    if as_json:
+        print_json({"running": False})
+
+
+@app.command()
+def logs(
+    part: Annotated[str | None, typer.Argument(help="Only this part.", show_default=False)] = None,
+    lines: Annotated[int, typer.Option("--lines", "-n", help="The last so many lines of each.", min=1)] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where the log of each part is, and its end."""
+    from strait.demo.folder import DemoFolder
+    from strait.demo.parts import Parts
+    from strait.errors import ConfigError
+
+    found = Parts(DemoFolder()).logs()
+    if part is not None and part not in found:
+        raise ConfigError("demo logs", [f"no part {part!r} has a log"], hint=f"there are: {', '.join(found) or 'none'}")
+    chosen = found if part is None else {part: found[part]}
+    if as_json:
+        print_json({name: str(path) for name, path in chosen.items()})
+        return
+    for name, path in chosen.items():
+        typer.secho(f"{name}: {path}", bold=True)
+        typer.echo("\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]))
+
+
+def _status(folder: "DemoFolder") -> "DemoStatus | None":
+    from strait.demo.status import demo_status
+
+    return demo_status(folder)
+
+
+def _show(found: "DemoStatus | None", as_json: bool) -> None:
+    if as_json:
+        print_json({"running": False} if found is None else found.as_data())
+    elif found is None:
+        typer.echo("No demo is running. `strait demo` starts one.")
+    else:
+        from strait.demo.show import show
+
+        show(found)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
+import psutil
 
 from strait.embedded.airflow_client import AirflowClient
 from strait.embedded.detached import Detached
@@ -45,7 +46,7 @@ class LocalAirflow:
         """
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._make_password()
-        _write_private(self.home / "address.json", json.dumps({"port": port}))
+        _write_private(self._address, json.dumps({"port": port}))
         self._process.start(
             [str(_bin() / "airflow"), "standalone"],
             environment=self._full_environment(port, log_ports),
@@ -76,14 +77,19 @@ class LocalAirflow:
         """Of `airflow standalone` while it runs, else None."""
         return self._process.pid
 
-    def pids(self) -> list[int]:
-        """Of all its processes."""
-        return [process.pid for process in self._process.members()]
+    def processes(self) -> list[psutil.Process]:
+        """Every process of it. Spark applications that its tasks submitted are not among them."""
+        return self._process.members()
+
+    @property
+    def was_launched(self) -> bool:
+        """Whether it ever was, in this home; `url` and `password` are known then."""
+        return self._address.exists()
 
     @property
     def url(self) -> str:
         """Where the UI and the API answer. Known once it was started."""
-        port = json.loads((self.home / "address.json").read_text(encoding="utf-8"))["port"]
+        port = json.loads(self._address.read_text(encoding="utf-8"))["port"]
         return f"http://127.0.0.1:{port}"
 
     @property
@@ -103,6 +109,10 @@ class LocalAirflow:
             return list(_COMPONENTS)
         states = {} if reply.is_error else reply.json()
         return [name for name in _COMPONENTS if (states.get(name) or {}).get("status") != "healthy"]
+
+    @property
+    def _address(self) -> Path:
+        return self.home / "address.json"
 
     @property
     def _passwords(self) -> Path:

@@ -53,9 +53,11 @@ class AirflowClient:
 
     def task_log(self, dag: str, run_id: str, task: str, attempt: int = 1) -> str:
         """What one attempt of a task logged, a line for each event."""
-        path = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/logs/{attempt}"
-        content = self._call("GET", path, params={"full_content": True})["content"]
-        return "\n".join(_log_line(event) for event in content)
+        return "\n".join(_log_line(event) for event in self._log_events(dag, run_id, task, attempt))
+
+    def task_errors(self, dag: str, run_id: str, task: str, attempt: int = 1) -> list[str]:
+        """What one attempt of a task raised, a line for each exception: `<type>: <text>`."""
+        return [line for event in self._log_events(dag, run_id, task, attempt) for line in _exceptions(event)]
 
     def set_variable(self, key: str, value: str, description: str = "") -> None:
         """Create the Variable or replace its value."""
@@ -80,6 +82,10 @@ class AirflowClient:
         return cast(
             list[Json], self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances")["task_instances"]
         )
+
+    def _log_events(self, dag: str, run_id: str, task: str, attempt: int) -> list[Json]:
+        path = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/logs/{attempt}"
+        return cast(list[Json], self._call("GET", path, params={"full_content": True})["content"])
 
     def _create_or_patch(self, path: str, key: str, body: Json) -> None:
         if self._send("GET", f"{path}/{key}").status_code == httpx.codes.NOT_FOUND:
@@ -121,11 +127,10 @@ def _detail(reply: httpx.Response) -> str:
     return str(body.get("detail", reply.reason_phrase))
 
 
-def _log_line(event: Any) -> str:
-    """Airflow hands out structured events, or plain text for what a task printed."""
-    if isinstance(event, str):
-        return event
-    level = str(event.get("level", "")).upper()
-    text = f"{event.get('timestamp', '')} {level} {event.get('event', '')}".strip()
-    details = [f"{error.get('exc_type')}: {error.get('exc_value')}" for error in event.get("error_detail") or []]
-    return "\n".join([text, *details])
+def _log_line(event: Json) -> str:
+    text = f"{event.get('timestamp', '')} {str(event.get('level', '')).upper()} {event.get('event', '')}".strip()
+    return "\n".join([text, *_exceptions(event)])
+
+
+def _exceptions(event: Json) -> list[str]:
+    return [f"{error['exc_type']}: {error['exc_value']}" for error in event.get("error_detail") or []]

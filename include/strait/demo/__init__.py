@@ -1,0 +1,1 @@
+"""`strait demo`: two Kafka clusters, a generator of data, Airflow and a link between them, all on this machine."""

@@ -1,0 +1,106 @@
+"""The one folder that holds all of a running demo, and the names in it."""
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import yaml
+
+from strait.embedded.airflow import LocalAirflow
+from strait.embedded.detached import Detached
+from strait.embedded.paths import home, project_root
+
+LINK = "shop"
+SOURCE = "source"
+DESTINATION = "destination"
+LOCK = "lock"
+TOPICS = ("orders", "payments", "clicks")
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where everything listens, all on 127.0.0.1."""
+
+    airflow: int
+    source: int
+    destination: int
+    task_logs: int
+    trigger_logs: int
+
+
+class DemoFolder:
+    """Paths and parts of the demo in ``root``; nothing of it need exist yet."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root or home() / "demo"
+        self.links_file = self.root / "links.yaml"
+        self.strait_home = self.root / "strait"
+        self.applications = self.strait_home / "applications"
+        self.generator = Detached(self.root / "generator.pid.json")
+        self.generator_log = self.root / "generator.log"
+        self.airflow = LocalAirflow(
+            self.root / "airflow",
+            project=project_root(),
+            environment={"STRAIT_LINKS_FILE": str(self.links_file), "STRAIT_HOME": str(self.strait_home)},
+        )
+
+    @property
+    def ports(self) -> Ports | None:
+        """Those chosen when it was started; None where it was not."""
+        try:
+            return Ports(**json.loads(self._ports_file.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+
+    def lay_out(self, ports: Ports) -> None:
+        """Write down the ports, and the links file that goes with them."""
+        self._ports_file.write_text(json.dumps(asdict(ports)), encoding="utf-8")
+        self.links_file.write_text(yaml.safe_dump(links(ports), sort_keys=False), encoding="utf-8")
+
+    @property
+    def clusters(self) -> dict[str, str]:
+        """Cluster name -> bootstrap address; empty where the demo was not started."""
+        ports = self.ports
+        return {SOURCE: bootstrap(ports.source), DESTINATION: bootstrap(ports.destination)} if ports else {}
+
+    def cluster_folder(self, name: str) -> Path:
+        return self.root / name
+
+    def clear(self) -> None:
+        """Delete all that was written, but keep the folder. Nothing of the demo may run."""
+        for path in self.root.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != LOCK:
+                path.unlink()
+
+    def remove(self) -> None:
+        """Delete the folder with all that is in it. Nothing of the demo may run."""
+        shutil.rmtree(self.root)
+
+    @property
+    def _ports_file(self) -> Path:
+        return self.root / "ports.json"
+
+
+def bootstrap(port: int) -> str:
+    return f"127.0.0.1:{port}"
+
+
+def links(ports: Ports) -> dict[str, object]:
+    """What the demo's links file says."""
+    return {
+        "clusters": {
+            SOURCE: {"bootstrap.servers": bootstrap(ports.source)},
+            DESTINATION: {"bootstrap.servers": bootstrap(ports.destination)},
+        },
+        "links": {
+            LINK: {
+                "source": SOURCE,
+                "destination": DESTINATION,
+                "topics": {"include": list(TOPICS)},
+                "groups": {"default": {"slots": 2}},
+            }
+        },
+    }

@@ -1,0 +1,89 @@
+"""The parts of a running demo: found from its folder by any process, and ended in the order that leaves nothing."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from strait.demo.folder import DESTINATION, LINK, SOURCE, DemoFolder
+from strait.embedded.kafka import Cluster
+from strait.errors import SetupError
+from strait.launch import processes
+from strait.launch.local import LocalLauncher
+from strait.naming import application_name
+
+APPLICATION = application_name(LINK, "default")
+
+
+class Parts:
+    """Nothing needs to run, or to have run."""
+
+    def __init__(self, folder: DemoFolder) -> None:
+        self._folder = folder
+
+    def running(self) -> dict[str, bool]:
+        """Part -> whether it runs."""
+        application = self._launcher().state(APPLICATION)
+        return {
+            SOURCE: self._cluster_runs(SOURCE),
+            DESTINATION: self._cluster_runs(DESTINATION),
+            "generator": self._folder.generator.pid is not None,
+            "airflow": self._folder.airflow.pid is not None,
+            "application": application is not None and application.state.alive,
+        }
+
+    def processes(self) -> list[psutil.Process]:
+        """Every process of every part."""
+        found = [*self._folder.airflow.processes(), *self._folder.generator.members()]
+        for name in (SOURCE, DESTINATION):
+            cluster = self._cluster(name)
+            pids = [cluster.pid(broker) for broker in cluster.broker_ids] if cluster else []
+            found += [psutil.Process(pid) for pid in pids if pid is not None]
+        applications = processes.find(self._folder.applications.resolve())
+        return found + [process for several in applications.values() for process in several]
+
+    def stop(self, tell: Callable[[str], None]) -> None:
+        """End every part. ``tell`` hears which one is being ended. What it wrote stays.
+
+        Raises:
+            SetupError, LaunchError: something could not be ended.
+        """
+        # Airflow first, so that it does not bring back what is ended next.
+        tell("Airflow")
+        self._folder.airflow.stop()
+        tell("the application")
+        for application in self._launcher().list():
+            self._launcher().stop(application.name)
+        tell("the generator")
+        self._folder.generator.stop(signal.SIGTERM, grace_seconds=10)
+        for name in (SOURCE, DESTINATION):
+            tell(f"the {name} cluster")
+            if cluster := self._cluster(name):
+                cluster.stop()
+        if left := self.processes():
+            raise SetupError(f"demo: ending it: processes {sorted(process.pid for process in left)} are still there")
+
+    def logs(self) -> dict[str, Path]:
+        """Part -> its log, of those that have one."""
+        application = self._launcher().state(APPLICATION)
+        logs = {"generator": self._folder.generator_log, "airflow": self._folder.airflow.log}
+        if application is not None:
+            logs["application"] = application.log_path
+        for name in (SOURCE, DESTINATION):
+            if cluster := self._cluster(name):
+                logs[name] = cluster.log(1)
+        return {name: path for name, path in logs.items() if path.exists()}
+
+    def _launcher(self) -> LocalLauncher:
+        return LocalLauncher(self._folder.applications)
+
+    def _cluster(self, name: str) -> Cluster | None:
+        try:
+            return Cluster.attach(self._folder.cluster_folder(name))
+        except SetupError:
+            return None  # it was never started
+
+    def _cluster_runs(self, name: str) -> bool:
+        cluster = self._cluster(name)
+        return cluster is not None and cluster.running

@@ -1,0 +1,51 @@
+"""Which ports the demo takes: those asked for, else the usual ones, else the next that are free."""
+
+import socket
+
+from strait.demo.folder import Ports
+from strait.errors import SetupError
+
+AIRFLOW, SOURCE, DESTINATION = 8080, 19092, 29092
+_TASK_LOGS, _TRIGGER_LOGS = 8793, 8794
+_FURTHER = 200
+
+
+def choose_ports(*, airflow: int | None, source: int | None, destination: int | None) -> Ports:
+    """None means that any port will do. Raises SetupError for a port that was asked for and is in use."""
+    taken: set[int] = set()
+
+    def choose(asked: int | None, usual: int, option: str) -> int:
+        if asked is not None and (asked in taken or not is_free(asked)):
+            raise SetupError(
+                f"demo: port {asked} of {option} is in use", hint=f"give {option} another port, or leave it out"
+            )
+        port = asked or next((p for p in range(usual, usual + _FURTHER) if p not in taken and is_free(p)), None)
+        if port is None:
+            raise SetupError(f"demo: no port from {usual} to {usual + _FURTHER - 1} is free", hint=f"give {option}")
+        taken.add(port)
+        return port
+
+    # Explicit wishes first, so that no default takes a port that was asked for.
+    wishes = [(airflow, AIRFLOW, "--airflow-port"), (source, SOURCE, "--source-port")]
+    wishes += [(destination, DESTINATION, "--destination-port")]
+    chosen = {option: choose(asked, usual, option) for asked, usual, option in wishes if asked is not None}
+    chosen |= {option: choose(None, usual, option) for asked, usual, option in wishes if asked is None}
+    return Ports(
+        airflow=chosen["--airflow-port"],
+        source=chosen["--source-port"],
+        destination=chosen["--destination-port"],
+        task_logs=choose(None, _TASK_LOGS, "an Airflow log port"),
+        trigger_logs=choose(None, _TRIGGER_LOGS, "an Airflow log port"),
+    )
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen there now, on this machine's own address and on all."""
+    for address in ("127.0.0.1", "0.0.0.0"):  # noqa: S104  Airflow's log servers listen on all
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+            except OSError:
+                return False
+    return True

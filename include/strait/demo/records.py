@@ -1,0 +1,83 @@
+"""The demo's shop: what orders, payments and clicks look like. Pure, and the same for the same seed."""
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+Headers = list[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ShopTopic:
+    """One topic of the shop. ``share`` is its part of all records; ``codec`` what its producer compresses with."""
+
+    partitions: int
+    codec: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShopRecord:
+    """One record to produce; a ``value`` of None is a tombstone."""
+
+    topic: str
+    key: bytes
+    value: bytes | None
+    headers: Headers
+
+
+# Several codecs and partition counts, since a copy has to carry any of them unchanged.
+SHOP: Mapping[str, ShopTopic] = {
+    "clicks": ShopTopic(partitions=6, codec="lz4", share=0.6),
+    "orders": ShopTopic(partitions=4, codec="zstd", share=0.3),
+    "payments": ShopTopic(partitions=2, codec="snappy", share=0.1),
+}
+
+_PAGES = ("/", "/search", "/cart", "/checkout", "/product/{}")
+_METHODS = ("card", "transfer", "wallet")
+
+
+def shop_records(seed: int) -> Iterator[ShopRecord]:
+    """Records of all topics in their shares, without end."""
+    rng = random.Random(seed)  # noqa: S311  made-up data
+    topics = sorted(SHOP)
+    shares = [SHOP[topic].share for topic in topics]
+    while True:
+        for topic in rng.choices(topics, weights=shares, k=1000):
+            yield _MAKERS[topic](rng)
+
+
+def _click(rng: random.Random) -> ShopRecord:
+    visitor = f"visitor-{rng.randrange(5_000)}"
+    page = rng.choice(_PAGES).format(rng.randrange(2_000))
+    return _record(rng, "clicks", visitor, {"visitor": visitor, "page": page, "dwell_ms": rng.randrange(60_000)})
+
+
+def _order(rng: random.Random) -> ShopRecord:
+    order = f"order-{rng.randrange(1_000_000)}"
+    lines = [{"product": rng.randrange(2_000), "quantity": rng.randrange(1, 5)} for _ in range(rng.randrange(1, 4))]
+    return _record(rng, "orders", order, {"order": order, "customer": rng.randrange(5_000), "lines": lines})
+
+
+def _payment(rng: random.Random) -> ShopRecord:
+    order = f"order-{rng.randrange(1_000_000)}"
+    if rng.random() < 0.02:  # withdrawn
+        return _record(rng, "payments", order, None)
+    paid = {"order": order, "method": rng.choice(_METHODS), "cents": rng.randrange(100, 50_000)}
+    return _record(rng, "payments", order, paid)
+
+
+def _record(rng: random.Random, topic: str, key: str, body: object | None) -> ShopRecord:
+    value = None if body is None else json.dumps(body, separators=(",", ":")).encode()
+    trace: bytes | None = b"%016x" % rng.getrandbits(64)
+    if rng.random() < 0.01:
+        trace = None  # a header without value is legal, and another thing than an empty one
+    return ShopRecord(topic, key.encode(), value, [("schema", f"{topic}.v1".encode()), ("trace", trace)])
+
+
+_MAKERS: Mapping[str, Callable[[random.Random], ShopRecord]] = {
+    "clicks": _click,
+    "orders": _order,
+    "payments": _payment,
+}

@@ -1,0 +1,71 @@
+"""Decides whether a task group copies as it should: is its application alive, is every slot heard? Pure.
+
+When a slot was last heard is told by the listener's clock, so that the clocks of other machines do not matter.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from strait.launch.base import Application, State
+from strait.reasons import Reason
+from strait.state.schema import Plan, Report
+
+SILENT_SECONDS = 10.0
+"""A slot reports once a second; the longest pause in good health is a failed slot being started again by Spark."""
+
+STARTING_SECONDS = 90.0
+"""So long an application may take from its submission to its first report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a task group does not copy as it should, in one line for people."""
+
+    group: str
+    reason: Reason
+    detail: str
+
+    def __str__(self) -> str:
+        return f"group {self.group}: {self.reason}: {self.detail}"
+
+
+class Hearing:
+    """When each slot was last heard. All times are seconds on one clock of the listener."""
+
+    def __init__(self, started_at: float) -> None:
+        self._started_at = started_at
+        self._newest_ms: dict[tuple[str, int], int] = {}
+        self._heard_at: dict[tuple[str, int], float] = {}
+
+    def listen(self, reports: Mapping[tuple[str, int], Sequence[Report]], now: float) -> None:
+        """Take in the newest reports by (group, slot)."""
+        for slot, parts in reports.items():
+            newest_ms = max((report.at_ms for report in parts), default=-1)
+            if newest_ms > self._newest_ms.get(slot, -1):
+                self._newest_ms[slot] = newest_ms
+                self._heard_at[slot] = now
+
+    def silent(self, plan: Plan, now: float) -> tuple[int, ...]:
+        """The slots of the plan that have been silent for too long, in order."""
+        return tuple(slot for slot in range(plan.slots) if now - self._last(plan.group, slot) > SILENT_SECONDS)
+
+    def _last(self, group: str, slot: int) -> float:
+        return self._heard_at.get((group, slot), self._started_at)
+
+
+def trouble_of(plan: Plan, application: Application | None, silent: Sequence[int], now_ms: int) -> Trouble | None:
+    """The one thing that is wrong with a task group, the worse first; None when nothing is.
+
+    An application that was never submitted, or whose launcher does not answer, is no trouble: the first is the
+    monitor's to submit, and about the second nothing is known.
+    """
+    if plan.stopped or application is None or application.state is State.UNKNOWN:
+        return None
+    if not application.state.alive:
+        ended = "" if application.exit_code is None else f" with exit code {application.exit_code}"
+        return Trouble(plan.group, Reason.APPLICATION_DEAD, f"application {application.id} ended{ended}")
+    starting = now_ms - application.submitted_at_ms < STARTING_SECONDS * 1000
+    if silent and not starting:
+        slots = ", ".join(map(str, silent))
+        return Trouble(plan.group, Reason.SLOT_SILENT, f"no report for {SILENT_SECONDS:g} s from slots: {slots}")
+    return None
