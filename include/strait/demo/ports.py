@@ -3,6 +3,7 @@
 import socket
 
 from strait.demo.folder import Ports
+from strait.embedded.ports import require_free
 from strait.errors import SetupError
 
 AIRFLOW, SOURCE, DESTINATION = 8080, 19092, 29092
@@ -15,10 +16,10 @@ def choose_ports(*, airflow: int | None, source: int | None, destination: int | 
     taken: set[int] = set()
 
     def choose(asked: int | None, usual: int, option: str) -> int:
-        if asked is not None and (asked in taken or not is_free(asked)):
-            raise SetupError(
-                f"demo: port {asked} of {option} is in use", hint=f"give {option} another port, or leave it out"
-            )
+        if asked is not None:
+            require_free(asked, f"demo {option}")
+            if asked in taken:
+                raise SetupError(f"demo {option}: port {asked} was given to another part", hint="give it another one")
         port = asked or next((p for p in range(usual, usual + _FURTHER) if p not in taken and is_free(p)), None)
         if port is None:
             raise SetupError(f"demo: no port from {usual} to {usual + _FURTHER - 1} is free", hint=f"give {option}")

@@ -1,0 +1,95 @@
+from pathlib import Path
+
+import pytest
+
+from strait.launch.base import Application, State
+from strait.planning.health import SILENT_SECONDS, STARTING_SECONDS, Hearing, trouble_of
+from strait.reasons import Reason
+from strait.state.schema import Plan, Report
+
+PLAN = Plan(link="l", group="default", version=3, producer_id=7, slots=2, published_at_ms=0)
+NOW_MS = 1_000_000_000
+
+
+def application(state: State, *, submitted_seconds_ago: float = 3600, exit_code: int | None = None) -> Application:
+    at_ms = NOW_MS - int(submitted_seconds_ago * 1000)
+    return Application("strait-l-default", "1", state, Path("spec"), Path("log"), at_ms, exit_code)
+
+
+def report(slot: int, at_ms: int) -> Report:
+    return Report(
+        link="l",
+        group="default",
+        slot=slot,
+        part=0,
+        parts=1,
+        application="1",
+        at_ms=at_ms,
+        started_at_ms=0,
+        plan_version=3,
+        strait_version="0",
+        host="h",
+        pid=1,
+        cpu_seconds=0.0,
+        memory_bytes=0,
+        records_per_second=0.0,
+        bytes_per_second=0.0,
+        latency_ms_p50=None,
+        latency_ms_p99=None,
+        conflicts=0,
+        recoveries=0,
+        partitions=(),
+    )
+
+
+def heard(slots_at_ms: dict[int, int]) -> dict[tuple[str, int], tuple[Report, ...]]:
+    return {("default", slot): (report(slot, at_ms),) for slot, at_ms in slots_at_ms.items()}
+
+
+def test_a_slot_that_reports_anew_is_not_silent():
+    hearing = Hearing(started_at=0.0)
+    hearing.listen(heard({0: 100, 1: 100}), now=SILENT_SECONDS)
+    hearing.listen(heard({0: 200, 1: 200}), now=2 * SILENT_SECONDS)
+    assert hearing.silent(PLAN, now=2 * SILENT_SECONDS + 1) == ()
+
+
+def test_a_report_that_was_heard_before_breaks_no_silence():
+    hearing = Hearing(started_at=0.0)
+    hearing.listen(heard({0: 100, 1: 100}), now=1.0)
+    hearing.listen(heard({0: 200, 1: 100}), now=1.0 + SILENT_SECONDS + 1)
+    assert hearing.silent(PLAN, now=1.0 + SILENT_SECONDS + 1) == (1,)
+
+
+def test_a_slot_that_was_never_heard_is_silent_once_we_have_listened_long_enough():
+    hearing = Hearing(started_at=50.0)
+    assert hearing.silent(PLAN, now=50.0 + SILENT_SECONDS) == ()
+    assert hearing.silent(PLAN, now=50.1 + SILENT_SECONDS) == (0, 1)
+
+
+@pytest.mark.parametrize("state", [State.DEAD, State.FINISHED])
+def test_an_application_that_ended_is_trouble_even_before_its_slots_fall_silent(state):
+    trouble = trouble_of(PLAN, application(state, exit_code=9), silent=(), now_ms=NOW_MS)
+    assert trouble is not None
+    assert trouble.reason is Reason.APPLICATION_DEAD
+    assert "exit code 9" in trouble.detail
+
+
+def test_silent_slots_of_a_running_application_are_trouble_and_are_named():
+    trouble = trouble_of(PLAN, application(State.RUNNING), silent=(0, 1), now_ms=NOW_MS)
+    assert trouble is not None
+    assert trouble.reason is Reason.SLOT_SILENT
+    assert "0, 1" in trouble.detail
+
+
+def test_an_application_has_time_to_start_before_silence_counts():
+    young = application(State.SUBMITTED, submitted_seconds_ago=STARTING_SECONDS - 1)
+    old = application(State.SUBMITTED, submitted_seconds_ago=STARTING_SECONDS + 1)
+    assert trouble_of(PLAN, young, silent=(0,), now_ms=NOW_MS) is None
+    assert trouble_of(PLAN, old, silent=(0,), now_ms=NOW_MS) is not None
+
+
+def test_what_is_meant_to_stand_still_or_is_not_known_is_no_trouble():
+    stopped = PLAN.model_copy(update={"stopped": True})
+    assert trouble_of(stopped, application(State.FINISHED, exit_code=0), silent=(0, 1), now_ms=NOW_MS) is None
+    assert trouble_of(PLAN, None, silent=(0, 1), now_ms=NOW_MS) is None
+    assert trouble_of(PLAN, application(State.UNKNOWN), silent=(0, 1), now_ms=NOW_MS) is None
