@@ -45,5 +45,7 @@ def application_name(link: str, group: str) -> str:
 
 
 def is_internal(topic: str) -> bool:
-    """Topics that are never copied: Kafka's own, Strait's own, and MirrorMaker 2's internal ones."""
-    return topic.startswith(("__", STATE_PREFIX)) or (topic.startswith("mm2") and topic.endswith(".internal"))
+    """Topics that are never copied: Kafka's own, Strait's own, and MirrorMaker 2's internal ones (by its 4.3 rule)."""
+    if topic.startswith(("__", ".", STATE_PREFIX)):
+        return True
+    return topic.endswith(".checkpoints.internal") or (topic.startswith("mm2") and topic.endswith(".internal"))

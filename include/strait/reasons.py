@@ -27,6 +27,7 @@ class Reason(StrEnum):
     DESTINATION_LOG_APPEND_TIME = "destination_log_append_time"
     DESTINATION_RECREATED = "destination_recreated"
     SOURCE_RECREATED = "source_recreated"
+    NAMING_CHANGED = "naming_changed"
     SOURCE_TRUNCATED = "source_truncated"
     SOURCE_DATA_LOST = "source_data_lost"
     DESTINATION_TRUNCATED = "destination_truncated"
@@ -121,6 +122,11 @@ _TEXTS = {
     Reason.SOURCE_RECREATED: _Text(
         "The source topic was deleted and created again: its offsets now mean other records.",
         "Decide whether to copy the new topic, and to which destination; see docs/operating.md.",
+        _DECISION,
+    ),
+    Reason.NAMING_CHANGED: _Text(
+        "The topic was copied under another destination name; the link's `naming` has been changed since.",
+        "Put `naming` back, or use a new link for the new names.",
         _DECISION,
     ),
     Reason.SOURCE_TRUNCATED: _Text(

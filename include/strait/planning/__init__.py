@@ -1,1 +1,1 @@
-"""Decisions: facts in, plans out. No input or output, no clock: equal facts give equal plans."""
+"""All decisions of the control plane. Pure: no I/O, no clock; equal facts give equal decisions, in the same order."""
