@@ -46,7 +46,7 @@ class LocalLauncher:
     def __init__(
         self, directory: Path, *, tied_to: int | None = None, job: Path = REPLICATE, spark_submit: Path | None = None
     ) -> None:
-        self._directory = directory.resolve()
+        self.directory = directory.resolve()
         self._tied_to = tied_to
         self._job = job
         self._spark_submit = spark_submit
@@ -58,7 +58,7 @@ class LocalLauncher:
         slots = AppSpec.read(spec_path).slots
         spark_submit = self._spark_submit or _find_spark_submit()
         _require_java()
-        folder = self._directory / name
+        folder = self.directory / name
         with self._lock(name):
             if running := self._running(name):
                 return self._application(running, alive=True)
@@ -81,7 +81,7 @@ class LocalLauncher:
         """Looks at the processes of this machine, not at what was once written down."""
         if running := self._running(name):
             return self._application(running, alive=True)
-        kept = submission.of_name(self._directory / name)
+        kept = submission.of_name(self.directory / name)
         return self._application(kept[0], alive=False) if kept else None
 
     def stop(self, name: str, *, grace_seconds: float = 10.0) -> None:
@@ -98,10 +98,8 @@ class LocalLauncher:
     def list(self) -> Sequence[Application]:
         """What runs is found by its processes, so a lost or deleted folder hides nothing."""
         self._reap()
-        running = {mark.parent.name for mark in processes.find(self._directory)}
-        known = (
-            {path.name for path in self._directory.iterdir() if path.is_dir()} if self._directory.is_dir() else set()
-        )
+        running = {mark.parent.name for mark in processes.find(self.directory)}
+        known = {path.name for path in self.directory.iterdir() if path.is_dir()} if self.directory.is_dir() else set()
         found = (self.state(name) for name in sorted(running | known))
         return tuple(application for application in found if application is not None)
 
@@ -132,6 +130,7 @@ class LocalLauncher:
             | {
                 processes.MARK: str(new.folder),
                 "SPARK_HOME": str(spark_submit.parents[1]),
+                "SPARK_LOCAL_DIRS": str(new.scratch),
                 # Else Spark takes the first python3 on PATH, which lacks what the workers import.
                 "PYSPARK_PYTHON": sys.executable,
                 "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -140,12 +139,12 @@ class LocalLauncher:
 
     def _processes(self, name: str) -> Sequence[psutil.Process]:
         self._reap()
-        return [one for found in processes.find(self._directory / name).values() for one in found]
+        return [one for found in processes.find(self.directory / name).values() for one in found]
 
     def _running(self, name: str) -> Submission | None:
         """The newest submission of this name that lives."""
         self._reap()
-        running = map(Submission, processes.find(self._directory / name))
+        running = map(Submission, processes.find(self.directory / name))
         return max(running, key=lambda one: one.submitted_at_ms, default=None)
 
     def _reap(self) -> None:
@@ -154,8 +153,8 @@ class LocalLauncher:
     @contextmanager
     def _lock(self, name: str) -> Iterator[None]:
         """One at a time submits or ends applications of a name: the monitor and the health check may act at once."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        with (self._directory / f"{name}.lock").open("ab") as file:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with (self.directory / f"{name}.lock").open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 

@@ -20,7 +20,6 @@ def spark_properties(name: str, slots: int, spark: Spark, scratch: Path) -> dict
     properties = {
         "spark.app.name": name,
         "spark.driver.memory": spark.driver_memory,
-        "spark.local.dir": str(scratch),
     }
     properties |= _local(name, slots) if spark.master == "local" else _standalone(slots, spark.master)
     return _own(scratch) | properties | dict(spark.conf)
@@ -43,7 +42,6 @@ def _local(name: str, slots: int) -> dict[str, str]:
         # The second number is there because plain local[N] does not try a failed task again.
         "spark.master": f"local[{slots + 1},{_TASK_ATTEMPTS}]",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
     }
 
 

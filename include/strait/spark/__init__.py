@@ -1,1 +1,1 @@
-"""The only code that imports pyspark: the data source and the application around it."""
+"""The Structured Streaming application that runs the copying. The only package that imports pyspark."""

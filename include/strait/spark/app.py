@@ -1,0 +1,119 @@
+"""The application: one Structured Streaming query that runs epoch after epoch until it is stopped or cannot go on.
+
+It ends with 0 when it is asked to (SIGTERM, SIGINT, a plan that says stopped, the end of the process it is tied to), and
+otherwise with one of strait.launch.base's exit codes and the cause as the last line of its log.
+"""
+
+import logging
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from strait.errors import ConfigError, StraitError
+from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES
+from strait.launch.cause import LAST_WORDS
+from strait.launch.submission import announce_start
+from strait.launch.tie import tie_broken
+from strait.spark import folder
+from strait.spark.cores import TooFewCores, require_cores
+from strait.spark.epochs import Epochs
+from strait.spark.failure import root_cause
+from strait.spark.plan import plan_in_force
+from strait.spark.source import FORMAT, StraitDataSource
+from strait.spec import AppSpec
+
+POLL_SECONDS = 0.5
+LAST_EPOCH_SECONDS = 5.0
+"""How long the slots may take to end their last epoch, so that its rows get into the ledger."""
+
+
+def run(spec_path: Path) -> int:
+    """Run the application of this spec to its end. Returns its exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    asked_to_stop = threading.Event()
+    _on_signals(lambda *_: asked_to_stop.set())
+    try:
+        return _run(spec_path, asked_to_stop)
+    finally:
+        # Python gives the default handlers back while it ends; a repeated request would then end it with 143, not 0.
+        _on_signals(signal.SIG_IGN)
+
+
+def _run(spec_path: Path, asked_to_stop: threading.Event) -> int:
+    try:
+        _copy(spec_path, asked_to_stop)
+    except TooFewCores as error:
+        return _last_words(str(error), EXIT_NEEDS_MORE_CORES)
+    except ConfigError as error:
+        return _last_words(str(error), EXIT_CONFIG)
+    except (StraitError, OSError) as error:
+        return _last_words(str(error), EXIT_FAILED)
+    except (PySparkException, Py4JError) as error:
+        return _last_words(root_cause(str(error)), EXIT_FAILED)
+    return 0
+
+
+def _copy(spec_path: Path, asked_to_stop: threading.Event) -> None:
+    spec = AppSpec.read(spec_path)
+    tied_away = tie_broken()
+    session = SparkSession.builder.getOrCreate()
+    _on_signals(lambda *_: asked_to_stop.set())  # again: Spark's context has taken SIGINT for itself
+    application = session.sparkContext.applicationId
+    plan = plan_in_force(spec)
+    if asked_to_stop.is_set() or (plan is not None and plan.stopped):
+        return
+    epochs = Epochs(spec, application, require_cores(session, spec.slots if plan is None else plan.slots))
+    folder.make(spec, application)
+    try:
+        query = _start(session, spec_path, epochs)
+        announce_start()
+        while not (asked_to_stop.is_set() or tied_away() or epochs.over.is_set()):
+            query.awaitTermination(POLL_SECONDS)  # raises what ended the query
+        _stop(query, epochs)
+    finally:
+        folder.remove(folder.folder_of(spec, application))
+
+
+def _start(session: SparkSession, spec_path: Path, epochs: Epochs) -> StreamingQuery:
+    session.dataSource.register(StraitDataSource)
+    slots = (
+        session.readStream.format(FORMAT)
+        .option("spec", str(spec_path.resolve()))
+        .option("application", epochs.application)
+        .option("cores", str(epochs.cores))
+        .load()
+    )
+    # No trigger is given: the next epoch starts when the last one has ended.
+    return (
+        slots.writeStream.foreachBatch(epochs.take)
+        .option("checkpointLocation", str(folder.checkpoint(epochs.spec, epochs.application)))
+        .start()
+    )
+
+
+def _stop(query: StreamingQuery, epochs: Epochs) -> None:
+    """End the running epoch so that its rows are kept, then the query."""
+    if not epochs.over.is_set():
+        epochs.end_now()
+        epochs.ended.wait(LAST_EPOCH_SECONDS)
+    query.stop()
+    if epochs.refusal is not None:
+        raise epochs.refusal
+
+
+def _on_signals(handler: Any) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handler)
+
+
+def _last_words(cause: str, exit_code: int) -> int:
+    sys.stderr.write(f"{LAST_WORDS}{' '.join(cause.split())}\n")
+    return exit_code

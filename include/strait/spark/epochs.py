@@ -1,0 +1,52 @@
+"""What the driver does after each epoch: keep its rows, then look whether there is to be another one."""
+
+import logging
+import threading
+
+from pyspark.sql import DataFrame
+
+from strait.spark import folder
+from strait.spark.cores import TooFewCores
+from strait.spark.ledger import append_epoch
+from strait.spark.plan import plan_in_force
+from strait.spec import AppSpec
+
+log = logging.getLogger(__name__)
+
+
+class Epochs:
+    """The epochs of one application. Spark's thread calls `take`; the main thread waits for the events.
+
+    Attributes:
+        over: set when the plan says that this application is to end; ``refusal`` then tells why, if it is not at rest.
+        ended: set when an epoch has ended after `end_now` was called.
+    """
+
+    def __init__(self, spec: AppSpec, application: str, cores: int) -> None:
+        self.spec = spec
+        self.application = application
+        self.cores = cores
+        self.over = threading.Event()
+        self.ended = threading.Event()
+        self.refusal: TooFewCores | None = None
+        self._ending = threading.Event()
+
+    def end_now(self) -> None:
+        """Make the slots end their epoch now, where they can see this machine's files."""
+        self._ending.set()
+        folder.stop_file(self.spec, self.application).touch()
+
+    def take(self, epoch: DataFrame, number: int) -> None:
+        """Run one epoch and keep what it says. Called by Spark for each micro-batch."""
+        records = append_epoch(epoch, self.spec, self.application)
+        log.info("epoch %d: %d records copied", number, records)
+        if self._ending.is_set():
+            self.ended.set()
+            return
+        plan = plan_in_force(self.spec)
+        if plan is None:
+            return
+        if plan.slots > self.cores:
+            self.refusal = TooFewCores(plan.slots, self.cores)
+        if plan.stopped or plan.slots > self.cores:
+            self.over.set()

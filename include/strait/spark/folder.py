@@ -1,0 +1,42 @@
+"""The folder that one running application keeps beside Spark's checkpoint: its own, never another's, and disposable.
+
+Two applications may run one spec at once, which is harmless for the copies, but Spark ends a query that meets another
+one in its checkpoint. So each has a folder of its own, named by its id, and removes it when it ends. What a killed one
+leaves is a few kilobytes; the next one to start removes it after a week.
+"""
+
+import shutil
+import time
+from pathlib import Path
+
+from strait.spec import AppSpec
+
+_LEFT_BEHIND_SECONDS = 7 * 86400.0  # an epoch, after which Spark writes here, takes a day at most
+
+
+def folder_of(spec: AppSpec, application: str) -> Path:
+    """Where this application keeps what it only needs while it runs."""
+    return Path(spec.checkpoint_dir) / application
+
+
+def checkpoint(spec: AppSpec, application: str) -> Path:
+    """Spark's checkpoint. It only counts epochs: where copying goes on, the destination's log says."""
+    return folder_of(spec, application) / "checkpoint"
+
+
+def stop_file(spec: AppSpec, application: str) -> Path:
+    """While it exists, slots end their epoch. Slots on other machines may not see it; Spark ends those by force."""
+    return folder_of(spec, application) / "stop"
+
+
+def make(spec: AppSpec, application: str) -> None:
+    """Make the folder, and clear away what was left behind long ago. Raises OSError."""
+    for other in Path(spec.checkpoint_dir).glob("*"):
+        if other.stat().st_mtime < time.time() - _LEFT_BEHIND_SECONDS:
+            remove(other)
+    folder_of(spec, application).mkdir(parents=True)
+
+
+def remove(folder: Path) -> None:
+    """Two may do so at once."""
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,24 @@
+"""What the driver needs to know of the plan: whether to run, and with how many slots. The slots follow it themselves."""
+
+from strait.errors import StraitError
+from strait.spec import AppSpec
+from strait.state.schema import Plan
+from strait.state.store import StateReader
+
+_TIMEOUT_SECONDS = 5.0
+
+
+def plan_in_force(spec: AppSpec) -> Plan | None:
+    """The plan of the application's task group; None where there is none yet, or the destination does not answer now.
+
+    Raises:
+        StraitError: the plan cannot be read, and trying again cannot help.
+    """
+    try:
+        with StateReader(spec.destination, spec.destination_name, spec.link, follow=("plan",)) as state:
+            state.catch_up(_TIMEOUT_SECONDS)
+            return state.plans.get(spec.group)
+    except StraitError as error:
+        if error.retriable:
+            return None
+        raise

@@ -1,0 +1,160 @@
+"""A link whose plan is made by hand, and whose application is run by the real launcher."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow.dataset
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from strait.config import Spark
+from strait.embedded.kafka import Cluster
+from strait.kafka.admin import Admin, NewTopic
+from strait.launch import processes
+from strait.launch.base import Application, State
+from strait.launch.local import LocalLauncher
+from strait.spec import AppSpec
+from strait.state.schema import Plan, PlannedTopic, Run
+from strait.state.store import ControlPublisher, StateReader, ensure_state_topics
+from support.waiting import eventually
+
+GROUP = "default"
+
+
+@dataclass
+class Link:
+    """One link with one topic. ``spec`` and ``spark`` may be replaced before the start."""
+
+    name: str
+    source: Cluster
+    destination: Cluster
+    spec: AppSpec
+    folder: Path
+    launcher: LocalLauncher
+    spark: Spark = field(default_factory=Spark)
+    partitions: int = 4
+
+    @property
+    def spec_path(self) -> Path:
+        return self.folder / "spec.json"
+
+    def make_topics(self) -> None:
+        for cluster, name in ((self.source, "source"), (self.destination, "destination")):
+            Admin(cluster.client_properties, name).create([NewTopic(self.name, self.partitions, 1)])
+        ensure_state_topics(Admin(self.destination.client_properties, "destination"), self.name, 1)
+
+    def publish(self, *, slots: int, stopped: bool = False) -> Plan:
+        """A plan that spreads the topic's partitions over so many slots."""
+        ids = {
+            end: Admin(cluster.client_properties, end)
+            .observe(lambda topic: topic == self.name)
+            .topics[self.name]
+            .topic_id
+            for end, cluster in (("source", self.source), ("destination", self.destination))
+        }
+        properties = self.destination.client_properties
+        with (
+            StateReader(properties, "destination", self.name) as state,
+            ControlPublisher(properties, "destination", self.name).exclusive(state) as publication,
+        ):
+            before = state.plans.get(GROUP)
+            # Brokers give out small ids, in order; this one is nobody's.
+            producer_id = before.producer_id if before else random.randrange(10**9, 10**12)
+            topic = PlannedTopic(
+                source=self.name,
+                destination=self.name,
+                source_id=ids["source"],
+                destination_id=ids["destination"],
+                slots=tuple(partition % slots for partition in range(self.partitions)),
+            )
+            plan = Plan(
+                link=self.name,
+                group=GROUP,
+                version=before.version + 1 if before else 1,
+                producer_id=producer_id,
+                stopped=stopped,
+                slots=slots,
+                topics=(topic,),
+                published_at_ms=int(time.time() * 1000),
+            )
+            publication.publish(plan, () if before else [self._first_run(topic, p) for p in range(self.partitions)])
+        return plan
+
+    def _first_run(self, topic: PlannedTopic, partition: int) -> Run:
+        return Run(
+            topic=topic.source,
+            partition=partition,
+            destination=topic.destination,
+            source_id=topic.source_id,
+            destination_id=topic.destination_id,
+            source_base=0,
+            destination_base=0,
+            sequence_base=0,
+            sequence_end=0,
+            checkpoint_at_ms=0,
+        )
+
+    def produce(self, records: int) -> None:
+        producer = Producer(self.source.client_properties | {"compression.type": "lz4"})
+        for number in range(records):
+            producer.produce(self.name, f"value {number}".encode(), f"key {number}".encode(), number % self.partitions)
+            producer.poll(0)
+        assert producer.flush(30) == 0
+
+    def copied(self) -> int:
+        """Records on the destination."""
+        consumer = Consumer(self.destination.client_properties | {"group.id": "count"})
+        try:
+            ends = [
+                consumer.get_watermark_offsets(TopicPartition(self.name, p), timeout=10)[1]
+                for p in range(self.partitions)
+            ]
+        finally:
+            consumer.close()
+        return sum(ends)
+
+    def submit(self, **changes: Any) -> Application:
+        """Write the spec, changed as told, and submit the application."""
+        self.spec = self.spec.model_copy(update=changes)
+        self.spec.write(self.spec_path)
+        return self.launcher.submit(self.name, self.spec_path, self.spark)
+
+    def application(self) -> Application:
+        found = self.launcher.state(self.name)
+        assert found is not None
+        return found
+
+    def processes(self) -> list[psutil.Process]:
+        return [one for some in processes.find(self.launcher.directory).values() for one in some]
+
+    def ledger(self) -> list[dict[str, Any]]:
+        """Every row, oldest epoch first."""
+        if not Path(self.spec.ledger_dir).exists():
+            return []
+        files = pyarrow.dataset.dataset(self.spec.ledger_dir, partitioning="hive", format="parquet")
+        return sorted(files.to_table().to_pylist(), key=lambda row: (row["started_at_ms"], row["partition"]))
+
+    def log(self) -> str:
+        return self.application().log_path.read_text()
+
+    def until(self, look: Callable[[], Any], what: str, within_seconds: float = 90.0) -> Any:
+        """Wait for something of a living application; if that ends, its log says why it never came."""
+
+        def look_if_alive() -> Any:
+            answer = look()
+            application = self.application()
+            assert answer or application.state.alive, f"{what}: {self.launcher.cause(application)}\n{self.log()}"
+            return answer
+
+        return eventually(look_if_alive, what=what, within_seconds=within_seconds)
+
+    def until_ended(self, within_seconds: float = 60.0) -> Application:
+        eventually(lambda: not self.application().state.alive, what="the end", within_seconds=within_seconds)
+        return self.application()
+
+    def until_running(self) -> None:
+        self.until(lambda: self.application().state is State.RUNNING, "the application runs")
