@@ -1,0 +1,109 @@
+from strait.planning.metrics import topic_metrics
+from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Run, Waiting
+
+
+def plan(topics: dict[str, int], waiting: tuple[Waiting, ...] = ()) -> Plan:
+    planned = tuple(
+        PlannedTopic(source=t, destination=t, source_id="s", destination_id="d", slots=(0,) * n)
+        for t, n in topics.items()
+    )
+    return Plan(
+        link="l", group="default", version=1, producer_id=7, slots=1, topics=planned, waiting=waiting, published_at_ms=0
+    )
+
+
+def entry(partition: int, position: int, *, lag: int = 0, reason: str | None = None) -> PartitionReport:
+    return PartitionReport(
+        topic="orders",
+        partition=partition,
+        state="waiting" if reason else "copying",
+        reason=reason,
+        position=position,
+        end=position + lag,
+        lag_records=lag,
+        lag_seconds=lag / 10,
+        records=0,
+        bytes=0,
+    )
+
+
+def reports(at_ms: int, *entries: PartitionReport) -> dict[tuple[str, int], tuple[Report, ...]]:
+    report = Report(
+        link="l",
+        group="default",
+        slot=0,
+        part=0,
+        parts=1,
+        application="1",
+        at_ms=at_ms,
+        started_at_ms=0,
+        plan_version=1,
+        strait_version="0",
+        host="h",
+        pid=1,
+        cpu_seconds=0.0,
+        memory_bytes=0,
+        records_per_second=0.0,
+        bytes_per_second=0.0,
+        latency_ms_p50=None,
+        latency_ms_p99=None,
+        conflicts=0,
+        recoveries=0,
+        partitions=entries,
+    )
+    return {("default", 0): (report,)}
+
+
+def run(partition: int, source_base: int, sequence_base: int = 0) -> Run:
+    return Run(
+        topic="orders",
+        partition=partition,
+        destination="orders",
+        source_id="s",
+        destination_id="d",
+        source_base=source_base,
+        destination_base=0,
+        sequence_base=sequence_base,
+        sequence_end=0,
+        checkpoint_at_ms=0,
+    )
+
+
+def test_records_are_counted_from_where_copying_began_and_across_gaps():
+    runs = {("orders", 0): (run(0, 100), run(0, 500, sequence_base=30))}
+    (orders,) = topic_metrics(plan({"orders": 1}), runs, {}, reports(1000, entry(0, 510)))
+    assert orders.records == 30 + 10
+
+
+def test_the_rate_is_what_all_partitions_moved_between_two_looks():
+    before, now = reports(1000, entry(0, 0), entry(1, 50)), reports(3000, entry(0, 100), entry(1, 150))
+    (orders,) = topic_metrics(plan({"orders": 2}), {}, before, now)
+    assert orders.records_per_second == 100
+
+
+def test_lag_is_the_sum_in_records_and_the_worst_in_seconds():
+    (orders,) = topic_metrics(plan({"orders": 2}), {}, {}, reports(1, entry(0, 5, lag=10), entry(1, 5, lag=30)))
+    assert (orders.lag_records, orders.lag_seconds) == (40, 3.0)
+
+
+def test_what_waits_is_counted_by_reason_whether_the_plan_or_a_slot_says_so():
+    waiting = (Waiting(topic="orders", partitions=(2,), reason="source_recreated", detail=""),)
+    now = reports(1, entry(0, 5), entry(1, 5, reason="corrupt_batch"))
+    (orders,) = topic_metrics(plan({"orders": 3}, waiting), {}, {}, now)
+    assert orders.waiting == {"source_recreated": 1, "corrupt_batch": 1}
+    assert orders.unknown == 0
+    assert "1 corrupt_batch, 1 source_recreated" in str(orders)
+
+
+def test_a_topic_that_waits_as_a_whole_and_partitions_that_nobody_reports_are_not_forgotten():
+    waiting = (Waiting(topic="lost", reason="source_missing", detail=""),)
+    lost, orders = topic_metrics(plan({"orders": 3}, waiting), {}, {}, reports(1, entry(0, 5)))
+    assert (lost.topic, lost.waiting) == ("lost", {"source_missing": 1})
+    assert orders.unknown == 2
+
+
+def test_of_two_owners_of_a_partition_the_one_further_on_counts():
+    other = reports(2000, entry(0, 40, lag=60))["default", 0][0].model_copy(update={"application": "2"})
+    both = {("default", 0): (*reports(2000, entry(0, 90, lag=10))["default", 0], other)}
+    (orders,) = topic_metrics(plan({"orders": 1}), {}, {}, both)
+    assert orders.lag_records == 10
