@@ -9,6 +9,7 @@ StraitError
 ├── StateError               a state topic holds what this version cannot read; the last good plan stays in force
 ├── PlanConflict             another control plane published first; retriable: observe and plan again
 ├── LaunchError              a Spark application could not be started, found or stopped
+├── MeasurementError         a benchmark's numbers would mean nothing: records missing, batches of another size
 └── WireError                bytes that break Kafka's formats; never skipped silently
     ├── CorruptBatch           a record batch whose length, magic or checksum cannot be right
     └── ProtocolError          a reply that is not what was asked for
@@ -76,6 +77,10 @@ class PlanConflict(StraitError):
 
 class LaunchError(StraitError):
     """A Spark application could not be started, found or stopped."""
+
+
+class MeasurementError(StraitError):
+    """A benchmark cannot be judged: what was to be compared is not what was measured."""
 
 
 class WireError(StraitError):

@@ -1,10 +1,62 @@
-"""`strait bench`."""
+"""`strait bench`: Strait and MirrorMaker 2 side by side on this machine."""
+
+import signal
+import sys
+from enum import StrEnum
+from typing import Annotated, NoReturn
 
 import typer
 
-app = typer.Typer(no_args_is_help=True)
+from strait.cli.options import JsonOption, print_json
 
 
-@app.callback()
-def _bench() -> None:
-    """Measure Strait and MirrorMaker 2 side by side on this machine."""
+class Part(StrEnum):
+    """What a run can be narrowed to."""
+
+    STRAIT = "strait"
+    MM2 = "mm2"
+    RELAY = "relay"
+
+
+def bench(
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", help="Run this workload; may be given again. Default: all.")
+    ] = None,
+    scale: Annotated[
+        float,
+        typer.Option("--scale", help="Size of the workloads; 1 keeps MirrorMaker 2 busy for half a minute.", min=0.001),
+    ] = 1.0,
+    only: Annotated[Part | None, typer.Option("--only", help="Run only this part.")] = None,
+    record: Annotated[
+        bool, typer.Option("--record/--no-record", help="Append the results to benchmarks/results.md.")
+    ] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Let Strait and MirrorMaker 2 copy the same data on this machine and compare them."""
+    from rich.console import Console
+
+    from strait.bench import report, workloads
+    from strait.bench.progress import Steps
+    from strait.bench.run import COPIERS, Options, run
+
+    copiers = tuple(COPIERS) if only is None else tuple(name for name in COPIERS if name == only.value)
+    options = Options(
+        workloads=workloads.choose(workload or ()),
+        copiers=copiers,
+        relay=only in (None, Part.RELAY),
+        scale=scale,
+    )
+    signal.signal(signal.SIGTERM, _leave)
+    with Steps() as steps:
+        results = run(options, steps)
+    if as_json:
+        print_json(results.as_json())
+    else:
+        report.show(results, Console(width=None if sys.stdout.isatty() else 140))
+    if record:
+        report.record(results, report.results_file())
+
+
+def _leave(number: int, _: object) -> NoReturn:
+    """Unwind, so that processes are ended and files removed."""
+    sys.exit(128 + number)

@@ -47,7 +47,7 @@ app.command("plan")(plan.plan)
 app.command("apply")(plan.apply)
 app.command("status")(status.status)
 app.add_typer(demo.app, name="demo")
-app.add_typer(bench.app, name="bench")
+app.command("bench")(bench.bench)
 
 
 def main() -> None:

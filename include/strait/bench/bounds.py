@@ -1,0 +1,60 @@
+"""The numbers to hold, as ratios within one run: machines differ, ratios much less."""
+
+from strait.bench import mm2, strait_runner
+from strait.bench.results import Bound, DrainResult, Results
+
+RATE_BOUNDS = {"1kib-lz4": 5.0, "100b-lz4": 8.0, "1kib-defaults": 3.0, "100b-defaults": 6.0, "single": 2.0}
+LATENCY_BOUND = 0.1
+RELAY_BOUND = 2.5
+RELAY_WORKLOADS = ("1kib-lz4", "100b-lz4")
+MEMORY_BEYOND_BUDGET_BYTES = 100 * 10**6
+
+
+def judge(results: Results, slot_budget_bytes: int) -> list[Bound]:
+    """Each bound with what this run has to say about it."""
+    return [*_rates(results), *_relay(results), *_latencies(results), *_memory(results, slot_budget_bytes)]
+
+
+def _rates(results: Results) -> list[Bound]:
+    bounds = []
+    for workload, least in RATE_BOUNDS.items():
+        ours, theirs = results.drain(workload, strait_runner.NAME), results.drain(workload, mm2.NAME)
+        ratio = ours.figures.records_per_second / theirs.figures.records_per_second if ours and theirs else None
+        bounds.append(_at_least(f"{workload}: drain rate against MirrorMaker 2", least, ratio))
+    return bounds
+
+
+def _relay(results: Results) -> list[Bound]:
+    bounds = []
+    for workload in RELAY_WORKLOADS:
+        ours = results.drain(workload, strait_runner.NAME)
+        ratio = ours.figures.cpu_seconds_per_gb / results.relay.cpu_seconds_per_gb if ours and results.relay else None
+        bounds.append(_at_most(f"{workload}: CPU per GB against the bare relay", RELAY_BOUND, ratio))
+    return bounds
+
+
+def _latencies(results: Results) -> list[Bound]:
+    ours, theirs = results.latency("latency", strait_runner.NAME), results.latency("latency", mm2.NAME)
+    p50 = ours.figures.p50_ms / theirs.figures.p50_ms if ours and theirs else None
+    p99 = ours.figures.p99_ms / theirs.figures.p99_ms if ours and theirs else None
+    return [
+        _at_most("latency: p50 against MirrorMaker 2", LATENCY_BOUND, p50),
+        _at_most("latency: p99 against MirrorMaker 2", LATENCY_BOUND, p99),
+    ]
+
+
+def _memory(results: Results, slot_budget_bytes: int) -> list[Bound]:
+    ours: list[DrainResult] = [drain for drain in results.drains if drain.copier == strait_runner.NAME]
+    peaks = [drain.slot_peak_pss_bytes for drain in ours if drain.slot_peak_pss_bytes is not None]
+    limit_mb = (slot_budget_bytes + MEMORY_BEYOND_BUDGET_BYTES) / 1e6
+    measured_mb = max(peaks) / 1e6 if peaks else None
+    met = None if measured_mb is None else measured_mb <= limit_mb
+    return [Bound("memory of a slot, its budget + 100 MB", f"≤ {limit_mb:.0f} MB", measured_mb, met)]
+
+
+def _at_least(name: str, limit: float, measured: float | None) -> Bound:
+    return Bound(name, f"≥ {limit:g}×", measured, None if measured is None else measured >= limit)
+
+
+def _at_most(name: str, limit: float, measured: float | None) -> Bound:
+    return Bound(name, f"≤ {limit:g}×", measured, None if measured is None else measured <= limit)

@@ -1,0 +1,82 @@
+"""The limit: what it costs one Python process to do nothing but move bytes from one socket to another.
+
+A feeder and a sink are processes of their own; only the relay's CPU counts.
+"""
+
+import multiprocessing
+import resource
+import socket
+import time
+from multiprocessing.connection import Connection
+
+from strait.bench.results import RelayResult
+from strait.errors import SetupError
+
+_BUFFER_BYTES = 1 << 20  # of the relay; smaller ones cost more: 256 KiB twice, 64 KiB four times as much CPU
+_SUPPLY_BYTES = 256 << 20  # more than any CPU cache, since a broker's data is not in one either
+_DEADLINE_SECONDS = 600.0
+_HOST = "127.0.0.1"
+
+
+def measure_relay(total_bytes: int) -> RelayResult:
+    """Send ``total_bytes`` through a relay over loopback. Raises SetupError if one of its processes fails."""
+    context = multiprocessing.get_context("spawn")  # a fork would share this process's threads' locks
+    theirs, ours = context.Pipe()
+    with socket.create_server((_HOST, 0)) as entrance, socket.create_server((_HOST, 0)) as exit_:
+        relay = context.Process(target=_relay, args=(theirs, entrance, exit_.getsockname()[1]), name="relay")
+        feeder = context.Process(target=_feed, args=(entrance.getsockname()[1], total_bytes), name="feeder")
+        sink = context.Process(target=_swallow, args=(exit_,), name="sink")
+        processes = (sink, relay, feeder)
+        try:
+            for process in processes:
+                process.start()
+            theirs.close()
+            if not ours.poll(_DEADLINE_SECONDS):
+                raise SetupError(f"relay: nothing measured within {_DEADLINE_SECONDS:.0f} s")
+            moved, seconds, cpu_seconds = ours.recv()
+        except EOFError as error:
+            raise SetupError("relay: its process ended before it had measured anything") from error
+        finally:
+            for process in processes:
+                if process.pid is not None:
+                    process.join(5)
+                    process.kill()
+                    process.join()
+    if moved != total_bytes:
+        raise SetupError(f"relay: moved {moved} of {total_bytes} bytes")
+    return RelayResult(moved, seconds, cpu_seconds)
+
+
+def _relay(results: Connection, entrance: socket.socket, exit_port: int) -> None:
+    buffer = memoryview(bytearray(_BUFFER_BYTES))
+    moved = 0
+    incoming, _ = entrance.accept()
+    with incoming, socket.create_connection((_HOST, exit_port)) as outgoing:
+        started, cpu_at_start = time.monotonic(), _own_cpu_seconds()
+        while count := incoming.recv_into(buffer):
+            outgoing.sendall(buffer[:count])
+            moved += count
+        results.send((moved, time.monotonic() - started, _own_cpu_seconds() - cpu_at_start))
+
+
+def _feed(port: int, total_bytes: int) -> None:
+    supply = memoryview(b"strait" * (_SUPPLY_BYTES // 6))
+    left = total_bytes
+    with socket.create_connection((_HOST, port)) as outgoing:
+        while left:
+            part = min(left, len(supply))
+            outgoing.sendall(supply[:part])
+            left -= part
+
+
+def _swallow(exit_: socket.socket) -> None:
+    buffer = bytearray(_BUFFER_BYTES)
+    incoming, _ = exit_.accept()
+    with incoming:
+        while incoming.recv_into(buffer):
+            pass
+
+
+def _own_cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,247 @@
+"""One run of `strait bench`: two clusters, each workload through each copier, one after the other on the same data."""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from strait.bench import bounds, load, mm2, strait_runner
+from strait.bench.content import digests
+from strait.bench.copier import Command, running
+from strait.bench.drain import figures, watch
+from strait.bench.latency import measure_latency, probe
+from strait.bench.machine import commit, machine, versions
+from strait.bench.progress import Steps
+from strait.bench.relay import measure_relay
+from strait.bench.results import Content, DrainResult, LatencyResult, Results
+from strait.bench.topics import Topics
+from strait.bench.workloads import PARTITIONS, Drain, Trickle, Workload
+from strait.embedded.kafka import Cluster
+from strait.errors import MeasurementError, SetupError
+
+COPIERS: dict[str, Callable[[Path, Cluster, Cluster, str], Command]] = {
+    mm2.NAME: mm2.command,
+    strait_runner.NAME: strait_runner.command,
+}
+FLOOR = "none"  # the consumer reads the source itself
+
+_BROKER_HEAP_MIB = 1024
+_BROKER_PROPERTIES = {"log.segment.delete.delay.ms": "1000", "log.retention.hours": "-1"}
+_RELAY_BYTES = 8 * 10**9
+_WARM_UP_SHARE = 0.25
+_FIRST_ARRIVAL_SECONDS = 120.0
+_DISK_FACTOR = 3  # a workload's topic, its copy, and what is not deleted yet
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to run. ``workloads`` are as defined; ``scale`` is applied here."""
+
+    workloads: tuple[Workload, ...]
+    copiers: tuple[str, ...]
+    relay: bool
+    scale: float
+
+
+def run(options: Options, steps: Steps) -> Results:
+    """Run it all. Every process has ended and every file is gone when this returns or raises."""
+    results = Results(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=commit(),
+        machine=machine(),
+        versions=versions(),
+        parameters={
+            "scale": options.scale,
+            "workloads": [workload.name for workload in options.workloads],
+            "copiers": list(options.copiers),
+            "slots": strait_runner.SLOTS,
+            "slot_memory_mib": strait_runner.SLOT_MEMORY_MIB,
+            "mm2_tasks": mm2.TASKS,
+            "partitions": PARTITIONS,
+            "broker_heap_mib": _BROKER_HEAP_MIB,
+        },
+    )
+    if options.relay:
+        with steps.step("bare relay"):
+            results.relay = measure_relay(round(_RELAY_BYTES * min(1.0, options.scale)))
+    if options.copiers:
+        workloads = [workload.scaled(options.scale) for workload in options.workloads]
+        with tempfile.TemporaryDirectory(prefix="strait-bench-") as scratch:
+            _require_disk(Path(scratch), workloads)
+            _copy_all(workloads, options.copiers, Path(scratch), steps, results)
+    results.bounds = bounds.judge(results, strait_runner.SLOT_BUDGET_BYTES)
+    return results
+
+
+def _copy_all(
+    workloads: Sequence[Workload], copiers: Sequence[str], scratch: Path, steps: Steps, results: Results
+) -> None:
+    source, destination = (
+        Cluster(scratch / name, properties=_BROKER_PROPERTIES, heap_mib=_BROKER_HEAP_MIB, optimized=True)
+        for name in ("source", "destination")
+    )
+    with steps.step("start two clusters"):
+        source.start()
+    try:
+        destination.start()
+        bench = _Bench(source, destination, copiers, scratch, steps, results)
+        for workload in workloads:
+            if isinstance(workload, Drain):
+                bench.drain(workload)
+            else:
+                bench.trickle(workload)
+    finally:
+        destination.stop()
+        source.stop()
+
+
+class _Bench:
+    """The workloads on two running clusters."""
+
+    def __init__(
+        self,
+        source: Cluster,
+        destination: Cluster,
+        copiers: Sequence[str],
+        scratch: Path,
+        steps: Steps,
+        results: Results,
+    ) -> None:
+        self._source = source
+        self._destination = destination
+        self._copiers = copiers
+        self._scratch = scratch
+        self._steps = steps
+        self._results = results
+        self._source_topics = Topics("source", source.client_properties)
+        self._destination_topics = Topics("destination", destination.client_properties)
+        self._compare_content = True  # of the first workload, which stands for all: reading takes longer than copying
+
+    def drain(self, workload: Drain) -> None:
+        """Fill the source once; let each copier empty it into a fresh topic."""
+        topic = workload.name
+        with self._fresh():
+            self._source_topics.create(topic)
+            with self._steps.step(f"{topic}: fill the source", workload.records) as advance:
+                load.fill(self._source.client_properties, topic, workload, advance)
+            loaded = load.read_batches(self._source.directory, topic)
+            load.check(loaded, workload)
+            self._warm_up(workload)
+            expected = self._digests("source", self._source, topic, workload) if self._compare_content else None
+            for copier in self._copiers:
+                self._results.drains.append(self._drain_with(copier, workload, loaded, expected))
+            self._compare_content = False
+
+    def _warm_up(self, workload: Drain) -> None:
+        """Let the destination's broker compile its code, so that it does not favour whoever comes second."""
+        some = workload.scaled(_WARM_UP_SHARE)
+        self._destination_topics.create("warm-up")
+        with self._steps.step(f"{workload.name}: warm up the destination", some.records) as advance:
+            load.fill(self._destination.client_properties, "warm-up", some, advance)
+        self._destination_topics.delete(["warm-up"])
+
+    def _drain_with(
+        self, copier: str, workload: Drain, loaded: load.BatchFacts, expected: tuple[str, ...] | None
+    ) -> DrainResult:
+        command = COPIERS[copier](self._scratch, self._source, self._destination, workload.name)
+        copy = command.destination_topic
+        with self._fresh(keep=workload.name):
+            self._destination_topics.create(copy)
+            os.sync()  # or writing back what was loaded would disturb whoever comes first
+            brokers = [psutil.Process(_pid(cluster)) for cluster in (self._source, self._destination)]
+            with (
+                running(command, self._scratch) as process,
+                self._steps.step(f"{workload.name}: {copier}", workload.records) as advance,
+            ):
+                samples = watch(process, lambda: self._destination_topics.count(copy), loaded.records, brokers, advance)
+            written = load.read_batches(self._destination.directory, copy)
+            if written.records != loaded.records:
+                raise MeasurementError(f"{copier}: {copy} has {written.records} records instead of {loaded.records}")
+            content: Content = "not compared"
+            if expected is not None:
+                content = "equal"
+                if self._digests("destination", self._destination, copy, workload) != expected:
+                    raise MeasurementError(f"{copier}: {copy} has other records than {workload.name}")
+        return DrainResult(
+            workload=workload.name,
+            copier=copier,
+            figures=figures(samples, loaded.bytes),
+            source_batch_bytes=loaded.mean_batch_bytes,
+            destination_batch_bytes=written.mean_batch_bytes,
+            content=content,
+            tree_peak_pss_bytes=process.tree.peak_pss_bytes,
+            slot_peak_pss_bytes=process.tree.peak_process_pss_bytes(command.slot_command),
+        )
+
+    def trickle(self, workload: Trickle) -> None:
+        """Measure the floor, then each copier."""
+        with self._fresh():
+            self._source_topics.create(workload.name)
+            probe(self._source.client_properties, workload.name)
+            self._results.latencies.append(self._trickle_through(FLOOR, workload, workload.name, None))
+        for copier in self._copiers:
+            with self._fresh():
+                topic = f"{workload.name}-{copier}"
+                command = COPIERS[copier](self._scratch, self._source, self._destination, topic)
+                self._source_topics.create(topic)
+                self._destination_topics.create(command.destination_topic)
+                self._results.latencies.append(self._trickle_through(copier, workload, topic, command))
+
+    def _trickle_through(self, copier: str, workload: Trickle, topic: str, command: Command | None) -> LatencyResult:
+        label = f"{workload.name}: {copier if command else 'without a copier'}"
+        source = self._source.client_properties
+        seconds = workload.warm_up_seconds + workload.seconds
+        if command is None:
+            with self._steps.step(label, seconds) as advance:
+                found = measure_latency(source, topic, source, topic, workload, advance)
+            return LatencyResult(workload.name, copier, found, cpu_cores=None)
+        with running(command, self._scratch) as process:
+            probe(source, topic)
+            with self._steps.step(f"{workload.name}: {copier} starts"):
+                deadline = time.monotonic() + _FIRST_ARRIVAL_SECONDS
+                while self._destination_topics.count(command.destination_topic) < PARTITIONS:
+                    process.require_alive()
+                    if time.monotonic() > deadline:
+                        raise MeasurementError(f"{copier}: copied nothing: {process.last_words()}")
+                    time.sleep(0.2)
+            cpu_before, before = process.tree.cpu_seconds(), time.monotonic()
+            with self._steps.step(label, seconds) as advance:
+                found = measure_latency(
+                    source, topic, self._destination.client_properties, command.destination_topic, workload, advance
+                )
+            cores = (process.tree.cpu_seconds() - cpu_before) / (time.monotonic() - before)
+        return LatencyResult(workload.name, copier, found, cpu_cores=cores)
+
+    def _digests(self, name: str, cluster: Cluster, topic: str, workload: Drain) -> tuple[str, ...]:
+        with self._steps.step(f"{workload.name}: read {topic} on the {name}", workload.records) as advance:
+            return digests(name, cluster.client_properties, topic, workload.records, advance)
+
+    @contextmanager
+    def _fresh(self, keep: str = "") -> Iterator[None]:
+        """Delete all topics that appear in the block, also the copiers' own, but Kafka's."""
+        yield
+        for topics in (self._source_topics, self._destination_topics):
+            topics.delete(topic for topic in topics.names() if topic != keep and not topic.startswith("__"))
+
+
+def _pid(cluster: Cluster) -> int:
+    pid = cluster.pid(1)
+    if pid is None:
+        raise SetupError("strait bench: a broker has ended", hint="look for what ended it, such as too little memory")
+    return pid
+
+
+def _require_disk(folder: Path, workloads: Sequence[Workload]) -> None:
+    largest = max((w.records * (w.value_bytes + 100) for w in workloads if isinstance(w, Drain)), default=0)
+    needed, free = largest * _DISK_FACTOR, psutil.disk_usage(str(folder)).free
+    if free < needed:
+        raise SetupError(
+            f"strait bench: {folder.parent} has {free / 1e9:.1f} GB free and {needed / 1e9:.1f} GB are needed",
+            hint="give a smaller --scale, or name another folder in TMPDIR",
+        )

@@ -1,0 +1,42 @@
+"""Strait as a user runs it: a links file and `strait run`."""
+
+import json
+import sys
+from pathlib import Path
+
+from strait.bench.copier import Command
+from strait.embedded.kafka import Cluster
+
+NAME = "strait"
+SLOTS = 2
+SLOT_MEMORY_MIB = 128
+SLOT_BUDGET_BYTES = SLOT_MEMORY_MIB << 20
+_PREFIX = "copy."
+_MAIN = "from strait.cli.main import main; main()"
+
+
+def command(directory: Path, source: Cluster, destination: Cluster, topic: str) -> Command:
+    """Write the links file into ``directory``."""
+    link = f"bench-{topic}"
+    links_file = directory / "links.json"
+    links_file.write_text(
+        json.dumps(
+            {
+                "clusters": {"source": source.client_properties, "destination": destination.client_properties},
+                "links": {
+                    link: {
+                        "source": "source",
+                        "destination": "destination",
+                        "topics": {"include": [topic]},
+                        "naming": {"policy": "prefix", "prefix": _PREFIX},
+                        "replication_factor": 1,
+                        "groups": {"default": {"slots": SLOTS}},
+                        "slot_memory_mib": SLOT_MEMORY_MIB,
+                    }
+                },
+            }
+        ),
+        encoding="utf-8",
+    )
+    argv = (sys.executable, "-c", _MAIN, "run", "--config", str(links_file), "--link", link)
+    return Command(NAME, argv, directory / "strait.log", f"{_PREFIX}{topic}", "pyspark")
