@@ -1,0 +1,85 @@
+from pathlib import Path
+
+import pytest
+
+from strait.launch.base import EXIT_NEEDS_MORE_CORES, Application, State
+from strait.planning.applications import (
+    RESTART_LIMIT,
+    RESTART_WINDOW_SECONDS,
+    GiveUp,
+    Leave,
+    Replace,
+    Submit,
+    decide,
+    orphans,
+)
+from strait.spec import AppSpec
+
+NOW_MS = 10_000_000
+SPEC = AppSpec(
+    link="l",
+    group="default",
+    source_name="a",
+    source={"bootstrap.servers": "a:1", "sasl.password": "hidden"},
+    destination_name="b",
+    destination={"bootstrap.servers": "b:1"},
+    slots=2,
+    slot_memory_bytes=1,
+    epoch_seconds=1,
+    ledger_dir="l",
+    checkpoint_dir="c",
+)
+
+
+def application(state: State, *, name: str = "strait-l-default", exit_code: int | None = None) -> Application:
+    return Application(name, "1", state, Path("spec"), Path("log"), 0, exit_code)
+
+
+def test_what_was_never_submitted_is_submitted():
+    assert isinstance(decide(SPEC, None, None, [], NOW_MS), Submit)
+
+
+@pytest.mark.parametrize("state", [State.SUBMITTED, State.RUNNING, State.UNKNOWN])
+def test_what_runs_as_it_should_or_cannot_be_seen_is_left_alone(state):
+    assert isinstance(decide(SPEC, application(state), SPEC, [], NOW_MS), Leave)
+
+
+@pytest.mark.parametrize("state", [State.DEAD, State.FINISHED])
+def test_what_ended_is_submitted_again(state):
+    assert isinstance(decide(SPEC, application(state), SPEC, [NOW_MS - 1], NOW_MS), Submit)
+
+
+def test_a_group_whose_plan_says_stopped_is_not_brought_back():
+    assert isinstance(decide(None, application(State.FINISHED, exit_code=0), SPEC, [], NOW_MS), Leave)
+
+
+def test_more_slots_need_a_new_submission_and_fewer_do_not():
+    running = application(State.RUNNING)
+    assert isinstance(decide(SPEC.model_copy(update={"slots": 3}), running, SPEC, [], NOW_MS), Replace)
+    assert isinstance(decide(SPEC.model_copy(update={"slots": 1}), running, SPEC, [], NOW_MS), Leave)
+
+
+def test_another_secret_needs_a_new_submission_and_is_not_told():
+    wanted = SPEC.model_copy(update={"source": {**SPEC.source, "sasl.password": "new-secret"}})
+    action = decide(wanted, application(State.RUNNING), SPEC, [], NOW_MS)
+    assert action == Replace("other source")
+
+
+def test_what_keeps_ending_is_left_to_a_person_until_the_window_has_passed():
+    submitted = [NOW_MS - 1000 * n for n in range(RESTART_LIMIT)]
+    dead = application(State.DEAD, exit_code=1)
+    assert isinstance(decide(SPEC, dead, SPEC, submitted, NOW_MS), GiveUp)
+    later_ms = NOW_MS + int(RESTART_WINDOW_SECONDS * 1000)
+    assert isinstance(decide(SPEC, dead, SPEC, submitted, later_ms), Submit)
+
+
+def test_asking_for_more_cores_is_no_failure():
+    submitted = [NOW_MS - 1000 * n for n in range(RESTART_LIMIT)]
+    asks = application(State.DEAD, exit_code=EXIT_NEEDS_MORE_CORES)
+    assert isinstance(decide(SPEC, asks, SPEC, submitted, NOW_MS), Submit)
+
+
+def test_only_what_runs_and_belongs_to_no_link_is_an_orphan():
+    mine, stranger = application(State.RUNNING), application(State.RUNNING, name="strait-gone-default")
+    ended = application(State.DEAD, name="strait-old-default")
+    assert orphans([mine, stranger, ended], known={mine.name}) == [stranger]
