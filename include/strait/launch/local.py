@@ -103,6 +103,10 @@ class LocalLauncher:
         found = (self.state(name) for name in sorted(running | known))
         return tuple(application for application in found if application is not None)
 
+    def submitted_ms(self, name: str) -> Sequence[int]:
+        """As many as submissions are kept."""
+        return tuple(one.submitted_at_ms for one in submission.of_name(self.directory / name))
+
     def cause(self, application: Application) -> str:
         """From the exit code that the attending shell wrote, and the log."""
         return cause_of(application.exit_code, application.log_path, application.spec_path)
