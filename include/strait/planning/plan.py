@@ -86,12 +86,13 @@ class Proposal:
     Attributes:
         create: destination topics to create; they are planned once they are there.
         draft: the plan, or None where the published one says the same already.
+        previous: the plan in force, which it was decided from; None before the first.
         new: partitions that get their first run with this plan, each with where it starts on both sides.
-        skipped: how many topics of the source are left out, by reason; the survey has each.
     """
 
     create: tuple[CreateTopic, ...]
     draft: Draft | None
+    previous: Plan | None
     new: Mapping[TopicPartition, "NewPartition"]
     survey: Survey
 
@@ -180,12 +181,12 @@ def compose(link: Link, group: str, found: Survey, starts: Starts, previous: Pla
     """Make the proposal. ``starts`` has an offset or a failure for both sides of every partition in ``found.new``."""
     new, waiting = _begin(found, starts)
     slots = link.groups[group].slots
-    before = {} if previous is None else _slots_of(previous)
+    before = {} if previous is None else slots_by_partition(previous.topics)
     assigned = assign([*found.copyable, *new], before, slots, 0 if previous is None else previous.slots)
     topics = tuple(_planned(pair, assigned) for pair in found.homes.pairs)
     draft = Draft(slots, stopped, topics, _in_order([*found.waiting, *waiting]))
     unchanged = previous is not None and Draft.of(previous) == draft
-    return Proposal(found.homes.create, None if unchanged else draft, new, found)
+    return Proposal(found.homes.create, None if unchanged else draft, previous, new, found)
 
 
 def _ground_changed(pair: Pair, run: Run) -> tuple[Reason, str] | None:
@@ -232,10 +233,11 @@ def _failure(partition: TopicPartition, target: TopicPartition, starts: Starts) 
     return Waiting(topic=partition.topic, partitions=(partition.partition,), reason=reason, detail=detail)
 
 
-def _slots_of(plan: Plan) -> dict[TopicPartition, int]:
+def slots_by_partition(topics: Iterable[PlannedTopic]) -> dict[TopicPartition, int]:
+    """The slot of every partition that is copied."""
     return {
         TopicPartition(topic.source, number): slot
-        for topic in plan.topics
+        for topic in topics
         for number, slot in enumerate(topic.slots)
         if slot is not None
     }

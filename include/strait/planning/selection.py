@@ -59,9 +59,14 @@ def select(
             selected.append(name)
         else:
             skipped.append(skip)
-    gone = {name for name in copied_before if name not in source and _skip(topics, name, internal=False) is None}
-    named = {name for name in topics.include if name not in source and _skip(topics, name, internal=False) is None}
-    return Selection(tuple(selected), tuple(sorted(gone | named)), tuple(skipped))
+    expected = {*topics.include, *copied_before}
+    missing = sorted(name for name in expected if name not in source and selects(topics, name))
+    return Selection(tuple(selected), tuple(missing), tuple(skipped))
+
+
+def selects(topics: Topics, name: str) -> bool:
+    """Whether a topic is selected, by its name alone."""
+    return _skip(topics, name, internal=False) is None
 
 
 def _skip(topics: Topics, name: str, internal: bool) -> Skip | None:
