@@ -1,0 +1,39 @@
+"""Write `.env` for docker-compose.yaml: `.env.example` with a random secret wherever it has no value.
+
+A `.env` that is there already is left alone: its secrets are in use.
+"""
+
+import base64
+import os
+import secrets
+import sys
+from pathlib import Path
+
+
+def filled(example: str) -> str:
+    """Each value is 32 random bytes in the form of a Fernet key."""
+    lines = (
+        line + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode("ascii") if _is_open(line) else line
+        for line in example.splitlines()
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _is_open(line: str) -> bool:
+    return line.endswith("=") and not line.startswith("#")
+
+
+def main(project: Path) -> int:
+    text = filled((project / ".env.example").read_text(encoding="utf-8"))
+    try:
+        descriptor = os.open(project / ".env", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        sys.stderr.write(f"{project / '.env'} is there already; delete it to get new secrets\n")
+        return 1
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(__file__).parents[1]))

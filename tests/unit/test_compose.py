@@ -1,0 +1,255 @@
+"""docker-compose.yaml, checked without Docker: that all it names is there, agrees, and is closed to strangers."""
+
+import base64
+import importlib.util
+import json
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import tomllib
+import zipfile
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from strait.config import load, parse_topics
+from strait.embedded.jars import KAFKA_VERSION
+from support.compose import (
+    FILE,
+    PROJECT,
+    compose,
+    example_variables,
+    in_repository,
+    mounts,
+    services,
+    substituted,
+    variables_used,
+)
+
+ALL = sorted(services())
+
+
+def test_docker_accepts_the_file(tmp_path):
+    if (
+        shutil.which("docker") is None
+        or subprocess.run(["docker", "compose", "version"], capture_output=True).returncode
+    ):
+        pytest.skip("no docker compose on this machine")
+    values = "".join(f"{name}={value or 'x'}\n" for name, value in example_variables().items())
+    env = tmp_path / "env"
+    env.write_text(values, encoding="utf-8")
+    command = ["docker", "compose", "--file", FILE, "--env-file", env, "config", "--quiet"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize("service", ALL)
+def test_mounts_are_folders_of_the_repository_or_declared_volumes(service):
+    for source, target in mounts(service):
+        assert target.startswith("/")
+        if source.startswith("./"):
+            assert (PROJECT / source).exists(), source
+        else:
+            assert source in compose()["volumes"], source
+
+
+def test_every_volume_is_used():
+    used = {source for service in ALL for source, _ in mounts(service)}
+    assert set(compose()["volumes"]) <= used
+
+
+def test_the_example_environment_has_every_variable_and_no_other():
+    assert set(example_variables()) == variables_used()
+
+
+def test_defaults_in_the_file_are_those_of_the_example():
+    defaults = dict(re.findall(r"\$\{(\w+):-([^}]*)\}", FILE.read_text(encoding="utf-8")))
+    assert defaults == {name: value for name, value in example_variables().items() if value}
+
+
+def test_secrets_have_no_default_and_must_be_given():
+    text = FILE.read_text(encoding="utf-8")
+    secrets = {name for name, value in example_variables().items() if not value}
+    assert secrets >= {"AIRFLOW_ADMIN_PASSWORD", "AIRFLOW_FERNET_KEY", "POSTGRES_PASSWORD"}
+    for name in secrets:
+        assert set(re.findall(rf"\$\{{{name}([^}}]*)\}}", text)) == {":?see .env.example"}
+    for key, value in chain.from_iterable(services()[service].get("environment", {}).items() for service in ALL):
+        if re.search(r"PASSWORD$|SECRET|FERNET", key):
+            assert re.fullmatch(r"\$\{\w+:\?see \.env\.example\}", value), key
+
+
+def test_a_made_environment_has_a_secret_for_everything_open():
+    make_env = runpy.run_path(str(PROJECT / "docker" / "make_env.py"))
+    example = (PROJECT / ".env.example").read_text(encoding="utf-8")
+    made = dict(
+        line.split("=", 1) for line in make_env["filled"](example).splitlines() if line and not line.startswith("#")
+    )
+    assert set(made) == set(example_variables())
+    random = [made[name] for name, value in example_variables().items() if not value]
+    assert len(set(random)) == len(random)
+    assert all(len(base64.urlsafe_b64decode(value)) == 32 for value in random)
+
+
+def test_an_environment_in_use_is_not_overwritten(tmp_path):
+    make_env = runpy.run_path(str(PROJECT / "docker" / "make_env.py"))
+    shutil.copy(PROJECT / ".env.example", tmp_path)
+    assert make_env["main"](tmp_path) == 0
+    first = (tmp_path / ".env").read_text(encoding="utf-8")
+    assert (tmp_path / ".env").stat().st_mode & 0o077 == 0
+    assert make_env["main"](tmp_path) == 1
+    assert (tmp_path / ".env").read_text(encoding="utf-8") == first
+
+
+def test_git_ignores_the_environment():
+    assert ".env" in (PROJECT / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+
+def test_images_are_pinned():
+    for service in ALL:
+        name, _, tag = services()[service]["image"].partition(":")
+        assert re.match(r"\d", tag), f"{name}:{tag}"
+        assert tag != "latest"
+
+
+def test_images_are_of_the_versions_that_everything_else_uses():
+    dockerfile = (PROJECT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    airflow = re.search(r"^FROM apache/airflow:(\S+)-python3\.11$", dockerfile, re.MULTILINE)
+    pinned = re.search(
+        r"^apache-airflow==(\S+)", (PROJECT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert airflow and pinned and airflow.group(1) == pinned.group(1)
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    images = {services()[service]["image"] for service in ALL}
+    assert images == {f"strait:{project['version']}", f"apache/kafka:{KAFKA_VERSION}", "postgres:17.6"}
+
+
+def test_the_image_is_made_of_files_that_are_sent_to_docker():
+    folder = PROJECT / "docker"
+    copied = re.findall(r"^COPY (\S+) ", (folder / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    sent = re.findall(r"^!(\S+)$", (folder / "Dockerfile.dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
+    assert copied == sent
+    assert all((PROJECT / name).is_file() for name in copied)
+    for service in ALL:
+        if "build" in services()[service]:
+            assert services()[service]["build"] == {"context": ".", "dockerfile": "docker/Dockerfile"}
+
+
+def test_ports_are_published_on_loopback_and_differ():
+    published = [substituted(port) for service in ALL for port in services()[service].get("ports", [])]
+    assert published
+    assert all(re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port) for port in published), published
+    assert len({port.split(":")[1] for port in published}) == len(published)
+
+
+@pytest.mark.parametrize("service", ALL)
+def test_services_wait_for_services_that_can_be_waited_for(service):
+    for other, wait in services()[service].get("depends_on", {}).items():
+        assert other in services()
+        if wait["condition"] == "service_healthy":
+            assert "healthcheck" in services()[other]
+        if wait["condition"] == "service_completed_successfully":
+            assert services()[other]["restart"] == "no"
+
+
+@pytest.mark.parametrize("service", ALL)
+def test_addresses_inside_are_names_of_services(service):
+    addresses = re.findall(r"(?:@|://|=|^|\s)((?:airflow|spark|kafka)-[a-z-]+|postgres)(?=[:/]|$)", inside(service))
+    assert set(addresses) <= set(services())
+
+
+def inside(service: str) -> str:
+    """What a service is told in its environment and command."""
+    told = [*services()[service].get("environment", {}).values(), *services()[service].get("command", [])]
+    return "\n".join(str(value) for value in told)
+
+
+@pytest.mark.parametrize("service", ALL)
+def test_commands_start_something_that_exists(service):
+    match services()[service].get("command"):
+        case ["bash", script, *_]:
+            file = in_repository(service, script)
+            assert file is not None and os.access(file, os.X_OK)
+        case ["python", "-m", module, *_]:
+            assert importlib.util.find_spec(module) is not None
+        case ["spark-class", main_class, *_]:
+            assert main_class.replace(".", "/") + ".class" in spark_classes()
+        case [airflow_command]:  # whether Airflow has it is asked in tests/airflow
+            assert service.startswith("airflow-"), airflow_command
+        case None:
+            assert services()[service]["image"].startswith(("postgres:", "apache/kafka:"))
+        case other:
+            pytest.fail(f"no check for {other}")
+
+
+def spark_classes() -> set[str]:
+    found = importlib.util.find_spec("pyspark")
+    assert found is not None and found.origin is not None
+    jar = Path(found.origin).parent / "jars" / f"spark-core_2.13-{version('pyspark')}.jar"
+    with zipfile.ZipFile(jar) as archive:
+        return set(archive.namelist())
+
+
+@pytest.mark.parametrize("service", [name for name in ALL if name.startswith("airflow-")])
+def test_files_that_airflow_is_told_of_are_mounted(service):
+    environment = services()[service]["environment"]
+    for variable in ("STRAIT_LINKS_FILE", "PYTHONPATH"):
+        file = in_repository(service, environment[variable])
+        assert file is not None and file.exists()
+
+
+def test_applications_find_the_same_code_and_folders_where_they_are_submitted_and_where_they_run():
+    shared = {target: source for source, target in mounts("spark-worker")}
+    assert {"/opt/airflow/include", "/opt/airflow/spark_jobs", "/opt/airflow/strait"} == set(shared)
+    for submitter in ("airflow-scheduler", "airflow-triggerer"):
+        theirs = {target: source for source, target in mounts(submitter)}
+        assert {target: theirs[target] for target in shared} == shared
+    assert services()["airflow-scheduler"]["environment"]["STRAIT_HOME"] == "/opt/airflow/strait"
+    assert services()["spark-worker"]["image"] == services()["airflow-scheduler"]["image"]
+
+
+def test_the_health_trigger_sees_the_processes_of_applications():
+    assert services()["airflow-triggerer"]["pid"] == "service:airflow-scheduler"
+
+
+def test_the_two_clusters_are_two():
+    source, destination = (services()[f"kafka-{end}"] for end in ("source", "destination"))
+    assert source["environment"]["CLUSTER_ID"] != destination["environment"]["CLUSTER_ID"]
+    for each in (source, destination):
+        assert len(base64.urlsafe_b64decode(each["environment"]["CLUSTER_ID"] + "==")) == 16
+    assert {volume.split(":")[0] for volume in source["volumes"]}.isdisjoint(
+        volume.split(":")[0] for volume in destination["volumes"]
+    )
+
+
+@pytest.mark.parametrize("end", ["source", "destination"])
+def test_clients_outside_are_told_the_published_port(end):
+    kafka = services()[f"kafka-{end}"]
+    (published,) = (substituted(port).split(":") for port in kafka["ports"])
+    assert f"OUTSIDE://127.0.0.1:{published[1]}" in substituted(kafka["environment"]["KAFKA_ADVERTISED_LISTENERS"])
+    assert f"OUTSIDE://:{published[2]}" in kafka["environment"]["KAFKA_LISTENERS"]
+
+
+def test_the_links_file_is_right_and_names_services_and_no_more_slots_than_cores():
+    links = load(PROJECT / "docker" / "links.yaml")
+    for cluster in links.clusters.values():
+        assert cluster["bootstrap.servers"].removesuffix(":9092") in services()
+    cores = int(example_variables()["SPARK_WORKERS"]) * int(example_variables()["SPARK_WORKER_CORES"])
+    assert sum(group.slots for link in links.links.values() for group in link.groups.values()) <= cores
+    for link in links.links.values():
+        assert link.spark.master == f"spark://{services()['spark-master']['command'][3]}:7077"
+
+
+def test_what_is_seeded_is_what_the_links_file_says():
+    links = load(PROJECT / "docker" / "links.yaml")
+    variables = json.loads((PROJECT / "docker" / "variables.json").read_text(encoding="utf-8"))
+    connections = json.loads((PROJECT / "docker" / "connections.json").read_text(encoding="utf-8"))
+    assert {name: connection["extra"] for name, connection in connections.items()} == {
+        f"strait_{name}": dict(properties) for name, properties in links.clusters.items()
+    }
+    assert {name: parse_topics(json.dumps(value), where=name) for name, value in variables.items()} == {
+        f"strait_topics_{name}": link.topics for name, link in links.links.items()
+    }
