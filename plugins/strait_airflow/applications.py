@@ -1,0 +1,111 @@
+"""Brings applications to what the plan in force says. Decisions are `strait.planning.applications`'; here they are done."""
+
+import logging
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from strait.config import LinksFile
+    from strait.launch.base import Application
+    from strait.launch.local import LocalLauncher
+    from strait.spec import AppSpec
+    from strait.state.schema import Plan
+
+log = logging.getLogger(__name__)
+
+
+def launcher() -> "LocalLauncher":
+    """The one that knows every application of this Airflow."""
+    from strait.embedded.paths import home
+    from strait.launch.local import LocalLauncher
+
+    return LocalLauncher(home() / "applications")
+
+
+def ensure(file: "LinksFile", link: str, plan: "Plan") -> str:
+    """Leave, submit or replace the application of one task group. Returns a line that says what was done.
+
+    Raises:
+        LaunchError: it could not be submitted, or it keeps ending and a person must look.
+    """
+    from strait.errors import LaunchError
+    from strait.naming import application_name
+    from strait.planning.applications import GiveUp, Leave, Replace, decide
+
+    launch, name = launcher(), application_name(link, plan.group)
+    found = launch.state(name)
+    wanted = None if plan.stopped else _spec(file, link, plan)
+    action = decide(wanted, found, _spec_of(found), launch.submitted_ms(name), time.time_ns() // 1_000_000)
+    ended = f": {launch.cause(found)}" if found is not None and not found.state.alive else ""
+    if isinstance(action, Leave):
+        log.info("application %s: left as it is: %s%s", name, action.because, ended)
+        return f"{name}: {action.because}"
+    if isinstance(action, GiveUp):
+        raise LaunchError(
+            f"application {name}: not submitted: {action.because}; the last time{ended}",
+            hint=f"its log is {found.log_path if found else 'lost'}",
+        )
+    log.warning("application %s: submitting: %s%s", name, action.because, ended)
+    if isinstance(action, Replace):
+        launch.stop(name)
+    assert wanted is not None
+    spec_path = _folder("specs") / f"{name}.json"
+    wanted.write(spec_path)
+    submitted = launch.submit(name, spec_path, file.links[link].spark)
+    log.info("application %s: submitted as %s, log %s", name, submitted.id, submitted.log_path)
+    return f"{name}: submitted: {action.because}{ended}"
+
+
+def end(link: str, group: str, because: str) -> None:
+    """End the application of a task group, whatever it does."""
+    from strait.naming import application_name
+
+    name = application_name(link, group)
+    log.warning("application %s: ending it: %s", name, because)
+    launcher().stop(name)
+
+
+def end_orphans() -> list[str]:
+    """End what runs and belongs to no link of the links file. Returns a line for each."""
+    from strait.control import GROUP
+    from strait.naming import application_name
+    from strait.planning.applications import orphans
+    from strait_airflow.settings import link_names
+
+    launch = launcher()
+    known = {application_name(link, GROUP) for link in link_names()}
+    done = []
+    for application in orphans(launch.list(), known):
+        log.warning("application %s: ending it: no link of the links file has it", application.name)
+        launch.stop(application.name)
+        done.append(f"{application.name}: ended, no link has it")
+    return done
+
+
+def _spec(file: "LinksFile", link: str, plan: "Plan") -> "AppSpec":
+    """With the slots of the plan in force, which may differ from the links file until the next plan is published."""
+    from strait.control import Control
+    from strait.naming import application_name
+
+    name = application_name(link, plan.group)
+    spec = Control(file, link).spec(ledger_dir=_folder("ledger"), checkpoint_dir=_folder("checkpoints") / name)
+    return spec.model_copy(update={"slots": plan.slots})
+
+
+def _spec_of(found: "Application | None") -> "AppSpec | None":
+    from strait.errors import ConfigError
+    from strait.spec import AppSpec
+
+    if found is None:
+        return None
+    try:
+        return AppSpec.read(found.spec_path)
+    except ConfigError:
+        return None  # gone, or another version's: a running one is replaced then
+
+
+def _folder(name: str) -> Path:
+    from strait.embedded.paths import home
+
+    return home() / name

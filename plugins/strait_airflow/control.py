@@ -1,0 +1,126 @@
+"""What the tasks of the monitor and health DAGs do. Each looks for itself: nothing but a line of text goes from task to task.
+
+What is returned is that line; Airflow shows it as the task's XCom.
+"""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from strait.config import LinksFile
+    from strait.control import Control
+    from strait.state.schema import Plan
+
+log = logging.getLogger(__name__)
+
+METRICS_SECONDS = 3.0
+"""How far apart the two looks are from which rates are taken. Slots report once a second."""
+
+
+def plan(link: str) -> str:
+    """Say what would be done. Changes nothing."""
+    from strait.planning.rendering import proposal_text
+    from strait_airflow.errors import airflow_errors
+
+    with airflow_errors(), _live_control(link) as control:
+        return _logged(proposal_text(control.propose()))
+
+
+def apply(link: str) -> str:
+    """Look again, create missing topics, publish the plan."""
+    from strait_airflow.errors import airflow_errors
+
+    with airflow_errors(), _live_control(link) as control:
+        return _logged(control.apply().as_text())
+
+
+def applications(link: str) -> str:
+    """Make the applications those of the plan in force, whether or not a newer plan could be made."""
+    from strait_airflow.applications import end_orphans, ensure
+    from strait_airflow.errors import airflow_errors
+    from strait_airflow.settings import clusters_of
+
+    with airflow_errors():
+        file = clusters_of(link)
+        plans = _plans(file, link)
+        if not plans:
+            return _logged("no plan was ever published: there is nothing to run")
+        done = [ensure(file, link, found) for _, found in sorted(plans.items())]
+        return "; ".join([*done, *end_orphans()])
+
+
+def metrics(link: str) -> str:
+    """Log a line of figures for each topic, and send them as gauges."""
+    from strait.planning.metrics import topic_metrics
+    from strait.planning.status import status_of
+    from strait.state.reader import StateReader
+    from strait_airflow.errors import airflow_errors
+    from strait_airflow.gauges import send
+    from strait_airflow.settings import clusters_of
+
+    with airflow_errors():
+        file = clusters_of(link)
+        destination = file.links[link].destination
+        with StateReader(file.clusters[destination], destination, link, follow=("plan", "map", "reports")) as state:
+            state.catch_up()
+            earlier, until = dict(state.reports), time.monotonic() + METRICS_SECONDS
+            while time.monotonic() < until:
+                state.poll(0.5)
+        lines = []
+        for group, found in sorted(state.plans.items()):
+            status = status_of(link, group, found, state.reports, time.time_ns() // 1_000_000)
+            topics = topic_metrics(status, state.runs, earlier, state.reports)
+            send(status, topics)
+            lines += [str(topic) for topic in topics]
+            if silent := [slot.slot for slot in status.slots if slot.silent]:
+                lines.append(f"group {group}: slots that do not report: {', '.join(map(str, silent))}")
+        return _logged("\n".join(lines) or "no plan was ever published: there is nothing to measure")
+
+
+def restart(link: str, troubles: Sequence[Mapping[str, str]]) -> str:
+    """Act on what the health sensor found: submit again what does not run, replace what does not report."""
+    from strait.reasons import Reason
+    from strait_airflow.applications import end, ensure
+    from strait_airflow.errors import airflow_errors
+    from strait_airflow.settings import clusters_of
+
+    if not troubles:
+        return _logged("nothing to do: every application runs and every slot reports")
+    with airflow_errors():
+        file = clusters_of(link)
+        plans = _plans(file, link)
+        done = []
+        for trouble in troubles:
+            group = trouble["group"]
+            if trouble["reason"] == Reason.SLOT_SILENT:
+                end(link, group, trouble["detail"])
+            if group in plans:
+                done.append(ensure(file, link, plans[group]))
+        return "; ".join(done)
+
+
+def _live_control(link: str) -> "Control":
+    from strait.control import Control
+    from strait_airflow.settings import clusters_of, with_live_topics
+
+    return Control(with_live_topics(clusters_of(link), link), link)
+
+
+def _plans(file: "LinksFile", link: str) -> "dict[str, Plan]":
+    """Group -> the plan in force."""
+    from strait.state.reader import StateReader
+
+    destination = file.links[link].destination
+    with StateReader(file.clusters[destination], destination, link, follow=("plan",)) as state:
+        state.catch_up()
+        return dict(state.plans)
+
+
+def _logged(text: str) -> str:
+    """Log each line of it; return the one that sums up a plan, else the first."""
+    lines = text.splitlines()
+    for line in lines:
+        log.info("%s", line)
+    return next((line for line in lines if line.startswith("plan ")), lines[0])

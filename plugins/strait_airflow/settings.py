@@ -1,0 +1,108 @@
+"""Where Airflow finds a link's configuration: the links file, Connections over its clusters, a Variable over its topics.
+
+`link_names` is cheap and is called whenever the DAG file is parsed. The rest is for tasks and triggers only: it asks
+Airflow's database, through Airflow.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from strait.config import LinksFile, Topics
+
+CONNECTION_PREFIX = "strait_"
+VARIABLE_PREFIX = "strait_topics_"
+
+
+def links_file() -> Path:
+    """``$STRAIT_LINKS_FILE``, else ``links.yaml`` in the project."""
+    from strait.embedded.paths import project_root
+
+    return Path(os.environ.get("STRAIT_LINKS_FILE") or project_root() / "links.yaml")
+
+
+def link_names() -> tuple[str, ...]:
+    """The links that get DAGs. What is wrong inside a link is said by its own plan task, and hides no other link."""
+    from strait.config import link_names
+
+    return link_names(links_file())
+
+
+def dag_id(link: str, *suffix: str) -> str:
+    """Airflow takes fewer characters than a links file may hold; a link with others fails in its plan task."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", "_".join(["strait", link, *suffix]))
+
+
+def clusters_of(link: str) -> "LinksFile":
+    """The links file with this link alone, its clusters as the Connections have them, its topics as in the file."""
+    from strait.config import load_link
+
+    file = load_link(links_file(), link)
+    used = (file.links[link].source, file.links[link].destination)
+    clusters = {name: dict(file.clusters[name]) | _connection(name) for name in used}
+    return file.model_copy(update={"clusters": clusters})
+
+
+def with_live_topics(file: "LinksFile", link: str) -> "LinksFile":
+    """The same with the whitelist of the link's Variable, where there is one. Raises ConfigError for an invalid one."""
+    topics = _live_topics(link)
+    if topics is None:
+        return file
+    return file.model_copy(update={"links": {link: file.links[link].model_copy(update={"topics": topics})}})
+
+
+def variable_name(link: str) -> str:
+    """The Variable whose JSON replaces the `topics` block of the link."""
+    return f"{VARIABLE_PREFIX}{link}"
+
+
+def connection_id(cluster: str) -> str:
+    """The Connection, of type kafka, whose extra goes over the properties of the cluster."""
+    return f"{CONNECTION_PREFIX}{cluster}"
+
+
+def _live_topics(link: str) -> "Topics | None":
+    from airflow.sdk import Variable
+
+    from strait.config import parse_topics
+
+    text = Variable.get(variable_name(link), default=None)
+    return None if text is None else parse_topics(text, where=f"Airflow Variable {variable_name(link)}")
+
+
+def _connection(cluster: str) -> dict[str, str]:
+    """librdkafka's properties from the extra of the cluster's Connection; none where there is no such Connection."""
+    from airflow.sdk import Connection
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    try:
+        extra = Connection.get(connection_id(cluster)).extra
+    except AirflowNotFoundException:
+        return {}
+    return _properties(extra, connection_id(cluster))
+
+
+def _properties(extra: str | None, connection: str) -> dict[str, str]:
+    """Values are texts in librdkafka; JSON's numbers and booleans are spelt as it wants them."""
+    import json
+
+    from strait.errors import ConfigError
+
+    where = f"Airflow Connection {connection}"
+    hint = 'put one JSON object of librdkafka properties there, such as {"bootstrap.servers": "host:9092"}'
+    try:
+        raw: Any = json.loads(extra or "{}")
+    except json.JSONDecodeError as error:
+        raise ConfigError(where, [f"extra is not JSON: {error.msg} at line {error.lineno}"], hint=hint) from None
+    if not isinstance(raw, dict):
+        raise ConfigError(where, ["extra is not a JSON object"], hint=hint)
+    wrong = [f"extra.{key}: must be a text, number or boolean" for key, value in raw.items() if not _is_scalar(value)]
+    if wrong:
+        raise ConfigError(where, wrong, hint=hint)
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in raw.items()}
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | int | float | bool)

@@ -1,0 +1,111 @@
+"""The DAG file: what it declares, how cheap it is to parse, and what it does with bad configuration."""
+
+import ast
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from airflow.dag_processing.dagbag import DagBag
+
+pytestmark = pytest.mark.airflow
+
+DAGS = Path(__file__).parents[2] / "dags"
+CLUSTERS = {"a": {"bootstrap.servers": "127.0.0.1:1"}, "b": {"bootstrap.servers": "127.0.0.1:2"}}
+LINK = {"source": "a", "destination": "b", "topics": {"include": ["orders"]}}
+
+
+@pytest.fixture
+def parse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Parse the DAG file over a links file of this text."""
+
+    def parsed(text: str) -> DagBag:
+        file = tmp_path / "links.yaml"
+        file.write_text(text)
+        monkeypatch.setenv("STRAIT_LINKS_FILE", str(file))
+        return DagBag(dag_folder=str(DAGS / "strait.py"))
+
+    return parsed
+
+
+@pytest.fixture
+def bag(parse) -> DagBag:
+    return parse(yaml.safe_dump({"clusters": CLUSTERS, "links": {"shop": LINK, "bank": LINK}}))
+
+
+def test_every_link_has_a_monitor_and_a_health_dag(bag):
+    assert bag.import_errors == {}
+    assert sorted(bag.dags) == ["strait_bank", "strait_bank_health", "strait_shop", "strait_shop_health"]
+
+
+def test_no_run_is_made_up_for_the_past_and_none_overlaps_or_hangs(bag):
+    for dag in bag.dags.values():
+        assert dag.catchup is False
+        assert dag.max_active_runs == 1
+        assert timedelta() < dag.dagrun_timeout <= timedelta(minutes=5)
+        assert all(task.execution_timeout for task in dag.tasks if task.task_type != "EmptyOperator")
+
+
+def test_a_stop_of_airflow_does_not_make_a_run_red(bag):
+    for dag in bag.dags.values():
+        assert all(task.retries == 1 and task.retry_delay <= timedelta(seconds=10) for task in dag.tasks)
+
+
+def test_applications_and_metrics_run_after_a_plan_that_failed_and_the_run_still_ends_red(bag):
+    monitor = bag.dags["strait_shop"]
+    assert monitor.get_task("applications").trigger_rule == "all_done"
+    assert monitor.get_task("metrics").trigger_rule == "all_done"
+    (leaf,) = monitor.leaves
+    assert leaf.trigger_rule == "all_success"
+    assert leaf.upstream_task_ids == {"plan", "apply", "applications", "metrics"}
+
+
+def test_the_page_of_a_dag_names_what_to_edit(bag):
+    assert "strait_topics_shop" in bag.dags["strait_shop"].doc_md
+    assert all(dag.doc_md and "strait" in dag.tags for dag in bag.dags.values())
+
+
+def test_the_health_sensor_is_deferrable_and_carries_no_secret(bag):
+    watch = bag.dags["strait_shop_health"].get_task("watch")
+    assert watch.link == "shop"
+    assert watch.downstream_task_ids == {"restart"}
+
+
+def test_a_broken_link_hides_no_other_and_keeps_its_own_dags(parse):
+    broken = {"source": "a", "destination": "nowhere", "topics": {"includ": []}}
+    bag = parse(yaml.safe_dump({"clusters": CLUSTERS, "links": {"shop": LINK, "broken link": broken}}))
+    assert bag.import_errors == {}
+    assert {"strait_shop", "strait_broken_link"} <= set(bag.dags)
+
+
+@pytest.mark.parametrize("text", ["links: [", "just words", "clusters: {}"])
+def test_a_links_file_that_cannot_be_read_is_one_clear_import_error(parse, text):
+    bag = parse(text)
+    (error,) = bag.import_errors.values()
+    assert "ConfigError: links file" in error.strip().splitlines()[-1]
+
+
+def test_the_top_of_the_file_imports_only_what_is_cheap():
+    tree = ast.parse((DAGS / "strait.py").read_text())
+    modules = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {str(node.module) for node in tree.body if isinstance(node, ast.ImportFrom)}
+    assert {module.partition(".")[0] for module in modules} <= {"airflow", "datetime", "pendulum", "strait_airflow"}
+
+
+def test_parsing_loads_neither_kafka_nor_spark(tmp_path):
+    links = tmp_path / "links.yaml"
+    links.write_text(yaml.safe_dump({"clusters": CLUSTERS, "links": {"shop": LINK}}))
+    code = (
+        "import runpy, sys\n"
+        f"runpy.run_path({str(DAGS / 'strait.py')!r})\n"
+        "print([name for name in ('confluent_kafka', 'kafka', 'pyspark') if name in sys.modules])"
+    )
+    environment = os.environ | {
+        "STRAIT_LINKS_FILE": str(links),
+        "PYTHONPATH": f"{DAGS.parent / 'plugins'}:{DAGS.parent / 'include'}",
+    }
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip().splitlines()[-1] == "[]", done.stderr
