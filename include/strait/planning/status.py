@@ -30,6 +30,8 @@ class PartitionStatus:
     end: int = -1
     lag_records: int = -1
     lag_seconds: float = -1.0
+    records: int = 0
+    """Copied in the present epoch, by whoever reported last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ def _rows(
 ) -> Iterator[PartitionStatus]:
     for number, slot in enumerate(topic.slots):
         item = heard.get(TopicPartition(topic.source, number))
-        positions = (-1, -1, -1, -1.0) if item is None else _positions(item)
+        positions = () if item is None else _positions(item)
         if slot is None:
             why = _why(plan, topic.source, number)
             state, reason, detail = "waiting", why.reason if why else "", why.detail if why else ""
@@ -156,8 +158,8 @@ def _rows(
         yield PartitionStatus(topic.source, number, topic.destination, slot, state, reason, detail, *positions)
 
 
-def _positions(item: PartitionReport) -> tuple[int, int, int, float]:
-    return item.position, item.end, item.lag_records, item.lag_seconds
+def _positions(item: PartitionReport) -> tuple[int, int, int, float, int]:
+    return item.position, item.end, item.lag_records, item.lag_seconds, item.records
 
 
 def _why(plan: Plan, topic: str, partition: int) -> Waiting | None:

@@ -1,0 +1,45 @@
+"""The control cycle of `strait run`, on a thread of its own: copying and Ctrl-C never wait for a slow cluster."""
+
+import queue
+import threading
+
+from strait.config import LinksFile
+from strait.control import Control, Outcome
+from strait.errors import StraitError
+
+
+class Cycles:
+    """Runs a cycle, pauses, runs the next, until `stop`. ``results`` has what came of each, in order.
+
+    An error does not end it: the plan in force stays in force, and the next cycle looks again.
+    """
+
+    def __init__(self, file: LinksFile, link: str, interval_seconds: float) -> None:
+        self.results: queue.SimpleQueue[Outcome | StraitError] = queue.SimpleQueue()
+        self._file = file
+        self._link = link
+        self._interval_seconds = interval_seconds
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="control cycles", daemon=True)
+
+    def start(self) -> None:
+        """Begin with a cycle that also takes back an earlier stop of the link."""
+        self._thread.start()
+
+    def stop(self, timeout_seconds: float) -> None:
+        """Wait for the running cycle, but not for long: what it would publish is published by the next `strait run`."""
+        self._stopped.set()
+        self._thread.join(timeout_seconds)
+
+    def _run(self) -> None:
+        stopped: bool | None = False
+        while not self._stopped.is_set():
+            with Control(self._file, self._link) as control:
+                try:
+                    while not self._stopped.is_set():
+                        self.results.put(control.run_cycle(stopped=stopped))
+                        stopped = None
+                        self._stopped.wait(self._interval_seconds)
+                except StraitError as error:
+                    self.results.put(error)
+            self._stopped.wait(self._interval_seconds)

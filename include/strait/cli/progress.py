@@ -1,0 +1,79 @@
+"""What `strait run` says while it runs: lines for people, or one JSON object for each event."""
+
+import time
+from typing import Any
+
+import typer
+
+from strait.cli.options import print_json
+from strait.model import TopicPartition
+from strait.planning.changes import spans
+from strait.planning.status import PartitionStatus, Status
+from strait.reasons import Reason
+
+
+class Progress:
+    """Prints events as they come; a reason for waiting once when it begins and once when it is over."""
+
+    def __init__(self, link: str, *, as_json: bool) -> None:
+        self._link = link
+        self._as_json = as_json
+        self._first: dict[TopicPartition, int] = {}  # source offset where each partition stood when it was first seen
+        self._waits: dict[tuple[str, str, str], tuple[PartitionStatus, ...]] = {}
+
+    def say(self, event: str, text: str, **data: Any) -> None:
+        """One event."""
+        if self._as_json:
+            print_json({"event": event, "link": self._link, "at_ms": time.time_ns() // 1_000_000, **data})
+        else:
+            typer.echo(f"{time.strftime('%H:%M:%S')} {text}")
+
+    def show(self, status: Status) -> None:
+        """Where copying is, and what has begun or ceased to wait."""
+        waiting = status.waiting
+        self._show_waits(waiting)
+        copied, lag = self._copied(status), status.lag_records
+        rate = status.records_per_second
+        mb = sum(slot.bytes_per_second for slot in status.slots if not slot.silent) / 1e6
+        self.say(
+            "progress",
+            f"{copied:,} records copied, {rate:,.0f} records/s, {mb:,.1f} MB/s, lag {lag:,}; "
+            f"{len(status.partitions) - len(waiting)} partitions, {len(waiting)} waiting",
+            records=copied,
+            records_per_second=rate,
+            bytes_per_second=mb * 1e6,
+            lag_records=lag,
+            partitions=len(status.partitions),
+            waiting=len(waiting),
+        )
+
+    def _copied(self, status: Status) -> int:
+        total = 0
+        for row in status.partitions:
+            if row.partition is not None and row.position >= 0:
+                first = self._first.setdefault(TopicPartition(row.topic, row.partition), row.position - row.records)
+                total += max(0, row.position - first)
+        return total
+
+    def _show_waits(self, waiting: tuple[PartitionStatus, ...]) -> None:
+        now: dict[tuple[str, str, str], tuple[PartitionStatus, ...]] = {}
+        for row in waiting:
+            key = (row.topic, row.reason, row.detail)
+            now[key] = (*now.get(key, ()), row)
+        for key in self._waits.keys() - now.keys():
+            topic, reason, _ = key
+            self.say("goes_on", f"{topic}: no longer {reason}", topic=topic, reason=reason)
+        for key in now.keys() - self._waits.keys():
+            topic, reason, detail = key
+            numbers = [TopicPartition(topic, row.partition) for row in now[key] if row.partition is not None]
+            remedy = Reason(reason).remedy if reason in set(Reason) else ""
+            self.say(
+                "waits",
+                f"{next(spans(numbers), topic)} waits: {reason}: {detail}. {remedy}",
+                topic=topic,
+                partitions=[tp.partition for tp in numbers],
+                reason=reason,
+                detail=detail,
+                remedy=remedy,
+            )
+        self._waits = now
