@@ -211,7 +211,11 @@ class Cluster:
     def _format(self, node: Node) -> None:
         tool = [*self._java(node, 64), "kafka.tools.StorageTool", "format", "--cluster-id", self._layout.cluster_id]
         done = subprocess.run(
-            [*tool, "--config", self._folder(node) / "server.properties"], capture_output=True, text=True, check=False
+            [*tool, "--config", self._folder(node) / "server.properties"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_START_SECONDS,
         )
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip()

@@ -58,11 +58,6 @@ class Layout(BaseModel):
         return next(node for node in self.nodes if node.controller_port is not None)
 
 
-def node_count(brokers: int) -> int:
-    """How many processes it takes."""
-    return 1 if brokers == 1 else brokers + 1
-
-
 def make_nodes(client_ports: list[int], other_ports: list[int], *, authenticated: bool) -> tuple[Node, ...]:
     """Give out the ports. ``other_ports`` are as many as the nodes need besides: see ``other_port_count``."""
     spare = iter(other_ports)
