@@ -1,0 +1,116 @@
+"""The links file: what is right is read, what is wrong is said in one line each, with where and what to do."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from strait.config import load, load_link, parse, parse_topics
+from strait.errors import ConfigError
+
+RIGHT: dict[str, Any] = {
+    "clusters": {"a": {"bootstrap.servers": "h:1"}, "b": {"bootstrap.servers": "h:2", "sasl.password": "hunter2"}},
+    "links": {"a-to-b": {"source": "a", "destination": "b", "topics": {"include": ["orders"]}}},
+}
+
+
+def with_link(**settings: Any) -> dict[str, Any]:
+    return RIGHT | {"links": {"a-to-b": RIGHT["links"]["a-to-b"] | settings}}
+
+
+def problems(raw: Any) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        parse(raw, where="links file")
+    return caught.value.problems
+
+
+def test_a_links_file_may_be_yaml_or_json(tmp_path: Path) -> None:
+    yaml_file, json_file = tmp_path / "links.yaml", tmp_path / "links.json"
+    yaml_file.write_text(yaml.safe_dump(RIGHT))
+    json_file.write_text(parse(RIGHT, where="x").model_dump_json())
+    assert load(yaml_file) == load(json_file)
+
+
+def test_what_is_left_out_has_the_documented_defaults() -> None:
+    link = parse(RIGHT, where="x").links["a-to-b"]
+    assert link.create_topics
+    assert link.start == "earliest"
+    assert link.replication_factor is None
+    assert link.groups["default"].slots == 1
+    assert link.naming.policy == "identity"
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"topic": {}}, "links.a-to-b.topic: unknown key; did you mean 'topics'?"),
+        ({"topics": {"includ": ["x"]}}, "links.a-to-b.topics.includ: unknown key; did you mean 'include'?"),
+        ({"naming": {"polici": "prefix"}}, "links.a-to-b.naming.polici: unknown key; did you mean 'policy'?"),
+        ({"groups": {"default": {"slot": 2}}}, "links.a-to-b.groups.default.slot: unknown key; did you mean 'slots'?"),
+        ({"create_topics": "yes"}, "links.a-to-b.create_topics: Input should be a valid boolean"),
+        ({"groups": {"default": {"slots": "2"}}}, "links.a-to-b.groups.default.slots: Input should be a valid integer"),
+        ({"topics": {"include": "orders"}}, "links.a-to-b.topics.include: Input should be a valid array"),
+        ({"epoch_seconds": 0}, "links.a-to-b.epoch_seconds: Input should be greater than or equal to 1"),
+        ({"destination": "c"}, "links.a-to-b.destination: no cluster is called 'c'"),
+        ({"naming": {"policy": "prefix"}}, "links.a-to-b.naming: policy 'prefix' needs `prefix`"),
+        ({"naming": {"prefix": "x."}}, "links.a-to-b.naming: policy 'identity' does not take `prefix`"),
+        ({"groups": {"gold": {}}}, "links.a-to-b: groups: exactly one group, named `default`, is supported"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_with_its_place(settings: dict[str, Any], problem: str) -> None:
+    assert [line for line in problems(with_link(**settings)) if line.startswith(problem)]
+
+
+def test_a_wrong_regular_expression_is_named() -> None:
+    (problem,) = problems(with_link(topics={"regex": ["ok", "("]}))
+    assert problem.startswith("links.a-to-b.topics.regex.1: '(' is not a regular expression")
+
+
+def test_every_problem_is_reported_at_once() -> None:
+    assert len(problems(with_link(start="never", epoch_seconds=0, topcs={}))) == 3
+
+
+def test_source_equal_to_destination_is_refused_where_names_stay_the_same() -> None:
+    (problem,) = problems(with_link(destination="a"))
+    assert "each topic would be copied onto itself" in problem
+    parse(with_link(destination="a", naming={"policy": "suffix", "suffix": ".copy"}), where="x")
+
+
+def test_a_cluster_without_address_is_refused() -> None:
+    assert "clusters.b: `bootstrap.servers` is required" in problems(RIGHT | {"clusters": {"a": {}, "b": {}}})
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "links.yaml"
+    file.write_text("clusters: {}\nclusters: {}\nlinks: {}\n")
+    with pytest.raises(ConfigError, match="'clusters' stands twice"):
+        load(file)
+
+
+def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot be read: No such file.*name an existing file"):
+        load(tmp_path / "nothing.yaml")
+
+
+def test_one_link_is_read_without_the_mistakes_of_another(tmp_path: Path) -> None:
+    file = tmp_path / "links.yaml"
+    file.write_text(yaml.safe_dump(RIGHT | {"links": RIGHT["links"] | {"other": {"sorce": "a"}}}))
+    assert set(load_link(file, "a-to-b").links) == {"a-to-b"}
+    with pytest.raises(ConfigError, match=r"no link is called 'a-to-c'; did you mean 'a-to-b'\?"):
+        load_link(file, "a-to-c")
+
+
+def test_the_live_whitelist_is_checked_like_the_file() -> None:
+    assert parse_topics('{"include": ["x"]}', where="Variable").include == ("x",)
+    with pytest.raises(ConfigError, match=r"Variable: exclud: unknown key; did you mean 'exclude'\?"):
+        parse_topics('{"exclud": []}', where="Variable")
+    with pytest.raises(ConfigError, match="Variable: is not JSON"):
+        parse_topics("{", where="Variable")
+
+
+def test_no_value_of_a_cluster_is_ever_in_an_error() -> None:
+    raw = with_link(topcs={}) | {"clusters": {"a": {"bootstrap.servers": 1}, "b": RIGHT["clusters"]["b"]}}
+    with pytest.raises(ConfigError) as caught:
+        parse(raw, where="x")
+    assert "hunter2" not in str(caught.value)

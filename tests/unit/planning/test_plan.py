@@ -1,0 +1,230 @@
+"""From facts to a plan: equal facts change nothing, and everything that is not copied says why."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strait.config import Link
+from strait.errors import ConfigError
+from strait.model import ClusterFacts, TopicFacts, TopicPartition
+from strait.planning.plan import Proposal, Runs, Starts, compose, survey
+from strait.planning.rendering import proposal_data, proposal_text
+from strait.state.schema import Plan, Run
+
+PRODUCER_ID = 4711
+
+
+def link(**settings: Any) -> Link:
+    base = {"source": "a", "destination": "b", "topics": {"regex": [".*"]}, "groups": {"default": {"slots": 2}}}
+    return Link.model_validate(base | settings, strict=False)
+
+
+def cluster(name: str, topics: dict[str, int], generation: str = "1", **configs: str) -> ClusterFacts:
+    facts = {
+        topic: TopicFacts(topic, f"{name}-{topic}-{generation}", partitions, configs=configs)
+        for topic, partitions in topics.items()
+    }
+    return ClusterFacts(name, f"cluster-{name}", facts)
+
+
+def propose(
+    settings: Link,
+    source: ClusterFacts,
+    destination: ClusterFacts,
+    previous: Plan | None = None,
+    runs: Runs | None = None,
+    refused: dict[str, str] | None = None,
+) -> Proposal:
+    found = survey("a-to-b", settings, source, destination, runs or {}, refused)
+    starts = Starts(dict.fromkeys(found.new, 100), dict.fromkeys(found.new.values(), 7))
+    return compose(settings, "default", found, starts, previous, stopped=False)
+
+
+def publish(proposal: Proposal, runs: Runs | None = None) -> tuple[Plan, dict[tuple[str, int], tuple[Run, ...]]]:
+    assert proposal.draft is not None
+    version = 1 if proposal.previous is None else proposal.previous.version + 1
+    plan = proposal.draft.as_plan(link="a-to-b", group="default", version=version, producer_id=PRODUCER_ID, now_ms=1)
+    first = {(run.topic, run.partition): (run,) for run in proposal.first_runs(1)}
+    assert not first.keys() & (runs or {}).keys()
+    return plan, {**(runs or {}), **first}
+
+
+def reasons(proposal: Proposal) -> dict[str, tuple[str, tuple[int, ...]]]:
+    assert proposal.draft is not None
+    return {item.topic: (item.reason, item.partitions) for item in proposal.draft.waiting}
+
+
+def test_a_missing_topic_is_created_with_the_partitions_of_its_source_and_planned_later() -> None:
+    proposal = propose(link(replication_factor=3), cluster("a", {"orders": 6}), cluster("b", {}))
+    (create,) = proposal.create
+    assert (create.topic, create.partitions, create.replication_factor) == ("orders", 6, 3)
+    assert proposal.draft is not None and proposal.draft.topics == ()
+
+
+def test_a_created_topic_keeps_timestamps_and_takes_what_its_records_need() -> None:
+    configs = {"max.message.bytes": "5000000", "retention.ms": "-1", "cleanup.policy": "delete"}
+    (create,) = propose(link(), cluster("a", {"orders": 1}, **configs), cluster("b", {})).create
+    assert dict(create.configs) == {
+        "max.message.bytes": "5000000",
+        "retention.ms": "-1",
+        "message.timestamp.type": "CreateTime",
+    }
+
+
+def test_topics_are_named_by_the_naming_policy() -> None:
+    prefix = link(naming={"policy": "prefix", "prefix": "a."})
+    proposal = propose(prefix, cluster("a", {"orders": 1, "clicks": 1}), cluster("b", {"a.orders": 1}))
+    assert [create.topic for create in proposal.create] == ["a.clicks"]
+    assert proposal.draft is not None and [topic.destination for topic in proposal.draft.topics] == ["a.orders"]
+
+
+def test_a_partition_that_is_new_to_the_link_gets_its_first_run() -> None:
+    proposal = propose(link(), cluster("a", {"orders": 1}), cluster("b", {"orders": 1}))
+    (run,) = proposal.first_runs(now_ms=5)
+    assert run == Run(
+        topic="orders",
+        partition=0,
+        destination="orders",
+        source_id="a-orders-1",
+        destination_id="b-orders-1",
+        source_base=100,
+        destination_base=7,
+        sequence_base=0,
+        sequence_end=0,
+        checkpoint_at_ms=5,
+    )
+
+
+@given(
+    st.dictionaries(st.sampled_from("pqrst"), st.integers(1, 8)),
+    st.dictionaries(st.sampled_from("pqrst"), st.integers(1, 8)),
+    st.integers(1, 4),
+)
+def test_every_selected_partition_has_a_slot_or_a_reason_and_planning_again_changes_nothing(
+    source_topics: dict[str, int], destination_topics: dict[str, int], slots: int
+) -> None:
+    settings = link(create_topics=False, groups={"default": {"slots": slots}})
+    source, destination = cluster("a", source_topics), cluster("b", destination_topics)
+    proposal = propose(settings, source, destination)
+    plan, runs = publish(proposal)
+    copied = {(t.source, n) for t in plan.topics for n, slot in enumerate(t.slots) if slot is not None}
+    waiting = {
+        (item.topic, n) for item in plan.waiting for n in item.partitions or range(source_topics.get(item.topic, 0))
+    }
+    assert copied | waiting == {(topic, n) for topic, count in source_topics.items() for n in range(count)}
+    assert not copied & waiting
+    assert runs.keys() == copied
+    again = propose(settings, source, destination, plan, runs)
+    assert again.empty
+    assert again.first_runs(2) == []
+
+
+def test_a_new_topic_leaves_every_other_partition_in_its_slot() -> None:
+    source, destination = cluster("a", {"p": 5}), cluster("b", {"p": 5})
+    plan, runs = publish(propose(link(), source, destination))
+    more = propose(link(), cluster("a", {"p": 5, "aa": 3}), cluster("b", {"p": 5, "aa": 3}), plan, runs)
+    after, _ = publish(more, runs)
+    assert after.version == 2
+    assert next(t for t in after.topics if t.source == "p") == plan.topics[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "destination", "expected"),
+    [
+        ({"create_topics": False}, cluster("b", {}), ("destination_missing", ())),
+        ({}, cluster("b", {"orders": 2}), ("destination_has_fewer_partitions", (2, 3))),
+        (
+            {},
+            cluster("b", {"orders": 4}, **{"message.timestamp.type": "LogAppendTime"}),
+            ("destination_log_append_time", ()),
+        ),
+    ],
+)
+def test_an_unfit_destination_is_a_reason(settings: Any, destination: ClusterFacts, expected: Any) -> None:
+    assert reasons(propose(link(**settings), cluster("a", {"orders": 4}), destination))["orders"] == expected
+
+
+def test_fewer_partitions_are_told_with_both_numbers_and_the_others_are_copied() -> None:
+    proposal = propose(link(), cluster("a", {"orders": 4}), cluster("b", {"orders": 2}))
+    assert proposal.draft is not None
+    assert proposal.draft.topics[0].slots == (0, 1, None, None)
+    assert "has 2 partitions, the source has 4" in proposal.draft.waiting[0].detail
+
+
+def test_a_topic_that_could_not_be_created_waits_with_the_cause_and_stops_no_other() -> None:
+    proposal = propose(
+        link(), cluster("a", {"bad": 1, "good": 1}), cluster("b", {"good": 1}), refused={"bad": "POLICY_VIOLATION"}
+    )
+    assert reasons(proposal) == {"bad": ("destination_missing", ())}
+    assert proposal.draft is not None and "POLICY_VIOLATION" in proposal.draft.waiting[0].detail
+    assert [topic.source for topic in proposal.draft.topics] == ["good"]
+
+
+def test_a_named_topic_that_is_not_there_waits_for_the_source() -> None:
+    proposal = propose(link(topics={"include": ["nothing"]}), cluster("a", {}), cluster("b", {}))
+    assert reasons(proposal) == {"nothing": ("source_missing", ())}
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "reason"),
+    [("2", "1", "source_recreated"), ("1", "2", "destination_recreated"), ("2", "2", "source_recreated")],
+)
+def test_a_recreated_topic_is_never_copied_on(source: str, destination: str, reason: str) -> None:
+    plan, runs = publish(propose(link(), cluster("a", {"orders": 2}), cluster("b", {"orders": 2})))
+    proposal = propose(
+        link(), cluster("a", {"orders": 2}, source), cluster("b", {"orders": 2}, destination), plan, runs
+    )
+    assert reasons(proposal) == {"orders": (reason, (0, 1))}
+    assert proposal.draft is not None and proposal.draft.topics[0].slots == (None, None)
+    assert proposal.first_runs(1) == []
+
+
+def test_another_name_for_a_topic_that_was_copied_is_refused() -> None:
+    plan, runs = publish(propose(link(), cluster("a", {"orders": 1}), cluster("b", {"orders": 1})))
+    renamed = link(naming={"policy": "prefix", "prefix": "x."})
+    proposal = propose(renamed, cluster("a", {"orders": 1}), cluster("b", {"x.orders": 1}), plan, runs)
+    assert reasons(proposal) == {"orders": ("naming_changed", (0,))}
+
+
+def test_a_partition_whose_start_cannot_be_looked_up_waits_and_stops_no_other() -> None:
+    found = survey("a-to-b", link(), cluster("a", {"orders": 3}), cluster("b", {"orders": 3}), {})
+    lost, unhomed = TopicPartition("orders", 1), TopicPartition("orders", 2)
+    starts = Starts({tp: 0 for tp in found.new if tp != lost}, {tp: 0 for tp in found.new.values() if tp != unhomed})
+    starts = replace(starts, source_failures={lost: "no leader"}, destination_failures={unhomed: "no leader"})
+    proposal = compose(link(), "default", found, starts, None, stopped=False)
+    assert proposal.draft is not None
+    assert [(item.reason, item.partitions) for item in proposal.draft.waiting] == [
+        ("source_leaderless", (1,)),
+        ("destination_leaderless", (2,)),
+    ]
+    assert proposal.draft.topics[0].slots == (0, None, None)
+    assert [run.partition for run in proposal.first_runs(1)] == [0]
+
+
+def test_two_names_for_one_cluster_are_refused_where_names_stay_the_same() -> None:
+    source = cluster("a", {"orders": 1})
+    with pytest.raises(ConfigError, match=r"source a and destination b are the same Kafka cluster \(cluster-a\)"):
+        propose(link(), source, replace(source, name="b"))
+
+
+def test_stopping_a_link_is_a_change_of_its_plan() -> None:
+    source, destination = cluster("a", {"orders": 1}), cluster("b", {"orders": 1})
+    plan, runs = publish(propose(link(), source, destination))
+    found = survey("a-to-b", link(), source, destination, runs)
+    stopped = compose(link(), "default", found, Starts(), plan, stopped=True)
+    assert stopped.draft is not None and stopped.draft.stopped
+
+
+def test_a_proposal_is_told_in_words_and_in_data() -> None:
+    source = cluster("a", {"orders": 4, "new": 2, "tmp-1": 1})
+    settings = link(topics={"regex": ["orders|new|tmp.*"], "exclude": ["tmp-.*"]})
+    proposal = propose(settings, source, cluster("b", {"orders": 2}))
+    text = proposal_text(proposal)
+    assert "creates   new for new: 2 partitions" in text
+    assert "copies    orders 0-1" in text
+    assert "waits     orders 2-3: destination_has_fewer_partitions: " in text
+    assert "left out  tmp-1: `topics.exclude` has 'tmp-.*'" in text
+    assert proposal_data(proposal)["changes"]["added"] == [("orders", 0), ("orders", 1)]
