@@ -28,7 +28,7 @@ def run_epoch(
     """Copy what the plan gives to this slot, and say what was copied.
 
     Ends after ``spec.epoch_seconds``, or at once when ``should_stop()`` says so or the plan is stopped or has another
-    number of slots. The plan is followed while it runs.
+    number of slots than ``spec.slots``, with which the epoch was started. The plan is followed while it runs.
 
     Raises:
         StraitError: the state topics are forbidden to us or hold nothing that can be started from.
@@ -36,7 +36,7 @@ def run_epoch(
     ends_at = time.monotonic() + spec.epoch_seconds
     with StateReader(spec.destination, spec.destination_name, spec.link) as state:
         plan = _first_plan(state, spec, lambda: should_stop() or time.monotonic() >= ends_at)
-        if plan is None or plan.stopped or slot >= plan.slots:
+        if plan is None or plan.stopped or plan.slots != spec.slots:
             return []
         writer = StateWriter(spec.destination, spec.destination_name, spec.link)
         return _Epoch(spec, slot, epoch, application, state, writer, plan).run(ends_at, should_stop)
@@ -80,7 +80,6 @@ class _Epoch:
         self._started_at_ms = int(time.time() * 1000)
         self._meter = Meter(spec, slot, application)
         self._pump = Pump(spec, slot, plan.producer_id, state.runs, self._meter)
-        self._slots = plan.slots
 
     def run(self, ends_at: float, should_stop: Callable[[], bool]) -> list[LedgerRow]:
         try:
@@ -99,7 +98,7 @@ class _Epoch:
         now = time.monotonic()
         poll_at = report_at = now
         checkpoint_at = now + CHECKPOINT_SECONDS
-        while now < ends_at and not self._plan.stopped and self._plan.slots == self._slots:
+        while now < ends_at and not self._plan.stopped and self._plan.slots == self._spec.slots:
             now = self._pump.step(max(0.0, min(poll_at, ends_at) - now))
             if now < poll_at:
                 continue
