@@ -39,13 +39,13 @@ class Application:
     """One submission, as last seen. ``id`` is what its launcher calls it; ``name`` is the same for every submission.
 
     ``exit_code`` is None while it lives, and when it was killed in such a way that nobody was left to write it down.
-    ``spec_path`` is None where it still runs but all that was written about it is lost.
+    ``spec_path`` is the spec that it runs with, which stays what it was whatever is submitted later.
     """
 
     name: str
     id: str
     state: State
-    spec_path: Path | None
+    spec_path: Path
     log_path: Path
     submitted_at_ms: int
     exit_code: int | None = None
@@ -65,7 +65,7 @@ class Launcher(Protocol):
     def state(self, name: str) -> Application | None:
         """The living application of this name, else the last that lived, else None."""
 
-    def stop(self, name: str, *, grace_seconds: float = 10.0) -> None:
+    def stop(self, name: str, *, grace_seconds: float = 15.0) -> None:
         """Ask every application of this name to end; end it by force after the grace. Nothing of it is left then.
 
         Raises:

@@ -16,7 +16,7 @@ _NOISE = re.compile(r"\s|Traceback |Caused by: |\.\.\. \d+ more|\^+$|Killed$|Ter
 _SECRET = re.compile(r"password|secret|token|credential|jaas|\.pem$|\.key", re.IGNORECASE)
 
 
-def cause_of(exit_code: int | None, log: Path, spec_path: Path | None) -> str:
+def cause_of(exit_code: int | None, log: Path, spec_path: Path) -> str:
     """How it ended and the last thing that it said. Values that the spec holds as secrets are blotted out."""
     said = _last_words(_tail(log))
     for secret in _secrets(spec_path):
@@ -55,9 +55,7 @@ def _tail(log: Path) -> list[str]:
         return []
 
 
-def _secrets(spec_path: Path | None) -> Iterable[str]:
-    if spec_path is None:
-        return ()
+def _secrets(spec_path: Path) -> Iterable[str]:
     try:
         spec = AppSpec.read(spec_path)
     except ConfigError:

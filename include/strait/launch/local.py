@@ -21,7 +21,7 @@ from strait.errors import LaunchError, SetupError
 from strait.launch import processes, submission
 from strait.launch.base import Application, State
 from strait.launch.cause import cause_of
-from strait.launch.properties import spark_properties, written
+from strait.launch.properties import spark_environment, spark_properties, written
 from strait.launch.submission import Submission
 from strait.launch.tie import tied_environment
 from strait.spec import AppSpec
@@ -54,8 +54,7 @@ class LocalLauncher:
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
         """Start ``spark-submit`` detached; its output goes into the submission's log."""
-        spec_path = spec_path.resolve()
-        slots = AppSpec.read(spec_path).slots
+        spec = AppSpec.read(spec_path)
         spark_submit = self._spark_submit or _find_spark_submit()
         _require_java()
         folder = self.directory / name
@@ -63,10 +62,10 @@ class LocalLauncher:
             if running := self._running(name):
                 return self._application(running, alive=True)
             new = submission.following(folder)
-            properties = written(spark_properties(name, slots, spark, new.scratch))
+            properties = written(spark_properties(name, spec.slots, spark, new.scratch))
             try:
-                submission.write(new, spec_path, properties)
-                self._start(new, spec_path, spark_submit)
+                submission.write(new, spec, properties)
+                self._start(new, spark, spark_submit)
                 submission.drop_old(folder)
             except OSError as error:
                 if not self._running(name):
@@ -84,7 +83,7 @@ class LocalLauncher:
         kept = submission.of_name(self.directory / name)
         return self._application(kept[0], alive=False) if kept else None
 
-    def stop(self, name: str, *, grace_seconds: float = 10.0) -> None:
+    def stop(self, name: str, *, grace_seconds: float = 15.0) -> None:
         """Ends every submission of this name, also one whose folder is gone."""
         with self._lock(name):
             left = processes.end(lambda: self._processes(name), grace_seconds=grace_seconds)
@@ -111,12 +110,12 @@ class LocalLauncher:
         """From the exit code that the attending shell wrote, and the log."""
         return cause_of(application.exit_code, application.log_path, application.spec_path)
 
-    def _start(self, new: Submission, spec_path: Path, spark_submit: Path) -> None:
-        command = [spark_submit, "--properties-file", new.properties, self._job, "--spec", spec_path]
+    def _start(self, new: Submission, spark: Spark, spark_submit: Path) -> None:
+        command = [spark_submit, "--properties-file", new.properties, self._job, "--spec", new.spec]
         with new.log.open("ab") as log:
             child = subprocess.Popen(
                 ["/bin/sh", "-c", _ATTENDED, str(new.exit), *map(str, command)],
-                env=self._environment(new, spark_submit),
+                env=self._environment(new, spark, spark_submit),
                 cwd=new.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -125,21 +124,11 @@ class LocalLauncher:
             )
         self._children.append(child)
 
-    def _environment(self, new: Submission, spark_submit: Path) -> Mapping[str, str]:
+    def _environment(self, new: Submission, spark: Spark, spark_submit: Path) -> Mapping[str, str]:
         # Airflow gives its tasks its own settings and secrets; they are none of the application's business.
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "_AIRFLOW"))}
-        return (
-            inherited
-            | tied_environment(self._tied_to)
-            | {
-                processes.MARK: str(new.folder),
-                "SPARK_HOME": str(spark_submit.parents[1]),
-                "SPARK_LOCAL_DIRS": str(new.scratch),
-                # Else Spark takes the first python3 on PATH, which lacks what the workers import.
-                "PYSPARK_PYTHON": sys.executable,
-                "PYSPARK_DRIVER_PYTHON": sys.executable,
-            }
-        )
+        marks = {processes.MARK: str(new.folder), "SPARK_HOME": str(spark_submit.parents[1])}
+        return inherited | tied_environment(self._tied_to) | spark_environment(spark, new.scratch) | marks
 
     def _processes(self, name: str) -> Sequence[psutil.Process]:
         self._reap()
@@ -169,7 +158,7 @@ class LocalLauncher:
             state = State.RUNNING if one.started else State.SUBMITTED
         else:
             state = State.FINISHED if exit_code == 0 else State.DEAD
-        return Application(one.name, one.folder.name, state, one.spec_path, one.log, one.submitted_at_ms, exit_code)
+        return Application(one.name, one.folder.name, state, one.spec, one.log, one.submitted_at_ms, exit_code)
 
 
 def _find_spark_submit() -> Path:

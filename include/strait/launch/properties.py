@@ -1,6 +1,7 @@
-"""The Spark properties of an application: Strait's own, then what its submission gives, then the link's `spark.conf`."""
+"""The Spark properties and environment of an application: Strait's own, then what its submission gives, then the link's `spark.conf`."""
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,6 +26,18 @@ def spark_properties(name: str, slots: int, spark: Spark, scratch: Path) -> dict
     return _own(scratch) | properties | dict(spark.conf)
 
 
+def spark_environment(spark: Spark, scratch: Path) -> dict[str, str]:
+    """What Spark takes from its environment only."""
+    environment = {
+        "SPARK_LOCAL_DIRS": str(scratch),
+        # Else Spark takes the first python3 on PATH, which lacks what the workers import.
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    # A local master has nobody to talk to but its own processes.
+    return environment | ({"SPARK_LOCAL_IP": "127.0.0.1"} if spark.master == "local" else {})
+
+
 def written(properties: Mapping[str, str]) -> str:
     """The properties in the form that java.util.Properties reads."""
     return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in properties.items())
@@ -41,7 +54,6 @@ def _local(name: str, slots: int) -> dict[str, str]:
         # One thread more than slots for Spark's own jobs: behind slots that fill every thread they wait for ever.
         # The second number is there because plain local[N] does not try a failed task again.
         "spark.master": f"local[{slots + 1},{_TASK_ATTEMPTS}]",
-        "spark.driver.host": "127.0.0.1",
     }
 
 

@@ -1,11 +1,10 @@
 """The folder of one submission: what was started, with which properties, what it said and how it ended.
 
-    <directory>/<name>/<submitted_at_ms>/   record.json  spark.properties  log  scratch/  started  exit
+    <directory>/<name>/<submitted_at_ms>/   spec.json  spark.properties  log  scratch/  started  exit
 
 Everything is written before the start, by whoever holds the name's lock; only `started` and `exit` come later.
 """
 
-import json
 import os
 import shutil
 import time
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strait.launch.processes import MARK
+from strait.spec import AppSpec
 
 KEPT = 5
 
@@ -67,13 +67,9 @@ class Submission:
             return None
 
     @property
-    def spec_path(self) -> Path | None:
-        """The spec that it was given; None where somebody deleted the folder under it."""
-        try:
-            record = (self.folder / "record.json").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        return Path(json.loads(record)["spec_path"])
+    def spec(self) -> Path:
+        """Its own copy of the spec that it was given, so that a new one under the old path does not reach it."""
+        return self.folder / "spec.json"
 
 
 def following(name_folder: Path) -> Submission:
@@ -82,12 +78,12 @@ def following(name_folder: Path) -> Submission:
     return Submission(name_folder / str(max(time.time_ns() // 1_000_000, newest + 1)))
 
 
-def write(new: Submission, spec_path: Path, properties: str) -> None:
+def write(new: Submission, spec: AppSpec, properties: str) -> None:
     """Make the folder of a submission with all that is known before its start. Raises OSError."""
     new.folder.mkdir(mode=0o700, parents=True)
     new.scratch.mkdir()
     new.properties.write_text(properties, encoding="utf-8")
-    (new.folder / "record.json").write_text(json.dumps({"spec_path": str(spec_path)}), encoding="utf-8")
+    spec.write(new.spec)
 
 
 def of_name(name_folder: Path) -> list[Submission]:

@@ -13,7 +13,6 @@ next row's range begins where the records are, so the gap shows, and nothing els
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from strait.spec import AppSpec
 
@@ -26,11 +25,10 @@ def append_epoch(epoch: DataFrame, spec: AppSpec, application: str) -> int:
     # Held where they are: so whatever reads them next neither runs the epoch again nor, to make one file, all its slots
     # one after the other in one task.
     rows = epoch.localCheckpoint(eager=True)
-    total = rows.agg(F.count("*").alias("rows"), F.sum("records").alias("records")).collect()[0]
-    if total["rows"] == 0:
-        return 0
-    day = datetime.now(UTC).date().isoformat()
-    # A folder for each application, since Spark's writer does not share its temporary folder with another one's.
-    folder = f"{spec.ledger_dir}/link={spec.link}/date={day}/application={application}"
-    rows.drop("link", "application").coalesce(1).write.mode("append").parquet(folder)
-    return int(total["records"])
+    records = [row["records"] for row in rows.select("records").collect()]
+    if records:
+        day = datetime.now(UTC).date().isoformat()
+        # A folder for each application, since Spark's writer does not share its temporary folder with another one's.
+        folder = f"{spec.ledger_dir}/link={spec.link}/date={day}/application={application}"
+        rows.drop("link", "application").coalesce(1).write.mode("append").parquet(folder)
+    return sum(records)
