@@ -21,6 +21,7 @@ COMMON = {
         "retries": 1,  # also because a stop of Airflow fails the tasks that run
         "retry_delay": timedelta(seconds=5),
         "execution_timeout": timedelta(minutes=2),
+        "show_return_value_in_logs": False,  # it was logged already
     },
 }
 

@@ -40,8 +40,12 @@ class Parts:
             cluster = self._cluster(name)
             pids = [cluster.pid(broker) for broker in cluster.broker_ids] if cluster else []
             found += [psutil.Process(pid) for pid in pids if pid is not None]
-        applications = processes.find(self._folder.applications.resolve())
-        return found + [process for several in applications.values() for process in several]
+        return found + self.application()
+
+    def application(self) -> list[psutil.Process]:
+        """Every process of the link's Spark application."""
+        submissions = processes.find(self._folder.applications.resolve())
+        return [process for several in submissions.values() for process in several]
 
     def stop(self, tell: Callable[[str], None]) -> None:
         """End every part. ``tell`` hears which one is being ended. What it wrote stays.

@@ -4,7 +4,6 @@ from rich.console import Console
 from rich.table import Table
 
 from strait.demo.folder import LINK
-from strait.demo.parts import APPLICATION
 from strait.demo.status import DemoStatus
 from strait.embedded.airflow import USER
 
@@ -19,7 +18,7 @@ def show(status: DemoStatus) -> None:
         console.print(f"[red]Not running: {', '.join(missing)}.[/red] `strait demo logs` shows why.")
     console.print(_addresses(status))
     if not missing:
-        console.print(_ideas())
+        console.print(_ideas(status))
 
 
 def _table(status: DemoStatus) -> Table:
@@ -55,16 +54,13 @@ def _addresses(status: DemoStatus) -> Table:
     return grid
 
 
-def _ideas() -> Table:
-    grid = Table.grid(padding=(0, 2))
-    ideas = {
-        f"Edit the Variable strait_topics_{LINK} in Airflow (Admin, Variables)": "another topic is copied within a minute",
-        f"Kill the Spark application ({APPLICATION})": "Airflow submits it again; the cause is in its task log",
-        "strait demo status": "the table again, a moment later",
-        "strait demo logs": "what each part says",
-        "strait demo down": "ends all of it, leaves nothing",
-    }
-    grid.add_row("[bold]Try[/bold]", "")
-    for what, effect in ideas.items():
-        grid.add_row(f"  {what}", f"[dim]{effect}[/dim]")
-    return grid
+def _ideas(status: DemoStatus) -> str:
+    kill = " ".join(map(str, status.application_pids))
+    ideas = (
+        (f"in Airflow, Admin, Variables: edit strait_topics_{LINK}", "what is copied changes within a minute"),
+        (f"kill -9 {kill}", "Airflow submits the application again; why it ended is in the task's log"),
+        ("strait demo status", "the table again"),
+        ("strait demo logs", "what each part says"),
+        ("strait demo down", "ends all of it and leaves nothing"),
+    )
+    return "\n".join(["[bold]Try[/bold]", *(f"  {what}\n      [dim]{effect}[/dim]" for what, effect in ideas)])

@@ -19,6 +19,7 @@ class DemoStatus:
     clusters: dict[str, str]
     airflow_url: str
     airflow_password: str
+    application_pids: list[int]
     topics: list[TopicFigures]
     memory_pss_bytes: int
 
@@ -35,6 +36,7 @@ class DemoStatus:
             "clusters": self.clusters,
             "airflow": {"url": self.airflow_url, "user": USER, "password": self.airflow_password},
             "links": [LINK],
+            "application": {"pids": self.application_pids},
             "topics": [asdict(topic) | {"lag_records": topic.lag_records} for topic in self.topics],
             "memory_pss_bytes": self.memory_pss_bytes,
         }
@@ -56,6 +58,7 @@ def demo_status(folder: DemoFolder) -> DemoStatus | None:
         clusters={SOURCE: folder.clusters[SOURCE], DESTINATION: folder.clusters[DESTINATION]},
         airflow_url=folder.airflow.url,
         airflow_password=folder.airflow.password,
+        application_pids=sorted(process.pid for process in parts.application()),
         topics=topics,
         memory_pss_bytes=sum(map(_pss_bytes, parts.processes())),
     )
