@@ -38,7 +38,7 @@ def _read(consumer: Consumer, watch: Watch, topic: str, expected: int, advance: 
     hashes = [hashlib.blake2b(digest_size=16) for _ in range(PARTITIONS)]
     read = 0
     while read < expected:
-        messages = consumer.consume(_AT_ONCE, _TIMEOUT_SECONDS)
+        messages = consumer.consume(min(_AT_ONCE, expected - read), _TIMEOUT_SECONDS)
         if not messages:
             raise MeasurementError(f"cluster {watch.cluster}: reading topic {topic}: {read} of {expected} records came")
         for message in messages:
