@@ -28,16 +28,22 @@ _LOGGER.addHandler(logging.NullHandler())
 
 
 class Watch:
-    """What librdkafka reported out of band about one client's cluster; newest last. ``cluster`` names it in errors."""
+    """What librdkafka reported out of band about one client's cluster; newest last.
 
-    def __init__(self, cluster: str) -> None:
+    ``cluster`` names it in errors; ``hear`` also gets every report, from inside a poll.
+    """
+
+    def __init__(self, cluster: str, hear: Callable[[KafkaError], None] | None = None) -> None:
         self.cluster = cluster
+        self._hear = hear
         self._seen: deque[KafkaError] = deque(maxlen=20)
 
     def __call__(self, error: KafkaError) -> None:
         # Reading with assign() uses no group, yet librdkafka looks for a coordinator and may be refused: no matter.
         if error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
             self._seen.append(error)
+        if self._hear is not None:
+            self._hear(error)
 
     def translate(self, exception: KafkaException | KafkaError, doing: str) -> StraitError:
         """Our error for librdkafka's, with what was heard meanwhile as its cause."""

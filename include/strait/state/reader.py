@@ -36,7 +36,7 @@ class StateReader:
         self._kinds = tuple(follow)
         self._kind_of: dict[str, Kind] = {_TOPIC_OF[kind](link): kind for kind in self._kinds}
         self._view = StateView(link)
-        self._watch = Watch(cluster)
+        self._watch = Watch(cluster, self._hear)
         self._next: dict[str, int] = {}  # topic -> first offset not read yet; a topic is here once it is assigned
         self._lost: dict[str, StateError] = {}  # topics that are not there or lost our place
         self._consumer = make_consumer(
@@ -46,6 +46,7 @@ class StateReader:
             isolation_level="read_committed",
             enable_partition_eof=True,
             auto_offset_reset="error",  # records vanished under us: that must be seen, not papered over
+            topic_metadata_refresh_interval_ms=10_000,  # a deleted topic is noticed by this alone
             fetch_wait_max_ms=100,  # an empty read tells the end of a topic, so this is what catching up costs
         )
 
@@ -95,12 +96,11 @@ class StateReader:
     def poll(self, timeout_seconds: float = 0.0) -> bool:
         """Take in what has arrived; return whether anything changed. Blocks only for the first record, if at all."""
         changed = False
-        message = self._consumer.poll(timeout_seconds)
-        for _ in range(_MOST_PER_POLL):
+        for taken in range(_MOST_PER_POLL):
+            message = self._consumer.poll(0 if taken else timeout_seconds)
             if message is None:
                 break
             changed |= self._take(message)
-            message = self._consumer.poll(0)
         return changed
 
     def close(self) -> None:
@@ -124,14 +124,20 @@ class StateReader:
         if error.code() == _EOF:
             self._next[topic] = max(self._next[topic], offset)
             return self._lost.pop(topic, None) is not None
-        if topic in self._next and (error.code() == _LOST_PLACE or error.code() in _MISSING):
-            self._lost[topic] = StateError(
-                f"cluster {self._watch.cluster}: following state topic {topic}: deleted or cut off: {error.str()}",
-                hint="the last good state stays in force; restore the topic, then restart the application",
-            )
-            return True
         self._watch(error)  # librdkafka tries again by itself; whoever waits too long for it will tell
-        return False
+        return topic in self._lost
+
+    def _hear(self, error: KafkaError) -> None:
+        """Find out whether librdkafka's words mean that a followed topic is gone; they begin with its name."""
+        if error.code() != _LOST_PLACE and error.code() not in _MISSING:
+            return
+        text = error.str()
+        for topic in self._next:
+            if topic in text:
+                self._lost[topic] = StateError(
+                    f"cluster {self._watch.cluster}: following state topic {topic}: deleted or cut off: {text}",
+                    hint="the last good state stays in force; restore the topic, then restart the application",
+                )
 
     def _assign_new_topics(self, deadline: float) -> None:
         for topic, kind in self._kind_of.items():
