@@ -1,0 +1,151 @@
+"""The tables in docs/ that are made from the code: `python tests/support/doc_tables.py` writes them anew.
+
+A table stands between `<!-- generated: KIND [NAME] -->` and `<!-- end -->`. A test holds every one of them equal to what
+is made here, so a new option, reason or field cannot be forgotten.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+
+from strait import config
+from strait.cli.main import app
+from strait.reasons import Ends, Reason
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(r"(<!-- generated: (\w+) ?([\w ]*) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def documents() -> list[Path]:
+    """Every document for readers of the repository."""
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
+
+
+def rendered(text: str) -> str:
+    """A document with its tables made anew."""
+    return _BLOCK.sub(lambda found: f"{found[1]}{_KINDS[found[2]](found[3])}{found[4]}", text)
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    """Kind and name of each generated table of a document."""
+    return [(found[2], found[3]) for found in _BLOCK.finditer(text)]
+
+
+def settings_blocks() -> list[str]:
+    """The configuration blocks by class name."""
+    return [kind.__name__ for kind in config.Settings.__subclasses__()]
+
+
+def commands() -> Mapping[str, Any]:
+    """Every command that can be typed, as `strait …`, with its click command."""
+    return dict(_walk("strait", typer.main.get_command(app)))
+
+
+def _walk(path: str, command: Any) -> Iterable[tuple[str, Any]]:
+    inner = getattr(command, "commands", {})
+    if not inner or getattr(command, "invoke_without_command", False):
+        yield path, command
+    for name, other in inner.items():
+        yield from _walk(f"{path} {name}", other)
+
+
+def _config(block: str) -> str:
+    schema = getattr(config, block).model_json_schema()
+    required = schema.get("required", [])
+    rows = []
+    for key, field in schema["properties"].items():
+        default = "required" if key in required else _default(getattr(config, block).model_fields[key])
+        rows.append((f"`{key}`", _type(field, schema.get("$defs", {})), default, field.get("description", "")))
+    return _table(("key", "type", "default", "meaning"), rows)
+
+
+def _default(field: Any) -> str:
+    value = field.get_default(call_default_factory=True)
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, BaseModel):
+        return "its defaults"
+    if isinstance(value, Mapping) and value:
+        return f"`{', '.join(value)}` with its defaults"
+    return f"`{value}`" if value not in ("", (), {}) else "empty"
+
+
+def _type(field: Mapping[str, Any], defs: Mapping[str, Any]) -> str:
+    if "$ref" in field:
+        return f"[{field['$ref'].rpartition('/')[2].lower()}](#{field['$ref'].rpartition('/')[2].lower()})"
+    if "anyOf" in field:
+        return _type(next(option for option in field["anyOf"] if option["type"] != "null"), defs)
+    if "enum" in field:
+        return " or ".join(f"`{value}`" for value in field["enum"])
+    if field["type"] == "array":
+        return f"list of {_type(field['items'], defs)}s"
+    if field["type"] == "object":
+        inner = next(iter(field.get("patternProperties", {}).values()), field.get("additionalProperties"))
+        return f"name → {_type(inner, defs)}" if isinstance(inner, Mapping) else "object"
+    if field["type"] == "integer" and "minimum" in field:
+        return f"integer, {field['minimum']} to {field['maximum']}" if "maximum" in field else "integer"
+    return str(field["type"])
+
+
+def _reasons(ends: str) -> str:
+    chosen = [reason for reason in Reason if reason.ends is Ends(ends)]
+    return _table(("code", "what was found", "what to do"), [(f"`{r}`", r.meaning, r.remedy) for r in chosen])
+
+
+def _command(path: str) -> str:
+    command = commands()[f"strait {path}"]
+    rows = [(_spelt(parameter), _allowed(parameter), _explained(parameter)) for parameter in command.params]
+    body = [row for row in rows if "-completion" not in row[0]]
+    return f"{_one_line(command.help)}\n\n{_table(('option', 'default', 'meaning'), body)}" if body else command.help
+
+
+def _spelt(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return f"`{parameter.name.upper()}`"
+    return ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
+
+
+def _allowed(parameter: Any) -> str:
+    if parameter.required:
+        return "required"
+    if parameter.default in (None, False, ()) or callable(parameter.default):
+        return "–"
+    return f"`{parameter.default}`"
+
+
+def _explained(parameter: Any) -> str:
+    by_environment = f" Or `${parameter.envvar}`." if getattr(parameter, "envvar", None) else ""
+    return _one_line(parameter.help or "") + by_environment
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+_KINDS: Mapping[str, Callable[[str], str]] = {"config": _config, "reasons": _reasons, "command": _command}
+
+
+def main() -> int:
+    """Write every document's tables anew."""
+    for path in documents():
+        text = path.read_text(encoding="utf-8")
+        if (new := rendered(text)) != text:
+            path.write_text(new, encoding="utf-8")
+            sys.stdout.write(f"{path.relative_to(ROOT)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

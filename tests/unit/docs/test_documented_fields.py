@@ -1,0 +1,46 @@
+"""docs/metrics.md names every field of what others may read: state records and the ledger."""
+
+import re
+
+import pytest
+
+from strait.engine.ledger import LedgerRow
+from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Run, Waiting
+from support.doc_tables import ROOT
+
+TEXT = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    return TEXT.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def first_column(title: str) -> list[str]:
+    rows = [line for line in section(title).splitlines() if line.startswith("| `")]
+    return [name for row in rows for name in re.findall(r"`(\w+)`", row.split(" | ")[0])]
+
+
+@pytest.mark.parametrize(
+    ("title", "fields"),
+    [
+        ("A report", list(Report.model_fields)),
+        ("A partition in a report", list(PartitionReport.model_fields)),
+        ("The plan", list(Plan.model_fields)),
+        ("The map", list(Run.model_fields)),
+        ("The ledger", list(LedgerRow._fields)),
+    ],
+)
+def test_every_field_has_its_row_and_no_other(title: str, fields: list[str]) -> None:
+    assert sorted(first_column(title)) == sorted(fields)
+
+
+@pytest.mark.parametrize(("row", "record"), [("topics", PlannedTopic), ("waiting", Waiting)])
+def test_the_parts_of_a_plan_are_named_in_its_row(row: str, record: type[PlannedTopic | Waiting]) -> None:
+    line = next(line for line in section("The plan").splitlines() if line.startswith(f"| `{row}`"))
+    assert set(re.findall(r"`(\w+)`", line)) - {row} == set(record.model_fields)
+
+
+def test_every_gauge_has_its_row_and_no_other() -> None:
+    code = (ROOT / "plugins/strait_airflow/gauges.py").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| `(strait\.\w+)`", section("Gauges"), re.MULTILINE)
+    assert sorted(shown) == sorted(re.findall(r'gauge\("([\w.]+)"', code))
