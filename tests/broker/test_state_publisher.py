@@ -1,0 +1,201 @@
+"""Any number of control planes may publish: each publication is decided from the one directly before it."""
+
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strait import naming
+from strait.embedded.kafka import Cluster
+from strait.errors import PlanConflict
+from strait.kafka.admin import Admin
+from strait.state.schema import Plan, PlannedTopic, Run
+from strait.state.store import ControlPublisher, StateReader, ensure_state_topics
+from support.waiting import eventually
+
+pytestmark = pytest.mark.broker
+
+PARTITIONS = 8
+
+
+@pytest.fixture
+def cluster(clusters: Any) -> Cluster:
+    return clusters.destination
+
+
+@pytest.fixture
+def link(cluster: Cluster, topic_name: str) -> str:
+    name = topic_name.replace(".", "-")[-50:]
+    ensure_state_topics(Admin(cluster.client_properties, "b"), name, None)
+    return name
+
+
+def next_plan(link: str, before: Plan | None, author: int) -> Plan:
+    """What names its author and its predecessor: the author as published_at_ms, the predecessor's as source id."""
+    topic = PlannedTopic(
+        source="t",
+        destination="t",
+        source_id="none" if before is None else str(before.published_at_ms),
+        destination_id="d",
+        slots=(0,),
+    )
+    return Plan(
+        link=link,
+        group="default",
+        version=1 if before is None else before.version + 1,
+        producer_id=author if before is None else before.producer_id,
+        slots=1,
+        topics=(topic,),
+        published_at_ms=author,
+    )
+
+
+def first_run(partition: int, author: int) -> Run:
+    return Run(
+        topic="t",
+        partition=partition,
+        destination="t",
+        source_id="s",
+        destination_id="d",
+        source_base=author,
+        destination_base=0,
+        sequence_base=0,
+        sequence_end=0,
+        checkpoint_at_ms=0,
+    )
+
+
+def publish_once(cluster: Cluster, link: str, state: StateReader, author: int, dice: random.Random) -> Plan | None:
+    """One cycle of a control plane that also gives one partition its first run; None: another was faster."""
+    try:
+        with ControlPublisher(cluster.client_properties, "b", link).exclusive(state) as publication:
+            plan = next_plan(link, state.plans.get("default"), author)
+            new = [p for p in range(PARTITIONS) if ("t", p) not in state.runs]
+            publication.publish(plan, [first_run(p, author) for p in dice.sample(new, min(len(new), 1))])
+            return plan
+    except PlanConflict:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_racing_control_planes_publish_one_after_the_other(cluster: Cluster, link: str, seed: int) -> None:
+    published: list[Plan] = []
+    threads = [
+        threading.Thread(target=_race, args=(cluster, link, number, seed, published), daemon=True)
+        for number in range(4)
+    ]
+    history: list[Plan] = []
+    runs: dict[int, set[int]] = {}
+    with StateReader(cluster.client_properties, "b", link) as watcher:
+        watcher.catch_up()
+        for thread in threads:
+            thread.start()
+
+        def over() -> bool:
+            if watcher.poll(0.05) and watcher.plans:
+                history.append(watcher.plans["default"])
+            for (_, partition), (run,) in watcher.runs.items():
+                runs.setdefault(partition, set()).add(run.source_base)
+            return not any(thread.is_alive() for thread in threads)
+
+        eventually(over, what="the end of the race", within_seconds=180)
+        watcher.catch_up()
+        last = watcher.plans["default"]
+        assert len(watcher.runs) == PARTITIONS
+    in_order = sorted(published, key=lambda plan: plan.version)
+    assert [plan.version for plan in in_order] == list(range(1, last.version + 1)), "a publication was lost or doubled"
+    assert {plan.producer_id for plan in in_order} == {in_order[0].published_at_ms}, "a second producer id"
+    for before, after in itertools.pairwise(in_order):
+        assert after.topics[0].source_id == str(before.published_at_ms), "decided from another state"
+    assert all(len(authors) == 1 for authors in runs.values()), "a partition's first run was decided twice"
+    assert in_order[-1] == last
+    assert set(history) <= set(in_order), "a plan was seen that was never committed"
+
+
+def _race(cluster: Cluster, link: str, number: int, seed: int, published: list[Plan]) -> None:
+    dice = random.Random(f"{seed} {number}")
+    done = turn = 0
+    with StateReader(cluster.client_properties, "b", link) as state:
+        while done < PARTITIONS // 4 + 1:
+            turn += 1
+            author = (number + 1) * 1_000_000 + turn
+            plan = publish_once(cluster, link, state, author, dice)
+            if plan is None:
+                threading.Event().wait(dice.random() * 0.5)  # to get out of step with the others
+            else:
+                published.append(plan)
+                done += 1
+
+
+def test_who_was_overtaken_publishes_nothing_and_may_try_again(cluster: Cluster, link: str) -> None:
+    properties = cluster.client_properties
+    publisher = ControlPublisher(properties, "b", link)
+    with StateReader(properties, "b", link) as slow, StateReader(properties, "b", link) as fast:
+        with publisher.exclusive(slow) as slow_publication:
+            with publisher.exclusive(fast) as fast_publication:
+                fast_publication.publish(next_plan(link, None, author=2), [first_run(0, 2)])
+            with pytest.raises(PlanConflict, match="another control plane of this link took over"):
+                slow_publication.publish(next_plan(link, None, author=1), [first_run(0, 1)])
+        with publisher.exclusive(slow) as again:
+            assert slow.plans["default"].producer_id == 2
+            assert slow.runs["t", 0][0].source_base == 2
+            again.publish(next_plan(link, slow.plans["default"], author=1))
+
+
+def test_a_plan_that_does_not_follow_the_one_in_force_is_refused(cluster: Cluster, link: str) -> None:
+    properties = cluster.client_properties
+    with StateReader(properties, "b", link) as state:
+        with ControlPublisher(properties, "b", link).exclusive(state) as publication:
+            publication.publish(next_plan(link, None, author=1))
+        with ControlPublisher(properties, "b", link).exclusive(state) as publication:
+            good = next_plan(link, state.plans["default"], author=1)
+            for wrong in (good.model_copy(update={"version": 5}), good.model_copy(update={"producer_id": 9})):
+                with pytest.raises(PlanConflict):
+                    publication.publish(wrong)
+            publication.publish(good)
+
+
+_DIES_INSIDE = """
+import json, os, sys
+from confluent_kafka import Producer
+properties, transactional_id, topic = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
+producer = Producer(properties | {"transactional.id": transactional_id})
+producer.init_transactions(30)
+producer.begin_transaction()
+producer.produce(topic, key=b"?", value=b"never committed", on_delivery=lambda *_: os.kill(os.getpid(), 9))
+producer.flush(30)
+"""
+
+
+def test_a_control_plane_that_dies_inside_a_transaction_leaves_nothing_and_holds_up_nobody(
+    cluster: Cluster, link: str, tmp_path: Path
+) -> None:
+    died = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            _DIES_INSIDE,
+            json.dumps(dict(cluster.client_properties)),
+            naming.control_transactional_id(link),
+            naming.plan_topic(link),
+        ],
+        cwd=tmp_path,
+        env=dict(os.environ),
+        timeout=60,
+        check=False,
+    )
+    assert died.returncode == -9
+    properties = cluster.client_properties
+    with StateReader(properties, "b", link) as state:
+        with ControlPublisher(properties, "b", link).exclusive(state) as publication:
+            publication.publish(next_plan(link, None, author=1))
+        state.catch_up()
+        assert state.plans["default"].version == 1
+        assert state.trouble is None

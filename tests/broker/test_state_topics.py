@@ -1,0 +1,301 @@
+"""The state topics on a real broker: what is written is read, what cannot be read harms nobody."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from strait import naming
+from strait.embedded.kafka import Cluster
+from strait.errors import ClusterUnavailable, StateError
+from strait.kafka.admin import Admin, NewTopic
+from strait.state.codec import RunKey, encode, encode_key
+from strait.state.schema import PartitionReport, Plan, Report, Run
+from strait.state.store import ControlPublisher, StateReader, StateWriter, ensure_state_topics
+from support.waiting import eventually
+
+pytestmark = pytest.mark.broker
+
+
+def plan(link: str, version: int = 1) -> Plan:
+    return Plan(link=link, group="default", version=version, producer_id=1, slots=1, published_at_ms=0)
+
+
+def run(partition: int = 0, sequence_end: int = 0) -> Run:
+    return Run(
+        topic="t",
+        partition=partition,
+        destination="t",
+        source_id="s",
+        destination_id="d",
+        source_base=0,
+        destination_base=0,
+        sequence_base=0,
+        sequence_end=sequence_end,
+        checkpoint_at_ms=0,
+    )
+
+
+def report(link: str, partitions: int = 1, application: str = "app", part: int = 0, parts: int = 1) -> Report:
+    return Report(
+        link=link,
+        group="default",
+        slot=0,
+        part=part,
+        parts=parts,
+        application=application,
+        at_ms=1,
+        started_at_ms=0,
+        plan_version=1,
+        strait_version="0",
+        host="h",
+        pid=1,
+        cpu_seconds=0.0,
+        memory_bytes=0,
+        records_per_second=0.0,
+        bytes_per_second=0.0,
+        latency_ms_p50=None,
+        latency_ms_p99=None,
+        conflicts=0,
+        recoveries=0,
+        partitions=tuple(
+            PartitionReport(
+                topic="t",
+                partition=number,
+                state="copying",
+                position=1,
+                end=1,
+                lag_records=0,
+                lag_seconds=0.0,
+                records=1,
+                bytes=1,
+            )
+            for number in range(partitions)
+        ),
+    )
+
+
+@pytest.fixture
+def cluster(clusters: Any) -> Cluster:
+    return clusters.destination
+
+
+@pytest.fixture
+def link(cluster: Cluster, topic_name: str) -> str:
+    """Its state topics are there and empty."""
+    name = topic_name.replace(".", "-")[-50:]
+    ensure_state_topics(Admin(cluster.client_properties, "b"), name, None)
+    return name
+
+
+@pytest.fixture
+def reader(cluster: Cluster, link: str) -> Iterator[StateReader]:
+    with StateReader(cluster.client_properties, "b", link, follow=("plan", "map", "reports")) as found:
+        found.catch_up()
+        yield found
+
+
+@pytest.fixture
+def writer(cluster: Cluster, link: str) -> StateWriter:
+    return StateWriter(cluster.client_properties, "b", link)
+
+
+def publish(cluster: Cluster, link: str, state: StateReader, *plans: Plan) -> None:
+    for item in plans:
+        with ControlPublisher(cluster.client_properties, "b", link).exclusive(state) as publication:
+            publication.publish(item, [run()] if item.version == 1 else [])
+
+
+def write_raw(cluster: Cluster, topic: str, key: bytes, value: bytes | None) -> None:
+    producer = Producer(cluster.client_properties)
+    producer.produce(topic, key=key, value=value)
+    assert producer.flush(30) == 0
+
+
+def test_a_link_without_state_topics_has_empty_state(cluster: Cluster, topic_name: str) -> None:
+    with StateReader(cluster.client_properties, "b", topic_name) as state:
+        state.catch_up()
+        assert (state.plans, state.runs, state.trouble) == ({}, {}, None)
+
+
+def test_state_topics_that_are_made_later_are_found(cluster: Cluster, topic_name: str) -> None:
+    with StateReader(cluster.client_properties, "b", topic_name) as state:
+        state.catch_up()
+        ensure_state_topics(Admin(cluster.client_properties, "b"), topic_name, None)
+        publish(cluster, topic_name, state, plan(topic_name))
+        state.catch_up()
+        assert state.plans["default"].version == 1
+
+
+def test_what_is_published_is_read_by_whoever_comes_later(cluster: Cluster, link: str, reader: StateReader) -> None:
+    publish(cluster, link, reader, plan(link, 1), plan(link, 2))
+    with StateReader(cluster.client_properties, "b", link) as later:
+        later.catch_up()
+        assert later.plans["default"].version == 2
+        assert later.runs["t", 0] == (run(),)
+
+
+def test_a_follower_hears_of_a_plan_by_polling(cluster: Cluster, link: str, reader: StateReader) -> None:
+    with StateReader(cluster.client_properties, "b", link) as control:
+        publish(cluster, link, control, plan(link))
+    assert eventually(reader.poll, what="news of a plan")
+    eventually(lambda: reader.poll() or "default" in reader.plans, what="the plan")
+    assert not reader.poll()
+
+
+def test_a_slot_writes_checkpoints_and_hears_that_they_are_safe(
+    link: str, writer: StateWriter, reader: StateReader
+) -> None:
+    acknowledged: list[Any] = []
+    writer.write_run(run(sequence_end=5), acknowledged.append)
+    assert acknowledged == []
+    assert writer.flush(30)
+    assert acknowledged == [None]
+    reader.catch_up()
+    assert reader.runs["t", 0][0].sequence_end == 5
+
+
+def test_the_last_run_written_under_a_key_is_the_one_that_stays(writer: StateWriter, reader: StateReader) -> None:
+    for end in range(5000):
+        writer.write_run(run(sequence_end=end))
+    assert writer.flush(30)
+    reader.catch_up()
+    assert reader.runs["t", 0][0].sequence_end == 4999
+
+
+def test_no_record_is_missed_however_many_come_at_once(writer: StateWriter, reader: StateReader) -> None:
+    for partition in range(5000):
+        writer.write_run(run(partition))
+    assert writer.flush(30)
+    reader.catch_up()
+    assert len(reader.runs) == 5000
+
+
+def test_a_tombstone_takes_a_run_away(cluster: Cluster, link: str, writer: StateWriter, reader: StateReader) -> None:
+    writer.write_run(run())
+    assert writer.flush(30)
+    key = encode_key(RunKey(topic="t", partition=0, sequence_base=0))
+    write_raw(cluster, naming.map_topic(link), key, None)
+    reader.catch_up()
+    assert reader.runs == {}
+
+
+def test_reports_of_every_part_and_application_are_kept_apart(
+    link: str, writer: StateWriter, reader: StateReader
+) -> None:
+    for item in (report(link, part=0, parts=2), report(link, part=1, parts=2), report(link, application="other")):
+        writer.write_report(item)
+    assert writer.flush(30)
+    reader.catch_up()
+    assert [(item.application, item.part) for item in reader.reports["default", 0]] == [
+        ("app", 0),
+        ("app", 1),
+        ("other", 0),
+    ]
+
+
+def test_ten_thousand_partitions_fit_into_one_report(link: str, writer: StateWriter, reader: StateReader) -> None:
+    writer.write_report(report(link, partitions=10_000))
+    assert writer.flush(30)
+    assert writer.dropped_reports == 0
+    reader.catch_up()
+    assert len(reader.reports["default", 0][0].partitions) == 10_000
+
+
+def test_a_destination_that_is_away_costs_reports_and_no_time_and_keeps_every_run() -> None:
+    writer = StateWriter({"bootstrap.servers": "127.0.0.1:1"}, "b", "l")
+    big, refused = report("l", partitions=10_000), []
+    for _ in range(20):
+        writer.write_report(big)
+    assert writer.dropped_reports > 0
+    for partition in range(100):
+        writer.write_run(run(partition), refused.append)
+    assert not writer.flush(0.1)
+    assert refused == []
+
+
+def raw_plan(link: str, **fields: Any) -> tuple[bytes, bytes]:
+    key, value = encode(plan(link))
+    return key, json.dumps(json.loads(value) | fields).encode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [({"v": 2}, "it has v 2, and this version of Strait reads v 1"), ({"slots": "many"}, "value.slots: ")],
+)
+def test_a_plan_that_cannot_be_read_stops_the_control_plane_and_no_slot(
+    cluster: Cluster, link: str, reader: StateReader, fields: dict[str, Any], what: str
+) -> None:
+    publish(cluster, link, reader, plan(link))
+    write_raw(cluster, naming.plan_topic(link), *raw_plan(link, **fields))
+    eventually(lambda: reader.poll() or reader.trouble, what="trouble")
+    assert reader.plans["default"].version == 1
+    with StateReader(cluster.client_properties, "b", link) as control:
+        with (
+            pytest.raises(StateError, match=what) as caught,
+            ControlPublisher(cluster.client_properties, "b", link).exclusive(control),
+        ):
+            pytest.fail("decided from state that could not be read")
+        assert f"topic {naming.plan_topic(link)} partition 0 offset " in caught.value.message
+    write_raw(cluster, naming.plan_topic(link), *encode(plan(link)))
+    reader.catch_up()
+    assert reader.trouble is None
+
+
+def test_garbage_in_the_map_is_named_and_a_tombstone_heals_it(cluster: Cluster, link: str, reader: StateReader) -> None:
+    write_raw(cluster, naming.map_topic(link), b"?", b"\x00garbage")
+    with pytest.raises(StateError, match=f"topic {naming.map_topic(link)} partition 0 offset 0 cannot be read"):
+        reader.catch_up()
+    write_raw(cluster, naming.map_topic(link), b"?", None)
+    reader.catch_up()
+
+
+def test_garbage_among_reports_is_trouble_but_stops_nobody(cluster: Cluster, link: str, reader: StateReader) -> None:
+    write_raw(cluster, naming.reports_topic(link), b"?", b"garbage")
+    reader.catch_up()
+    assert reader.trouble is not None
+
+
+def test_a_deleted_state_topic_is_trouble_and_the_last_plan_stays(
+    cluster: Cluster, link: str, reader: StateReader
+) -> None:
+    publish(cluster, link, reader, plan(link))
+    reader.catch_up()
+    admin = AdminClient(cluster.client_properties)
+    admin.delete_topics([naming.plan_topic(link)])[naming.plan_topic(link)].result(30)
+    eventually(lambda: (reader.poll(), reader.trouble)[1], what="trouble")
+    assert naming.plan_topic(link) in str(reader.trouble)
+    assert reader.plans["default"].version == 1
+
+
+def test_the_state_topics_are_made_as_they_must_be_and_made_once(cluster: Cluster, topic_name: str) -> None:
+    admin = Admin(cluster.client_properties, "b")
+    names = [naming.map_topic(topic_name), naming.plan_topic(topic_name), naming.reports_topic(topic_name)]
+    assert ensure_state_topics(admin, topic_name, 1) == names
+    assert ensure_state_topics(admin, topic_name, 1) == []
+    policies = [admin.configs(name, ["cleanup.policy"])["cleanup.policy"] for name in names]
+    assert policies == ["compact", "compact", "delete"]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "configs", "what"),
+    [(2, {"cleanup.policy": "compact"}, "it has 2 partitions instead of 1"), (1, {}, "its cleanup.policy is 'delete'")],
+)
+def test_a_state_topic_that_would_lose_state_is_refused(
+    cluster: Cluster, topic_name: str, partitions: int, configs: dict[str, str], what: str
+) -> None:
+    admin = Admin(cluster.client_properties, "b")
+    admin.create([NewTopic(naming.map_topic(topic_name), partitions, 1, configs)])
+    with pytest.raises(StateError, match=what):
+        ensure_state_topics(admin, topic_name, None)
+
+
+def test_state_that_cannot_be_reached_is_told_in_time() -> None:
+    with (
+        StateReader({"bootstrap.servers": "127.0.0.1:1"}, "b", "l") as state,
+        pytest.raises(ClusterUnavailable, match=r"cluster b: looking for state topic .*Connection refused"),
+    ):
+        state.catch_up(timeout_seconds=2.0)
