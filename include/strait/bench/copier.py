@@ -2,9 +2,9 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -30,6 +30,7 @@ class Command:
     log: Path
     destination_topic: str
     slot_command: str
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class Running:
@@ -64,7 +65,7 @@ def running(command: Command, directory: Path) -> Iterator[Running]:
     start_leashed(
         process,
         command.argv,
-        environment=tree.environment(os.environ),
+        environment=tree.environment({**os.environ, **command.environment}),
         log=command.log.with_suffix(".out"),
         directory=directory,
     )

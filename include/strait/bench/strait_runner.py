@@ -12,6 +12,7 @@ SLOTS = 2
 SLOT_MEMORY_MIB = 128
 SLOT_BUDGET_BYTES = SLOT_MEMORY_MIB << 20
 _PREFIX = "copy."
+_SLOT_COMMAND = "pyspark.daemon pyspark.worker"  # the Python processes of Spark's tasks, and their parent
 _MAIN = "from strait.cli.main import main; main()"
 
 
@@ -39,4 +40,11 @@ def command(directory: Path, source: Cluster, destination: Cluster, topic: str) 
         encoding="utf-8",
     )
     argv = (sys.executable, "-c", _MAIN, "run", "--config", str(links_file), "--link", link)
-    return Command(NAME, argv, directory / "strait.log", f"{_PREFIX}{topic}", "pyspark")
+    return Command(
+        NAME,
+        argv,
+        directory / "strait.log",
+        f"{_PREFIX}{topic}",
+        _SLOT_COMMAND,
+        environment={"STRAIT_HOME": str(directory / "home")},  # its ledger and logs go where all else goes
+    )
