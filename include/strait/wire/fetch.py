@@ -14,7 +14,7 @@ from strait.wire.primitives import (
     decoding,
     encode_compact_string,
     encode_uvarint,
-    read_compact_string,
+    read_topic,
     read_uvarint,
     skip_tags,
 )
@@ -94,14 +94,10 @@ def decode_reply(version: int, frame: memoryview) -> tuple[int, int, list[Fetche
         throttle_ms, error, _ = _REPLY.unpack_from(frame, at)
         topics, at = read_uvarint(frame, at + _REPLY.size)
         for _ in range(topics - 1):
-            topic: str | UUID | None
-            if version >= 13:
-                topic, at = UUID(bytes=bytes(frame[at : at + 16])), at + 16
-            else:
-                topic, at = read_compact_string(frame, at)
+            topic, at = read_topic(frame, at, by_id=version >= 13)
             partitions, at = read_uvarint(frame, at)
             for _ in range(partitions - 1):
-                fetched, at = _decode_partition(frame, at, topic or "")
+                fetched, at = _decode_partition(frame, at, topic)
                 result.append(fetched)
             at = skip_tags(frame, at)
         skip_tags(frame, at)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from struct import error as struct_error
+from uuid import UUID
 
 from strait.errors import ProtocolError
 
@@ -55,6 +56,17 @@ def read_compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:
     if end > len(frame):
         raise IndexError
     return str(frame[at:end], "utf-8", "replace"), end
+
+
+def read_topic(frame: memoryview, at: int, *, by_id: bool) -> tuple[str | UUID, int]:
+    """(topic's id or name, position behind it)."""
+    if by_id:
+        raw = bytes(frame[at : at + 16])
+        if len(raw) < 16:
+            raise IndexError
+        return UUID(bytes=raw), at + 16
+    name, at = read_compact_string(frame, at)
+    return name or "", at
 
 
 def skip_tags(frame: memoryview, at: int) -> int:

@@ -15,6 +15,7 @@ from strait.wire.primitives import (
     encode_compact_string,
     encode_uvarint,
     read_compact_string,
+    read_topic,
     read_uvarint,
     skip_tags,
 )
@@ -63,11 +64,7 @@ def decode_reply(version: int, frame: memoryview) -> tuple[int, list[Produced]]:
     with decoding("a produce reply"):
         topics, at = read_uvarint(frame, skip_tags(frame, 4))
         for _ in range(topics - 1):
-            topic: str | UUID | None
-            if version >= 13:
-                topic, at = UUID(bytes=bytes(frame[at : at + 16])), at + 16
-            else:
-                topic, at = read_compact_string(frame, at)
+            topic, at = read_topic(frame, at, by_id=version >= 13)
             partitions, at = read_uvarint(frame, at)
             for _ in range(partitions - 1):
                 index, error, base_offset, append_time, _ = _RESULT.unpack_from(frame, at)
@@ -78,7 +75,7 @@ def decode_reply(version: int, frame: memoryview) -> tuple[int, list[Produced]]:
                     at = skip_tags(frame, at)
                 whole, at = read_compact_string(frame, at)
                 at = skip_tags(frame, at)
-                result.append(Produced(topic or "", index, error, base_offset, append_time, whole or message))
+                result.append(Produced(topic, index, error, base_offset, append_time, whole or message))
             at = skip_tags(frame, at)
         (throttle_ms,) = _INDEX.unpack_from(frame, at)
     return throttle_ms, result

@@ -1,0 +1,28 @@
+"""Links for the engine's tests."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.engine import EngineLink
+
+
+@pytest.fixture
+def make_link(tmp_path: Path, topic_name: str, request: pytest.FixtureRequest) -> Iterator[Callable[..., EngineLink]]:
+    """Make a link; its slots are ended with the test. Without clusters given it runs between the session's two."""
+    made: list[EngineLink] = []
+
+    def make(**settings: Any) -> EngineLink:
+        if "source" not in settings:
+            clusters = request.getfixturevalue("clusters")
+            settings |= {"source": clusters.source, "destination": clusters.destination}
+        settings.setdefault("topics", {topic_name: 3})
+        link = EngineLink(name=f"link-{topic_name[-8:]}-{len(made)}", folder=tmp_path, **settings)
+        made.append(link)
+        return link
+
+    yield make
+    for link in made:
+        link.stop()

@@ -1,0 +1,217 @@
+"""A link made by hand for the engine's own tests: topics, a published plan, and slots as processes that can be killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from strait.embedded.kafka import Cluster
+from strait.engine.producer_id import allocate_producer_id
+from strait.kafka.admin import Admin, NewTopic
+from strait.reasons import Reason
+from strait.spec import AppSpec
+from strait.state.schema import PartitionReport, Plan, PlannedTopic, Run
+from strait.state.store import ControlPublisher, StateReader, ensure_state_topics
+from support.records import assert_equal, ends, read_all
+from support.waiting import eventually
+
+GROUP = "default"
+_KEEP = {"retention.ms": "-1"}  # records here have old timestamps: retention must not eat them during a test
+
+
+def replicas(cluster: Cluster) -> int:
+    """As many as the cluster can hold."""
+    return min(3, len(cluster.broker_ids))
+
+
+@dataclass
+class EngineLink:
+    """One link between two clusters; ``topics``: name -> partitions, under the same name on both sides."""
+
+    name: str
+    source: Cluster
+    destination: Cluster
+    folder: Path
+    topics: dict[str, int]
+    slot_memory_bytes: int = 64 << 20
+    epoch_seconds: int = 3600
+    slots: int = 1
+    _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def spec(self) -> AppSpec:
+        return AppSpec(
+            link=self.name,
+            group=GROUP,
+            source_name="source",
+            source=self.source.client_properties,
+            destination_name="destination",
+            destination=self.destination.client_properties,
+            slots=self.slots,
+            slot_memory_bytes=self.slot_memory_bytes,
+            epoch_seconds=self.epoch_seconds,
+            ledger_dir=str(self.folder / "ledger"),
+            checkpoint_dir=str(self.folder / "checkpoint"),
+        )
+
+    def make_topics(
+        self, *, source_configs: Mapping[str, str] | None = None, destination_configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Create every topic on both sides, and the state topics."""
+        for cluster, end, configs in (
+            (self.source, "source", source_configs),
+            (self.destination, "destination", destination_configs),
+        ):
+            Admin(cluster.client_properties, end).create(
+                [
+                    NewTopic(topic, partitions, replicas(cluster), _KEEP | dict(configs or {}))
+                    for topic, partitions in self.topics.items()
+                ]
+            )
+        admin = Admin(self.destination.client_properties, "destination")
+        ensure_state_topics(admin, self.name, replicas(self.destination))
+
+    def publish(self, topics: Sequence[str] | None = None, *, turn: int = 0, stopped: bool = False) -> Plan:
+        """Publish a plan for these topics (default: all), spread over the slots, shifted by ``turn``."""
+        facts = {
+            end: Admin(cluster.client_properties, end).observe(self.topics.__contains__).topics
+            for end, cluster in (("source", self.source), ("destination", self.destination))
+        }
+        properties = self.destination.client_properties
+        chosen = sorted(self.topics if topics is None else topics)
+        with (
+            StateReader(properties, "destination", self.name) as state,
+            ControlPublisher(properties, "destination", self.name).exclusive(state) as publication,
+        ):
+            before = state.plans.get(GROUP)
+            planned = tuple(
+                PlannedTopic(
+                    source=topic,
+                    destination=topic,
+                    source_id=facts["source"][topic].topic_id,
+                    destination_id=facts["destination"][topic].topic_id,
+                    slots=tuple((partition + turn) % self.slots for partition in range(self.topics[topic])),
+                )
+                for topic in chosen
+            )
+            plan = Plan(
+                link=self.name,
+                group=GROUP,
+                version=before.version + 1 if before else 1,
+                producer_id=before.producer_id if before else allocate_producer_id(properties, "destination"),
+                stopped=stopped,
+                slots=self.slots,
+                topics=planned,
+                published_at_ms=int(time.time() * 1000),
+            )
+            runs = [
+                self._first_run(topic, partition)
+                for topic in planned
+                for partition in range(len(topic.slots))
+                if (topic.source, partition) not in state.runs
+            ]
+            publication.publish(plan, runs)
+        return plan
+
+    def _first_run(self, topic: PlannedTopic, partition: int) -> Run:
+        end = ends(self.destination, topic.destination, self.topics[topic.source])[partition]
+        return Run(
+            topic=topic.source,
+            partition=partition,
+            destination=topic.destination,
+            source_id=topic.source_id,
+            destination_id=topic.destination_id,
+            source_base=0,
+            destination_base=end,
+            sequence_base=0,
+            sequence_end=0,
+            checkpoint_at_ms=0,
+        )
+
+    def start_slot(self, slot: int = 0) -> subprocess.Popen[bytes]:
+        """Run a slot in a process of its own, epoch after epoch."""
+        path = self.folder / f"spec-{time.monotonic_ns()}.json"
+        self.spec.write(path)
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "support.slot_process", str(path), str(slot)],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=(self.folder / "slots.log").open("ab"),
+        )
+        self._running.append(process)
+        return process
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """End it as a crash would."""
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
+
+    def stop(self) -> None:
+        """End every slot."""
+        for process in self._running:
+            if process.poll() is None:
+                process.kill()
+            process.wait(10)
+
+    def copied(self) -> int:
+        """Records on the destination, all topics."""
+        return sum(sum(ends(self.destination, topic, partitions)) for topic, partitions in self.topics.items())
+
+    def written(self) -> int:
+        """Records on the source, all topics."""
+        return sum(sum(ends(self.source, topic, partitions)) for topic, partitions in self.topics.items())
+
+    def until_copied(self, records: int | None = None, within_seconds: float = 120.0) -> None:
+        """Wait until the destination holds so many records, by default as many as the source."""
+        wanted = self.written() if records is None else records
+        eventually(
+            lambda: self.copied() >= wanted, what=f"{wanted} copied: {self.log()}", within_seconds=within_seconds
+        )
+
+    def assert_equal(self) -> None:
+        for topic, partitions in self.topics.items():
+            assert_equal(read_all(self.source, topic, partitions), read_all(self.destination, topic, partitions))
+
+    def log(self) -> str:
+        path = self.folder / "slots.log"
+        return path.read_text()[-2000:] if path.exists() else ""
+
+    @contextmanager
+    def reports(self) -> Iterator[Callable[[str, int], PartitionReport | None]]:
+        """A function (topic, partition) -> its newest report."""
+        properties = self.destination.client_properties
+        with StateReader(properties, "destination", self.name, follow=("reports",)) as state:
+            state.catch_up()
+
+            def newest(topic: str, partition: int) -> PartitionReport | None:
+                state.poll(0.1)
+                found = [
+                    (report.at_ms, row)
+                    for parts in state.reports.values()
+                    for report in parts
+                    for row in report.partitions
+                    if (row.topic, row.partition) == (topic, partition)
+                ]
+                return max(found, key=lambda pair: pair[0])[1] if found else None
+
+            yield newest
+
+    def until_waiting(
+        self, topic: str, partition: int, reason: Reason, within_seconds: float = 60.0
+    ) -> PartitionReport:
+        """Wait until the slot says that the partition waits for this reason."""
+        with self.reports() as newest:
+
+            def look() -> PartitionReport | None:
+                row = newest(topic, partition)
+                return row if row is not None and row.reason == reason else None
+
+            return eventually(
+                look, what=f"{reason}; last {newest(topic, partition)} {self.log()}", within_seconds=within_seconds
+            )
