@@ -1,0 +1,100 @@
+"""Airflow runs a link: real Airflow, two real clusters, Spark. The tests are one story, told in order."""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import KafkaException
+
+from support.airflow import HEALTH, MONITOR, PARTITIONS, VARIABLE, Deployment, deployment
+from support.records import assert_equal, ends, read_all
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
+
+
+@pytest.fixture(scope="module")
+def airflow(clusters, tmp_path_factory) -> Iterator[Deployment]:
+    with deployment(
+        tmp_path_factory.mktemp("airflow"), clusters.source, clusters.destination, include=["orders", "payments"]
+    ) as running:
+        yield running
+
+
+def copied(clusters, topic: str) -> int:
+    """Records on the destination; 0 while it has no such topic."""
+    try:
+        return sum(ends(clusters.destination, topic, PARTITIONS[topic]))
+    except KafkaException:
+        return 0
+
+
+def copies_more(clusters, topic: str) -> None:
+    """Wait until more of the topic has been copied than now."""
+    before = copied(clusters, topic)
+    eventually(
+        lambda: copied(clusters, topic) > before, what=f"{topic}: more than {before} records", within_seconds=180
+    )
+
+
+def test_missing_topics_are_created_with_the_sources_partitions_and_copied(airflow, clusters):
+    for topic in ("orders", "payments"):
+        copies_more(clusters, topic)
+        assert all(end > 0 for end in ends(clusters.destination, topic, PARTITIONS[topic]))
+
+
+def test_a_topic_added_in_the_variable_is_copied_by_the_application_that_runs(airflow, clusters):
+    pids = {process.pid for process in airflow.application_processes()}
+    assert copied(clusters, "clicks") == 0
+    airflow.copy("orders", "payments", "clicks")
+    copies_more(clusters, "clicks")
+    assert pids & {process.pid for process in airflow.application_processes()} == pids
+
+
+def test_an_invalid_variable_fails_the_plan_with_one_line_while_copying_goes_on(airflow, clusters):
+    airflow.client.set_variable(VARIABLE, '{"include": ["orders"], "exclud": ["pay.*"]}')
+    run = airflow.run_monitor()
+    states = airflow.client.task_states(MONITOR, run["dag_run_id"])
+    assert run["state"] == "failed"
+    assert states["plan"] == "failed"
+    assert (states["applications"], states["metrics"]) == ("success", "success")
+    (line,) = airflow.client.task_errors(MONITOR, run["dag_run_id"], "plan")
+    assert f"Airflow Variable {VARIABLE}: exclud: unknown key; did you mean 'exclude'?" in line
+    for topic in PARTITIONS:
+        copies_more(clusters, topic)
+    airflow.copy(*PARTITIONS)
+    assert airflow.run_monitor()["state"] == "success"
+
+
+def test_a_killed_application_is_submitted_again_and_the_task_says_why_it_ended(airflow, clusters):
+    first = airflow.application()
+    for process in airflow.application_processes():
+        process.kill()
+    eventually(lambda: airflow.application().id != first.id, what="another submission", within_seconds=180)
+    for topic in PARTITIONS:
+        copies_more(clusters, topic)
+    eventually(
+        lambda: (
+            "submitting: it ended: killed" in airflow.logs(HEALTH, "restart") + airflow.logs(MONITOR, "applications")
+        ),
+        what="the cause of death in the log of the task that submitted it again",
+    )
+
+
+def test_metrics_has_a_line_for_each_topic(airflow):
+    run = airflow.run_monitor()
+    log = airflow.client.task_log(MONITOR, run["dag_run_id"], "metrics")
+    assert all(f"{topic}: " in log and "records copied" in log for topic in PARTITIONS)
+
+
+def test_in_the_end_the_copies_equal_their_sources_record_by_record(airflow, clusters):
+    airflow.stop_writing()
+    for topic, partitions in PARTITIONS.items():
+        source = ends(clusters.source, topic, partitions)
+        eventually(
+            lambda topic=topic, partitions=partitions, source=source: (
+                ends(clusters.destination, topic, partitions) == source
+            ),
+            what=f"{topic}: as many records as its source",
+            within_seconds=120,
+        )
+        assert_equal(read_all(clusters.source, topic, partitions), read_all(clusters.destination, topic, partitions))
