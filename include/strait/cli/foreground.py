@@ -87,7 +87,7 @@ class Foreground:
             cycles.stop(0.0)
             self._launcher.stop(self._name, grace_seconds=STOP_GRACE_SECONDS)
             cycles.stop(1.0)
-            self._progress.say("stopped", "stopped")
+        self._progress.say("stopped", "stopped")
 
     def _first_cycle(self, cycles: Cycles) -> bool:
         """Wait for it, since without a plan there is nothing to run. False: told to stop meanwhile."""
