@@ -7,7 +7,7 @@ source: nothing more can be fetched for now, but what is queued is good and stil
 
 from collections import deque
 from enum import Enum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from strait.engine.buffers import Buffer
@@ -160,6 +160,7 @@ class Partition:
         """What it does and why, for the reports topic."""
         position = self.acked_position
         lag = max(0, self.end - position) if position >= 0 and self.end >= 0 else 0
+        state: Literal["starting", "copying", "caught_up", "waiting"]
         if self.reason is not None:
             state = "waiting"
         elif self.phase is not Phase.RUNNING or self.end < 0:
