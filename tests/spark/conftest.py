@@ -1,11 +1,15 @@
 """A link of each test's own, and its application run by the real launcher."""
 
+import importlib.util
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from strait.embedded.ports import free_ports
 from strait.launch.local import LocalLauncher
 from strait.spec import AppSpec
 from support.links import GROUP, Link
@@ -33,3 +37,32 @@ def link(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[Link]:
     link.make_topics()
     yield link
     launcher.stop(name, grace_seconds=0.0)
+
+
+@pytest.fixture
+def standalone_master(tmp_path: Path) -> Iterator[str]:
+    """The URL of a Spark Standalone master with one worker of one core."""
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None and spec.submodule_search_locations is not None
+    home = Path(spec.submodule_search_locations[0])
+    port, master_page, worker_page = map(str, free_ports(3))
+    url = f"spark://127.0.0.1:{port}"
+    environment = os.environ | {
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "128m",
+        "SPARK_LOCAL_DIRS": str(tmp_path / "spark"),
+    }
+    master = ["deploy.master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", master_page]
+    worker = ["deploy.worker.Worker", url, "--cores", "1", "--memory", "1g", "--webui-port", worker_page]
+    running = []
+    try:
+        for number, (name, *arguments) in enumerate((master, [*worker, "--work-dir", str(tmp_path / "work")])):
+            with (tmp_path / f"standalone-{number}.log").open("ab") as log:
+                command = [home / "bin" / "spark-class", f"org.apache.spark.{name}", *arguments]
+                running.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+        yield url
+    finally:
+        for process in reversed(running):
+            process.terminate()
+            process.wait(30)

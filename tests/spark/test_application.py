@@ -1,18 +1,204 @@
-"""The application on real Spark and real brokers."""
+"""The application on real Spark and real brokers: what it copies, what its ledger says, how it ends."""
+
+import os
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+from strait.errors import SetupError
+from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES, State
+from strait.launch.local import LocalLauncher
 from support.links import Link
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
-def test_it_copies_and_keeps_a_row_for_each_partition_and_epoch(link: Link) -> None:
+def test_each_epoch_copies_on_and_leaves_one_file_with_a_row_for_each_partition(link: Link) -> None:
+    link.produce(1000)
+    link.publish(slots=2)
+    link.submit(slots=2, epoch_seconds=2)
+    link.until(lambda: link.epochs() >= 2, "two epochs in the ledger")
+    link.produce(1000)
+    link.until(lambda: link.copied() == 2000, "what came later is copied")
+    link.launcher.stop(link.name, grace_seconds=60)
+
+    rows = link.ledger()
+    assert len(list(Path(link.spec.ledger_dir).rglob("*.parquet"))) == link.epochs()
+    assert sum(row["records"] for row in rows) == 2000
+    assert {(row["link"], row["group"], row["topic"], row["destination"]) for row in rows} == {
+        (link.name, link.spec.group, link.name, link.name)
+    }
+    assert all(row["slot"] == row["partition"] % 2 for row in rows)
+    for partition in range(link.partitions):
+        mine = [row for row in rows if row["partition"] == partition]
+        assert [row["epoch"] for row in mine] == list(range(1, len(mine) + 1))
+        assert mine[0]["source_from"] == 0 and mine[-1]["source_to"] == 500
+        assert all(after["source_from"] == before["source_to"] for before, after in pairwise(mine))
+
+
+def test_asked_to_stop_it_ends_with_0_and_keeps_the_rows_of_the_epoch_it_was_in(link: Link) -> None:
+    link.produce(1000)
+    link.publish(slots=1)
+    link.submit(epoch_seconds=3600)
+    link.until(lambda: link.copied() == 1000, "everything is copied")
+    link.launcher.stop(link.name, grace_seconds=60)
+
+    assert link.application().state is State.FINISHED
+    assert sum(row["records"] for row in link.ledger()) == 1000
+    assert not link.processes()
+    assert not any(Path(link.spec.checkpoint_dir).iterdir())
+
+
+def test_a_plan_that_says_stopped_ends_it_with_0(link: Link) -> None:
+    link.publish(slots=1)
+    link.submit(epoch_seconds=3600)
+    link.until_running()
+    link.publish(slots=1, stopped=True)
+
+    assert link.until_ended().state is State.FINISHED
+
+
+def test_another_number_of_slots_ends_the_epoch_at_once_and_starts_one_with_it(link: Link) -> None:
+    link.produce(1000)
+    link.publish(slots=1)
+    link.submit(slots=2, epoch_seconds=3600)
+    link.until(lambda: link.copied() == 1000, "everything is copied")
+    link.publish(slots=2)
+    link.until(lambda: link.epochs() == 1, "the first epoch has ended")
+    link.produce(1000)
+    link.until(lambda: link.copied() == 2000, "both slots copy")
+    link.launcher.stop(link.name, grace_seconds=60)
+
+    assert {(row["epoch"], row["slot"]) for row in link.ledger()} == {(1, 0), (2, 0), (2, 1)}
+
+
+def test_a_plan_with_more_slots_than_cores_ends_it_to_be_submitted_again(link: Link) -> None:
+    link.publish(slots=1)
+    link.submit(slots=1, epoch_seconds=3600)
+    link.until_running()
+    link.publish(slots=2)
+    ended = link.until_ended()
+
+    assert ended.exit_code == EXIT_NEEDS_MORE_CORES
+    assert "needs 2 cores, has 1; resubmit" in link.launcher.cause(ended)
+
+
+def test_more_slots_than_this_machine_has_cores_are_refused_with_both_numbers(link: Link) -> None:
+    cores = len(os.sched_getaffinity(0))
+    with pytest.raises(
+        SetupError, match=f"needs {cores + 1} cores for its {cores + 1} slots, this machine has {cores}"
+    ):
+        link.submit(slots=cores + 1)
+    assert link.launcher.list() == ()
+
+
+def test_without_its_checkpoint_it_loses_nothing_and_skips_no_epoch_of_the_ledger(link: Link) -> None:
     link.produce(1000)
     link.publish(slots=1)
     link.submit(epoch_seconds=2)
-    link.until(lambda: len({row["epoch"] for row in link.ledger()}) >= 3, "three epochs in the ledger")
+    link.until(lambda: link.epochs() >= 2, "two epochs in the ledger")
+    link.kill_everything()
+    shutil.rmtree(link.spec.checkpoint_dir)
+    known = len(link.ledger())
+    link.produce(1000)
+    link.submit()
+    link.until(lambda: len(link.ledger()) >= known + 2 * link.partitions, "two more epochs in the ledger")
 
-    rows = link.ledger()
+    link.until(lambda: link.copied() == 2000, "everything is copied")
+    link.launcher.stop(link.name, grace_seconds=60)
+    assert sum(row["records"] for row in link.ledger()) == 2000
+    assert len({row["application"] for row in link.ledger()}) == 2
+
+
+def test_a_killed_slot_is_tried_again_and_the_application_goes_on(link: Link) -> None:
+    link.produce(1000)
+    link.publish(slots=1)
+    application = link.submit(epoch_seconds=3600)
+    link.until(lambda: link.copied() == 1000, "everything is copied")
+    link.slot_process().kill()
+    link.produce(1000)
+    link.until(lambda: link.copied() == 2000, "the slot copies again")
+
+    assert link.application().id == application.id
+    assert link.application().state is State.RUNNING
+
+
+@pytest.mark.parametrize("victim", ["driver", "jvm"])
+def test_killed_it_leaves_nothing_behind_and_says_so(link: Link, victim: str) -> None:
+    link.produce(1000)
+    link.publish(slots=1)
+    link.submit(epoch_seconds=3600)
+    link.until(lambda: link.copied() == 1000, "everything is copied")
+    (link.driver_process() if victim == "driver" else link.jvm_process()).kill()
+    ended = link.until_ended()
+
+    assert ended.state is State.DEAD
+    assert "SIGKILL" in link.launcher.cause(ended)
+    assert not link.processes()
+
+
+def test_its_slots_end_when_spark_s_side_of_them_is_gone(link: Link) -> None:
+    link.publish(slots=1)
+    link.submit(epoch_seconds=3600)
+    link.until(lambda: link.slot_process(), "the slot runs")
+    slot = link.slot_process()
+    daemon = slot.parent()
+    assert daemon is not None
+    daemon.kill()
+
+    link.until(lambda: link.epochs() == 1, "the orphaned slot has ended its epoch")
+
+
+def test_two_of_one_spec_run_side_by_side(link: Link, tmp_path: Path) -> None:
+    link.produce(1000)
+    link.publish(slots=1)
+    link.submit(epoch_seconds=2)
+    other = LocalLauncher(tmp_path / "other applications")
+    other.submit(link.name, link.spec_path, link.spark)
+    try:
+        link.until(lambda: len({row["application"] for row in link.ledger()}) == 2, "both have rows in the ledger")
+        link.until(lambda: link.copied() == 1000, "everything is copied")
+    finally:
+        other.stop(link.name, grace_seconds=60)
+    link.launcher.stop(link.name, grace_seconds=60)
+
     assert link.copied() == 1000
-    assert sum(row["records"] for row in rows) == 1000
+    assert link.application().state is State.FINISHED
+
+
+def test_tied_to_a_process_it_ends_with_it(link: Link, tmp_path: Path) -> None:
+    link.publish(slots=1)
+    holder = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    link.launcher = LocalLauncher(tmp_path / "applications", tied_to=holder.pid)
+    link.submit(epoch_seconds=3600)
+    link.until_running()
+    holder.kill()
+    holder.communicate()
+
+    assert link.until_ended().state is State.FINISHED
+
+
+def test_what_it_cannot_go_on_without_is_the_last_line_of_its_log(link: Link) -> None:
+    link.publish(slots=1)
+    Path(link.spec.ledger_dir).write_text("a file where the ledger's folder should be")
+    link.submit(epoch_seconds=1)
+    ended = link.until_ended(within_seconds=120)
+
+    assert ended.exit_code == EXIT_FAILED
+    assert f"ledger {link.spec.ledger_dir}" in link.launcher.cause(ended)
+    assert "Parent path is not a directory" in link.launcher.cause(ended)
+    assert link.log().splitlines()[-1].startswith("strait: ")
+
+
+def test_a_spec_of_another_version_is_refused_in_one_line(link: Link) -> None:
+    link.submit()
+    spec = link.application().spec_path
+    spec.write_text(spec.read_text().replace('"slots"', '"slotz"'))
+    ended = link.until_ended()
+
+    assert ended.exit_code == EXIT_CONFIG
+    assert "slotz" in link.launcher.cause(ended)

@@ -1,6 +1,7 @@
 """A link whose plan is made by hand, and whose application is run by the real launcher."""
 
 import random
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -138,6 +139,28 @@ class Link:
         files = pyarrow.dataset.dataset(self.spec.ledger_dir, partitioning="hive", format="parquet")
         return sorted(files.to_table().to_pylist(), key=lambda row: (row["started_at_ms"], row["partition"]))
 
+    def epochs(self) -> int:
+        """How many are in the ledger."""
+        return len({(row["application"], row["epoch"]) for row in self.ledger()})
+
+    def driver_process(self) -> psutil.Process:
+        """The Python side of the driver."""
+        return next(
+            one for one in self.processes() if one.name() != "java" and "--spec" in one.cmdline() and _is_python(one)
+        )
+
+    def jvm_process(self) -> psutil.Process:
+        return next(one for one in self.processes() if one.name() == "java")
+
+    def slot_process(self) -> psutil.Process | None:
+        """The worker that runs a slot: it alone holds connections to brokers of both clusters."""
+        ports = {int(cluster.bootstrap.rpartition(":")[2]) for cluster in (self.source, self.destination)}
+        return next((one for one in self.processes() if ports <= _remote_ports(one)), None)
+
+    def kill_everything(self) -> None:
+        """As a machine that loses its power."""
+        self.launcher.stop(self.name, grace_seconds=0.0)
+
     def log(self) -> str:
         return self.application().log_path.read_text()
 
@@ -158,3 +181,14 @@ class Link:
 
     def until_running(self) -> None:
         self.until(lambda: self.application().state is State.RUNNING, "the application runs")
+
+
+def _is_python(process: psutil.Process) -> bool:
+    return process.cmdline()[0] == sys.executable
+
+
+def _remote_ports(process: psutil.Process) -> set[int]:
+    try:
+        return {connection.raddr.port for connection in process.net_connections("tcp") if connection.raddr}
+    except psutil.NoSuchProcess:
+        return set()

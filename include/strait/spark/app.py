@@ -30,7 +30,7 @@ from strait.spark.source import FORMAT, StraitDataSource
 from strait.spec import AppSpec
 
 POLL_SECONDS = 0.5
-LAST_EPOCH_SECONDS = 8.0
+LAST_EPOCH_SECONDS = 6.0
 """How long the slots may take to end their last epoch, so that its rows get into the ledger."""
 
 

@@ -6,39 +6,46 @@ from pyspark.sql import SparkSession
 
 from strait.errors import SetupError
 
-_EXECUTORS_SECONDS = 60.0
+_POLL_SECONDS = 0.2
+
+
+class TooFewCores(SetupError):
+    """The plan has more slots than this application has cores. Submitted again, it asks for as many as the plan says."""
+
+    def __init__(self, slots: int, cores: int) -> None:
+        super().__init__(
+            f"running {slots} slots: needs {slots} cores, has {cores}; resubmit",
+            hint="if that does not help, give the Spark cluster more cores or the task group fewer slots",
+        )
 
 
 def require_cores(session: SparkSession, slots: int) -> int:
-    """The number of slots that can run at once; waits a while for a cluster's executors.
+    """The number of slots that can run at once. A cluster's executors are waited for as long as Spark itself would.
 
     Raises:
         TooFewCores: fewer than ``slots``.
     """
-    deadline = time.monotonic() + _EXECUTORS_SECONDS
-    while (cores := _cores(session)) < slots and time.monotonic() < deadline and not _is_local(session):
-        time.sleep(0.2)
+    deadline = time.monotonic() + _executors_wait_seconds(session)
+    while (cores := _cores(session)) < slots and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
     if cores < slots:
         raise TooFewCores(slots, cores)
     return cores
 
 
-class TooFewCores(SetupError):
-    """The plan has more slots than this application has cores. Submitted again, it gets as many as the plan says."""
+def _executors_wait_seconds(session: SparkSession) -> int:
+    if _is_local(session):
+        return 0
+    conf = session.sparkContext._jsc.sc().conf()  # noqa: SLF001
+    return int(conf.getTimeAsSeconds("spark.scheduler.maxRegisteredResourcesWaitingTime", "30s"))
 
-    def __init__(self, slots: int, cores: int) -> None:
-        super().__init__(
-            f"running {slots} slots: needs {slots} cores, has {cores}; resubmit",
-            hint="give the Spark cluster more cores or the task group fewer slots, if that does not help",
-        )
+
+def _cores(session: SparkSession) -> int:
+    """By Spark's own list of executors, which no Python API has. One thread of a local master is for Spark's own jobs."""
+    executors = session.sparkContext._jsc.sc().statusStore().executorList(True)  # noqa: SLF001
+    cores = sum(int(executors.apply(index).totalCores()) for index in range(executors.size()))
+    return cores - 1 if _is_local(session) else cores
 
 
 def _is_local(session: SparkSession) -> bool:
     return str(session.sparkContext.master).startswith("local")
-
-
-def _cores(session: SparkSession) -> int:
-    """By Spark's own list of executors; one thread of a local master is kept for Spark's other jobs."""
-    executors = session.sparkContext._jsc.sc().statusStore().executorList(True)  # noqa: SLF001  no Python API has it
-    cores = sum(executors.apply(index).totalCores() for index in range(executors.size()))
-    return int(cores) - 1 if _is_local(session) else int(cores)

@@ -1,14 +1,24 @@
-"""The one line that says why a query failed, out of the pages that Spark and Python print about it."""
+"""The one line that says why Spark failed, out of the pages that it and Python print about it. Pure."""
 
 import re
 
-_PACKAGE_ERROR = re.compile(r"^\s*(?:strait\.[\w.]+): (.+)$", re.MULTILINE)
-_PYTHON_ERROR = re.compile(r"^(?:[\w.]+(?:Error|Exception|Interrupt|Exit)): (.+)$", re.MULTILINE)
+_OURS = re.compile(r"^\s*strait\.[\w.]+: (?P<message>.+)$", re.MULTILINE)
+_PYTHON = re.compile(
+    r"^(?!py4j|pyspark\.)(?:[\w.]+\.)?(?P<name>\w+(?:Error|Exception|Exit)): (?P<message>.+)$", re.MULTILINE
+)
+_JAVA = re.compile(r"^(?:Caused by|): (?:[\w.$]+\.)?(?P<name>\w+(?:Error|Exception)): (?P<message>.+)$", re.MULTILINE)
 
 
 def root_cause(text: str) -> str:
-    """The error that this package raised, else the innermost Python error, else the first line."""
-    for pattern in (_PACKAGE_ERROR, _PYTHON_ERROR):
-        if found := pattern.findall(text):
-            return str(found[-1]).strip()
+    """The error that this package raised, else the innermost one of Python, else of Java, else the first line.
+
+    Spark's and Py4J's own Python errors only carry the others, and Java's only carry Python's where they quote a
+    traceback, so these are passed over.
+    """
+    if ours := _OURS.findall(text):
+        return str(ours[-1]).strip()
+    for pattern in (_PYTHON, _JAVA):
+        found = [match for match in pattern.finditer(text) if not match["message"].startswith("Traceback ")]
+        if found:
+            return f"{found[-1]['name']}: {found[-1]['message']}".strip()
     return next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")

@@ -12,8 +12,12 @@ next row's range begins where the records are, so the gap shows, and nothing els
 
 from datetime import UTC, datetime
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from strait.errors import SetupError
+from strait.spark.failure import root_cause
 from strait.spec import AppSpec
 
 
@@ -30,5 +34,15 @@ def append_epoch(epoch: DataFrame, spec: AppSpec, application: str) -> int:
         day = datetime.now(UTC).date().isoformat()
         # A folder for each application, since Spark's writer does not share its temporary folder with another one's.
         folder = f"{spec.ledger_dir}/link={spec.link}/date={day}/application={application}"
-        rows.drop("link", "application").coalesce(1).write.mode("append").parquet(folder)
+        _write(rows.drop("link", "application").coalesce(1), folder)
     return sum(records)
+
+
+def _write(rows: DataFrame, folder: str) -> None:
+    try:
+        rows.write.mode("append").parquet(folder)
+    except (PySparkException, Py4JError) as error:
+        raise SetupError(
+            f"ledger {folder}: appending the rows of an epoch: {root_cause(str(error))}",
+            hint="give it space and rights to write; what was copied is copied, and only these rows are missing",
+        ) from error
