@@ -1,0 +1,141 @@
+"""`strait demo` as a user types it, from up to down. The tests are one story, told in order."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from strait.demo.folder import DemoFolder
+from strait.demo.parts import Parts
+from strait.embedded.paths import home
+from strait.embedded.ports import free_ports
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
+
+STRAIT = Path(sys.executable).parent / "strait"
+Demo = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def strait_home(tmp_path_factory) -> Path:
+    """A home of its own that shares the jars that were downloaded before."""
+    folder = tmp_path_factory.mktemp("home")
+    (home() / "jars").mkdir(parents=True, exist_ok=True)
+    (folder / "jars").symlink_to(home() / "jars")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def demo(strait_home: Path) -> Iterator[Demo]:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"STRAIT_HOME": str(strait_home)}
+        command = [STRAIT, "demo", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
+
+    yield run
+    run("down")
+
+
+@pytest.fixture(scope="module")
+def up(demo) -> dict[str, Any]:
+    """Its status in JSON, as `up` prints it at its end."""
+    ports = free_ports(3)
+    options = ("--airflow-port", "--source-port", "--destination-port")
+    done = demo("up", "--json", *(str(word) for pair in zip(options, ports, strict=True) for word in pair))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_up_ends_with_every_part_running_and_every_topic_copied(up):
+    assert up["running"]
+    assert all(up["parts"].values())
+    assert {topic["topic"] for topic in up["topics"]} == {"orders", "payments", "clicks"}
+    assert sum(topic["copied_records"] for topic in up["topics"]) >= 90_000
+
+
+def test_status_names_addresses_that_answer_and_a_login_that_works(demo, up):
+    done = demo("status", "--json")
+    assert done.returncode == 0, done.stderr
+    status = json.loads(done.stdout)
+    assert status["links"] == ["shop"]
+    for cluster in ("source", "destination"):
+        client = AdminClient({"bootstrap.servers": status["clusters"][cluster]})
+        assert "orders" in client.list_topics(timeout=20).topics
+    login = {"username": status["airflow"]["user"], "password": status["airflow"]["password"]}
+    assert httpx.post(f"{status['airflow']['url']}/auth/token", json=login, trust_env=False).status_code == 201
+
+
+def test_it_stays_below_four_gigabytes(up):
+    assert up["memory_pss_bytes"] < 4 * 2**30
+
+
+def test_only_its_owner_can_read_the_password(up, strait_home):
+    holders = [path for path in strait_home.rglob("*") if path.is_file() and _holds(path, up["airflow"]["password"])]
+    assert holders
+    assert all(path.stat().st_mode & 0o077 == 0 for path in holders)
+
+
+def test_a_second_up_finds_it_running(demo, up):
+    done = demo("--json")
+    assert done.returncode == 0, done.stderr
+    assert "already" in done.stderr
+    assert json.loads(done.stdout)["application"] == up["application"]
+
+
+def test_logs_names_the_log_of_every_part(demo, up):
+    logs = json.loads(demo("logs", "--json").stdout)
+    assert set(logs) == set(up["parts"])
+    assert all(Path(path).exists() for path in logs.values())
+    assert demo("logs", "nonsense").returncode == 2
+
+
+def test_down_leaves_no_process_no_port_and_no_file_but_the_jars(demo, up, strait_home):
+    assert demo("down").returncode == 0
+    assert [path.name for path in strait_home.iterdir()] == ["jars"]
+    assert not [process for process in psutil.process_iter() if _works_in(process, strait_home)]
+    assert demo("status").returncode == 1
+
+
+def test_a_port_in_use_is_one_clear_line(demo, strait_home):
+    (port,) = free_ports(1)
+    failed = demo("up", "--airflow-port", str(port), "--source-port", str(port))
+    assert failed.returncode == 1
+    (line,) = failed.stderr.strip().splitlines()
+    assert f"--source-port: port {port}" in line
+
+
+def test_down_clears_away_an_up_that_was_killed_half_way(demo, strait_home):
+    up = subprocess.Popen(
+        [STRAIT, "demo", "up"],
+        env=os.environ | {"STRAIT_HOME": str(strait_home)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    parts = Parts(DemoFolder(strait_home / "demo"))
+    eventually(lambda: parts.running()["source"], what="the first part runs")
+    up.kill()
+    up.wait()
+    assert parts.processes()
+    assert demo("down").returncode == 0
+    assert not [process for process in psutil.process_iter() if _works_in(process, strait_home)]
+    assert [path.name for path in strait_home.iterdir()] == ["jars"]
+
+
+def _holds(path: Path, password: str) -> bool:
+    return password.encode() in path.read_bytes()
+
+
+def _works_in(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return str(folder) in " ".join([process.cwd(), *process.cmdline()])
+    except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+        return False
