@@ -57,6 +57,15 @@ def ensure(file: "LinksFile", link: str, plan: "Plan") -> str:
     return f"{name}: submitted: {action.because}{ended}"
 
 
+def starting(link: str, group: str) -> bool:
+    """Whether the application of a task group is submitted and has not begun to copy yet."""
+    from strait.launch.base import State
+    from strait.naming import application_name
+
+    found = launcher().state(application_name(link, group))
+    return found is not None and found.state is State.SUBMITTED
+
+
 def end(link: str, group: str, because: str) -> None:
     """End the application of a task group, whatever it does."""
     from strait.naming import application_name

@@ -56,6 +56,7 @@ def metrics(link: str) -> str:
     from strait.planning.metrics import topic_metrics
     from strait.planning.status import status_of
     from strait.state.reader import StateReader
+    from strait_airflow.applications import starting
     from strait_airflow.errors import airflow_errors
     from strait_airflow.gauges import send
     from strait_airflow.settings import clusters_of
@@ -74,7 +75,9 @@ def metrics(link: str) -> str:
             topics = topic_metrics(status, state.runs, earlier, state.reports)
             send(status, topics)
             lines += [str(topic) for topic in topics]
-            if silent := [slot.slot for slot in status.slots if slot.silent]:
+            if starting(link, group):
+                lines.append(f"group {group}: its application is starting")
+            elif silent := [slot.slot for slot in status.slots if slot.silent]:
                 lines.append(f"group {group}: slots that do not report: {', '.join(map(str, silent))}")
         return _logged("\n".join(lines) or "no plan was ever published: there is nothing to measure")
 

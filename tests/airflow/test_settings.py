@@ -1,0 +1,96 @@
+"""Where configuration comes from. Connections and Variables are given by the environment, as Airflow allows."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from strait.errors import ClusterUnavailable, ConfigError
+from strait_airflow import settings
+from strait_airflow.errors import airflow_errors, one_line
+
+pytestmark = pytest.mark.airflow
+
+CLUSTERS = {"a": {"bootstrap.servers": "file:1", "client.id": "from-file"}, "b": {"bootstrap.servers": "file:2"}}
+LINK = {"source": "a", "destination": "b", "topics": {"include": ["from-file"]}}
+
+
+@pytest.fixture(autouse=True)
+def links_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "links.yaml"
+    broken = {"source": "a", "destination": "nowhere"}
+    file.write_text(yaml.safe_dump({"clusters": CLUSTERS, "links": {"shop": LINK, "broken": broken}}))
+    monkeypatch.setenv("STRAIT_LINKS_FILE", str(file))
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, cluster: str, extra: str) -> None:
+    value = json.dumps({"conn_type": "kafka", "extra": extra})
+    monkeypatch.setenv(f"AIRFLOW_CONN_STRAIT_{cluster.upper()}", value)
+
+
+def test_without_a_connection_or_variable_the_links_file_is_all():
+    file = settings.with_live_topics(settings.clusters_of("shop"), "shop")
+    assert file.clusters == CLUSTERS
+    assert file.links["shop"].topics.include == ("from-file",)
+
+
+def test_a_connection_goes_over_the_properties_of_its_cluster_alone(monkeypatch):
+    connect(monkeypatch, "a", json.dumps({"bootstrap.servers": "connection:1", "sasl.password": "secret"}))
+    clusters = settings.clusters_of("shop").clusters
+    assert clusters["a"] == {
+        "bootstrap.servers": "connection:1",
+        "client.id": "from-file",
+        "sasl.password": "secret",
+    }
+    assert clusters["b"] == CLUSTERS["b"]
+
+
+def test_numbers_and_booleans_of_a_connection_are_spelt_as_librdkafka_wants_them(monkeypatch):
+    connect(monkeypatch, "a", json.dumps({"socket.timeout.ms": 6000, "enable.ssl.certificate.verification": False}))
+    properties = settings.clusters_of("shop").clusters["a"]
+    assert properties["socket.timeout.ms"] == "6000"
+    assert properties["enable.ssl.certificate.verification"] == "false"
+
+
+@pytest.mark.parametrize("extra", ["[1]", '{"sasl.password": ["hidden"]}'])
+def test_a_connection_of_another_form_is_refused_without_its_values(monkeypatch, extra):
+    connect(monkeypatch, "a", extra)
+    with pytest.raises(ConfigError, match="Airflow Connection strait_a") as refused:
+        settings.clusters_of("shop")
+    assert "hidden" not in str(refused.value)
+
+
+def test_the_variable_replaces_the_whole_topics_block(monkeypatch):
+    monkeypatch.setenv("AIRFLOW_VAR_STRAIT_TOPICS_SHOP", '{"regex": ["live.*"]}')
+    topics = settings.with_live_topics(settings.clusters_of("shop"), "shop").links["shop"].topics
+    assert (topics.include, topics.regex) == ((), ("live.*",))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"exclud": []}', '{"regex": ["("]}'])
+def test_an_invalid_variable_is_refused_by_its_name_and_touches_nothing_else(monkeypatch, text):
+    monkeypatch.setenv("AIRFLOW_VAR_STRAIT_TOPICS_SHOP", text)
+    file = settings.clusters_of("shop")
+    with pytest.raises(ConfigError, match="Airflow Variable strait_topics_shop"):
+        settings.with_live_topics(file, "shop")
+
+
+def test_a_broken_link_is_said_by_itself_alone():
+    with pytest.raises(ConfigError, match="nowhere"):
+        settings.clusters_of("broken")
+    assert settings.clusters_of("shop")
+
+
+def test_only_what_trying_again_may_help_is_retried():
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    with pytest.raises(AirflowFailException), airflow_errors():
+        raise ConfigError("links file", ["wrong"])
+    with pytest.raises(AirflowException) as retried, airflow_errors():
+        raise ClusterUnavailable("a", "connecting: nobody answers")
+    assert not isinstance(retried.value, AirflowFailException)
+
+
+def test_several_problems_stand_in_one_line():
+    text = str(ConfigError("links file x", ["first", "second"], hint="mend them"))
+    assert one_line(text) == "links file x: first; second (mend them)"

@@ -1,0 +1,128 @@
+"""What the tasks do, on real brokers, called as Airflow calls them but without Airflow around."""
+
+import asyncio
+import logging
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+import yaml
+from airflow.sdk.exceptions import AirflowFailException
+from confluent_kafka import Producer
+
+from strait.kafka.admin import Admin, NewTopic
+from strait.launch.base import State
+from strait.reasons import Reason
+from strait_airflow import control
+from strait_airflow.applications import launcher
+from strait_airflow.triggers import HealthTrigger
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.airflow, pytest.mark.broker]
+
+
+@pytest.fixture
+def link(clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A link of this test alone, with a topic of its name that holds ten records."""
+    name = f"l-{uuid.uuid4().hex[:8]}"
+    file = tmp_path / "links.yaml"
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "clusters": {"a": clusters.source.client_properties, "b": clusters.destination.client_properties},
+                "links": {name: {"source": "a", "destination": "b", "topics": {"include": [name]}}},
+            }
+        )
+    )
+    monkeypatch.setenv("STRAIT_LINKS_FILE", str(file))
+    monkeypatch.setenv("STRAIT_HOME", str(tmp_path / "home"))
+    Admin(clusters.source.client_properties, "a").create([NewTopic(name, 2, 1)])
+    producer = Producer(clusters.source.client_properties)
+    for number in range(10):
+        producer.produce(name, f"value {number}".encode(), f"key {number}".encode())
+    assert producer.flush(30) == 0
+    return name
+
+
+def fire(trigger: HealthTrigger) -> dict:
+    """What the trigger fires first."""
+
+    async def first() -> dict:
+        async for event in trigger.run():
+            return event.payload
+        raise AssertionError("it fired nothing")
+
+    return asyncio.run(first())
+
+
+def test_plan_changes_nothing_and_apply_creates_and_publishes_once(link, clusters):
+    assert control.plan(link).startswith("plan 1")
+    assert link not in Admin(clusters.destination.client_properties, "b").observe(lambda _: False).topics
+    assert control.apply(link).startswith("plan 1: 2 partitions of 1 topics")
+    assert control.apply(link).startswith("plan 1 stays as it is")
+
+
+def test_an_invalid_variable_fails_plan_with_one_line_and_leaves_the_plan_in_force(link, monkeypatch):
+    control.apply(link)
+    monkeypatch.setenv(f"AIRFLOW_VAR_STRAIT_TOPICS_{link.upper()}", '{"include": 5}')
+    with pytest.raises(AirflowFailException) as failed:
+        control.plan(link)
+    assert f"strait_topics_{link}: include: " in str(failed.value)
+    assert "\n" not in str(failed.value)
+    assert f"{link}: 0 records copied" in control.metrics(link)
+
+
+def test_without_a_plan_there_is_nothing_to_run_measure_or_worry_about(link):
+    assert "no plan" in control.applications(link)
+    assert "no plan" in control.metrics(link)
+    assert fire(HealthTrigger(link=link, until=time.time())) == {"troubles": []}
+
+
+@pytest.mark.spark
+def test_an_application_is_kept_running_and_one_of_no_link_is_ended(link, caplog, tmp_path, monkeypatch):
+    caplog.set_level(logging.INFO)
+    launch = launcher()
+    name = f"strait-{link}-default"
+    control.apply(link)
+    try:
+        assert "submitted" in control.applications(link)
+        first = launch.state(name)
+        assert "it is" in control.applications(link)
+        assert launch.state(name).id == first.id
+
+        eventually(lambda: launch.state(name).state is State.RUNNING, what="it runs")
+        trigger = HealthTrigger(link=link, until=time.time() + 3600)
+        launch.stop(name, grace_seconds=0)
+        (trouble,) = fire(trigger)["troubles"]
+        assert trouble["reason"] == Reason.APPLICATION_DEAD
+
+        caplog.clear()
+        assert "submitted" in control.restart(link, [trouble])
+        assert "submitting: it ended: " in caplog.text
+        assert launch.state(name).id != first.id
+
+        links_file = tmp_path / "links.yaml"
+        raw = yaml.safe_load(links_file.read_text())
+        links_file.write_text(yaml.safe_dump(raw | {"links": {"other": raw["links"][link]}}))
+        control.apply("other")
+        control.applications("other")
+        assert not launch.state(name).state.alive
+    finally:
+        for application in launch.list():
+            launch.stop(application.name)
+
+
+def test_the_trigger_says_why_it_could_not_watch(link, clusters, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_STRAIT_B", '{"conn_type": "kafka", "extra": "{\\"no.such.property\\": \\"1\\"}"}')
+    event = fire(HealthTrigger(link=link, until=time.time() + 3600))
+    assert event["error"]["retriable"] is False
+    assert "no.such.property" in event["error"]["message"]
+
+
+def test_the_trigger_survives_being_stored_without_any_secret(link):
+    trigger = HealthTrigger(link=link, until=123.0)
+    path, arguments = trigger.serialize()
+    assert path == "strait_airflow.triggers.HealthTrigger"
+    assert HealthTrigger(**arguments).serialize() == (path, arguments)
+    assert set(arguments) == {"link", "until"}
