@@ -3,7 +3,7 @@
 import time
 from typing import NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from strait.embedded.kafka import Cluster
@@ -22,11 +22,18 @@ class Record(NamedTuple):
 
 
 def ends(cluster: Cluster, topic: str, partitions: int) -> list[int]:
-    """The end offset of each partition."""
+    """The end offset of each partition. Asks again while leaders move."""
     asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
     client = AdminClient(cluster.client_properties)  # kept until the answers are there: without it they never come
-    found = client.list_offsets(asked, request_timeout=30)
-    return [found[TopicPartition(topic, partition)].result().offset for partition in range(partitions)]
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        found = client.list_offsets(asked, request_timeout=30)
+        try:
+            return [found[TopicPartition(topic, partition)].result().offset for partition in range(partitions)]
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def read_all(cluster: Cluster, topic: str, partitions: int) -> list[list[Record]]:

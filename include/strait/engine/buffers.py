@@ -1,7 +1,10 @@
 """Memory of a slot: reused buffers under one budget. What does not fit is not fetched; that is the back-pressure."""
 
+from collections import defaultdict
+
 SMALL_BYTES = 1 << 16
-"""Frames up to this size get a buffer of their own: pinning a big buffer for a few bytes would waste the budget."""
+"""Frames up to this size get a buffer of exactly theirs; larger ones one of the next power of two, which is kept for the
+next frame, since fresh memory of that size costs more than reading into it."""
 
 
 class Buffer:
@@ -30,28 +33,45 @@ class Buffer:
 
 
 class BufferPool:
-    """Hands out buffers; ``used_bytes`` is what they occupy, never more than the budget plus one oversized frame."""
+    """Hands out buffers. What is in use and what is expected together stay within the budget, unless a broker sends a
+    batch larger than what was asked for: that must be taken, or it would never come past."""
 
-    def __init__(self, budget_bytes: int, big_bytes: int) -> None:
+    def __init__(self, budget_bytes: int) -> None:
         self.budget_bytes = budget_bytes
         self.used_bytes = 0
-        self._big_bytes = big_bytes
-        self._idle: list[bytearray] = []
+        self._expected_bytes = 0
+        self._idle_bytes = 0
+        self._idle: dict[int, list[bytearray]] = defaultdict(list)
 
-    def room_for(self, frame_bytes: int) -> bool:
-        """Whether a reply of that size may be asked for now."""
-        return self.used_bytes + max(frame_bytes, self._big_bytes) <= self.budget_bytes
+    def expect(self, frame_bytes: int) -> bool:
+        """Set room aside for a reply of up to that size; False if there is none now."""
+        if self.used_bytes + self._expected_bytes + frame_bytes > self.budget_bytes:
+            return False
+        self._expected_bytes += frame_bytes
+        return True
+
+    def expect_no_more(self, frame_bytes: int) -> None:
+        """The reply has come, or never will."""
+        self._expected_bytes -= frame_bytes
 
     def take(self, size: int) -> Buffer:
         """A buffer for a frame of ``size`` bytes. Always succeeds: the broker has already sent it."""
-        if SMALL_BYTES < size <= self._big_bytes:
-            memory = self._idle.pop() if self._idle else bytearray(self._big_bytes)
+        length = size if size <= SMALL_BYTES else 1 << (size - 1).bit_length()
+        idle = self._idle[length]
+        if idle:
+            memory = idle.pop()
+            self._idle_bytes -= length
         else:
-            memory = bytearray(size)
-        self.used_bytes += len(memory)
+            if self.used_bytes + self._idle_bytes + length > self.budget_bytes:
+                self._idle.clear()  # of other sizes, kept for frames that no longer come
+                self._idle_bytes = 0
+            memory = bytearray(length)
+        self.used_bytes += length
         return Buffer(self, memory, size)
 
     def give_back(self, memory: bytearray) -> None:
-        self.used_bytes -= len(memory)
-        if len(memory) == self._big_bytes:
-            self._idle.append(memory)
+        length = len(memory)
+        self.used_bytes -= length
+        if length > SMALL_BYTES:
+            self._idle[length].append(memory)
+            self._idle_bytes += length

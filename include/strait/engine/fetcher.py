@@ -27,6 +27,8 @@ MAX_WAIT_WITH_A_FULL_ONE_MS = 5  # a partition left out for its full queue may h
 MAX_WAIT_WITH_A_LOST_ONE_MS = 50  # one whose position is being looked up can soon be fetched too
 PARTITION_BYTES = (1 << 20, 8 << 20)
 QUEUED_BYTES_PER_PARTITION = 8 << 20
+REPLY_BYTES = (1 << 17, 16 << 20)
+_OVERHEAD_BYTES = 1 << 14  # of a reply besides its records, so that it fits a buffer of its size
 _TIMEOUT_SECONDS = 30.0
 
 Asked = dict[tuple[str | UUID, int], tuple[Partition, int]]
@@ -43,7 +45,6 @@ class Fetcher:
         node: int,
         *,
         producer_id: int,
-        reply_bytes: int,
         emit: Callable[[OutBatch], None],
         out_of_range: Callable[[Partition], None],
     ) -> None:
@@ -52,12 +53,19 @@ class Fetcher:
         self._source = source
         self._node = node
         self._producer_id = producer_id
-        self._reply_bytes = reply_bytes
+        self.reply_bytes = REPLY_BYTES[0]
         self._emit = emit
         self._out_of_range = out_of_range
         self._partitions: deque[Partition] = deque()
         self._waiting = False
         self._pause_until = 0.0
+
+    @staticmethod
+    def share_of(budget_bytes: int, fetchers: int) -> int:
+        """Size of each one's replies, a power of two: what all of them wait for takes at most half of the budget."""
+        smallest, largest = REPLY_BYTES
+        share = min(largest, max(smallest, budget_bytes // (2 * fetchers)))
+        return 1 << (share.bit_length() - 1)
 
     def assign(self, partitions: Iterable[Partition]) -> None:
         """From now on these partitions are fetched here."""
@@ -67,15 +75,13 @@ class Fetcher:
         """Ask for more if there is anything to ask for, memory for the reply, and no question open."""
         if self._waiting or not self._partitions or self._loop.now < self._pause_until:
             return
-        if not self._pool.room_for(self._reply_bytes):
-            return
         channel = self._source.channel(self._node)
         if channel is None:
             self._unreachable()
             return
         wanted, max_wait_ms = self._wanted()
-        if wanted:
-            self._send(channel, wanted, max_wait_ms)
+        if wanted and self._pool.expect(self.reply_bytes):
+            self._send(channel, wanted, max_wait_ms, self.reply_bytes)
 
     def _wanted(self) -> tuple[list[Partition], int]:
         """The partitions to ask for, and how long the broker may hold the request while others cannot be asked for."""
@@ -94,11 +100,11 @@ class Fetcher:
         self._partitions.rotate(-1)  # a broker fills its reply in the order asked: everybody is first in turn
         return wanted, max_wait_ms
 
-    def _send(self, channel: Channel, wanted: list[Partition], max_wait_ms: int) -> None:
+    def _send(self, channel: Channel, wanted: list[Partition], max_wait_ms: int, reply_bytes: int) -> None:
         version = channel.version(fetch.API_KEY, fetch.VERSIONS)
         by_id = version >= 13
         smallest, largest = PARTITION_BYTES
-        share = min(largest, max(smallest, self._reply_bytes // len(wanted)))
+        share = min(largest, reply_bytes, max(smallest, reply_bytes // len(wanted)))
         asked: Asked = {}
         topics: dict[str | UUID, list[fetch.FetchPosition]] = {}
         for partition in wanted:
@@ -109,17 +115,23 @@ class Fetcher:
             asked[key, partition.number] = (partition, partition.generation)
 
         def take(frame: Buffer) -> None:
-            self._waiting = False
+            self._answered(reply_bytes)
             self._take(version, asked, frame)
 
-        body = fetch.encode_request(version, topics.items(), max_wait_ms=max_wait_ms, max_bytes=self._reply_bytes)
+        def lost(_: str) -> None:
+            self._answered(reply_bytes)
+            self._source.refresh()
+
+        body = fetch.encode_request(
+            version, topics.items(), max_wait_ms=max_wait_ms, max_bytes=reply_bytes - _OVERHEAD_BYTES
+        )
         self._waiting = True
         channel.send(
             fetch.API_KEY,
             version,
             [body],
             on_reply=take,
-            on_lost=self._lost,
+            on_lost=lost,
             timeout_seconds=_TIMEOUT_SECONDS,
         )
 
@@ -143,6 +155,7 @@ class Fetcher:
             frame.release()
 
     def _pass_on(self, partition: Partition, item: fetch.Fetched, frame: Buffer) -> None:
+        tailing = 0 <= partition.end <= partition.position  # it had caught up when this was asked for
         partition.end = item.last_stable_offset
         partition.blocked_until = 0.0
         try:
@@ -153,14 +166,14 @@ class Fetcher:
                 if why is not None:
                     self._block(partition, *why)
                     return
-                self._restamp(partition, batch, frame)
+                self._restamp(partition, batch, frame, tailing)
         except CorruptBatch as error:
             self._block(partition, Reason.CORRUPT_BATCH, str(error))
             return
         if partition.failures == 0 or (partition.caught_up and not partition.in_flight):
             partition.clear()
 
-    def _restamp(self, partition: Partition, batch: batches.Batch, frame: Buffer) -> None:
+    def _restamp(self, partition: Partition, batch: batches.Batch, frame: Buffer, tailing: bool) -> None:
         batches.restamp(batch, self._producer_id, wire_sequence(partition.sequence))
         frame.hold()
         out = OutBatch(
@@ -172,7 +185,7 @@ class Fetcher:
             batch.records,
             batch.crc,
             batch.max_timestamp,
-            batch.next_offset >= partition.end,
+            tailing,
         )
         partition.position = batch.next_offset
         partition.sequence += batch.records
@@ -192,9 +205,10 @@ class Fetcher:
         wait = random.uniform(*codes.wait_for(reason))  # noqa: S311
         partition.block(reason, detail, self._loop.now + wait)
 
-    def _lost(self, cause: str) -> None:
-        self._waiting = False
-        self._source.refresh()
+    def _answered(self, reply_bytes: int) -> None:
+        if self._waiting:  # a reply that cannot be read is told as lost too
+            self._waiting = False
+            self._pool.expect_no_more(reply_bytes)
 
     def _unreachable(self) -> None:
         """Show why nothing comes; the channel is being dialled meanwhile."""

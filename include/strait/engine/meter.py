@@ -34,10 +34,10 @@ class Meter:
         self._bytes = 0
 
     def acked(self, batch: OutBatch, now: float) -> None:
-        """One batch is safe on the destination. Latency counts only at the tail: catching up says nothing about it."""
+        """One batch is safe on the destination. Latency counts only where there was no backlog, whose age says nothing about it."""
         self._records += batch.records
         self._bytes += len(batch.view)
-        if batch.at_tail:
+        if batch.tailing:
             self._latencies.append((now, max(0.0, time.time() * 1000 - batch.max_timestamp_ms)))
 
     def reports(self, partitions: Sequence[Partition], plan_version: int, now: float) -> list[Report]:

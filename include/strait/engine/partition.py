@@ -27,7 +27,8 @@ class Phase(Enum):
 
 
 class OutBatch(NamedTuple):
-    """A restamped batch, ready to send. ``generation`` tells batches from before a doubt from those after it."""
+    """A restamped batch, ready to send. ``generation`` tells batches from before a doubt from those after it; ``tailing``
+    those that came while there was nothing older to catch up with."""
 
     partition: "Partition"
     generation: int
@@ -37,7 +38,7 @@ class OutBatch(NamedTuple):
     records: int
     source_crc: int
     max_timestamp_ms: int
-    at_tail: bool
+    tailing: bool
 
 
 class Partition:

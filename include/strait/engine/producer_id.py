@@ -55,7 +55,9 @@ def _ask(cluster: str, address: tuple[str, int], security: Security) -> int:
         connection.close()
     if reply.error_code in _DENIED:
         raise NotAuthorized(
-            cluster, f"asking for a producer id: {codes.name(reply.error_code)}", hint="grant WRITE on the link's topics"
+            cluster,
+            f"asking for a producer id: {codes.name(reply.error_code)}",
+            hint="grant WRITE on the link's topics",
         )
     if reply.error_code:  # right after a broker's start it has none to give
         raise ClusterUnavailable(cluster, f"asking for a producer id: {codes.name(reply.error_code)}")

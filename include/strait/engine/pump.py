@@ -27,8 +27,6 @@ from strait.spec import AppSpec
 from strait.state.schema import Plan, Run
 from strait.wire.produce import Produced
 
-REPLY_BYTES = (1 << 20, 16 << 20)
-REPLIES_IN_BUDGET = 4
 FIND_SECONDS = 0.02
 STALL_SECONDS = 30.0
 """A process that stood still this long (suspended, swapped out) may hold batches from before others went on. It looks
@@ -42,14 +40,12 @@ class Pump:
     """Copies what the plan gives to one slot, until it is closed. ``runs`` is the map, kept up to date by its owner."""
 
     def __init__(self, spec: AppSpec, slot: int, producer_id: int, runs: RunsOf, meter: Meter) -> None:
-        smallest, largest = REPLY_BYTES
-        self._reply_bytes = min(largest, max(smallest, spec.slot_memory_bytes // REPLIES_IN_BUDGET))
         self._slot = slot
         self._producer_id = producer_id
         self._runs = runs
         self._meter = meter
         self._loop = Loop()
-        self._pool = BufferPool(spec.slot_memory_bytes, self._reply_bytes)
+        self._pool = BufferPool(spec.slot_memory_bytes)
         self._source = Cluster(self._loop, self._pool, spec.source_name, spec.source)
         self._destination = Cluster(self._loop, self._pool, spec.destination_name, spec.destination)
         self._source.on_metadata = self._assign_sources
@@ -164,11 +160,11 @@ class Pump:
                 self._source,
                 node,
                 producer_id=self._producer_id,
-                reply_bytes=max(REPLY_BYTES[0], self._reply_bytes // max(1, len(led) // REPLIES_IN_BUDGET)),
                 emit=self._emit,
                 out_of_range=self._look_into_range,
             )
         for node, fetcher in self._fetchers.items():
+            fetcher.reply_bytes = Fetcher.share_of(self._pool.budget_bytes, len(self._fetchers))
             fetcher.assign(led.get(node, ()))
 
     def _source_problem(self, partition: Partition, node: int) -> tuple[Reason, str] | None:

@@ -9,10 +9,27 @@ from typing import Any
 
 from kafka.net.sasl import get_sasl_mechanism
 
+from strait.config import did_you_mean
 from strait.errors import ConfigError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+SUPPORTED = frozenset(
+    {
+        "ssl.ca.location",
+        "ssl.ca.pem",
+        "ssl.certificate.location",
+        "ssl.key.location",
+        "ssl.key.password",
+        "ssl.endpoint.identification.algorithm",
+        "sasl.mechanism",
+        "sasl.mechanisms",
+        "sasl.username",
+        "sasl.password",
+    }
+)
+"""Those that change how a connection is secured and that the engine knows; others of their kind are refused, since the
+control plane's client would obey what the slots ignore."""
 
 
 class Security:
@@ -21,6 +38,13 @@ class Security:
     def __init__(self, cluster: str, properties: Mapping[str, str]) -> None:
         self._where = f"cluster {cluster}"
         self._properties = properties
+        unknown = sorted(key for key in properties if key.startswith(("ssl.", "sasl.")) and key not in SUPPORTED)
+        if unknown:
+            raise ConfigError(
+                self._where,
+                [f"`{key}` is not supported{did_you_mean(key, SUPPORTED)}" for key in unknown],
+                hint="docs/security.md lists what is",
+            )
         self.protocol = properties.get("security.protocol", "plaintext").upper()
         if self.protocol not in PROTOCOLS:
             raise ConfigError(self._where, [f"`security.protocol` {self.protocol!r} is not one of {PROTOCOLS}"])

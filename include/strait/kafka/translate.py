@@ -39,6 +39,12 @@ _UNAVAILABLE = {
     KafkaError.NOT_ENOUGH_REPLICAS,
     KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     KafkaError.NETWORK_EXCEPTION,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.LISTENER_NOT_FOUND,
+    KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError._DESTROY_BROKER,  # noqa: SLF001  the broker that was asked is out of the cluster meanwhile
 }
 _FENCED = {
     KafkaError._FENCED,  # noqa: SLF001
@@ -98,7 +104,7 @@ def _ours(error: KafkaError, cluster: str, doing: str) -> StraitError:
             f"cluster {cluster}: {doing}: another control plane of this link took over",
             hint="nothing is wrong; the next cycle decides again",
         )
-    if code in _UNAVAILABLE:
+    if code in _UNAVAILABLE or error.retriable():
         return ClusterUnavailable(
             cluster, message, hint=f"check that the brokers run and that clusters.{cluster} bootstrap.servers is right"
         )
