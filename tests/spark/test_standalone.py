@@ -3,32 +3,25 @@
 import pytest
 
 from strait.config import Spark
-from strait.launch.base import EXIT_NEEDS_MORE_CORES, State
+from strait.launch.base import EXIT_NEEDS_MORE_CORES
 from support.links import Link
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
 def test_it_copies_on_a_cluster_and_refuses_more_slots_than_that_has_cores(link: Link, standalone_master: str) -> None:
-    wait = {"spark.scheduler.maxRegisteredResourcesWaitingTime": "2s"}
-    link.spark = Spark(master=standalone_master)
+    link.spark = Spark(master=standalone_master, conf={"spark.scheduler.maxRegisteredResourcesWaitingTime": "2s"})
     link.produce(1000)
-    link.publish(slots=1)
-    link.submit(slots=1, epoch_seconds=3600)
-    link.until(lambda: link.copied() == 1000, "everything is copied")
     link.publish(slots=2)
-    ended = link.until_ended()
-    assert ended.exit_code == EXIT_NEEDS_MORE_CORES
-    assert "needs 2 cores, has 1; resubmit" in link.launcher.cause(ended)
-
-    link.spark = Spark(master=standalone_master, conf=wait)
-    link.submit(slots=2)
+    link.submit(slots=2, epoch_seconds=3600)
     ended = link.until_ended(within_seconds=120)
     assert ended.exit_code == EXIT_NEEDS_MORE_CORES
     assert "needs 2 cores, has 1; resubmit" in link.launcher.cause(ended)
 
     link.publish(slots=1)
     link.submit(slots=1)
-    link.until_running()
-    link.launcher.stop(link.name, grace_seconds=60)
-    assert link.application().state is State.FINISHED
+    link.until(lambda: link.copied() == 1000, "everything is copied")
+    link.publish(slots=2)
+    ended = link.until_ended()
+    assert ended.exit_code == EXIT_NEEDS_MORE_CORES
+    assert "needs 2 cores, has 1; resubmit" in link.launcher.cause(ended)

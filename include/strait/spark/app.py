@@ -79,7 +79,7 @@ def _copy(spec_path: Path, asked_to_stop: threading.Event) -> None:
             query.awaitTermination(POLL_SECONDS)  # raises what ended the query
         _stop(query, epochs)
     finally:
-        folder.remove(folder.folder_of(spec, application))
+        folder.remove(spec, application)
 
 
 def _start(session: SparkSession, spec_path: Path, epochs: Epochs) -> StreamingQuery:

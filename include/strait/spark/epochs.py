@@ -39,6 +39,7 @@ class Epochs:
     def take(self, epoch: DataFrame, number: int) -> None:
         """Run one epoch and keep what it says. Called by Spark for each micro-batch."""
         records = append_epoch(epoch, self.spec, self.application)
+        folder.touch(self.spec, self.application)
         log.info("epoch %d: %d records copied", number, records)
         if self._ending.is_set():
             self.ended.set()

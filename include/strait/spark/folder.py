@@ -5,13 +5,15 @@ one in its checkpoint. So each has a folder of its own, named by its id, and rem
 leaves is a few kilobytes; the next one to start removes it after a week.
 """
 
+import contextlib
+import os
 import shutil
 import time
 from pathlib import Path
 
 from strait.spec import AppSpec
 
-_LEFT_BEHIND_SECONDS = 7 * 86400.0  # an epoch, after which Spark writes here, takes a day at most
+_LEFT_BEHIND_SECONDS = 7 * 86400.0  # it is touched after each epoch, and an epoch takes a day at most
 
 
 def folder_of(spec: AppSpec, application: str) -> Path:
@@ -32,11 +34,18 @@ def stop_file(spec: AppSpec, application: str) -> Path:
 def make(spec: AppSpec, application: str) -> None:
     """Make the folder, and clear away what was left behind long ago. Raises OSError."""
     for other in Path(spec.checkpoint_dir).glob("*"):
-        if other.stat().st_mtime < time.time() - _LEFT_BEHIND_SECONDS:
-            remove(other)
+        with contextlib.suppress(FileNotFoundError):  # somebody else clears away too
+            if other.stat().st_mtime < time.time() - _LEFT_BEHIND_SECONDS:
+                shutil.rmtree(other)
     folder_of(spec, application).mkdir(parents=True)
 
 
-def remove(folder: Path) -> None:
-    """Two may do so at once."""
-    shutil.rmtree(folder, ignore_errors=True)
+def touch(spec: AppSpec, application: str) -> None:
+    """Show that it is in use. Where somebody deleted it, Spark may go on without or say so itself."""
+    with contextlib.suppress(FileNotFoundError):
+        os.utime(folder_of(spec, application))
+
+
+def remove(spec: AppSpec, application: str) -> None:
+    """Remove the folder; what cannot be removed is cleared away later."""
+    shutil.rmtree(folder_of(spec, application), ignore_errors=True)

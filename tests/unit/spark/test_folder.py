@@ -1,0 +1,54 @@
+"""What one application leaves of its folder, and what the next one clears away."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from strait.spark import folder
+from strait.spec import AppSpec
+
+WEEK_SECONDS = 7 * 86400
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> AppSpec:
+    return AppSpec(
+        link="link",
+        group="default",
+        source_name="a",
+        source={},
+        destination_name="b",
+        destination={},
+        slots=1,
+        slot_memory_bytes=1,
+        epoch_seconds=1,
+        ledger_dir=str(tmp_path / "ledger"),
+        checkpoint_dir=str(tmp_path / "checkpoint"),
+    )
+
+
+def age(spec: AppSpec, application: str, seconds: float) -> None:
+    at = time.time() - seconds
+    os.utime(folder.folder_of(spec, application), (at, at))
+
+
+def test_only_what_nobody_used_for_a_week_is_cleared_away(spec: AppSpec) -> None:
+    for application in ("killed", "busy", "quiet"):
+        folder.make(spec, application)
+        folder.checkpoint(spec, application).mkdir()
+    age(spec, "killed", WEEK_SECONDS + 60)
+    age(spec, "quiet", WEEK_SECONDS - 3600)
+    age(spec, "busy", WEEK_SECONDS + 60)
+    folder.touch(spec, "busy")
+    folder.make(spec, "new")
+    assert {path.name for path in Path(spec.checkpoint_dir).iterdir()} == {"busy", "quiet", "new"}
+
+
+def test_it_removes_its_own_folder_also_when_that_is_gone_already(spec: AppSpec) -> None:
+    folder.make(spec, "one")
+    folder.remove(spec, "one")
+    folder.touch(spec, "one")
+    folder.remove(spec, "one")
+    assert list(Path(spec.checkpoint_dir).iterdir()) == []
