@@ -12,7 +12,7 @@ from strait.bench.progress import Advance
 from strait.errors import MeasurementError
 
 _BETWEEN_SAMPLES_SECONDS = 0.05
-_BETWEEN_MEMORY_SAMPLES_SECONDS = 1.0
+_BETWEEN_MEMORY_SAMPLES_SECONDS = 0.5
 _STANDSTILL_SECONDS = 90.0
 _GB = 1e9
 
@@ -24,6 +24,7 @@ class Sample:
     at: float
     records: int
     copier_cpu_seconds: float
+    slot_cpu_seconds: float
     broker_cpu_seconds: float
     machine_cpu_seconds: float
 
@@ -45,6 +46,7 @@ class DrainFigures:
     cpu_seconds: float
     cpu_seconds_per_gb: float
     cpu_seconds_per_gb_later_half: float
+    slot_cpu_seconds_per_gb: float
     cpu_seconds_whole: float
     broker_cpu_seconds: float
     other_cpu_share: float
@@ -69,11 +71,7 @@ def watch(
     while records < expected:
         before, records = records, count()
         now = time.monotonic()
-        samples.append(
-            Sample(
-                now - started, records, copier.tree.cpu_seconds(), sum(map(_cpu_seconds, brokers)), _machine_seconds()
-            )
-        )
+        samples.append(_look(copier, now - started, records, brokers))
         advance(records)
         if records > before:
             moved = now
@@ -91,6 +89,17 @@ def watch(
     if records > expected:
         raise MeasurementError(f"{copier.command.copier}: wrote {records} records where there are {expected}")
     return samples
+
+
+def _look(copier: Running, at: float, records: int, brokers: Sequence[psutil.Process]) -> Sample:
+    return Sample(
+        at=at,
+        records=records,
+        copier_cpu_seconds=copier.tree.cpu_seconds(),
+        slot_cpu_seconds=copier.tree.cpu_seconds_of(copier.command.slot_command),
+        broker_cpu_seconds=sum(map(_cpu_seconds, brokers)),
+        machine_cpu_seconds=_machine_seconds(),
+    )
 
 
 def figures(samples: Sequence[Sample], total_bytes: int) -> DrainFigures:
@@ -116,6 +125,7 @@ def figures(samples: Sequence[Sample], total_bytes: int) -> DrainFigures:
         cpu_seconds=cpu_seconds,
         cpu_seconds_per_gb=cpu_seconds / gb,
         cpu_seconds_per_gb_later_half=half_cpu_seconds / half_gb if half_gb else 0.0,
+        slot_cpu_seconds_per_gb=(last.slot_cpu_seconds - first.slot_cpu_seconds) / gb,
         cpu_seconds_whole=last.copier_cpu_seconds,
         broker_cpu_seconds=brokers,
         other_cpu_share=max(0.0, machine - brokers - cpu_seconds) / (seconds * (os.cpu_count() or 1)),

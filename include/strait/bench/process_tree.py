@@ -18,7 +18,7 @@ MARK = "STRAIT_BENCH_MEMBER"
 class _Member:
     process: psutil.Process
     parent: int
-    command: str = ""
+    command: str
     cpu_seconds: float = 0.0  # its own, and that of children it has waited for
     peak_pss_bytes: int = 0
 
@@ -57,12 +57,16 @@ class ProcessTree:
         self._bury(vanished)
         return self._lost_cpu_seconds + sum(member.cpu_seconds for member in self._alive.values())
 
+    def cpu_seconds_of(self, command_part: str) -> float:
+        """As of the last ``cpu_seconds()``, of those alive whose command line has this in it."""
+        return sum(member.cpu_seconds for member in self._alive.values() if command_part in member.command)
+
     def sample_memory(self) -> None:
         """Note proportional set sizes (shared pages are split among their users) and keep the peaks."""
         total = 0
         for member in self._alive.values():
             try:
-                member.command = " ".join(member.process.cmdline())  # a child may have been seen before its exec
+                member.command = _command(member.process)  # a child may have been seen before its exec
                 pss = member.process.memory_full_info().pss
             except psutil.NoSuchProcess:
                 continue  # the next cpu_seconds() buries it
@@ -91,8 +95,12 @@ class ProcessTree:
             try:
                 process = psutil.Process(pid)
                 if process.environ().get(MARK) == self._token:
-                    self._alive[pid] = _Member(process, process.ppid())
+                    self._alive[pid] = _Member(process, process.ppid(), _command(process))
                 else:
                     self._strangers.add(pid)
             except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
                 self._strangers.add(pid)
+
+
+def _command(process: psutil.Process) -> str:
+    return " ".join(process.cmdline())

@@ -96,12 +96,24 @@ def _drains(results: Results) -> Table:
 
 
 def _costs(results: Results) -> Table:
-    columns = ("copier", "CPU-s/GB", "later half", "CPU-s", "whole", "brokers' CPU-s", "memory", "slot", "batches")
+    columns = (
+        "copier",
+        "CPU-s/GB",
+        "later half",
+        "of its slots",
+        "CPU-s",
+        "whole",
+        "brokers' CPU-s",
+        "memory",
+        "slot",
+        "batches",
+    )
     rows = [
         (
             _label(drain),
             f"{drain.figures.cpu_seconds_per_gb:.2f}",
             f"{drain.figures.cpu_seconds_per_gb_later_half:.2f}",
+            f"{drain.figures.slot_cpu_seconds_per_gb:.2f}",
             f"{drain.figures.cpu_seconds:.2f}",
             f"{drain.figures.cpu_seconds_whole:.2f}",
             f"{drain.figures.broker_cpu_seconds:.2f}",

@@ -9,7 +9,7 @@ BYTES = 2 * 10**9
 
 
 def sample(at: float, records: int, copier: float) -> Sample:
-    return Sample(at, records, copier, broker_cpu_seconds=at * 0.5, machine_cpu_seconds=at * 2)
+    return Sample(at, records, copier, copier * 0.5, broker_cpu_seconds=at * 0.5, machine_cpu_seconds=at * 2)
 
 
 SAMPLES = [
@@ -33,6 +33,10 @@ def test_cpu_of_the_start_is_kept_apart():
     assert found.cpu_seconds == 3.0
     assert found.cpu_seconds_per_gb == pytest.approx(3.0 / (0.8 * 2))
     assert found.cpu_seconds_whole == 11.0
+
+
+def test_cpu_of_the_slots_is_told_from_that_of_the_tree():
+    assert figures(SAMPLES, BYTES).slot_cpu_seconds_per_gb == pytest.approx(3.0 * 0.5 / (0.8 * 2))
 
 
 def test_the_later_half_leaves_out_what_came_before_it():

@@ -79,6 +79,8 @@ def test_memory_is_the_peak_of_the_tree_and_of_the_largest_process_of_a_kind():
         largest = tree.peak_process_pss_bytes("burnt")
         assert largest is not None and 0 < largest < tree.peak_pss_bytes
         assert tree.peak_process_pss_bytes("no such command") is None
+        assert 0 < tree.cpu_seconds_of("burnt") <= tree.cpu_seconds()
+        assert tree.cpu_seconds_of("no such command") == 0
     eventually(lambda: not tree.members(), what="every member gone")
     tree.sample_memory()
     assert tree.peak_process_pss_bytes("burnt") == largest

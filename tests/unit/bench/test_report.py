@@ -31,6 +31,7 @@ def drain(copier: str, rate: float, cpu_per_gb: float, slot_mb: float) -> DrainR
             cpu_seconds=cpu_per_gb,
             cpu_seconds_per_gb=cpu_per_gb,
             cpu_seconds_per_gb_later_half=cpu_per_gb,
+            slot_cpu_seconds_per_gb=cpu_per_gb,
             cpu_seconds_whole=20.0,
             broker_cpu_seconds=3.0,
             other_cpu_share=0.1,
