@@ -111,8 +111,8 @@ class _Epoch:
             if now >= report_at:
                 report_at = now + REPORT_SECONDS
                 self._report(now)
-                if should_stop():
-                    return
+            if should_stop():
+                return
 
     def _follow_plan(self) -> None:
         if not self._state.poll():
