@@ -30,8 +30,9 @@ from strait.spark.source import FORMAT, StraitDataSource
 from strait.spec import AppSpec
 
 POLL_SECONDS = 0.5
-LAST_EPOCH_SECONDS = 6.0
-"""How long the slots may take to end their last epoch, so that its rows get into the ledger."""
+LAST_EPOCH_SECONDS = 10.0
+"""How long the last epoch may take to end and to get its rows into the ledger. Two or three are usual; slots on another
+machine may not hear of it and use up all."""
 
 
 def run(spec_path: Path) -> int:
