@@ -16,7 +16,7 @@ from strait.config import LinksFile, load_link
 from strait.engine.producer_id import allocate_producer_id
 from strait.errors import ClusterUnavailable, PlanConflict, StateError
 from strait.kafka.admin import Admin, NewTopic, Outcomes
-from strait.model import ClusterFacts
+from strait.model import ClusterFacts, TopicPartition
 from strait.planning import rendering
 from strait.planning.plan import Draft, Proposal, Starts, Survey, compose, survey
 from strait.planning.selection import selects
@@ -31,7 +31,7 @@ from strait.state.topics import ensure_state_topics
 GROUP = "default"
 _CONFLICTS_MOST = 8
 _CONFLICT_PAUSE_SECONDS = 1.0
-_VISIBLE_SECONDS = 10.0
+_USABLE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +204,22 @@ class Control:
             return [], {}
         topics = [NewTopic(item.topic, item.partitions, item.replication_factor, dict(item.configs)) for item in wanted]
         done = self._destination.create_each(topics)
-        self._wait_until_visible(done.results.keys())
+        self._wait_until_usable([item for item in topics if item.topic in done.results])
         return sorted(topic for topic, here in done.results.items() if here), _texts(done)
 
-    def _wait_until_visible(self, topics: Collection[str]) -> None:
-        deadline = time.monotonic() + _VISIBLE_SECONDS
-        while not set(topics) <= self._destination.observe(lambda _: False).topics.keys():
+    def _wait_until_usable(self, topics: Collection[NewTopic]) -> None:
+        """A topic is created before every broker knows of it and its partitions have leaders."""
+        deadline = time.monotonic() + _USABLE_SECONDS
+        names = {item.topic for item in topics}
+        partitions = [TopicPartition(item.topic, number) for item in topics for number in range(item.partitions)]
+        while not (
+            names <= self._destination.observe(lambda _: False).topics.keys()
+            and not self._destination.offsets_each(partitions, "end").failures
+        ):
             if time.monotonic() > deadline:
-                raise ClusterUnavailable(self.link.destination, "its brokers do not show topics that they have created")
+                raise ClusterUnavailable(
+                    self.link.destination, f"its brokers do not serve the topics created on it: {', '.join(names)}"
+                )
             time.sleep(0.1)
 
     def _publish(self, refused: Mapping[str, str], stopped: bool | None) -> tuple[Plan, Proposal]:

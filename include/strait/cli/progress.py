@@ -18,7 +18,7 @@ class Progress:
     def __init__(self, link: str, *, as_json: bool) -> None:
         self._link = link
         self._as_json = as_json
-        self._first: dict[TopicPartition, int] = {}  # source offset where each partition stood when it was first seen
+        self._first: dict[TopicPartition, int] = {}  # source offset from which on records count as copied in this run
         self._waits: dict[tuple[str, str, str], tuple[PartitionStatus, ...]] = {}
 
     def say(self, event: str, text: str, **data: Any) -> None:
