@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import psutil
@@ -161,3 +162,11 @@ def test_clients_with_wrong_credentials_are_refused(tmp_path, topic_name):
 
         settings = (tmp_path / "broker-1" / "server.properties").stat()
         assert settings.st_mode & 0o077 == 0, "passwords are for their owner's eyes only"
+
+
+def test_a_cluster_id_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strait.embedded.kafka.uuid.uuid4", lambda: uuid.UUID(int=0xF8 << 120))
+    with Cluster(tmp_path) as cluster:
+        admin = AdminClient(cluster.client_properties)
+        facts = admin.describe_cluster().result(30)
+    assert facts.cluster_id.startswith("-")

@@ -1,6 +1,9 @@
 """What may be killed, doubled, moved or forgotten: each time the copy ends equal to its source, record by record."""
 
+import os
 import random
+import re
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -175,6 +178,55 @@ def test_a_first_batch_refused_is_never_overtaken_by_its_successors(make_link: M
     link.start_slot()
     link.until_waiting(topic_name, 0, Reason.BATCH_TOO_LARGE)
     assert link.copied() == 0
+
+
+def test_memory_stays_within_its_budget_behind_a_destination_that_stands_still(
+    make_link: MakeLink, topic_name: str
+) -> None:
+    """Whatever waits at the source, a slot holds its budget of it; the rest of its process is below 100 MB."""
+    budget_bytes = 32 << 20
+    link = make_link(topics={topic_name: 6}, slot_memory_bytes=budget_bytes)
+    link.make_topics()
+    link.publish()
+    slot = link.start_slot()
+    with loading(link, 600, seconds=0.1, seed=1):
+        pass
+    link.until_copied()
+    broker = link.destination.pid(1)
+    assert broker is not None
+    os.kill(broker, signal.SIGSTOP)
+    try:
+        fill(link, topic_name, megabytes=200)
+        eventually(lambda: stands_still(slot.pid), what="the slot stops fetching")
+    finally:
+        os.kill(broker, signal.SIGCONT)
+    link.until_copied()
+    peak_bytes = int(re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{slot.pid}/status").read_text())[1]) * 1024
+    assert peak_bytes < budget_bytes + 100_000_000
+    link.assert_equal()
+
+
+def fill(link: EngineLink, topic: str, megabytes: int) -> None:
+    """Records of 100 kB that do not compress."""
+    payload = random.Random(7).randbytes(1 << 20)
+    producer = Producer(link.source.client_properties | {"linger.ms": 5})
+    for number in range(megabytes * 10):
+        start = number * 37 % (len(payload) - 100_000)
+        producer.produce(topic, payload[start : start + 100_000], partition=number % link.topics[topic])
+        producer.poll(0.001)
+    assert producer.flush(60) == 0
+
+
+def stands_still(pid: int) -> bool:
+    """Whether a process fetches nothing more: what it reads in a second is not even one record of ours."""
+    before = read_bytes(pid)
+    time.sleep(1.0)  # the time over which it is watched
+    return read_bytes(pid) - before < 100_000
+
+
+def read_bytes(pid: int) -> int:
+    """All that a process has read, sockets included."""
+    return int(re.search(r"rchar: (\d+)", Path(f"/proc/{pid}/io").read_text())[1])
 
 
 def known_producers(cluster: Cluster, topic: str) -> list[int]:

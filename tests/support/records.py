@@ -3,7 +3,7 @@
 import time
 from typing import NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from strait.embedded.kafka import Cluster
@@ -31,7 +31,8 @@ def ends(cluster: Cluster, topic: str, partitions: int) -> list[int]:
         try:
             return [found[TopicPartition(topic, partition)].result().offset for partition in range(partitions)]
         except KafkaException as error:
-            if not error.args[0].retriable() or time.monotonic() > deadline:
+            leaderless = error.args[0].code() == KafkaError._NOENT
+            if not (leaderless or error.args[0].retriable()) or time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
 

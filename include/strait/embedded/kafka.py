@@ -209,7 +209,9 @@ class Cluster:
             list(pool.map(self._format, fresh))
 
     def _format(self, node: Node) -> None:
-        tool = [*self._java(node, 64), "kafka.tools.StorageTool", "format", "--cluster-id", self._layout.cluster_id]
+        # In one word: an id may begin with "-", which alone would be taken for an option.
+        named = f"--cluster-id={self._layout.cluster_id}"
+        tool = [*self._java(node, 64), "kafka.tools.StorageTool", "format", named]
         done = subprocess.run(
             [*tool, "--config", self._folder(node) / "server.properties"],
             capture_output=True,
