@@ -46,6 +46,14 @@ class Deployment:
         found = processes.find(self.launcher.directory)
         return [process for several in found.values() for process in several]
 
+    def application_pids(self) -> set[int]:
+        """Without Spark's Python workers, which come and go with the epochs."""
+        return {
+            process.pid
+            for process in self.application_processes()
+            if "pyspark.daemon" not in " ".join(process.cmdline())
+        }
+
     def copy(self, *topics: str) -> None:
         """Say by the Variable what is to be copied."""
         self.client.set_variable(VARIABLE, json.dumps({"include": list(topics)}))

@@ -69,8 +69,9 @@ class LocalAirflow:
 
     def stop(self) -> None:
         """End it and all its components. Spark applications that its tasks submitted go on."""
-        # Only SIGINT makes standalone end its components; a SIGTERM would orphan them.
-        self._process.stop(signal.SIGINT, grace_seconds=30)
+        # Only SIGINT makes standalone end its components; a SIGTERM would orphan them. A task that runs just then tries
+        # for half a minute to tell the API server, which is gone: it is not waited for.
+        self._process.stop(signal.SIGINT, grace_seconds=15)
 
     @property
     def pid(self) -> int | None:
