@@ -18,6 +18,7 @@ from strait.embedded.kafka import Cluster
 from strait.engine.cluster import parse_addresses
 from strait.engine.dial import dial
 from strait.engine.security import Security
+from strait.naming import plan_topic
 from strait.reasons import Reason
 from support.engine import EngineLink
 from support.waiting import eventually
@@ -242,3 +243,18 @@ def known_producers(cluster: Cluster, topic: str) -> list[int]:
     finally:
         connection.close()
     return [producer.producer_id for producer in reply.topics[0].partitions[0].active_producers]
+
+
+def test_garbage_in_the_plan_topic_leaves_the_last_good_plan_in_force(make_link: MakeLink, topic_name: str) -> None:
+    """Also for a slot that starts after the garbage was written."""
+    link = make_link(topics={topic_name: 1})
+    link.make_topics()
+    link.publish()
+    vandal = Producer(link.destination.client_properties)
+    vandal.produce(plan_topic(link.name), b"not a plan", b"not a key")
+    assert vandal.flush(30) == 0
+    link.start_slot()
+    with loading(link, 100, seconds=0.1, seed=1):
+        pass
+    link.until_copied()
+    link.assert_equal()

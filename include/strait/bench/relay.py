@@ -4,15 +4,18 @@ A feeder and a sink are processes of their own; only the relay's CPU counts.
 """
 
 import multiprocessing
+import os
 import resource
 import socket
+import tempfile
 import time
 from multiprocessing.connection import Connection
 
 from strait.bench.results import RelayResult
 from strait.errors import SetupError
 
-_BUFFER_BYTES = 1 << 20  # of the relay; smaller ones cost more: 256 KiB twice, 64 KiB four times as much CPU
+_BUFFER_BYTES = 128 << 10  # a batch at a time, as brokers deliver them; 1 MiB at a time costs less than half
+_PIECE_BYTES = 1 << 20  # of the feeder
 _SUPPLY_BYTES = 256 << 20  # more than any CPU cache, since a broker's data is not in one either
 _DEADLINE_SECONDS = 600.0
 _HOST = "127.0.0.1"
@@ -60,13 +63,16 @@ def _relay(results: Connection, entrance: socket.socket, exit_port: int) -> None
 
 
 def _feed(port: int, total_bytes: int) -> None:
-    supply = memoryview(b"strait" * (_SUPPLY_BYTES // 6))
-    left = total_bytes
-    with socket.create_connection((_HOST, port)) as outgoing:
-        while left:
-            part = min(left, len(supply))
-            outgoing.sendall(supply[:part])
-            left -= part
+    """Send a file from the page cache, as a broker sends its log."""
+    with tempfile.TemporaryFile() as supply, socket.create_connection((_HOST, port)) as outgoing:
+        for _ in range(_SUPPLY_BYTES // _PIECE_BYTES):
+            supply.write(os.urandom(_PIECE_BYTES))
+        supply.flush()
+        sent = 0
+        while sent < total_bytes:
+            at = sent % _SUPPLY_BYTES
+            piece = min(_PIECE_BYTES, _SUPPLY_BYTES - at, total_bytes - sent)
+            sent += os.sendfile(outgoing.fileno(), supply.fileno(), at, piece)
 
 
 def _swallow(exit_: socket.socket) -> None:

@@ -1,5 +1,6 @@
 """One non-blocking connection on the loop: requests out by scatter-gather, replies in order into pooled buffers."""
 
+import socket
 import ssl
 import struct
 from collections import deque
@@ -14,6 +15,7 @@ from strait.errors import ProtocolError, StraitError
 _MAX_FRAME_BYTES = 1 << 30
 _PIECES_PER_CALL = 512  # below IOV_MAX
 _TLS_CHUNK_BYTES = 1 << 18
+_WAKE_BYTES = 256 << 10
 _CLIENT_ID = struct.pack(">h", len(CLIENT_ID)) + CLIENT_ID.encode() + b"\0"  # header version 2 ends in no tags
 _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -47,6 +49,7 @@ class Channel:
         self._size_read = 0
         self._frame: Buffer | None = None
         self._frame_read = 0
+        self._wake_bytes = 1
         self._chunk: bytes | None = None
         self._watching_writes = False
         self.unsent_bytes = 0
@@ -240,12 +243,23 @@ class Channel:
                     return
                 self._size_read = 0
                 self._frame, self._frame_read = self._pool.take(size), 0
-            view = self._frame.view()
-            self._frame_read += self._receive(view[self._frame_read :])
-            if self._frame_read == self._frame.size:
+            wanted = self._frame.size - self._frame_read
+            received = self._receive(self._frame.view()[self._frame_read :])
+            self._frame_read += received
+            if received == wanted:
                 frames += 1
                 frame, self._frame = self._frame, None
+                self._wake_for(1)
                 self._deliver(frame)
+            elif not self._tls:  # all that had arrived
+                self._wake_for(min(wanted - received, _WAKE_BYTES))
+                return
+
+    def _wake_for(self, size: int) -> None:
+        """Let the loop sleep until so much has arrived: half a frame is of no use, and each wake-up costs."""
+        if size != self._wake_bytes and not self._tls:
+            self._wake_bytes = size
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
     def _receive(self, into: memoryview) -> int:
         received = self._socket.recv_into(into)

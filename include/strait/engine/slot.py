@@ -7,7 +7,7 @@ from strait.engine.ledger import LedgerRow
 from strait.engine.meter import Meter
 from strait.engine.partition import Partition
 from strait.engine.pump import Pump
-from strait.errors import StraitError
+from strait.errors import StateError, StraitError
 from strait.offset_map import destination_offset, source_offset
 from strait.spec import AppSpec
 from strait.state.reader import StateReader
@@ -47,6 +47,10 @@ def _first_plan(state: StateReader, spec: AppSpec, should_stop: Callable[[], boo
     while not should_stop():
         try:
             state.catch_up(_FIRST_LOOK_SECONDS)
+        except StateError:
+            if spec.group not in state.plans:
+                raise
+            # A record that cannot be read: the last good plan stays in force, as it does in a slot that runs.
         except StraitError as error:
             if not error.retriable:
                 raise

@@ -1,6 +1,6 @@
 """What the driver needs to know of the plan: whether to run, and with how many slots. The slots follow it themselves."""
 
-from strait.errors import StraitError
+from strait.errors import StateError, StraitError
 from strait.spec import AppSpec
 from strait.state.schema import Plan
 from strait.state.store import StateReader
@@ -16,7 +16,11 @@ def plan_in_force(spec: AppSpec) -> Plan | None:
     """
     try:
         with StateReader(spec.destination, spec.destination_name, spec.link, follow=("plan",)) as state:
-            state.catch_up(_TIMEOUT_SECONDS)
+            try:
+                state.catch_up(_TIMEOUT_SECONDS)
+            except StateError:
+                if spec.group not in state.plans:
+                    raise  # else the last good plan stays in force
             return state.plans.get(spec.group)
     except StraitError as error:
         if error.retriable:
