@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from strait.control import GROUP
 from strait.embedded.ports import free_ports
 from strait.launch.local import LocalLauncher
 from strait.spec import AppSpec
-from support.links import GROUP, Link
+from support.links import Link
 
 
 @pytest.fixture

@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from strait.control import GROUP
 from strait.embedded.kafka import Cluster
-from strait.engine.producer_id import allocate_producer_id
 from strait.kafka.admin import Admin, NewTopic
 from strait.reasons import Reason
 from strait.spec import AppSpec
-from strait.state.schema import PartitionReport, Plan, PlannedTopic, Run
-from strait.state.store import ControlPublisher, StateReader, ensure_state_topics
+from strait.state.schema import PartitionReport, Plan
+from strait.state.store import StateReader, ensure_state_topics
+from support.handmade import publish
 from support.records import assert_equal, ends, read_all
 from support.waiting import eventually
 
-GROUP = "default"
 _KEEP = {"retention.ms": "-1"}  # records here have old timestamps: retention must not eat them during a test
 
 
@@ -78,60 +78,8 @@ class EngineLink:
 
     def publish(self, topics: Sequence[str] | None = None, *, turn: int = 0, stopped: bool = False) -> Plan:
         """Publish a plan for these topics (default: all), spread over the slots, shifted by ``turn``."""
-        facts = {
-            end: Admin(cluster.client_properties, end).observe(self.topics.__contains__).topics
-            for end, cluster in (("source", self.source), ("destination", self.destination))
-        }
-        properties = self.destination.client_properties
-        chosen = sorted(self.topics if topics is None else topics)
-        with (
-            StateReader(properties, "destination", self.name) as state,
-            ControlPublisher(properties, "destination", self.name).exclusive(state) as publication,
-        ):
-            before = state.plans.get(GROUP)
-            planned = tuple(
-                PlannedTopic(
-                    source=topic,
-                    destination=topic,
-                    source_id=facts["source"][topic].topic_id,
-                    destination_id=facts["destination"][topic].topic_id,
-                    slots=tuple((partition + turn) % self.slots for partition in range(self.topics[topic])),
-                )
-                for topic in chosen
-            )
-            plan = Plan(
-                link=self.name,
-                group=GROUP,
-                version=before.version + 1 if before else 1,
-                producer_id=before.producer_id if before else allocate_producer_id(properties, "destination"),
-                stopped=stopped,
-                slots=self.slots,
-                topics=planned,
-                published_at_ms=int(time.time() * 1000),
-            )
-            runs = [
-                self._first_run(topic, partition)
-                for topic in planned
-                for partition in range(len(topic.slots))
-                if (topic.source, partition) not in state.runs
-            ]
-            publication.publish(plan, runs)
-        return plan
-
-    def _first_run(self, topic: PlannedTopic, partition: int) -> Run:
-        end = ends(self.destination, topic.destination, self.topics[topic.source])[partition]
-        return Run(
-            topic=topic.source,
-            partition=partition,
-            destination=topic.destination,
-            source_id=topic.source_id,
-            destination_id=topic.destination_id,
-            source_base=0,
-            destination_base=end,
-            sequence_base=0,
-            sequence_end=0,
-            checkpoint_at_ms=0,
-        )
+        chosen = {topic: self.topics[topic] for topic in (self.topics if topics is None else topics)}
+        return publish(self.name, self.source, self.destination, chosen, slots=self.slots, turn=turn, stopped=stopped)
 
     def start_slot(self, slot: int = 0) -> subprocess.Popen[bytes]:
         """Run a slot in a process of its own, epoch after epoch."""

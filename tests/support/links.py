@@ -1,8 +1,6 @@
 """A link whose plan is made by hand, and whose application is run by the real launcher."""
 
-import random
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 
 import psutil
 import pyarrow.dataset
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from strait.config import Spark
 from strait.embedded.kafka import Cluster
@@ -19,11 +17,11 @@ from strait.launch import processes
 from strait.launch.base import Application, State
 from strait.launch.local import LocalLauncher
 from strait.spec import AppSpec
-from strait.state.schema import Plan, PlannedTopic, Run
-from strait.state.store import ControlPublisher, StateReader, ensure_state_topics
+from strait.state.schema import Plan
+from strait.state.store import ensure_state_topics
+from support.handmade import publish
+from support.records import ends
 from support.waiting import eventually
-
-GROUP = "default"
 
 
 @dataclass
@@ -50,54 +48,8 @@ class Link:
 
     def publish(self, *, slots: int, stopped: bool = False) -> Plan:
         """A plan that spreads the topic's partitions over so many slots."""
-        ids = {
-            end: Admin(cluster.client_properties, end)
-            .observe(lambda topic: topic == self.name)
-            .topics[self.name]
-            .topic_id
-            for end, cluster in (("source", self.source), ("destination", self.destination))
-        }
-        properties = self.destination.client_properties
-        with (
-            StateReader(properties, "destination", self.name) as state,
-            ControlPublisher(properties, "destination", self.name).exclusive(state) as publication,
-        ):
-            before = state.plans.get(GROUP)
-            # Brokers give out small ids, in order; this one is nobody's.
-            producer_id = before.producer_id if before else random.randrange(10**9, 10**12)
-            topic = PlannedTopic(
-                source=self.name,
-                destination=self.name,
-                source_id=ids["source"],
-                destination_id=ids["destination"],
-                slots=tuple(partition % slots for partition in range(self.partitions)),
-            )
-            plan = Plan(
-                link=self.name,
-                group=GROUP,
-                version=before.version + 1 if before else 1,
-                producer_id=producer_id,
-                stopped=stopped,
-                slots=slots,
-                topics=(topic,),
-                published_at_ms=int(time.time() * 1000),
-            )
-            publication.publish(plan, () if before else [self._first_run(topic, p) for p in range(self.partitions)])
-        return plan
-
-    def _first_run(self, topic: PlannedTopic, partition: int) -> Run:
-        return Run(
-            topic=topic.source,
-            partition=partition,
-            destination=topic.destination,
-            source_id=topic.source_id,
-            destination_id=topic.destination_id,
-            source_base=0,
-            destination_base=0,
-            sequence_base=0,
-            sequence_end=0,
-            checkpoint_at_ms=0,
-        )
+        topics = {self.name: self.partitions}
+        return publish(self.name, self.source, self.destination, topics, slots=slots, stopped=stopped)
 
     def produce(self, records: int) -> None:
         producer = Producer(self.source.client_properties | {"compression.type": "lz4"})
@@ -108,15 +60,7 @@ class Link:
 
     def copied(self) -> int:
         """Records on the destination."""
-        consumer = Consumer(self.destination.client_properties | {"group.id": "count"})
-        try:
-            ends = [
-                consumer.get_watermark_offsets(TopicPartition(self.name, p), timeout=10)[1]
-                for p in range(self.partitions)
-            ]
-        finally:
-            consumer.close()
-        return sum(ends)
+        return sum(ends(self.destination, self.name, self.partitions))
 
     def submit(self, **changes: Any) -> Application:
         """Write the spec, changed as told, and submit the application."""

@@ -24,7 +24,6 @@ from strait.errors import SetupError, StraitError
 
 KAFKA_VERSION = "4.3.1"
 LOG4J_VERSION = "2.25.4"
-DEFAULT_REPOSITORY = "https://repo1.maven.org/maven2/"
 REPOSITORY_VARIABLE = "DEFAULT_ARTIFACT_REPOSITORY"  # the name that Spark gives to the same setting
 
 _ATTEMPTS = 3  # Ivy gives up at the first hiccup of a connection; what it has already is kept in its cache
@@ -60,13 +59,14 @@ def _locked(file: Path) -> Iterator[None]:
 
 
 def _fetch(folder: Path) -> None:
-    repository = os.environ.get(REPOSITORY_VARIABLE, DEFAULT_REPOSITORY)
+    mirror = os.environ.get(REPOSITORY_VARIABLE)
+    repository = mirror or "Maven Central"
     cache = folder.parent / "ivy-cache"
     console = Console(stderr=True)
     console.print(f"Fetching Kafka {KAFKA_VERSION} from {repository} (once, about 55 MB)")
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
         retrieved = Path(scratch) / "jars"
-        command = _ivy(repository, cache, retrieved)
+        command = _ivy(mirror, cache, retrieved)
         for attempt in range(1, _ATTEMPTS + 1):
             code, output = _run_ivy(command, console)
             if code == 0:
@@ -82,11 +82,11 @@ def _fetch(folder: Path) -> None:
     console.print(f"Kafka {KAFKA_VERSION} is in {folder}")
 
 
-def _ivy(repository: str, cache: Path, retrieved: Path) -> list[str]:
+def _ivy(mirror: str | None, cache: Path, retrieved: Path) -> list[str]:
     return [
         str(find_java()),
         *_proxy_options(),
-        f"-Dmaven.repository={repository}",
+        *(["-Dmaven.resolver=mirror", f"-Dmaven.repository={mirror}"] if mirror else ["-Dmaven.resolver=central"]),
         f"-Dkafka.version={KAFKA_VERSION}",
         f"-Dlog4j.version={LOG4J_VERSION}",
         *("-cp", str(_ivy_jar()), "org.apache.ivy.Main"),

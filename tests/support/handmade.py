@@ -1,0 +1,81 @@
+"""Publishing a plan by hand: the topics as they are now, spread over slots as the test wants."""
+
+import time
+from collections.abc import Mapping
+
+from strait.control import GROUP
+from strait.embedded.kafka import Cluster
+from strait.engine.producer_id import allocate_producer_id
+from strait.kafka.admin import Admin
+from strait.state.schema import Plan, PlannedTopic, Run
+from strait.state.store import ControlPublisher, StateReader
+from support.records import ends
+
+
+def publish(
+    link: str,
+    source: Cluster,
+    destination: Cluster,
+    topics: Mapping[str, int],
+    *,
+    slots: int,
+    turn: int = 0,
+    stopped: bool = False,
+) -> Plan:
+    """Publish the link's next plan: ``topics`` (name -> partitions, the same on both sides) dealt out to the slots, each
+    deal shifted by ``turn``. A partition that is new to the link begins at its source's first record."""
+    facts = {
+        end: Admin(cluster.client_properties, end).observe(topics.__contains__).topics
+        for end, cluster in (("source", source), ("destination", destination))
+    }
+    planned = tuple(
+        PlannedTopic(
+            source=topic,
+            destination=topic,
+            source_id=facts["source"][topic].topic_id,
+            destination_id=facts["destination"][topic].topic_id,
+            slots=tuple((partition + turn) % slots for partition in range(topics[topic])),
+        )
+        for topic in sorted(topics)
+    )
+    properties = destination.client_properties
+    with (
+        StateReader(properties, "destination", link) as state,
+        ControlPublisher(properties, "destination", link).exclusive(state) as publication,
+    ):
+        before = state.plans.get(GROUP)
+        plan = Plan(
+            link=link,
+            group=GROUP,
+            version=before.version + 1 if before else 1,
+            producer_id=before.producer_id if before else allocate_producer_id(properties, "destination"),
+            stopped=stopped,
+            slots=slots,
+            topics=planned,
+            published_at_ms=int(time.time() * 1000),
+        )
+        publication.publish(
+            plan,
+            [
+                _first_run(topic, partition, end)
+                for topic in planned
+                for partition, end in enumerate(ends(destination, topic.destination, len(topic.slots)))
+                if (topic.source, partition) not in state.runs
+            ],
+        )
+    return plan
+
+
+def _first_run(topic: PlannedTopic, partition: int, destination_end: int) -> Run:
+    return Run(
+        topic=topic.source,
+        partition=partition,
+        destination=topic.destination,
+        source_id=topic.source_id,
+        destination_id=topic.destination_id,
+        source_base=0,
+        destination_base=destination_end,
+        sequence_base=0,
+        sequence_end=0,
+        checkpoint_at_ms=0,
+    )
