@@ -1,12 +1,14 @@
 """The one thread of a slot: sockets through ``selectors``, timers, and a way for helper threads to hand results in.
 
-Everything in the engine runs on this thread, so nothing in it needs a lock.
+Everything in the engine runs on this thread, so nothing else in it needs a lock.
 """
 
+import contextlib
 import heapq
 import itertools
 import os
 import selectors
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -39,6 +41,8 @@ class Loop:
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
         self._handed_in: deque[Callable[[], None]] = deque()  # append and popleft are atomic: the one thread-safe part
+        self._closing = threading.Lock()  # a number of a closed pipe may soon be that of somebody else's file
+        self._closed = False
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
@@ -65,12 +69,11 @@ class Loop:
         return timer
 
     def call_from_thread(self, action: Callable[[], None]) -> None:
-        """Call ``action`` on the loop's thread, soon. Safe from any thread, also after ``close``."""
+        """Call ``action`` on the loop's thread, soon; never, once it is closed. Safe from any thread."""
         self._handed_in.append(action)
-        try:
-            os.write(self._wake_write, b"\0")
-        except (BlockingIOError, OSError):
-            return  # the pipe is full, so the loop wakes anyway, or the loop is closed
+        with self._closing, contextlib.suppress(BlockingIOError):  # a full pipe wakes the loop anyway
+            if not self._closed:
+                os.write(self._wake_write, b"\0")
 
     def run_once(self, max_wait_seconds: float) -> None:
         """Wait for the first event, at most that long, and serve everything that is due."""
@@ -93,8 +96,10 @@ class Loop:
 
     def close(self) -> None:
         self._selector.close()
-        os.close(self._wake_read)
-        os.close(self._wake_write)
+        with self._closing:
+            self._closed = True
+            os.close(self._wake_read)
+            os.close(self._wake_write)
 
     def _drain_wake_pipe(self) -> None:
         try:
