@@ -146,13 +146,17 @@ class Pump:
     def _assign_sources(self) -> None:
         """Metadata of the source came: each partition is fetched from its leader."""
         led: dict[int, list[Partition]] = defaultdict(list)
+        troubled = False
         for partition in self.partitions:
             node = self._source.leader(partition.topic, partition.number).node
             problem = self._source_problem(partition, node)
             if problem is not None:
                 partition.block(*problem, until=0.0)
+                troubled = True
             else:
                 led[node].append(partition)
+        if troubled:
+            self._loop.call_later(codes.SHORTLY_SECONDS[0], self._source.refresh)
         for node in led.keys() - self._fetchers.keys():
             self._fetchers[node] = Fetcher(
                 self._loop,
@@ -177,7 +181,6 @@ class Pump:
         if self._source.topic_ids.get(topic, partition.source_id) != partition.source_id:
             return Reason.SOURCE_RECREATED, f"topic {topic} is not the one that was planned: its id has changed"
         if node < 0:
-            self._source.refresh()
             return Reason.SOURCE_LEADERLESS, f"partition {partition.number} has no leader"
         return None
 
