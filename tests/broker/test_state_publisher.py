@@ -14,7 +14,7 @@ import pytest
 
 from strait import naming
 from strait.embedded.kafka import Cluster
-from strait.errors import PlanConflict
+from strait.errors import ClusterUnavailable, PlanConflict
 from strait.kafka.admin import Admin
 from strait.state.schema import Plan, PlannedTopic, Run
 from strait.state.store import ControlPublisher, StateReader, ensure_state_topics
@@ -73,14 +73,15 @@ def first_run(partition: int, author: int) -> Run:
 
 
 def publish_once(cluster: Cluster, link: str, state: StateReader, author: int, dice: random.Random) -> Plan | None:
-    """One cycle of a control plane that also gives one partition its first run; None: another was faster."""
+    """One cycle of a control plane that also gives one partition its first run; None: another was faster, or the brokers
+    stumbled over the race."""
     try:
         with ControlPublisher(cluster.client_properties, "b", link).exclusive(state) as publication:
             plan = next_plan(link, state.plans.get("default"), author)
             new = [p for p in range(PARTITIONS) if ("t", p) not in state.runs]
             publication.publish(plan, [first_run(p, author) for p in dice.sample(new, min(len(new), 1))])
             return plan
-    except PlanConflict:
+    except (PlanConflict, ClusterUnavailable):
         return None
 
 

@@ -39,6 +39,7 @@ _UNAVAILABLE = {
     KafkaError.NOT_ENOUGH_REPLICAS,
     KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     KafkaError.NETWORK_EXCEPTION,
+    KafkaError.UNKNOWN,  # a broker's own fault, as a coordinator shows when control planes race for a transaction
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,

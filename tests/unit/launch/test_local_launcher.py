@@ -130,9 +130,15 @@ def test_a_killed_application_is_told_from_one_that_failed(launcher: Make, spec_
 def test_where_nobody_was_left_to_write_the_exit_code_that_is_said(launcher: Make, spec_path: Path) -> None:
     one = launcher("exec sleep 600")
     one.submit(NAME, spec_path, Spark())
-    for process in alive(one):
-        process.kill()
-    ended = until_ended(one)
+
+    def killed() -> bool:
+        """Parents first; a child that was just being started is met at the next look."""
+        for process in alive(one):
+            process.kill()
+        return not found(one).state.alive
+
+    eventually(killed, what="the end", within_seconds=30)
+    ended = found(one)
     assert (ended.state, ended.exit_code) == (State.DEAD, None)
     assert one.cause(ended) == "killed (no exit status was written); its log is empty"
 
