@@ -25,8 +25,8 @@ from strait.wire import fetch
 MAX_WAIT_MS = 500
 MAX_WAIT_WITH_A_FULL_ONE_MS = 5  # a partition left out for its full queue may have room again in a moment
 MAX_WAIT_WITH_A_LOST_ONE_MS = 50  # one whose position is being looked up can soon be fetched too
-PARTITION_BYTES = (1 << 20, 8 << 20)
-QUEUED_BYTES_PER_PARTITION = 8 << 20
+PARTITION_BYTES = (1 << 20, 4 << 20)
+QUEUED_BYTES_PER_PARTITION = 4 << 20
 REPLY_BYTES = (1 << 17, 16 << 20)
 _OVERHEAD_BYTES = 1 << 14  # of a reply besides its records, so that it fits a buffer of its size
 _TIMEOUT_SECONDS = 30.0

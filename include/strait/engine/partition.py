@@ -20,6 +20,10 @@ PROOF_SECONDS = 5.0
 this time, its next batch goes alone: were it refused and its successor taken, its records would be lost."""
 
 
+BATCH_OVERHEAD_BYTES = 1 << 10
+"""What a queued batch costs besides its bytes: objects that hold it. With one record in a batch that is most of it."""
+
+
 class Phase(Enum):
     LOST = "position unknown; will be looked up when nothing is in flight"
     LOOKING = "position is being looked up on the destination"
@@ -116,6 +120,15 @@ class Partition:
     def block(self, reason: Reason, detail: str, until: float) -> None:
         """Fetch nothing until then."""
         self.reason, self.detail, self.blocked_until = reason, detail, until
+
+    def enqueue(self, batch: OutBatch) -> None:
+        self.queue.append(batch)
+        self.queued_bytes += len(batch.view) + BATCH_OVERHEAD_BYTES
+
+    def dequeue(self) -> OutBatch:
+        batch = self.queue.popleft()
+        self.queued_bytes -= len(batch.view) + BATCH_OVERHEAD_BYTES
+        return batch
 
     def drop_queue(self) -> None:
         for batch in self.queue:

@@ -214,8 +214,7 @@ class Pump:
 
     def _emit(self, batch: OutBatch) -> None:
         partition = batch.partition
-        partition.queue.append(batch)
-        partition.queued_bytes += len(batch.view)
+        partition.enqueue(batch)
         sender = self._senders.get(partition.destination_node)
         if sender is not None:
             sender.schedule(partition)

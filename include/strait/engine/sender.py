@@ -11,7 +11,7 @@ from strait.engine.buffers import Buffer
 from strait.engine.channel import Channel
 from strait.engine.cluster import Cluster
 from strait.engine.loop import Loop
-from strait.engine.partition import OutBatch, Partition
+from strait.engine.partition import BATCH_OVERHEAD_BYTES, OutBatch, Partition
 from strait.wire import produce
 
 REQUEST_BYTES = 4 << 20
@@ -82,13 +82,12 @@ class Sender:
                 self._on_lost(partition.queue[0], "another broker leads the partition now")
             if not partition.may_send(self._loop.now):
                 continue
-            batch = partition.queue.popleft()
-            partition.queued_bytes -= len(batch.view)
+            batch = partition.dequeue()
             partition.in_flight += 1
             key = partition.destination_id if by_id else partition.destination
             topics.setdefault(key, []).append((partition.number, batch.view))
             sent[key, partition.number] = batch
-            size += len(batch.view)
+            size += len(batch.view) + BATCH_OVERHEAD_BYTES
             self.schedule(partition)  # its next batch goes with the next request
             if size >= REQUEST_BYTES:
                 break
