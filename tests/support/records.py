@@ -3,10 +3,11 @@
 import time
 from typing import NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from strait.embedded.kafka import Cluster
+from strait.kafka.translate import translate
 
 _PATIENCE_SECONDS = 60.0
 
@@ -31,8 +32,8 @@ def ends(cluster: Cluster, topic: str, partitions: int) -> list[int]:
         try:
             return [found[TopicPartition(topic, partition)].result().offset for partition in range(partitions)]
         except KafkaException as error:
-            leaderless = error.args[0].code() == KafkaError._NOENT
-            if not (leaderless or error.args[0].retriable()) or time.monotonic() > deadline:
+            passing = translate(error, cluster="it", doing="asking for end offsets").retriable
+            if not passing or time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
 

@@ -73,8 +73,10 @@ class Figures:
 
 
 def caught_up(topics: Sequence[TopicFigures], *, within_records: int) -> bool:
-    """Whether every topic has copies and lags by so few records at most."""
-    return bool(topics) and all(t.copied_records > 0 and t.lag_records <= within_records for t in topics)
+    """Whether every topic has copies, lags by so few records at most, and has a latency to show."""
+    return bool(topics) and all(
+        t.copied_records > 0 and t.lag_records <= within_records and t.latency_ms_p50 is not None for t in topics
+    )
 
 
 def _latency(reports: Sequence[Report], topic: str) -> tuple[float | None, float | None]:

@@ -45,6 +45,7 @@ _UNAVAILABLE = {
     KafkaError.OFFSET_NOT_AVAILABLE,
     KafkaError.LISTENER_NOT_FOUND,
     KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError._NOENT,  # noqa: SLF001  "no leaders found"
     KafkaError._DESTROY_BROKER,  # noqa: SLF001  the broker that was asked is out of the cluster meanwhile
 }
 _FENCED = {

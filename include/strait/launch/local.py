@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,11 @@ REPLICATE = Path(strait.__file__).parents[2] / "spark_jobs" / "replicate.py"
 # The shell stays as the parent to write down how the application ended, even when it was killed. It ignores SIGTERM and
 # SIGINT, which the JVM inherits: so the Python driver alone takes them, stops its query, and all end with 0.
 _ATTENDED = 'trap "" TERM INT; "$@"; code=$?; echo $code >"$0.partial" && mv "$0.partial" "$0"'
+
+_LOOKS = 3
+_PAUSE_SECONDS = 0.05
+"""A process that is just becoming another program shows no environment for a moment. So one without an exit code is
+called dead only when it is not seen several times."""
 
 
 class LocalLauncher:
@@ -78,10 +84,16 @@ class LocalLauncher:
 
     def state(self, name: str) -> Application | None:
         """Looks at the processes of this machine, not at what was once written down."""
-        if running := self._running(name):
-            return self._application(running, alive=True)
-        kept = submission.of_name(self.directory / name)
-        return self._application(kept[0], alive=False) if kept else None
+        for _ in range(_LOOKS):
+            if running := self._running(name):
+                return self._application(running, alive=True)
+            kept = submission.of_name(self.directory / name)
+            if not kept:
+                return None
+            if kept[0].exit_code is not None:
+                break
+            time.sleep(_PAUSE_SECONDS)
+        return self._application(kept[0], alive=False)
 
     def stop(self, name: str, *, grace_seconds: float = 15.0) -> None:
         """Ends every submission of this name, also one whose folder is gone."""
