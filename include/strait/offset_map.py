@@ -4,8 +4,6 @@ A normal partition has one run for its whole life. Sequences are 31 bits on the 
 only in ``full_sequence``.
 """
 
-from collections.abc import Sequence
-
 from strait.state.schema import Run
 
 SEQUENCE_MODULUS = 1 << 31
@@ -25,11 +23,6 @@ def full_sequence(wire: int, *, near: int) -> int:
     """
     ahead = (wire - near) % SEQUENCE_MODULUS
     return near + ahead if ahead < SEQUENCE_MODULUS // 2 else near + ahead - SEQUENCE_MODULUS
-
-
-def run_of_sequence(runs: Sequence[Run], sequence: int) -> Run:
-    """The run that the next record to write, number ``sequence``, belongs to. ``runs`` is not empty."""
-    return max((run for run in runs if run.sequence_base <= sequence), key=lambda run: run.sequence_base)
 
 
 def source_offset(run: Run, sequence: int) -> int:

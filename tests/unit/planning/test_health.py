@@ -6,6 +6,7 @@ from strait.launch.base import Application, State
 from strait.planning.health import SILENT_SECONDS, STARTING_SECONDS, Hearing, trouble_of
 from strait.reasons import Reason
 from strait.state.schema import Plan, Report
+from support.reports import plain_report
 
 PLAN = Plan(link="l", group="default", version=3, producer_id=7, slots=2, published_at_ms=0)
 NOW_MS = 1_000_000_000
@@ -17,29 +18,7 @@ def application(state: State, *, submitted_seconds_ago: float = 3600, exit_code:
 
 
 def report(slot: int, at_ms: int) -> Report:
-    return Report(
-        link="l",
-        group="default",
-        slot=slot,
-        part=0,
-        parts=1,
-        application="1",
-        at_ms=at_ms,
-        started_at_ms=0,
-        plan_version=3,
-        strait_version="0",
-        host="h",
-        pid=1,
-        cpu_seconds=0.0,
-        memory_bytes=0,
-        records_per_second=0.0,
-        bytes_per_second=0.0,
-        latency_ms_p50=None,
-        latency_ms_p99=None,
-        conflicts=0,
-        recoveries=0,
-        partitions=(),
-    )
+    return plain_report(slot=slot, at_ms=at_ms, plan_version=3)
 
 
 def heard(slots_at_ms: dict[int, int]) -> dict[tuple[str, int], tuple[Report, ...]]:

@@ -1,6 +1,7 @@
 from strait.planning.metrics import TopicMetrics, topic_metrics
 from strait.planning.status import status_of
 from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Run, Waiting
+from support.reports import plain_report
 
 
 def plan(topics: dict[str, int], waiting: tuple[Waiting, ...] = ()) -> Plan:
@@ -29,29 +30,7 @@ def entry(partition: int, position: int, *, lag: int = 0, reason: str | None = N
 
 
 def reports(at_ms: int, *entries: PartitionReport) -> dict[tuple[str, int], tuple[Report, ...]]:
-    report = Report(
-        link="l",
-        group="default",
-        slot=0,
-        part=0,
-        parts=1,
-        application="1",
-        at_ms=at_ms,
-        started_at_ms=0,
-        plan_version=1,
-        strait_version="0",
-        host="h",
-        pid=1,
-        cpu_seconds=0.0,
-        memory_bytes=0,
-        records_per_second=0.0,
-        bytes_per_second=0.0,
-        latency_ms_p50=None,
-        latency_ms_p99=None,
-        conflicts=0,
-        recoveries=0,
-        partitions=entries,
-    )
+    report = plain_report(at_ms=at_ms, partitions=entries)
     return {("default", 0): (report,)}
 
 
