@@ -32,7 +32,13 @@ demo: install ## Copy real topics between two Kafka clusters, with Airflow and S
 .PHONY: test
 test: install check ## Run the whole suite; one part of it: make test ARGS="tests/unit -k naming"
 	@echo "==> tests"
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/python $(if $(ARGS),-m pytest $(ARGS),tests/support/halves.py)
+
+MINUTES ?= 30
+
+.PHONY: soak
+soak: install ## Break a running link at random for MINUTES=30, again with ARGS="--seed N", and compare every record
+	@PYTHONPATH=tests $(BIN)/python -m support.soak --minutes $(MINUTES) $(ARGS)
 
 .PHONY: check
 check: $(INSTALLED) ## Check format, lint, types, and who imports whom
@@ -96,7 +102,7 @@ $(INSTALLED): requirements.lock pyproject.toml | $(BIN)/python
 
 .PHONY: java
 java: $(INSTALLED)
-	@$(BIN)/python -m strait.embedded.java >/dev/null 2>&1 && exit
+	@$(BIN)/python -m strait.java >/dev/null 2>&1 && exit
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 		echo "==> Java"
 		begin=$$SECONDS
@@ -106,7 +112,7 @@ java: $(INSTALLED)
 			|| apt-get install -yqq --no-install-recommends openjdk-21-jre-headless >/dev/null
 		$(done)
 	fi
-	$(BIN)/python -m strait.embedded.java >/dev/null
+	$(BIN)/python -m strait.java >/dev/null
 
 .PHONY: jars
 jars: $(INSTALLED) java

@@ -8,10 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from strait.embedded.kafka import Cluster
 
 pytest_plugins = ["support.no_skips", "support.no_leftovers"]
+
+# No property is judged by the clock: a busy machine makes every example slow.
+settings.register_profile("strait", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("strait")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,70 +4,53 @@ Parsed once, at the edge, into frozen values. Unknown keys are errors, and every
 A cluster's block is librdkafka's own properties, passed through untouched, so it is not listed here.
 """
 
-import difflib
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal
 
-import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
+from strait.checking import did_you_mean, read_yaml, validated
+from strait.copy_settings import Acls, Configs, ReplicationFactor
 from strait.errors import ConfigError
+from strait.group_settings import DEFAULT_GROUP, Backfill, Group
+from strait.settings import Copies, Name, Settings, TopicName
+from strait.start import Start
+from strait.topic_settings import Budget, Naming, NamingRule, Rule, Topics
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
-TOPIC_NAME = r"^[A-Za-z0-9._-]{1,249}$"
-Model = TypeVar("Model", bound=BaseModel)
-
-
-def _regex(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
-    return pattern
-
-
-Name = Annotated[str, Field(pattern=NAME)]
-TopicName = Annotated[str, Field(pattern=TOPIC_NAME)]
-Regex = Annotated[str, AfterValidator(_regex)]
-
-
-class Settings(BaseModel):
-    """Base of every configuration block: frozen, and a key it does not know is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Topics(Settings):
-    """Which source topics a link copies. This block may be replaced live by the link's Airflow Variable."""
-
-    include: tuple[TopicName, ...] = Field((), description="Exact topic names.")
-    regex: tuple[Regex, ...] = Field((), description="Regular expressions; each must match a whole topic name.")
-    exclude: tuple[Regex, ...] = Field((), description="Regular expressions; what one matches whole is left out.")
+__all__ = [
+    "Acls",
+    "Backfill",
+    "Budget",
+    "Configs",
+    "Group",
+    "Link",
+    "LinksFile",
+    "Naming",
+    "NamingRule",
+    "Rule",
+    "Settings",
+    "Spark",
+    "Topics",
+    "link_names",
+    "load",
+    "load_link",
+    "parse",
+    "parse_topics",
+    "with_topics",
+]
 
 
-class Naming(Settings):
-    """How a copy is called on the destination."""
+class Heartbeats(Settings):
+    """Small records that travel the link as any other, in MirrorMaker 2's form: they tell an idle link from a broken one."""
 
-    policy: Literal["identity", "prefix", "suffix"] = Field("identity", description="How destination names are made.")
-    prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]*$", description="Put before the name, with policy `prefix`.")
-    suffix: str = Field("", pattern=r"^[A-Za-z0-9._-]*$", description="Put behind the name, with policy `suffix`.")
-
-    @model_validator(mode="after")
-    def _affix_belongs_to_policy(self) -> "Naming":
-        for affix in ("prefix", "suffix"):
-            given = bool(getattr(self, affix))
-            if given != (self.policy == affix):
-                raise ValueError(f"policy {self.policy!r} {'does not take' if given else 'needs'} `{affix}`")
-        return self
-
-
-class Group(Settings):
-    """One task group: the topics of a link that share one Spark application."""
-
-    slots: int = Field(1, ge=1, le=1024, description="Long-running Spark tasks; each needs a core.")
+    enabled: bool = Field(False, description="Write and copy heartbeats. Needs the right to write into the topic.")
+    topic: TopicName = Field("heartbeats", description="On the source; it is created there where it is missing.")
+    interval_seconds: int = Field(1, ge=1, le=3600, description="Between two of them.")
+    replication_factor: int | None = Field(
+        None, ge=1, le=32767, description="Of the topic, where it is created. Default: the source broker's."
+    )
 
 
 class Spark(Settings):
@@ -89,14 +72,35 @@ class Link(Settings):
     destination: Name = Field(description="Name of the destination cluster.")
     topics: Topics = Field(default_factory=Topics, description="Which topics are copied.")
     naming: Naming = Field(default_factory=Naming, description="How copies are called.")
-    create_topics: bool = Field(True, description="Create missing destination topics; false: wait for them.")
-    replication_factor: int | None = Field(
-        None, ge=1, le=32767, description="Of created topics and of state topics. Default: the destination broker's."
+    copies: Copies | None = Field(
+        None,
+        description="Which records of the source are copied that a link wrote there: `skip`: none, `forward`: those that did "
+        "not come from the destination, `all`. Default: `skip` where a copy keeps its name, else `forward`.",
     )
-    start: Literal["earliest", "latest"] = Field("earliest", description="Where a topic new to the link begins.")
+    create_topics: bool = Field(
+        True,
+        description="Create missing destination topics, and add the partitions that they lack; false: wait for them.",
+    )
+    replication_factor: ReplicationFactor | None = Field(
+        None,
+        description="Of created topics and of state topics; `source`: of each topic its source's, and the broker's "
+        "default for state topics. Default: the destination broker's.",
+        json_schema_extra={"x-shown": "integer, 1 to 32767, or `source`"},
+    )
+    configs: Configs = Field(default_factory=Configs, description="Configurations of copies, at creation and later.")
+    acls: Acls = Field(default_factory=Acls, description="Rights on copies.")
+    delete_copies_after_seconds: int | None = Field(
+        None, ge=0, description="Delete a copy once its source topic has been gone for so long. Default: keep it."
+    )
+    heartbeats: Heartbeats = Field(default_factory=Heartbeats, description="Signs of life that the link carries.")
+    approval: Literal["none", "required"] = Field(
+        "none", description="Whether a person has to approve changes of what is copied, and how, before they are made."
+    )
+    start: Start = Field("earliest", description="Where a topic new to the link begins, unless a rule says otherwise.")
     groups: Mapping[Name, Group] = Field(
-        default_factory=lambda: {"default": Group()}, description="Task groups by name. Now: only `default`."
+        default_factory=lambda: {DEFAULT_GROUP: Group()}, description="Task groups by name; `default` is one of them."
     )
+    backfill: Backfill | None = Field(None, description="A lane of its own for what is far behind. Default: none.")
     slot_memory_mib: int = Field(
         128, ge=16, le=65536, description="Memory that one slot may fill with fetched batches."
     )
@@ -104,10 +108,26 @@ class Link(Settings):
     spark: Spark = Field(default_factory=Spark, description="Where the applications run.")
 
     @model_validator(mode="after")
-    def _only_the_default_group(self) -> "Link":
-        if set(self.groups) != {"default"}:
-            raise ValueError("groups: exactly one group, named `default`, is supported")
+    def _groups_are_there(self) -> "Link":
+        if problems := list(self.group_problems()):
+            raise ValueError("\n".join(problems))
         return self
+
+    def group_problems(self) -> Iterator[str]:
+        """Task groups that something names and `groups` does not have. To be asked again when `topics` is replaced."""
+        if DEFAULT_GROUP not in self.groups:
+            yield f"groups: needs `{DEFAULT_GROUP}`, for the topics that no rule puts elsewhere"
+        named = [(f"topics.rules.{number}.group", rule.group) for number, rule in enumerate(self.topics.rules)]
+        named.append(("backfill.group", None if self.backfill is None else self.backfill.group))
+        for where, group in named:
+            if group is not None and group not in self.groups:
+                yield f"{where}: no group is called {group!r}{did_you_mean(group, self.groups)}"
+
+    @property
+    def keeps_names(self) -> bool:
+        """Every copy has the name of its source."""
+        namings = [self.naming, *(rule.naming for rule in self.topics.rules if rule.naming is not None)]
+        return all(naming.policy == "identity" for naming in namings)
 
 
 class LinksFile(Settings):
@@ -125,25 +145,29 @@ class LinksFile(Settings):
             if not properties.get("bootstrap.servers"):
                 problems.append(f"clusters.{name}: `bootstrap.servers` is required")
         for name, link in self.links.items():
-            problems += [
-                f"links.{name}.{end}: no cluster is called {cluster!r}{did_you_mean(cluster, self.clusters)}"
-                for end, cluster in (("source", link.source), ("destination", link.destination))
-                if cluster not in self.clusters
-            ]
-            if link.source == link.destination and link.naming.policy == "identity":
+            problems += _unknown_clusters(name, {"source": link.source, "destination": link.destination}, self.clusters)
+            if link.source == link.destination and link.keeps_names:
                 problems.append(
                     f"links.{name}: source and destination are both {link.source!r} and names stay the same, "
                     "so each topic would be copied onto itself; give `naming` a prefix or suffix"
                 )
+        problems += _heartbeats_in_one_place(self.links)
         if problems:
             raise ValueError("\n".join(problems))
         return self
 
 
-def did_you_mean(word: str, known: Any) -> str:
-    """``; did you mean 'x'?`` for the nearest known word, or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def _heartbeats_in_one_place(links: Mapping[str, Link]) -> Iterator[str]:
+    """A copy has one writer, and that of heartbeats is called by the source's name whatever else a link copies."""
+    writers: dict[tuple[str, str, str], str] = {}
+    for name, link in sorted(links.items()):
+        if link.heartbeats.enabled:
+            place = link.destination, link.naming.alias or link.source, link.heartbeats.topic
+            if (other := writers.setdefault(place, name)) != name:
+                yield (
+                    f"links.{name}.heartbeats: link {other} already copies the heartbeats of {place[1]} to "
+                    f"{link.destination}; enable them in one of the two"
+                )
 
 
 def load(path: Path) -> LinksFile:
@@ -152,21 +176,38 @@ def load(path: Path) -> LinksFile:
     Raises:
         ConfigError: it cannot be read or is wrong; every problem is in it.
     """
-    return parse(_read(path), where=f"links file {path}")
+    return parse(read_yaml(path, f"links file {path}"), where=f"links file {path}")
 
 
 def load_link(path: Path, link: str) -> LinksFile:
-    """Read one link and the clusters; a mistake in another link of the file does not matter. Raises ConfigError."""
-    raw = _read(path)
+    """Read one link and its clusters; a mistake in another link or cluster does not matter. Raises ConfigError."""
+    raw = read_yaml(path, f"links file {path}")
     links = _links(raw, path)
     if link not in links:
         raise ConfigError(f"links file {path}", [f"links: no link is called {link!r}{did_you_mean(link, links)}"])
-    return parse(raw | {"links": {link: links[link]}}, where=f"links file {path}")
+    return parse(raw | {"links": {link: links[link]}} | _clusters_of(links[link], raw), where=f"links file {path}")
+
+
+def _clusters_of(link: Any, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A link's two clusters; all of them where it names others, so that the nearest names can be told."""
+    clusters = raw.get("clusters")
+    ends = [link.get("source"), link.get("destination")] if isinstance(link, dict) else []
+    if not isinstance(clusters, dict) or not all(isinstance(end, str) and end in clusters for end in ends):
+        return {}
+    return {"clusters": {name: clusters[name] for name in clusters if name in ends}}
 
 
 def link_names(path: Path) -> tuple[str, ...]:
     """The names of all links, sorted; what is said about them is not checked. Raises ConfigError."""
-    return tuple(sorted(str(name) for name in _links(_read(path), path)))
+    return tuple(sorted(str(name) for name in _links(read_yaml(path, f"links file {path}"), path)))
+
+
+def links_with_approval(path: Path) -> frozenset[str]:
+    """The links that say `approval: required`, whatever else is wrong with them. Raises ConfigError."""
+    links = _links(read_yaml(path, f"links file {path}"), path)
+    return frozenset(
+        str(name) for name, link in links.items() if isinstance(link, dict) and link.get("approval") == "required"
+    )
 
 
 def _links(raw: Any, path: Path) -> dict[Any, Any]:
@@ -176,22 +217,36 @@ def _links(raw: Any, path: Path) -> dict[Any, Any]:
     return links
 
 
-def _read(path: Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"links file {path}", [f"cannot be read: {error.strerror}"], hint="name an existing file"
-        ) from error
-    try:
-        return yaml.load(text, Loader=_UniqueKeys)  # noqa: S506  a SafeLoader that also refuses doubled keys
-    except yaml.YAMLError as error:
-        raise ConfigError(f"links file {path}", [f"is neither YAML nor JSON: {_one_line(error)}"]) from error
-
-
 def parse(raw: Any, *, where: str) -> LinksFile:
     """Check what a links file holds. Raises ConfigError with every problem."""
-    return _validated(LinksFile, raw, where)
+    try:
+        return validated(LinksFile, raw, where)
+    except ConfigError as error:  # the names are only checked where every value by itself is right
+        names = [problem for problem in _names_that_lead_nowhere(raw) if problem not in error.problems]
+        raise ConfigError(where, [*error.problems, *names], hint=error.hint) from None
+
+
+def _names_that_lead_nowhere(raw: Any) -> Iterator[str]:
+    clusters, links = (raw.get(key) if isinstance(raw, dict) else None for key in ("clusters", "links"))
+    if isinstance(clusters, dict) and isinstance(links, dict):
+        for name, link in links.items():
+            if isinstance(link, dict):
+                yield from _unknown_clusters(name, link, {str(cluster): None for cluster in clusters})
+
+
+def _unknown_clusters(name: str, link: Mapping[str, Any], clusters: Mapping[str, Any]) -> Iterator[str]:
+    for end in ("source", "destination"):
+        cluster = link.get(end)
+        if isinstance(cluster, str) and cluster not in clusters:
+            yield f"links.{name}.{end}: no cluster is called {cluster!r}{did_you_mean(cluster, clusters)}"
+
+
+def with_topics(link: Link, topics: Topics, *, where: str) -> Link:
+    """The link with another ``topics`` block. Raises ConfigError where that names task groups that the link has not."""
+    changed = link.model_copy(update={"topics": topics})
+    if problems := list(changed.group_problems()):
+        raise ConfigError(where, problems)
+    return changed
 
 
 def parse_topics(text: str, *, where: str) -> Topics:
@@ -200,60 +255,4 @@ def parse_topics(text: str, *, where: str) -> Topics:
         raw = json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(where, [f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}"]) from error
-    return _validated(Topics, raw, where)
-
-
-def _validated(model: type[Model], raw: Any, where: str) -> Model:
-    if not isinstance(raw, dict):
-        raise ConfigError(
-            where, [f"must be an object with keys {sorted(model.model_fields)}, not {type(raw).__name__}"]
-        )
-    try:
-        # Through JSON: strict mode then takes lists for tuples, as a file gives them, and nothing else.
-        return model.model_validate_json(json.dumps(raw))
-    except ValidationError as error:
-        raise ConfigError(where, [line for item in error.errors() for line in _explain(model, item)]) from None
-    except TypeError as error:  # YAML knows types that JSON does not, such as dates
-        raise ConfigError(where, [f"holds a value that JSON cannot: {error}"], hint="put it in quotes") from None
-
-
-def _explain(model: type[BaseModel], item: Any) -> list[str]:
-    """One line for each problem in one of pydantic's error items, with where it is and a near name if misspelt."""
-    path = ".".join(str(part) for part in item["loc"])
-    if item["type"] == "extra_forbidden":
-        *parents, key = item["loc"]
-        return [f"{path}: unknown key{did_you_mean(str(key), _keys_at(model, parents))}"]
-    message = item["msg"].removeprefix("Value error, ")
-    return [f"{path}: {line}" if path else line for line in message.splitlines()]
-
-
-def _keys_at(model: type[BaseModel], path: list[Any]) -> list[str]:
-    """The keys that the block at ``path`` takes: fields are walked, a mapping's own key is stepped over."""
-    current: Any = model
-    for part in path:
-        if isinstance(current, type) and issubclass(current, BaseModel) and part in current.model_fields:
-            current = current.model_fields[part].annotation
-        if getattr(current, "__origin__", None) is not None and part not in ("clusters", "links", "groups"):
-            current = current.__args__[-1]
-    return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML lets the second of two equal keys win in silence; a links file may not."""
-
-
-def _mapping(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: set[Any] = set()
-    for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if key in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
-        seen.add(key)
-    return loader.construct_mapping(node, deep=True)
-
-
-_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return validated(Topics, raw, where)

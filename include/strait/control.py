@@ -5,33 +5,50 @@ Any number of them may run at once; `strait.state.publisher` says why that is sa
 
 import random
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from strait import naming
+from strait.beginnings import look_up
+from strait.collector import collector_paused
 from strait.config import LinksFile, load_link
+from strait.creation import create_topics
 from strait.engine.producer_id import allocate_producer_id
-from strait.errors import ClusterUnavailable, PlanConflict, StateError
-from strait.kafka.admin import Admin, NewTopic, Outcomes
+from strait.errors import PlanConflict, StateError
+from strait.forecast import Clusters, Forecast, forecast
+from strait.group_settings import DEFAULT_GROUP
+from strait.kafka.admin import Admin
+from strait.looking_back import Measured, earlier_reports
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning import rendering
-from strait.planning.plan import Draft, Proposal, Starts, Survey, compose, survey
+from strait.planning.approval import Approval, ShownPlan
+from strait.planning.backfill import Reports
+from strait.planning.config_sync import OBSERVED_CONFIGS, observed
+from strait.planning.effects import effects, planned_effects
+from strait.planning.heartbeats import with_heartbeats
+from strait.planning.load import cores_for
+from strait.planning.pauses import pauses_of
+from strait.planning.plan import Proposal, compose, survey
+from strait.planning.remembering import remembered
+from strait.planning.retirement import candidates, retire
 from strait.planning.selection import selects
 from strait.planning.status import Status, status_of
-from strait.planning.topics import OBSERVED_CONFIGS, CreateTopic
+from strait.planning.topics import Homes
+from strait.planning.upkeep import Memory, Upkeep, follows_acls, upkeep_of
+from strait.registration import register
 from strait.spec import AppSpec
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
-from strait.state.schema import Plan
+from strait.state.schema import Plan, Registration
 from strait.state.topics import ensure_state_topics
+from strait.upkeep import Done, gather, perform, with_acls
 
-GROUP = "default"
+GROUP = DEFAULT_GROUP
 _CONFLICTS_MOST = 8
 _CONFLICT_PAUSE_SECONDS = 1.0
-_USABLE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +57,43 @@ class Outcome:
 
     Attributes:
         created: destination topics created here.
-        refused: destination topics that could not be created, and why; their sources wait.
-        plan: the plan in force now.
-        proposal: what the plan in force was last held against; its draft is None where nothing was published.
+        refused: destination topics that were not created, or not given what they lack, and why.
+        plans: task group -> the plan in force now.
+        proposal: what the plans in force were last held against; it has no drafts where nothing was published.
+        done: what else was done to copies, line by line.
     """
 
     created: tuple[str, ...]
     refused: Mapping[str, str]
-    plan: Plan
+    plans: Mapping[str, Plan]
     proposal: Proposal
+    done: tuple[str, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        """That of the task group that every link has."""
+        return self.plans[GROUP]
 
     @property
     def published(self) -> bool:
         """Whether this cycle published a plan."""
-        return self.proposal.draft is not None
+        return bool(self.proposal.drafts)
 
     def as_text(self) -> str:
         """For people."""
         created = [f"created   {topic}" for topic in self.created]
-        return "\n".join([*created, *rendering.refused_lines(self.refused), rendering.proposal_text(self.proposal)])
+        return "\n".join(
+            [*created, *self.done, *rendering.refused_lines(self.refused), rendering.proposal_text(self.proposal)]
+        )
 
     def as_data(self) -> dict[str, Any]:
         """For programs."""
         return {
             "created": list(self.created),
+            "done": list(self.done),
             "refused": dict(self.refused),
             "published": self.published,
-            "plan": self.plan.model_dump(),
+            "plans": {group: plan.model_dump() for group, plan in self.plans.items()},
             "proposal": rendering.proposal_data(self.proposal),
         }
 
@@ -82,9 +109,10 @@ class Control:
 
     def __init__(self, file: LinksFile, link: str) -> None:
         self.name = link
-        self.link = file.links[link]
+        self.link = with_heartbeats(file.links[link])
         self._source_properties = file.clusters[self.link.source]
         self._destination_properties = file.clusters[self.link.destination]
+        self._register_is_there = True  # as last seen
 
     @classmethod
     def of(cls, path: Path, link: str) -> "Control":
@@ -97,29 +125,56 @@ class Control:
         Args:
             stopped: whether applications are to end; None: as the plan in force says.
         """
-        facts = self._observe()
+        source = self._observe_source()
         self._state.catch_up()
-        return self._decide(facts, {}, stopped)
+        return self._decide((source, self._observe_destination(source)), {}, stopped)
 
-    def apply(self, proposal: Proposal | None = None, *, stopped: bool | None = None) -> Outcome:
+    def show(self, proposal: Proposal, ahead: Forecast | None = None) -> ShownPlan:
+        """A proposal as it is shown to whoever may approve it: with what it will cost and what may go wrong."""
+        found = effects(self.link, proposal)
+        lines = [rendering.proposal_text(proposal), *(ahead or self.forecast(proposal)).lines()]
+        if found and self.link.approval == "required":
+            lines = [f"{len(found)} changes to approve:", *map(str, found), "", *lines]
+        return ShownPlan.of(self.name, found, "\n".join(lines))
+
+    def forecast(self, proposal: Proposal) -> Forecast:
+        """How much there is to copy of topics that begin to be copied, how long that takes, and what may go wrong."""
+        properties = {self.link.source: self._source_properties, self.link.destination: self._destination_properties}
+        return forecast(self.link, proposal, Clusters(self._source, self._destination, properties), self._heard)
+
+    def apply(
+        self, proposal: Proposal | None = None, *, stopped: bool | None = None, shown: ShownPlan | None = None
+    ) -> Outcome:
         """Create missing topics and publish the plan. What is published is decided again, from the state in force then.
 
+        Args:
+            shown: what a person has seen and wants; None: whatever is proposed, or, on a link with
+                `approval: required`, what nobody needs to be asked about.
+
         Raises:
+            ApprovalMissing: something else would be done now; nothing was published here.
             PlanConflict: other control planes were faster again and again; nothing was published here.
         """
         proposal = proposal or self.propose(stopped=stopped)
-        created, refused = self._create(proposal.create)
-        if proposal.empty and proposal.previous is not None:
-            return Outcome((), {}, proposal.previous, proposal)
-        ensure_state_topics(self._destination, self.name, self.link.replication_factor)
+        approval = self._approval(shown)
+        approval.check(effects(self.link, proposal))
+        created, refused = create_topics(self._destination, proposal.create)
+        if proposal.create_heartbeats is not None:
+            beats, not_beating = create_topics(self._source, [proposal.create_heartbeats])
+            created, refused = created + beats, refused | not_beating
+        done = perform(self._destination, proposal.upkeep)
+        refused = {**refused, **done.refused}
+        if proposal.empty and proposal.previous is not None and self._register_is_there:
+            return Outcome((), refused, proposal.plans, proposal)
+        ensure_state_topics(self._destination, self.name, self._state_replicas)
         for _ in range(_CONFLICTS_MOST):
             try:
-                plan, published = self._publish(refused, stopped)
+                plans, published = self._publish(refused, stopped, approval, done)
             except PlanConflict as error:
                 conflict = error
                 time.sleep(random.uniform(0, _CONFLICT_PAUSE_SECONDS))  # noqa: S311  only to get out of step
             else:
-                return Outcome(tuple(created), refused, plan, published)
+                return Outcome(tuple(created), refused, plans, published, done.lines)
         raise conflict
 
     def run_cycle(self, *, stopped: bool | None = None) -> Outcome:
@@ -127,21 +182,41 @@ class Control:
         return self.apply(stopped=stopped)
 
     def status(self, topic: str | None = None) -> Status:
-        """What each partition of the link's topics does, by the plan in force and the reports."""
-        self._reports.catch_up()
-        plan = self._reports.plans.get(GROUP)
-        return status_of(self.name, GROUP, plan, self._reports.reports, _now_ms(), topic)
+        """What each partition of the default group's topics does, by the plan in force and the reports.
 
-    def spec(self, *, ledger_dir: Path, checkpoint_dir: Path, group: str = GROUP) -> AppSpec:
-        """What an application of a task group needs. It holds secrets: write it with its own `write` only."""
+        Raises (besides): ConfigError where the plan knows no such topic.
+        """
+        self._reports.catch_up()
+        return self._status(GROUP, topic)
+
+    def statuses(self) -> tuple[Status, ...]:
+        """The same of every task group that has a plan."""
+        self._reports.catch_up()
+        return tuple(self._status(group) for group in sorted(self._reports.plans))
+
+    def written(self) -> dict[TopicPartition, int]:
+        """How many records the link has ever written to each partition, as far as the map and the newest reports know."""
+        self._state.catch_up()
+        found = {
+            TopicPartition(*place): max(run.sequence_end for run in runs) for place, runs in self._state.runs.items()
+        }
+        for status in self.statuses():
+            for row in status.partitions:
+                if row.partition is not None:
+                    where = TopicPartition(row.topic, row.partition)
+                    found[where] = max(found.get(where, 0), row.written)
+        return found
+
+    def spec(self, plan: Plan, *, ledger_dir: Path, checkpoint_dir: Path) -> AppSpec:
+        """What the application of the plan's task group needs. It holds secrets: write it with its own `write` only."""
         return AppSpec(
             link=self.name,
-            group=group,
+            group=plan.group,
             source_name=self.link.source,
             source=self._source_properties,
             destination_name=self.link.destination,
             destination=self._destination_properties,
-            slots=self.link.groups[group].slots,
+            slots=cores_for(self.link, plan),
             slot_memory_bytes=self.link.slot_memory_mib << 20,
             epoch_seconds=self.link.epoch_seconds,
             ledger_dir=str(ledger_dir.resolve()),
@@ -173,74 +248,132 @@ class Control:
         return StateReader(self._destination_properties, self.link.destination, self.name)
 
     @cached_property
+    def _loads(self) -> Measured:
+        return Measured(self.link, self._destination_properties, self.name, lambda: self._reports)
+
+    @cached_property
     def _reports(self) -> StateReader:
         return StateReader(self._destination_properties, self.link.destination, self.name, follow=("plan", "reports"))
 
+    def _heard(self) -> Reports:
+        self._reports.catch_up()
+        return self._reports.reports
+
+    def _status(self, group: str, topic: str | None = None) -> Status:
+        plan, reports, now_ms = self._reports.plans.get(group), self._reports.reports, _now_ms()
+        properties, cluster = self._destination_properties, self.link.destination
+        earlier = earlier_reports(properties, cluster, self.name, reports, now_ms, group=group)
+        return status_of(self.name, group, plan, reports, now_ms, topic, earlier)
+
     def _observe(self) -> tuple[ClusterFacts, ClusterFacts]:
-        source = self._source.observe(lambda topic: selects(self.link.topics, topic), OBSERVED_CONFIGS)
-        wanted = {
-            naming.destination_topic(topic, self.link.naming)
-            for topic in source.topics
-            if selects(self.link.topics, topic)
-        }
-        return source, self._destination.observe(wanted.__contains__, OBSERVED_CONFIGS)
+        source = self._observe_source()
+        return source, self._observe_destination(source)
+
+    def _observe_source(self) -> ClusterFacts:
+        facts = self._source.observe(lambda topic: selects(self.link.topics, topic), observed(self.link))
+        return with_acls(self._source, facts) if follows_acls(self.link) else facts
+
+    def _observe_destination(self, source: ClusterFacts) -> ClusterFacts:
+        """With the copies of topics that the source does not have any more: the state must be read before."""
+        names = naming.Names(self.link)
+        wanted = {names.destination(topic) for topic in source.topics if selects(self.link.topics, topic)}
+        runs = self._state.runs
+        wanted |= {run.destination for place in runs if place[0] not in source.topics for run in runs[place]}
+        facts = self._destination.observe(wanted.__contains__, OBSERVED_CONFIGS)
+        self._register_is_there = naming.PRODUCERS_TOPIC in facts.topics
+        return with_acls(self._destination, facts) if follows_acls(self.link) else facts
 
     def _decide(
-        self, facts: tuple[ClusterFacts, ClusterFacts], refused: Mapping[str, str], stopped: bool | None
+        self,
+        facts: tuple[ClusterFacts, ClusterFacts],
+        refused: Mapping[str, str],
+        stopped: bool | None,
+        done: Done | None = None,
     ) -> Proposal:
-        previous = self._state.plans.get(GROUP)
-        found = survey(self.name, self.link, *facts, self._state.runs, refused)
+        previous = dict(self._state.plans)
+        facts = remembered(*facts, previous.values())
+        with collector_paused():
+            found = survey(self.name, self.link, *facts, self._state.runs, refused)
         if stopped is None:
-            stopped = previous is not None and previous.stopped
-        return compose(self.link, GROUP, found, self._starts(found), previous, stopped=stopped)
+            stopped = GROUP in previous and previous[GROUP].stopped
+        starts = look_up(self._source, self._destination, found.new, histories=self.link.backfill is not None)
+        pauses = pauses_of(self._state.plans.values())
+        now_ms = _now_ms()
+        upkeep = self._upkeep(found.homes, facts, refused, done, now_ms)
+        loads = self._loads.now()
+        with collector_paused():
+            return compose(
+                self.link,
+                found,
+                starts,
+                previous,
+                stopped=stopped,
+                pauses=pauses,
+                upkeep=upkeep,
+                loads=loads,
+                now_ms=now_ms,
+            )
 
-    def _starts(self, found: Survey) -> Starts:
-        source = self._source.offsets_each(found.new.keys(), self.link.start)
-        destination = self._destination.offsets_each(found.new.values(), "end")
-        return Starts(source.results, destination.results, _texts(source), _texts(destination))
+    def _upkeep(
+        self,
+        homes: Homes,
+        facts: tuple[ClusterFacts, ClusterFacts],
+        refused: Mapping[str, str],
+        done: Done | None,
+        now_ms: int,
+    ) -> Upkeep:
+        memory, runs = Memory.of(self._state.plans.values()), self._state.runs
+        over = candidates(self.link, memory.waiting, *facts, runs, memory.copied_from, now_ms)
+        retirement = retire(self.link, over, gather(self._source, self._destination, over), runs)
+        acls = None if done is None else done.acls
+        return upkeep_of(self.link, homes, *facts, memory, retirement=retirement, refused=refused, done=acls)
 
-    def _create(self, wanted: Collection[CreateTopic]) -> tuple[list[str], dict[str, str]]:
-        if not wanted:
-            return [], {}
-        topics = [NewTopic(item.topic, item.partitions, item.replication_factor, dict(item.configs)) for item in wanted]
-        done = self._destination.create_each(topics)
-        self._wait_until_usable([item for item in topics if item.topic in done.results])
-        return sorted(topic for topic, here in done.results.items() if here), _texts(done)
-
-    def _wait_until_usable(self, topics: Collection[NewTopic]) -> None:
-        """A topic is created before every broker knows of it and its partitions have leaders."""
-        deadline = time.monotonic() + _USABLE_SECONDS
-        names = {item.topic for item in topics}
-        partitions = [TopicPartition(item.topic, number) for item in topics for number in range(item.partitions)]
-        while not (
-            names <= self._destination.observe(lambda _: False).topics.keys()
-            and not self._destination.offsets_each(partitions, "end").failures
-        ):
-            if time.monotonic() > deadline:
-                raise ClusterUnavailable(
-                    self.link.destination, f"its brokers do not serve the topics created on it: {', '.join(names)}"
-                )
-            time.sleep(0.1)
-
-    def _publish(self, refused: Mapping[str, str], stopped: bool | None) -> tuple[Plan, Proposal]:
+    def _publish(
+        self, refused: Mapping[str, str], stopped: bool | None, approval: Approval, done: Done
+    ) -> tuple[Mapping[str, Plan], Proposal]:
         publisher = ControlPublisher(self._destination_properties, self.link.destination, self.name)
         with publisher.exclusive(self._state) as publication:
-            proposal = self._decide(self._observe(), refused, stopped)
-            if proposal.draft is None:
-                assert proposal.previous is not None
-                return proposal.previous, proposal
-            plan = self._as_plan(proposal.draft, proposal.previous)
-            publication.publish(plan, proposal.first_runs(plan.published_at_ms))
-            return plan, proposal
+            proposal = self._decide(self._observe(), refused, stopped, done)
+            approval.check_rest(planned_effects(self.link, proposal))
+            at_ms, producer_id = _now_ms(), self._producer_id()
+            self._register(producer_id, proposal.plans)
+            if not proposal.drafts:
+                return proposal.plans, proposal
+            plans = [
+                draft.as_plan(
+                    link=self.name,
+                    group=group,
+                    version=proposal.plans[group].version + 1 if group in proposal.plans else 1,
+                    producer_id=producer_id,
+                    now_ms=at_ms,
+                )
+                for group, draft in sorted(proposal.drafts.items())
+            ]
+            forgotten = proposal.upkeep.retirement.forget
+            publication.publish(plans, proposal.first_runs(at_ms), proposal.losses(self.name, at_ms), forgotten)
+            return {**proposal.plans, **{plan.group: plan for plan in plans}}, proposal
 
-    def _as_plan(self, draft: Draft, previous: Plan | None) -> Plan:
-        return draft.as_plan(
+    def _approval(self, shown: ShownPlan | None) -> Approval:
+        if shown is not None:
+            return Approval(self.name, shown.shown)
+        return Approval(self.name, () if self.link.approval == "required" else None)
+
+    @property
+    def _state_replicas(self) -> int | None:
+        factor = self.link.replication_factor
+        return None if factor == "source" else factor
+
+    def _register(self, producer_id: int, plans: Mapping[str, Plan]) -> None:
+        """Before the first plan; again after another version of Strait, or where somebody has deleted the topic."""
+        if self._register_is_there and any(plan.registered for plan in plans.values()):
+            return
+        registration = Registration(
+            producer_id=producer_id,
             link=self.name,
-            group=GROUP,
-            version=1 if previous is None else previous.version + 1,
-            producer_id=self._producer_id(),
-            now_ms=_now_ms(),
+            source=self._source.cluster_id,
+            destination=self._destination.cluster_id,
         )
+        register(self._destination, self._destination_properties, registration, self._state_replicas)
 
     def _producer_id(self) -> int:
         for plan in self._state.plans.values():
@@ -252,10 +385,6 @@ class Control:
                 hint="restore the plan topic, or use a new link name with new destination topics",
             )
         return allocate_producer_id(self._destination_properties, self.link.destination)
-
-
-def _texts(outcomes: Outcomes[Any, Any]) -> dict[Any, str]:
-    return {key: error.message for key, error in outcomes.failures.items()}
 
 
 def _now_ms() -> int:

@@ -8,6 +8,7 @@ StraitError
 │   └── NotAuthorized          a person must grant a right or correct a credential
 ├── StateError               a state topic holds what this version cannot read; the last good plan stays in force
 ├── PlanConflict             another control plane published first; retriable: observe and plan again
+├── ApprovalMissing          what would be done has not been approved, or is not what was; nothing was done
 ├── LaunchError              a Spark application could not be started, found or stopped
 ├── MeasurementError         a benchmark's numbers would mean nothing: records missing, batches of another size
 └── WireError                bytes that break Kafka's formats; never skipped silently
@@ -73,6 +74,14 @@ class PlanConflict(StraitError):
     """Another control plane of the same link published while this one was deciding."""
 
     retriable = True
+
+
+class ApprovalMissing(StraitError):
+    """A link does what a person has seen, and nothing else. ``unseen`` holds one line for each thing in the way."""
+
+    def __init__(self, message: str, unseen: Sequence[str], *, hint: str = "") -> None:
+        super().__init__("\n  ".join([message, *unseen]), hint=hint)
+        self.unseen = tuple(unseen)
 
 
 class LaunchError(StraitError):

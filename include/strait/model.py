@@ -21,8 +21,15 @@ class TopicPartition(NamedTuple):
 class TopicFacts:
     """One topic as its cluster describes it.
 
-    ``topic_id``: Kafka's UUID (KIP-516) in its usual text form, "" where the cluster has none; a topic deleted
-    and created again has another one. ``configs``: only what the planner asks for, as strings.
+    Attributes:
+        topic_id: Kafka's UUID (KIP-516) in its usual text form, "" where the cluster has none; a topic deleted and created
+            again has another one.
+        configs: values in force, only of what the planner asks for.
+        topic_configs: what is set on this very topic.
+        cluster_configs: what is set for all topics of the cluster while it runs, and not on this one.
+        replicas: of its first partition; 0 where not known.
+        denied: why its cluster does not tell more of it to this principal; "" where it does. ``configs`` are then those
+            that the plan in force goes by, or none.
     """
 
     topic: str
@@ -30,15 +37,47 @@ class TopicFacts:
     partitions: int
     internal: bool = False
     configs: Mapping[str, str] = field(default_factory=dict)
+    topic_configs: Mapping[str, str] = field(default_factory=dict)
+    cluster_configs: Mapping[str, str] = field(default_factory=dict)
+    replicas: int = 0
+    denied: str = ""
+
+    @property
+    def unknown(self) -> bool:
+        """Nothing is known that copying could go by."""
+        return bool(self.denied) and not self.configs
+
+
+class TopicAcl(NamedTuple):
+    """One rule of a cluster's authorizer about topics, in Kafka's words. ``pattern``: LITERAL or PREFIXED."""
+
+    name: str
+    pattern: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+    def __str__(self) -> str:
+        which = f"topics {self.name}*" if self.pattern == "PREFIXED" else f"topic {self.name}"
+        host = "" if self.host == "*" else f" from {self.host}"
+        return f"{self.permission} {self.operation} on {which} to {self.principal}{host}"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """One cluster at one moment. ``name`` is its name in the links file, ``cluster_id`` Kafka's own id."""
+    """One cluster at one moment.
+
+    Attributes:
+        name: in the links file; ``cluster_id`` is Kafka's own id.
+        acls: rules about topics; None: not asked for, or not told, and then ``acls_denied`` says why.
+    """
 
     name: str
     cluster_id: str
     topics: Mapping[str, TopicFacts]
+    acls: frozenset[TopicAcl] | None = None
+    acls_denied: str = ""
 
 
 def topic_uuid(topic_id: str) -> UUID:

@@ -21,6 +21,11 @@ class Reason(StrEnum):
 
     NOT_SELECTED = "not_selected"
     EXCLUDED = "excluded"
+    PAUSED = "paused"
+    THROTTLED = "throttled"
+    QUARANTINED = "quarantined"
+    CAME_FROM_DESTINATION = "came_from_destination"
+    NO_NAME = "no_name"
     SOURCE_MISSING = "source_missing"
     DESTINATION_MISSING = "destination_missing"
     DESTINATION_HAS_FEWER_PARTITIONS = "destination_has_fewer_partitions"
@@ -28,16 +33,11 @@ class Reason(StrEnum):
     DESTINATION_RECREATED = "destination_recreated"
     SOURCE_RECREATED = "source_recreated"
     NAMING_CHANGED = "naming_changed"
+    START_OUT_OF_RANGE = "start_out_of_range"
     SOURCE_TRUNCATED = "source_truncated"
     SOURCE_DATA_LOST = "source_data_lost"
     DESTINATION_TRUNCATED = "destination_truncated"
     FOREIGN_WRITER = "foreign_writer"
-    BATCH_WITH_HOLES = "batch_with_holes"
-    OFFSET_GAP = "offset_gap"
-    START_INSIDE_BATCH = "start_inside_batch"
-    TRANSACTIONAL_SOURCE = "transactional_source"
-    OLD_MESSAGE_FORMAT = "old_message_format"
-    LOG_APPEND_TIME = "log_append_time"
     CORRUPT_BATCH = "corrupt_batch"
     BATCH_TOO_LARGE = "batch_too_large"
     BATCH_REFUSED = "batch_refused"
@@ -49,6 +49,7 @@ class Reason(StrEnum):
     DESTINATION_UNREACHABLE = "destination_unreachable"
     DESTINATION_NOT_ENOUGH_REPLICAS = "destination_not_enough_replicas"
     DESTINATION_DISK = "destination_disk"
+    PRODUCERS_UNREADABLE = "producers_unreadable"
     MAP_RUN_MISSING = "map_run_missing"
     PLAN_MISSING = "plan_missing"
     SLOT_SILENT = "slot_silent"
@@ -78,7 +79,6 @@ class _Text:
 
 
 _ITSELF, _DECISION = Ends.BY_ITSELF, Ends.BY_DECISION
-_LATER = "This version refuses it rather than copy it wrongly; exclude the topic or wait for a version that takes it."
 
 _TEXTS = {
     # what is to be copied
@@ -89,8 +89,33 @@ _TEXTS = {
     ),
     Reason.EXCLUDED: _Text(
         "The topic is selected, but `topics.exclude` or a rule for internal topics leaves it out.",
-        "Narrow `topics.exclude` if it should be copied; internal topics are never copied.",
+        "Narrow `topics.exclude`, or set `topics.internal`; Kafka's and Strait's own topics are never copied.",
         _DECISION,
+    ),
+    Reason.CAME_FROM_DESTINATION: _Text(
+        "The topic's name has the destination's alias in front: it came from there, and is not copied back.",
+        "Nothing is wrong; if the topic is no copy, give its rule another `naming` or `destination_alias`.",
+        _DECISION,
+    ),
+    Reason.NO_NAME: _Text(
+        "The link's `naming` gives the copy no name, or one that Kafka refuses.",
+        "Read the detail and correct `naming`, or give the topic a rule with its own.",
+        _DECISION,
+    ),
+    Reason.PAUSED: _Text(
+        "Somebody has paused the link, the topic or the partition; the detail says who, when and why.",
+        "`strait resume` goes on exactly where copying stopped.",
+        _DECISION,
+    ),
+    Reason.THROTTLED: _Text(
+        "The partition is copied, but no faster than `budget` lets the link or its class of topics write.",
+        "Nothing has to be done; a larger `topics.budget` lets it catch up sooner.",
+        _ITSELF,
+    ),
+    Reason.QUARANTINED: _Text(
+        "The partition is copied, but for records that the destination refused: they are kept aside.",
+        "See what they are with `strait quarantine list`, then replay them elsewhere or drop them.",
+        _ITSELF,
     ),
     # topics that are not there, or not fit
     Reason.SOURCE_MISSING: _Text(
@@ -99,13 +124,13 @@ _TEXTS = {
         _ITSELF,
     ),
     Reason.DESTINATION_MISSING: _Text(
-        "The destination has no such topic and could not or may not be given one (`create_topics: false`).",
-        "Create it with at least the source's number of partitions; copying then starts by itself.",
+        "The destination has no such topic, and it could not be created or the link is not to create it.",
+        "Create it with the source's number of partitions, or set `create_topics`; copying then starts by itself.",
         _ITSELF,
     ),
     Reason.DESTINATION_HAS_FEWER_PARTITIONS: _Text(
         "The destination topic has fewer partitions than the source; those it lacks are not copied.",
-        "Add partitions to the destination topic; copying of the rest then starts by itself.",
+        "Add partitions to the destination topic, or set `create_topics`; copying of the rest then starts by itself.",
         _ITSELF,
     ),
     Reason.DESTINATION_LOG_APPEND_TIME: _Text(
@@ -116,12 +141,12 @@ _TEXTS = {
     # the ground has changed
     Reason.DESTINATION_RECREATED: _Text(
         "The destination topic was deleted and created again: what was copied before is gone.",
-        "Decide whether to copy again from the start; see docs/operating.md.",
+        "Say by a rule with `on_loss` whether to copy into the new topic, and from where; see docs/operating.md.",
         _DECISION,
     ),
     Reason.SOURCE_RECREATED: _Text(
         "The source topic was deleted and created again: its offsets now mean other records.",
-        "Decide whether to copy the new topic, and to which destination; see docs/operating.md.",
+        "Say by a rule with `on_loss` that the new topic is to be copied behind the old one; see docs/operating.md.",
         _DECISION,
     ),
     Reason.NAMING_CHANGED: _Text(
@@ -129,14 +154,19 @@ _TEXTS = {
         "Put `naming` back, or use a new link for the new names.",
         _DECISION,
     ),
+    Reason.START_OUT_OF_RANGE: _Text(
+        "`start` names an offset that the source partition does not hold.",
+        "Name one that it holds, or `earliest` or `latest`; the next plan begins with it.",
+        _DECISION,
+    ),
     Reason.SOURCE_TRUNCATED: _Text(
         "The source lost records that were already copied, so the destination holds more than the source.",
-        "Find out why (an unclean leader election is the usual cause) and decide which side is right.",
+        "Find out why (an unclean leader election is the usual cause), then say by a rule with `on_loss` how to go on.",
         _DECISION,
     ),
     Reason.SOURCE_DATA_LOST: _Text(
         "Retention or deletion on the source removed records before they were copied.",
-        "They cannot be brought back; give the link more slots or the topic more retention, and decide how to go on.",
+        "Give the link more slots or the topic more retention, then say by a rule with `on_loss` how to go on.",
         _DECISION,
     ),
     Reason.DESTINATION_TRUNCATED: _Text(
@@ -146,24 +176,10 @@ _TEXTS = {
     ),
     Reason.FOREIGN_WRITER: _Text(
         "Somebody else writes into the destination partition; its offsets no longer follow the copy's.",
-        "Take the right to write there away from everybody but the link, then decide how to go on.",
+        "Take the right to write there away from everybody but the link; or, where others write by design, `on_foreign: expect`.",
         _DECISION,
     ),
-    # batches that this version does not copy
-    Reason.BATCH_WITH_HOLES: _Text(
-        "A batch of the source lacks records that compaction removed; the destination would refuse it.",
-        _LATER,
-        _DECISION,
-    ),
-    Reason.OFFSET_GAP: _Text("Offsets are missing between two batches of the source.", _LATER, _DECISION),
-    Reason.START_INSIDE_BATCH: _Text("Copying would have to begin in the middle of a batch.", _LATER, _DECISION),
-    Reason.TRANSACTIONAL_SOURCE: _Text("The source partition holds records of transactions.", _LATER, _DECISION),
-    Reason.OLD_MESSAGE_FORMAT: _Text(
-        "The source holds records in a format older than Kafka 0.11's (magic 0 or 1).", _LATER, _DECISION
-    ),
-    Reason.LOG_APPEND_TIME: _Text(
-        "The source stamps records with its own clock (`message.timestamp.type=LogAppendTime`).", _LATER, _DECISION
-    ),
+    # batches that cannot be copied
     Reason.CORRUPT_BATCH: _Text(
         "A batch as the source delivers it breaks Kafka's format or fails its checksum.",
         "Check the disk of the source's leader and its replicas; nothing is copied past this batch.",
@@ -176,7 +192,7 @@ _TEXTS = {
     ),
     Reason.BATCH_REFUSED: _Text(
         "The destination refuses a batch for what is in it, such as a timestamp out of its bounds.",
-        "Read the detail, then change the destination topic's settings or exclude the topic.",
+        "Read the detail, then change the destination topic's settings, or set `on_refused: quarantine` for the topic.",
         _DECISION,
     ),
     # clusters that do not serve
@@ -215,6 +231,11 @@ _TEXTS = {
         "The destination broker cannot write to its disk.", "Free or replace the disk of that broker.", _ITSELF
     ),
     # Strait's own parts
+    Reason.PRODUCERS_UNREADABLE: _Text(
+        "The source's topic strait.producers holds a record that cannot be read, so copies cannot be told from other records.",
+        "Upgrade Strait if a newer one wrote it, else write a good record or a tombstone under the same key.",
+        _ITSELF,
+    ),
     Reason.MAP_RUN_MISSING: _Text(
         "The destination holds records of this link, but the map does not say where they come from.",
         "Restore the link's map topic, or copy into a new destination topic; going on would guess.",

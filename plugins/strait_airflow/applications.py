@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from strait.config import LinksFile
     from strait.launch.base import Application
     from strait.launch.local import LocalLauncher
@@ -21,6 +23,26 @@ def launcher() -> "LocalLauncher":
     from strait.launch.local import LocalLauncher
 
     return LocalLauncher(home() / "applications")
+
+
+def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> list[str]:
+    """Bring the application of each task group to what its plan says; what fails for one stops no other.
+
+    Raises:
+        StraitError: the first that failed.
+    """
+    from strait.errors import StraitError
+
+    done, failed = [], []
+    for plan in plans:
+        try:
+            done.append(ensure(file, link, plan))
+        except StraitError as error:
+            log.error("group %s: %s", plan.group, error)  # noqa: TRY400  its text says it all
+            failed.append(error)
+    if failed:
+        raise failed[0]
+    return done
 
 
 def ensure(file: "LinksFile", link: str, plan: "Plan") -> str:
@@ -77,15 +99,14 @@ def end(link: str, group: str, because: str) -> None:
 
 def end_orphans() -> list[str]:
     """End what runs and belongs to no link of the links file. Returns a line for each."""
-    from strait.control import GROUP
-    from strait.naming import application_name
     from strait.planning.applications import orphans
     from strait_airflow.settings import link_names
 
     launch = launcher()
-    known = {application_name(link, GROUP) for link in link_names()}
+    found, links = launch.list(), link_names()
+    known = {application.name for application in found if _belongs_to(application, links)}
     done = []
-    for application in orphans(launch.list(), known):
+    for application in orphans(found, known):
         log.warning("application %s: ending it: no link of the links file has it", application.name)
         launch.stop(application.name)
         done.append(f"{application.name}: ended, no link has it")
@@ -93,13 +114,22 @@ def end_orphans() -> list[str]:
 
 
 def _spec(file: "LinksFile", link: str, plan: "Plan") -> "AppSpec":
-    """With the slots of the plan in force, which may differ from the links file until the next plan is published."""
+    """By the plan in force, which may differ from the links file until the next one is published."""
     from strait.control import Control
     from strait.naming import application_name
 
-    name = application_name(link, plan.group)
-    spec = Control(file, link).spec(ledger_dir=_folder("ledger"), checkpoint_dir=_folder("checkpoints") / name)
-    return spec.model_copy(update={"slots": plan.slots})
+    checkpoint_dir = _folder("checkpoints") / application_name(link, plan.group)
+    return Control(file, link).spec(plan, ledger_dir=_folder("ledger"), checkpoint_dir=checkpoint_dir)
+
+
+def _belongs_to(application: "Application", links: "Collection[str]") -> bool:
+    """Whether it is some task group's of one of these links; by its name where its spec cannot be read."""
+    from strait.naming import application_name
+
+    spec = _spec_of(application)
+    if spec is not None:
+        return spec.link in links
+    return any(application.name.startswith(application_name(link, "")) for link in links)
 
 
 def _spec_of(found: "Application | None") -> "AppSpec | None":

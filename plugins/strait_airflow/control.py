@@ -24,21 +24,25 @@ def plan(link: str) -> str:
     from strait.planning.rendering import proposal_text
     from strait_airflow.errors import airflow_errors
 
-    with airflow_errors(), _live_control(link) as control:
+    with airflow_errors(), live_control(link) as control:
         return _logged(proposal_text(control.propose()))
 
 
 def apply(link: str) -> str:
-    """Look again, create missing topics, publish the plan."""
+    """Look again, create missing topics, publish the plan. What needs approval is left to the approval DAG."""
+    from strait.errors import ApprovalMissing
     from strait_airflow.errors import airflow_errors
 
-    with airflow_errors(), _live_control(link) as control:
-        return _logged(control.apply().as_text())
+    with airflow_errors(), live_control(link) as control:
+        try:
+            return _logged(control.apply().as_text())
+        except ApprovalMissing as waits:
+            return _logged(str(waits))
 
 
 def applications(link: str) -> str:
     """Make the applications those of the plan in force, whether or not a newer plan could be made."""
-    from strait_airflow.applications import end_orphans, ensure
+    from strait_airflow.applications import end_orphans, ensure_all
     from strait_airflow.errors import airflow_errors
     from strait_airflow.settings import clusters_of
 
@@ -47,13 +51,14 @@ def applications(link: str) -> str:
         plans = _plans(file, link)
         if not plans:
             return _logged("no plan was ever published: there is nothing to run")
-        done = [ensure(file, link, found) for _, found in sorted(plans.items())]
+        done = ensure_all(file, link, [found for _, found in sorted(plans.items())])
         return "; ".join([*done, *end_orphans()])
 
 
 def metrics(link: str) -> str:
     """Log a line of figures for each topic, and send them as gauges."""
-    from strait.planning.metrics import topic_metrics
+    from strait.looking_back import earlier_reports
+    from strait.planning.metrics import missing_destination_partitions, topic_metrics
     from strait.planning.status import status_of
     from strait.state.reader import StateReader
     from strait_airflow.applications import starting
@@ -71,10 +76,19 @@ def metrics(link: str) -> str:
                 state.poll(0.5)
         lines = []
         for group, found in sorted(state.plans.items()):
-            status = status_of(link, group, found, state.reports, time.time_ns() // 1_000_000)
+            now_ms = time.time_ns() // 1_000_000
+            hours_ago = earlier_reports(
+                file.clusters[destination], destination, link, state.reports, now_ms, group=group
+            )
+            status = status_of(link, group, found, state.reports, now_ms, earlier=hours_ago)
             topics = topic_metrics(status, state.runs, earlier, state.reports)
-            send(status, topics)
+            missing = missing_destination_partitions(found)
+            send(status, topics, missing)
             lines += [str(topic) for topic in topics]
+            if missing:
+                lines.append(f"group {group}: {missing} partitions wait for their destination")
+            if found.stopped:
+                continue
             if starting(link, group):
                 lines.append(f"group {group}: its application is starting")
             elif silent := [slot.slot for slot in status.slots if slot.silent]:
@@ -85,7 +99,7 @@ def metrics(link: str) -> str:
 def restart(link: str, troubles: Sequence[Mapping[str, str]]) -> str:
     """Act on what the health sensor found: submit again what does not run, replace what does not report."""
     from strait.reasons import Reason
-    from strait_airflow.applications import end, ensure
+    from strait_airflow.applications import end, ensure_all
     from strait_airflow.errors import airflow_errors
     from strait_airflow.settings import clusters_of
 
@@ -94,17 +108,14 @@ def restart(link: str, troubles: Sequence[Mapping[str, str]]) -> str:
     with airflow_errors():
         file = clusters_of(link)
         plans = _plans(file, link)
-        done = []
         for trouble in troubles:
-            group = trouble["group"]
             if trouble["reason"] == Reason.SLOT_SILENT:
-                end(link, group, trouble["detail"])
-            if group in plans:
-                done.append(ensure(file, link, plans[group]))
-        return "; ".join(done)
+                end(link, trouble["group"], trouble["detail"])
+        return "; ".join(ensure_all(file, link, [plans[t["group"]] for t in troubles if t["group"] in plans]))
 
 
-def _live_control(link: str) -> "Control":
+def live_control(link: str) -> "Control":
+    """The link as the links file, the Connections and its Variable have it."""
     from strait.control import Control
     from strait_airflow.settings import clusters_of, with_live_topics
 

@@ -11,17 +11,26 @@ if TYPE_CHECKING:
     from strait.planning.status import Status
 
 
-def send(status: "Status", topics: "Sequence[TopicMetrics]") -> None:
-    """One gauge for each figure."""
+def send(status: "Status", topics: "Sequence[TopicMetrics]", missing: int) -> None:
+    """One gauge for each figure. ``missing``: partitions that the destination does not have, under Mirus' name for it."""
     from airflow.sdk.observability import stats
 
     group = {"link": status.link, "group": status.group}
     stats.gauge("strait.slots_silent", sum(slot.silent for slot in status.slots), tags=group)
+    stats.gauge("strait.missing-dest-partitions-count", missing, tags=group)
+    if status.latency_ms_p50 is not None and status.latency_ms_p99 is not None:
+        stats.gauge("strait.latency_ms_p50", status.latency_ms_p50, tags=group)
+        stats.gauge("strait.latency_ms_p99", status.latency_ms_p99, tags=group)
+    beat = status.heartbeat
+    if beat is not None and beat.heartbeat_age_ms is not None:
+        stats.gauge("strait.heartbeat_age_seconds", beat.heartbeat_age_ms / 1000, tags=group)
     for topic in topics:
         tags = {**group, "topic": topic.topic}
         stats.gauge("strait.records", topic.records, tags=tags)
         stats.gauge("strait.records_per_second", topic.records_per_second, tags=tags)
         stats.gauge("strait.lag_records", topic.lag_records, tags=tags)
         stats.gauge("strait.lag_seconds", topic.lag_seconds, tags=tags)
+        if topic.seconds_to_loss is not None:
+            stats.gauge("strait.seconds_to_loss", topic.seconds_to_loss, tags=tags)
         for reason, partitions in topic.waiting.items():
             stats.gauge("strait.waiting_partitions", partitions, tags={**tags, "reason": reason})

@@ -30,6 +30,13 @@ def link_names() -> tuple[str, ...]:
     return link_names(links_file())
 
 
+def links_with_approval() -> frozenset[str]:
+    """Those that also get an approval DAG."""
+    from strait.config import links_with_approval
+
+    return links_with_approval(links_file())
+
+
 def dag_id(link: str, *suffix: str) -> str:
     """Airflow takes fewer characters than a links file may hold; a link with others fails in its plan task."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", "_".join(["strait", link, *suffix]))
@@ -47,10 +54,13 @@ def clusters_of(link: str) -> "LinksFile":
 
 def with_live_topics(file: "LinksFile", link: str) -> "LinksFile":
     """The same with the whitelist of the link's Variable, where there is one. Raises ConfigError for an invalid one."""
+    from strait.config import with_topics
+
     topics = _live_topics(link)
     if topics is None:
         return file
-    return file.model_copy(update={"links": {link: file.links[link].model_copy(update={"topics": topics})}})
+    live = with_topics(file.links[link], topics, where=f"Airflow Variable {variable_name(link)}")
+    return file.model_copy(update={"links": {link: live}})
 
 
 def variable_name(link: str) -> str:

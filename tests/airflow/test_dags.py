@@ -36,9 +36,13 @@ def bag(parse) -> DagBag:
     return parse(yaml.safe_dump({"clusters": CLUSTERS, "links": {"shop": LINK, "bank": LINK}}))
 
 
-def test_every_link_has_a_monitor_and_a_health_dag(bag):
+def test_every_link_has_a_monitor_and_a_health_dag_and_all_share_one_that_pauses(bag):
     assert bag.import_errors == {}
-    assert sorted(bag.dags) == ["strait_bank", "strait_bank_health", "strait_shop", "strait_shop_health"]
+    links = ["strait_bank", "strait_bank_health", "strait_shop", "strait_shop_health"]
+    assert sorted(bag.dags) == ["strait-pause", *links]
+    pause = bag.dags["strait-pause"]
+    assert pause.params.get_param("link").schema["enum"] == ["bank", "shop"]
+    assert pause.is_paused_upon_creation is False
 
 
 def test_no_run_is_made_up_for_the_past_and_none_overlaps_or_hangs(bag):
@@ -72,6 +76,25 @@ def test_the_health_sensor_is_deferrable_and_carries_no_secret(bag):
     watch = bag.dags["strait_shop_health"].get_task("watch")
     assert watch.link == "shop"
     assert watch.downstream_task_ids == {"restart"}
+
+
+def test_a_link_that_wants_to_be_asked_has_a_dag_that_waits_beside_the_others(parse):
+    broken = {"approval": "required", "source": ["nowhere"]}
+    links = {"shop": LINK | {"approval": "required"}, "bank": LINK, "broken": broken}
+    bag = parse(yaml.safe_dump({"clusters": CLUSTERS, "links": links}))
+    assert bag.import_errors == {}
+    assert {name for name in bag.dags if name.endswith("_approval")} == {
+        "strait_shop_approval",
+        "strait_broken_approval",
+    }
+    asking = bag.dags["strait_shop_approval"]
+    ask = asking.get_task("ask")
+    assert asking.max_active_runs == 1
+    assert asking.catchup is False
+    assert asking.dagrun_timeout > ask.response_timeout, "a question that is withdrawn is no failed run"
+    assert (ask.upstream_task_ids, ask.downstream_task_ids) == ({"look"}, {"act"})
+    assert ask.defaults == ["Reject"]
+    assert all(task.execution_timeout <= timedelta(minutes=2) for task in asking.tasks)
 
 
 def test_a_broken_link_hides_no_other_and_keeps_its_own_dags(parse):

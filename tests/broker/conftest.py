@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support.engine import EngineLink
+from support.secured import Secured, secured_clusters
 
 
 @pytest.fixture
@@ -26,3 +27,10 @@ def make_link(tmp_path: Path, topic_name: str, request: pytest.FixtureRequest) -
     yield make
     for link in made:
         link.stop()
+
+
+@pytest.fixture(scope="package")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Shared by the tests of security: use topics and principals of your own."""
+    with secured_clusters(tmp_path_factory.mktemp("secured")) as clusters:
+        yield clusters

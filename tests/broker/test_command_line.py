@@ -12,6 +12,8 @@ import yaml
 
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
+from strait.state.schema import Loss
+from strait.state.store import StateWriter, ensure_state_topics
 
 pytestmark = pytest.mark.broker
 
@@ -164,6 +166,40 @@ def test_plan_apply_and_status_speak_json(tmp_path: Path, clusters: Any, topic_n
         (0, "slot_silent"),
         (1, "slot_silent"),
     ]
+
+
+def test_the_status_of_a_topic_that_nobody_has_is_an_error(tmp_path: Path, clusters: Any, topic_name: str) -> None:
+    Admin(clusters.source.client_properties, "a").create([NewTopic(topic_name, 1, 1)])
+    ends = clusters.source.client_properties, clusters.destination.client_properties
+    path = links_file(tmp_path, *ends, topics={"include": [topic_name]})
+    where = ("--config", str(path), "--link", "a-to-b")
+    assert strait(tmp_path, "apply", *where).returncode == 0
+    done = strait(tmp_path, "status", *where, topic_name[:-1])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        f"neither its plan nor cluster a has a topic '{topic_name[:-1]}'; did you mean '{topic_name}'?" in done.stderr
+    )
+    assert strait(tmp_path, "status", *where, topic_name).returncode == 0
+
+
+def test_losses_are_listed_for_people_and_programs(tmp_path: Path, clusters: Any, topic_name: str) -> None:
+    link = "l" + topic_name[-8:]
+    properties = clusters.destination.client_properties
+    path = links_file(tmp_path, clusters.source.client_properties, properties)
+    path.write_text(path.read_text().replace("a-to-b", link))
+    where = ("--config", str(path), "--link", link)
+    done = strait(tmp_path, "losses", *where)
+    assert (done.returncode, done.stdout) == (0, f"link {link}: nothing was lost\n")
+    ensure_state_topics(Admin(properties, "b"), link, None)
+    place = {"link": link, "topic": "orders", "partition": 3, "side": "source", "from_offset": 1000, "to_offset": 2000}
+    loss = Loss(cause="source_data_lost", at_ms=1_700_000_000_000, action="continued", detail="why", **place)
+    writer = StateWriter(properties, "b", link)
+    writer.write_loss(loss)
+    assert writer.flush(60)
+    shown = strait(tmp_path, "losses", *where).stdout
+    assert "2023-11-14 22:13:20  orders-3  source  1,000  2,000  continued  source_data_lost: why" in shown
+    assert json.loads(strait(tmp_path, "losses", *where, "--json").stdout) == [loss.model_dump()]
+    assert json.loads(strait(tmp_path, "losses", *where, "--json", "clicks").stdout) == []
 
 
 def test_help_and_version_load_neither_kafka_nor_spark() -> None:

@@ -1,21 +1,26 @@
 """The control cycle against real brokers: what it creates, publishes and refuses."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
 
 from strait import naming
 from strait.config import LinksFile, parse
 from strait.control import Control, Outcome
 from strait.errors import ConfigError, StateError
-from strait.kafka.admin import Admin, NewTopic
+from strait.kafka.admin import Admin
 from strait.model import TopicPartition
-from strait.state.store import StateReader
+from strait.state.codec import encode
+from strait.state.schema import PartitionReport, Run
+from strait.state.store import StateReader, StateWriter
+from support.reports import plain_report
+from support.topics import alter, create, delete
 from support.waiting import eventually
 
 pytestmark = pytest.mark.broker
@@ -55,17 +60,6 @@ def make_file(clusters: Any, link: str) -> MakeFile:
 def control(make_file: MakeFile, link: str) -> Iterator[Control]:
     with Control(make_file(), link) as found:
         yield found
-
-
-def create(cluster: Any, topic: str, partitions: int = 1, **configs: str) -> None:
-    configs = {name.replace("_", "."): value for name, value in configs.items()}
-    Admin(cluster.client_properties, "x").create([NewTopic(topic, partitions, 1, configs)])
-
-
-def delete(cluster: Any, topic: str) -> None:
-    admin = AdminClient(cluster.client_properties)
-    admin.delete_topics([topic])[topic].result(30)
-    eventually(lambda: topic not in admin.list_topics(timeout=10).topics, what=f"the end of {topic}")
 
 
 def produce(cluster: Any, topic: str, partition: int, count: int) -> None:
@@ -147,6 +141,132 @@ def test_copying_starts_where_the_source_is_told_to_and_where_the_destination_en
     assert (new.source_base, new.destination_base) == (expected, 3)
 
 
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ("1970-01-01T00:00:06Z", (5, 0)),  # the sixth record of partition 0, and the first of partition 1 is younger
+        (2_001, (2, 0)),
+        (90_000_000, (10, 1)),
+        ({"0": 7}, (7, 0)),
+        ({"0": 10, "1": 1}, (10, 1)),
+    ],
+)
+def test_copying_may_start_at_a_time_or_at_offsets(
+    clusters: Any, make_file: MakeFile, link: str, start: Any, expected: tuple[int, int]
+) -> None:
+    topic = f"{link}-orders"
+    create(clusters.source, topic, 2, retention_ms="-1")
+    producer = Producer(clusters.source.client_properties)
+    for number in range(10):
+        producer.produce(topic, value=b"x", partition=0, timestamp=(number + 1) * 1000)
+    producer.produce(topic, value=b"x", partition=1, timestamp=60_000_000)
+    assert producer.flush(30) == 0
+    block = {"regex": [f"{link}-.*"], "rules": [{"match": f"{link}-ord.*", "start": start}]}
+    with Control(make_file(topics=block, start="latest"), link) as control:
+        new = control.run_cycle().proposal.new
+    assert tuple(begun.source_base for _, begun in sorted(new.items())) == expected
+
+
+def test_an_offset_that_is_not_there_waits_until_it_is_corrected(clusters: Any, make_file: MakeFile, link: str) -> None:
+    topic = f"{link}-orders"
+    create(clusters.source, topic)
+    produce(clusters.source, topic, 0, 10)
+    with Control(make_file(start={"0": 11}), link) as control:
+        outcome = control.run_cycle()
+        assert waits(outcome) == {topic: "start_out_of_range"}
+        assert "names offset 11, and the source holds 0 to 9" in outcome.plan.waiting[0].detail
+    with Control(make_file(start={"0": 10}), link) as control:
+        assert waits(control.run_cycle()) == {}
+
+
+def test_what_the_destination_takes_and_the_source_stamps_is_in_the_plan(
+    clusters: Any, control: Control, link: str
+) -> None:
+    create(clusters.source, f"{link}-orders", cleanup_policy="compact", message_timestamp_type="LogAppendTime")
+    create(clusters.destination, f"{link}-orders", max_message_bytes="54321")
+    (topic,) = control.run_cycle().plan.topics
+    assert topic.policy.max_message_bytes == 54321
+    assert (topic.policy.source_compacted, topic.policy.source_append_time) == (True, True)
+    alter(clusters.destination, f"{link}-orders", max_message_bytes="65432")
+
+    def told() -> bool:
+        return control.run_cycle().plan.topics[0].policy.max_message_bytes == 65432
+
+    eventually(told, what="the new limit in the plan")
+
+
+def test_a_copy_of_a_stamping_topic_keeps_the_timestamps_it_is_given(
+    clusters: Any, control: Control, link: str
+) -> None:
+    create(clusters.source, f"{link}-orders", message_timestamp_type="LogAppendTime")
+    (topic,) = control.run_cycle().plan.topics
+    assert not topic.policy.destination_append_time
+    made = Admin(clusters.destination.client_properties, "b").configs(f"{link}-orders", ["message.timestamp.type"])
+    assert made == {"message.timestamp.type": "CreateTime"}
+
+
+def ledger(clusters: Any, link: str) -> list[tuple[str, str, int, int, str]]:
+    with StateReader(clusters.destination.client_properties, "b", link, follow=("losses",)) as state:
+        state.catch_up()
+        return [(loss.side, loss.cause, loss.from_offset, loss.to_offset, loss.action) for loss in state.losses]
+
+
+def ruled(make_file: MakeFile, link: str, on_loss: str) -> LinksFile:
+    return make_file(topics={"regex": [f"{link}-.*"], "rules": [{"match": ".*", "on_loss": on_loss}]})
+
+
+def checkpoint(clusters: Any, link: str, run: Run, sequence: int) -> None:
+    """As a slot does it once a minute."""
+    writer = StateWriter(clusters.destination.client_properties, "b", link)
+    writer.write_run(run.model_copy(update={"sequence_end": sequence, "checkpoint_at_ms": run.checkpoint_at_ms + 1}))
+    assert writer.flush(30)
+
+
+@pytest.mark.parametrize(
+    ("on_loss", "source_base", "action"), [("restart", 0, "restarted"), ("continue", 6, "continued")]
+)
+def test_a_destination_made_anew_is_filled_as_the_policy_says(
+    clusters: Any, make_file: MakeFile, control: Control, link: str, on_loss: str, source_base: int, action: str
+) -> None:
+    topic = f"{link}-orders"
+    create(clusters.source, topic)
+    produce(clusters.source, topic, 0, 10)
+    (first,) = control.run_cycle().proposal.first_runs(1)
+    checkpoint(clusters, link, first, 6)
+    delete(clusters.destination, topic)
+    create(clusters.destination, topic)
+    assert waits(control.run_cycle()) == {topic: "destination_recreated"}
+    halted = ("destination", "destination_recreated", 0, 6, "halted")
+    assert ledger(clusters, link) == [halted]
+    assert not control.run_cycle().published
+    with Control(ruled(make_file, link, on_loss), link) as allowed:
+        outcome = allowed.run_cycle()
+        assert waits(outcome) == {}
+        (new,) = outcome.proposal.new.values()
+        assert (new.source_base, new.destination_base) == (source_base, 0)
+        assert new.destination_id == outcome.plan.topics[0].destination_id
+        assert ledger(clusters, link) == [halted, (*halted[:4], action)]
+        assert not allowed.run_cycle().published
+
+
+@pytest.mark.parametrize("on_loss", ["restart", "continue"])
+def test_a_source_made_anew_is_left_to_the_slot_as_the_policy_says(
+    clusters: Any, make_file: MakeFile, control: Control, link: str, on_loss: str
+) -> None:
+    topic = f"{link}-orders"
+    create(clusters.source, topic)
+    before = control.run_cycle().plan.topics[0]
+    delete(clusters.source, topic)
+    create(clusters.source, topic)
+    assert waits(control.run_cycle()) == {topic: "source_recreated"}
+    assert ledger(clusters, link) == [("source", "source_recreated", 0, 0, "halted")]
+    with Control(ruled(make_file, link, on_loss), link) as allowed:
+        outcome = allowed.run_cycle()
+    assert outcome.proposal.new == {}
+    (after,) = outcome.plan.topics
+    assert (after.source_id != before.source_id, after.slots) == (True, (0,))
+
+
 def test_a_topic_that_may_not_be_created_waits(clusters: Any, make_file: MakeFile, link: str) -> None:
     create(clusters.source, f"{link}-orders")
     with Control(make_file(create_topics=False), link) as control:
@@ -170,20 +290,6 @@ def test_a_topic_that_cannot_be_created_waits_with_the_cause_and_stops_no_other(
         assert "INVALID_REPLICATION_FACTOR" in outcome.refused[f"{link}-bad"]
         assert [topic.source for topic in outcome.plan.topics] == [f"{link}-good"]
         assert not control.run_cycle().published, "a topic that is refused again and again is no news"
-
-
-def test_partitions_that_the_destination_lacks_wait_until_they_are_there(
-    clusters: Any, control: Control, link: str
-) -> None:
-    topic = f"{link}-orders"
-    create(clusters.source, topic, 3)
-    create(clusters.destination, topic, 2)
-    outcome = control.run_cycle()
-    assert waits(outcome) == {topic: "destination_has_fewer_partitions"}
-    assert outcome.plan.topics[0].slots == (0, 1, None)
-    admin = AdminClient(clusters.destination.client_properties)
-    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
-    assert control.run_cycle().plan.topics[0].slots == (0, 1, 0)
 
 
 def test_a_destination_with_its_own_clock_waits(clusters: Any, control: Control, link: str) -> None:
@@ -281,6 +387,30 @@ def test_one_cluster_is_copied_within_under_other_names_and_only_once(
     assert not again.published
 
 
+def test_a_loss_is_foreseen_from_what_slots_said_hours_ago(clusters: Any, control: Control, link: str) -> None:
+    topic = f"{link}-orders"
+    create(clusters.source, topic)
+    control.run_cycle()
+    producer = Producer(clusters.destination.client_properties)
+    now_ms = int(time.time() * 1000)
+
+    def report(hours_ago: float, log_start: int) -> None:
+        row = {"topic": topic, "partition": 0, "state": "copying", "position": 5000, "end": 9000, "lag_records": 4000}
+        partition = PartitionReport(**row, lag_seconds=1.0, records=0, bytes=0, log_start=log_start)
+        at_ms = now_ms - int(hours_ago * 3_600_000)
+        key, value = encode(plain_report(link=link, at_ms=at_ms, partitions=(partition,)))
+        producer.produce(naming.reports_topic(link), key=key, value=value, timestamp=at_ms)
+
+    report(9, 900)  # beyond the window
+    report(5, 1000)
+    report(2, 1500)  # between the two looks
+    report(0, 3000)
+    assert producer.flush(30) == 0
+    (row,) = control.status().partitions
+    assert row.log_start == 3000
+    assert row.seconds_to_loss == pytest.approx(5 * 3600, rel=0.01), "2000 records more, at 2000 in five hours"
+
+
 def test_status_tells_of_a_plan_that_no_slot_follows(clusters: Any, control: Control, link: str) -> None:
     create(clusters.source, f"{link}-orders", 2)
     assert control.status().plan_version == 0
@@ -288,4 +418,5 @@ def test_status_tells_of_a_plan_that_no_slot_follows(clusters: Any, control: Con
     found = control.status()
     assert {(row.state, row.reason) for row in found.partitions} == {("waiting", "slot_silent")}
     assert len(control.status(f"{link}-orders").partitions) == 2
-    assert control.status("something-else").partitions == ()
+    with pytest.raises(ConfigError, match=f"its plan has no topic '{link}-order'; did you mean '{link}-orders'"):
+        control.status(f"{link}-order")

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from strait.embedded import java
+from strait import java
 from strait.embedded.kafka import Cluster
 from strait.embedded.ports import free_ports
 from strait.errors import SetupError

@@ -79,7 +79,7 @@ def publish_once(cluster: Cluster, link: str, state: StateReader, author: int, d
         with ControlPublisher(cluster.client_properties, "b", link).exclusive(state) as publication:
             plan = next_plan(link, state.plans.get("default"), author)
             new = [p for p in range(PARTITIONS) if ("t", p) not in state.runs]
-            publication.publish(plan, [first_run(p, author) for p in dice.sample(new, min(len(new), 1))])
+            publication.publish([plan], [first_run(p, author) for p in dice.sample(new, min(len(new), 1))])
             return plan
     except (PlanConflict, ClusterUnavailable):
         return None
@@ -141,26 +141,41 @@ def test_who_was_overtaken_publishes_nothing_and_may_try_again(cluster: Cluster,
     with StateReader(properties, "b", link) as slow, StateReader(properties, "b", link) as fast:
         with publisher.exclusive(slow) as slow_publication:
             with publisher.exclusive(fast) as fast_publication:
-                fast_publication.publish(next_plan(link, None, author=2), [first_run(0, 2)])
+                fast_publication.publish([next_plan(link, None, author=2)], [first_run(0, 2)])
             with pytest.raises(PlanConflict, match="another control plane of this link took over"):
-                slow_publication.publish(next_plan(link, None, author=1), [first_run(0, 1)])
+                slow_publication.publish([next_plan(link, None, author=1)], [first_run(0, 1)])
         with publisher.exclusive(slow) as again:
             assert slow.plans["default"].producer_id == 2
             assert slow.runs["t", 0][0].source_base == 2
-            again.publish(next_plan(link, slow.plans["default"], author=1))
+            again.publish([next_plan(link, slow.plans["default"], author=1)])
+
+
+def test_who_is_overtaken_in_the_middle_of_very_many_records_is_told_so_too(cluster: Cluster, link: str) -> None:
+    with (
+        StateReader(cluster.client_properties, "b", link) as slow,
+        StateReader(cluster.client_properties, "b", link) as fast,
+    ):
+        with ControlPublisher(cluster.client_properties, "b", link).exclusive(slow) as overtaken:
+            with ControlPublisher(cluster.client_properties, "b", link).exclusive(fast):
+                pass
+            runs = (first_run(partition, 1) for partition in range(50_000))
+            with pytest.raises(PlanConflict, match="another control plane of this link took over"):
+                overtaken.publish([next_plan(link, None, 1)], runs)
+        fast.catch_up()
+        assert (fast.plans, len(fast.runs)) == ({}, 0)
 
 
 def test_a_plan_that_does_not_follow_the_one_in_force_is_refused(cluster: Cluster, link: str) -> None:
     properties = cluster.client_properties
     with StateReader(properties, "b", link) as state:
         with ControlPublisher(properties, "b", link).exclusive(state) as publication:
-            publication.publish(next_plan(link, None, author=1))
+            publication.publish([next_plan(link, None, author=1)])
         with ControlPublisher(properties, "b", link).exclusive(state) as publication:
             good = next_plan(link, state.plans["default"], author=1)
             for wrong in (good.model_copy(update={"version": 5}), good.model_copy(update={"producer_id": 9})):
                 with pytest.raises(PlanConflict):
-                    publication.publish(wrong)
-            publication.publish(good)
+                    publication.publish([wrong])
+            publication.publish([good])
 
 
 _DIES_INSIDE = """
@@ -196,7 +211,7 @@ def test_a_control_plane_that_dies_inside_a_transaction_leaves_nothing_and_holds
     properties = cluster.client_properties
     with StateReader(properties, "b", link) as state:
         with ControlPublisher(properties, "b", link).exclusive(state) as publication:
-            publication.publish(next_plan(link, None, author=1))
+            publication.publish([next_plan(link, None, author=1)])
         state.catch_up()
         assert state.plans["default"].version == 1
         assert state.trouble is None

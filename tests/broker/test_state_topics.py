@@ -12,9 +12,10 @@ from strait import naming
 from strait.embedded.kafka import Cluster
 from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin, NewTopic
-from strait.state.codec import RunKey, encode, encode_key
-from strait.state.schema import PartitionReport, Plan, Report, Run
+from strait.state.codec import encode, encode_key, run_key
+from strait.state.schema import Loss, PartitionReport, Plan, Report, Run
 from strait.state.store import ControlPublisher, StateReader, StateWriter, ensure_state_topics
+from support.reports import plain_report
 from support.waiting import eventually
 
 pytestmark = pytest.mark.broker
@@ -40,27 +41,11 @@ def run(partition: int = 0, sequence_end: int = 0) -> Run:
 
 
 def report(link: str, partitions: int = 1, application: str = "app", part: int = 0, parts: int = 1) -> Report:
-    return Report(
+    return plain_report(
         link=link,
-        group="default",
-        slot=0,
         part=part,
         parts=parts,
         application=application,
-        at_ms=1,
-        started_at_ms=0,
-        plan_version=1,
-        strait_version="0",
-        host="h",
-        pid=1,
-        cpu_seconds=0.0,
-        memory_bytes=0,
-        records_per_second=0.0,
-        bytes_per_second=0.0,
-        latency_ms_p50=None,
-        latency_ms_p99=None,
-        conflicts=0,
-        recoveries=0,
         partitions=tuple(
             PartitionReport(
                 topic="t",
@@ -106,7 +91,7 @@ def writer(cluster: Cluster, link: str) -> StateWriter:
 def publish(cluster: Cluster, link: str, state: StateReader, *plans: Plan) -> None:
     for item in plans:
         with ControlPublisher(cluster.client_properties, "b", link).exclusive(state) as publication:
-            publication.publish(item, [run()] if item.version == 1 else [])
+            publication.publish([item], [run()] if item.version == 1 else [])
 
 
 def write_raw(cluster: Cluster, topic: str, key: bytes, value: bytes | None) -> None:
@@ -177,8 +162,7 @@ def test_no_record_is_missed_however_many_come_at_once(writer: StateWriter, read
 def test_a_tombstone_takes_a_run_away(cluster: Cluster, link: str, writer: StateWriter, reader: StateReader) -> None:
     writer.write_run(run())
     assert writer.flush(30)
-    key = encode_key(RunKey(topic="t", partition=0, sequence_base=0))
-    write_raw(cluster, naming.map_topic(link), key, None)
+    write_raw(cluster, naming.map_topic(link), encode_key(run_key(run())), None)
     reader.catch_up()
     assert reader.runs == {}
 
@@ -273,11 +257,39 @@ def test_a_deleted_state_topic_is_trouble_and_the_last_plan_stays(
 
 def test_the_state_topics_are_made_as_they_must_be_and_made_once(cluster: Cluster, topic_name: str) -> None:
     admin = Admin(cluster.client_properties, "b")
-    names = [naming.map_topic(topic_name), naming.plan_topic(topic_name), naming.reports_topic(topic_name)]
-    assert ensure_state_topics(admin, topic_name, 1) == names
+    made = {
+        naming.losses_topic(topic_name): {"cleanup.policy": "delete", "retention.ms": "-1"},
+        naming.map_topic(topic_name): {"cleanup.policy": "compact", "max.message.bytes": "8388608"},
+        naming.plan_topic(topic_name): {"cleanup.policy": "compact", "max.message.bytes": "8388608"},
+        naming.quarantine_topic(topic_name): {
+            "cleanup.policy": "delete",
+            "retention.ms": "-1",
+            "max.message.bytes": "104857600",
+        },
+        naming.reports_topic(topic_name): {"cleanup.policy": "delete", "retention.ms": "86400000"},
+    }
+    assert ensure_state_topics(admin, topic_name, 1) == list(made)
     assert ensure_state_topics(admin, topic_name, 1) == []
-    policies = [admin.configs(name, ["cleanup.policy"])["cleanup.policy"] for name in names]
-    assert policies == ["compact", "compact", "delete"]
+    assert {name: admin.configs(name, configs) for name, configs in made.items()} == made
+
+
+def loss(link: str, at_ms: int = 1, **fields: Any) -> Loss:
+    place = {"topic": "t", "partition": 0, "side": "source", "from_offset": 3, "to_offset": 9}
+    return Loss(link=link, cause="source_data_lost", at_ms=at_ms, detail="", **place | {"action": "halted"} | fields)
+
+
+def test_the_loss_ledger_has_each_loss_once_and_each_decision(cluster: Cluster, link: str, writer: StateWriter) -> None:
+    told = [loss(link), loss(link, at_ms=2), loss(link, action="continued"), loss(link, from_offset=9)]
+    for item in told:
+        writer.write_loss(item)
+    assert writer.flush(30)
+    with StateReader(cluster.client_properties, "b", link, follow=("losses",)) as state:
+        state.catch_up()
+        assert state.losses == (told[0], told[2], told[3])
+        write_raw(cluster, naming.losses_topic(link), *encode(loss("another")))
+        state.catch_up()
+        assert "it is a loss of link 'another'" in str(state.trouble)
+        assert len(state.losses) == 3
 
 
 @pytest.mark.parametrize(

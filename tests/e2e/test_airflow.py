@@ -1,11 +1,14 @@
 """Airflow runs a link: real Airflow, two real clusters, Spark. The tests are one story, told in order."""
 
+import contextlib
+import time
 from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from support.airflow import HEALTH, MONITOR, PARTITIONS, VARIABLE, Deployment, deployment
+from strait.errors import SetupError
+from support.airflow import APPROVAL, ASKED, HEALTH, MONITOR, PARTITIONS, VARIABLE, Deployment, deployment
 from support.records import assert_equal, ends, read_all
 from support.waiting import eventually
 
@@ -84,6 +87,52 @@ def test_metrics_has_a_line_for_each_topic(airflow):
     assert all(f"{topic}: " in log and "records copied" in log for topic in PARTITIONS)
 
 
+READING_SECONDS = 5.0
+"""A person reads before he answers. Airflow counts on it: of an answer that comes before its scheduler has heard that the
+task waits, it makes a failed task. The next run asks again."""
+
+
+def asking(airflow) -> list[str]:
+    """The runs that wait for an answer."""
+    runs = (run["dag_run_id"] for run in airflow.client.runs(APPROVAL) if run["state"] == "running")
+    return [run for run in runs if airflow.client.task_states(APPROVAL, run)["ask"] == "awaiting_input"]
+
+
+def asked(airflow) -> str:
+    """The run that waits for an answer."""
+    return eventually(lambda: next(iter(asking(airflow)), None), what="a question", within_seconds=180)
+
+
+def answer(airflow, choice: str) -> str:
+    """Answer until it counts: a failed task is tried again, and asks again. Returns the run."""
+    answered: set[str] = set()
+
+    def once() -> str | None:
+        for run in asking(airflow):
+            time.sleep(READING_SECONDS)
+            with contextlib.suppress(SetupError):  # it was answered a moment ago, and is still being taken up
+                airflow.client.answer(APPROVAL, run, "ask", choice)
+            answered.add(run)
+        ended = (run["dag_run_id"] for run in airflow.client.runs(APPROVAL) if run["state"] == "success")
+        return next((run for run in ended if run in answered), None)
+
+    return eventually(once, what=f"a run that ended well with {choice}", within_seconds=240)
+
+
+def test_a_link_that_wants_to_be_asked_does_what_a_person_has_approved_and_nothing_before(airflow, clusters):
+    airflow.client.unpause(APPROVAL)
+    question = airflow.client.question(APPROVAL, asked(airflow), "ask")
+    assert "copies    orders: to asked.orders, from earliest" in question["body"]
+    assert "rejected by" in airflow.client.task_log(APPROVAL, answer(airflow, "Reject"), "act")
+    airflow.client.set_variable(f"strait_rejected_{ASKED}", "{}")
+    asked(airflow)
+    there = AdminClient(clusters.destination.client_properties)
+    assert not [topic for topic in there.list_topics(timeout=30).topics if topic.startswith("asked.")]
+    answer(airflow, "Approve")
+    made = [topic for topic in there.list_topics(timeout=30).topics if topic.startswith("asked.")]
+    assert sorted(made) == ["asked.orders", "asked.payments"]
+
+
 def test_in_the_end_the_copies_equal_their_sources_record_by_record(airflow, clusters):
     airflow.stop_writing()
     for topic, partitions in PARTITIONS.items():
@@ -93,6 +142,6 @@ def test_in_the_end_the_copies_equal_their_sources_record_by_record(airflow, clu
                 ends(clusters.destination, topic, partitions) == source
             ),
             what=f"{topic}: as many records as its source",
-            within_seconds=120,
+            within_seconds=180,
         )
         assert_equal(read_all(clusters.source, topic, partitions), read_all(clusters.destination, topic, partitions))

@@ -25,7 +25,7 @@ def bench(*arguments: str, scratch: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_both_copiers_copy_the_same_data_and_are_compared(tmp_path):
-    arguments = ("--workload", "1kib-lz4", "--workload", "latency", "--scale", "0.1", "--json")
+    arguments = ("--workload", "1kib-lz4", "--workload", "latency", "--scale", "0.1", "--rounds", "1", "--json")
     done = bench(*arguments, scratch=tmp_path)
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)
@@ -33,7 +33,7 @@ def test_both_copiers_copy_the_same_data_and_are_compared(tmp_path):
     assert [drain["copier"] for drain in results["drains"]] == ["mm2", "strait"]
     for drain in results["drains"]:
         assert drain["content"] == "equal"
-        assert drain["figures"]["records"] == 160_000
+        assert drain["figures"]["records"] == 480_000
         assert drain["figures"]["records_per_second"] > 0
         assert 0 < drain["figures"]["cpu_seconds"] < drain["figures"]["cpu_seconds_whole"]
         assert 0 < drain["slot_peak_pss_bytes"] <= drain["tree_peak_pss_bytes"]
@@ -45,13 +45,16 @@ def test_both_copiers_copy_the_same_data_and_are_compared(tmp_path):
     for latency in results["latencies"]:
         assert 0 < latency["figures"]["p50_ms"] <= latency["figures"]["p99_ms"]
     assert results["relay"]["cpu_seconds_per_gb"] > 0
+    assert mm2["relays"] is None
+    assert strait["relays"]["cpu_seconds_per_gb"] > 0
 
     judged = {bound["name"]: bound["met"] for bound in results["bounds"]}
+    measured = {bound["name"]: bound["measured"] for bound in results["bounds"]}
     assert judged["1kib-lz4: drain rate against MirrorMaker 2"] is not None
-    assert judged["latency: p99 against MirrorMaker 2"] is not None
+    assert measured["latency: p99 against MirrorMaker 2, floor included"] > 0  # what is added may drown in noise
     assert judged["single: drain rate against MirrorMaker 2"] is None
 
-    for step in ("fill the source", "1kib-lz4: mm2", "1kib-lz4: strait", "bare relay"):
+    for step in ("fill the source", "1kib-lz4-rehearsal: strait", "1kib-lz4: mm2", "1kib-lz4: strait", "bare relay"):
         assert step in done.stderr
     assert list(tmp_path.iterdir()) == []
 

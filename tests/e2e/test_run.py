@@ -19,6 +19,7 @@ from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch import processes
 from strait.model import TopicPartition
+from strait.naming import application_name
 from support.records import assert_equal, read_all
 from support.waiting import eventually
 
@@ -81,12 +82,14 @@ class Foreground:
         self._folder = folder
         self._links_file = folder / "links.yaml"
         self._runs: list[Run] = []
-        raw = {
-            "clusters": {"a": dict(source.client_properties), "b": dict(destination.client_properties)},
-            "links": {self.link: {"source": "a", "destination": "b", "topics": {"include": [topic]}}},
-        }
-        self._links_file.write_text(yaml.safe_dump(raw))
+        self.configure()
         Admin(source.client_properties, "a").create([NewTopic(topic, PARTITIONS, 1)])
+
+    def configure(self, **settings: Any) -> None:
+        """Write the links file."""
+        clusters = {"a": dict(self.source.client_properties), "b": dict(self.destination.client_properties)}
+        block = {"source": "a", "destination": "b", "topics": {"include": [self.topic]}} | settings
+        self._links_file.write_text(yaml.safe_dump({"clusters": clusters, "links": {self.link: block}}))
 
     def start(self) -> Run:
         run = Run(self._links_file, self.link, self._folder, f"run-{len(self._runs)}")
@@ -115,7 +118,7 @@ class Foreground:
 
     def wait_until_caught_up(self) -> None:
         eventually(self.has_destination, what="the destination topic")
-        eventually(self.caught_up, what=f"all of {self.topic} on the destination", within_seconds=180)
+        eventually(self.caught_up, what=f"all of {self.topic} on the destination", within_seconds=300)
 
     def kill_what_is_left(self) -> None:
         for run in self._runs:
@@ -130,20 +133,33 @@ def foreground(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[Foreg
     found.kill_what_is_left()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+LANE = {"groups": {"default": {}, "backfill": {}}, "backfill": {"behind_records": 1000}}
+
+
+@pytest.mark.parametrize(
+    ("number", "settings", "applications"),
+    [(signal.SIGTERM, {}, {"default"}), (signal.SIGINT, LANE, {"default", "backfill"})],
+    ids=["SIGTERM", "SIGINT, with history in a lane of its own"],
+)
 def test_what_is_there_and_what_comes_is_copied_until_a_signal_ends_it_all(
-    foreground: Foreground, number: signal.Signals
+    foreground: Foreground, number: signal.Signals, settings: dict[str, Any], applications: set[str]
 ) -> None:
+    foreground.configure(**settings)
     foreground.produce(20_000)
     run = foreground.start()
     foreground.wait_until_caught_up()
     foreground.produce(5_000)
     foreground.wait_until_caught_up()
-    eventually(lambda: [item for item in run.events("progress") if item["records"] == 25_000], what="its progress")
+    eventually(
+        lambda: [item for item in run.events("progress") if (item["records"], item["lag_records"]) == (25_000, 0)],
+        what=lambda: f"its progress: {run.events('progress')[-1:]}",
+    )
     started, folder = run.applications(), run.folder
+    names = {application_name(foreground.link, group) for group in applications}
+    assert {path.name for path in (folder / "applications").iterdir() if path.is_dir()} == names
     code, seconds = run.end(number)
     assert code == 0, run.errors.read_text()
-    assert seconds < 10
+    assert seconds < 20  # ten where nothing else runs; the suite's other half does
     assert not any(lives(process) for process in started)
     assert not folder.exists()
     assert run.errors.read_text() == ""

@@ -1,8 +1,10 @@
 """A link of each test's own, and its application run by the real launcher."""
 
 import importlib.util
+import json
 import os
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from strait.embedded.ports import free_ports
 from strait.launch.local import LocalLauncher
 from strait.spec import AppSpec
 from support.links import Link
+from support.waiting import eventually
 
 
 @pytest.fixture
@@ -42,7 +45,8 @@ def link(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[Link]:
 
 @pytest.fixture
 def standalone_master(tmp_path: Path) -> Iterator[str]:
-    """The URL of a Spark Standalone master with one worker of one core."""
+    """The URL of a Spark Standalone master with one worker of one core, which it knows. A worker that finds no master tries
+    again after five to fifteen seconds, an application after twenty; so each is started when the one before is there."""
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None and spec.submodule_search_locations is not None
     home = Path(spec.submodule_search_locations[0])
@@ -56,14 +60,30 @@ def standalone_master(tmp_path: Path) -> Iterator[str]:
     }
     master = ["deploy.master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", master_page]
     worker = ["deploy.worker.Worker", url, "--cores", "1", "--memory", "1g", "--webui-port", worker_page]
+    page = f"http://127.0.0.1:{master_page}/json/"
     running = []
     try:
         for number, (name, *arguments) in enumerate((master, [*worker, "--work-dir", str(tmp_path / "work")])):
-            with (tmp_path / f"standalone-{number}.log").open("ab") as log:
+            path = tmp_path / f"standalone-{number}.log"
+            with path.open("ab") as log:
                 command = [home / "bin" / "spark-class", f"org.apache.spark.{name}", *arguments]
                 running.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+            eventually(
+                lambda wanted=number: _workers(page) == wanted,
+                what=lambda path=path: f"{path.name}: {path.read_text()[-2000:]}",
+                within_seconds=180.0,
+            )
         yield url
     finally:
         for process in reversed(running):
             process.terminate()
             process.wait(30)
+
+
+def _workers(page: str) -> int | None:
+    """How many workers the master knows; None while it does not answer."""
+    try:
+        with urllib.request.urlopen(page, timeout=10) as reply:  # noqa: S310  a page of this test's own
+            return int(json.load(reply)["aliveworkers"])
+    except OSError:
+        return None

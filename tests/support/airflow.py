@@ -25,6 +25,8 @@ from strait.launch.local import LocalLauncher
 from support.waiting import eventually
 
 LINK = "shop"
+ASKED = "asked"
+APPROVAL = f"strait_{ASKED}_approval"
 MONITOR, HEALTH, VARIABLE = f"strait_{LINK}", f"strait_{LINK}_health", f"strait_topics_{LINK}"
 PARTITIONS = {topic: shop.partitions for topic, shop in SHOP.items()}
 OVER = ("success", "failed")
@@ -51,7 +53,7 @@ class Deployment:
         return {
             process.pid
             for process in self.application_processes()
-            if "pyspark.daemon" not in " ".join(process.cmdline())
+            if "strait.spark.daemon" not in " ".join(process.cmdline())
         }
 
     def copy(self, *topics: str) -> None:
@@ -76,12 +78,14 @@ class Deployment:
 
 @contextmanager
 def deployment(folder: Path, source: Cluster, destination: Cluster, *, include: list[str]) -> Iterator[Deployment]:
-    """Up, with both DAGs running on their schedules; all of it is ended on leaving."""
+    """Up, with both DAGs of one link running on their schedules; another link wants to be asked, and its DAGs are paused. All of it is ended on leaving."""
     links_file, home = folder / "links.yaml", folder / "strait"
     # The addresses in the file are wrong: those of the Connections have to win.
     nowhere = {"bootstrap.servers": "127.0.0.1:1"}
     link = {"source": "here", "destination": "there", "topics": {"include": include}, "epoch_seconds": 20}
-    links_file.write_text(yaml.safe_dump({"clusters": {"here": nowhere, "there": nowhere}, "links": {LINK: link}}))
+    asked = link | {"approval": "required", "naming": {"policy": "prefix", "prefix": f"{ASKED}."}}
+    clusters = {"here": nowhere, "there": nowhere}
+    links_file.write_text(yaml.safe_dump({"clusters": clusters, "links": {LINK: link, ASKED: asked}}))
     airflow = LocalAirflow(
         folder / "airflow",
         project=project_root(),
@@ -105,7 +109,7 @@ def deployment(folder: Path, source: Cluster, destination: Cluster, *, include: 
         client = airflow.client()
         for name, cluster in (("here", source), ("there", destination)):
             client.set_connection(f"strait_{name}", "kafka", json.dumps(cluster.client_properties))
-        eventually(lambda: {dag["dag_id"] for dag in client.dags()} >= {MONITOR, HEALTH}, what="both DAGs")
+        eventually(lambda: {dag["dag_id"] for dag in client.dags()} >= {MONITOR, HEALTH, APPROVAL}, what="the DAGs")
         client.unpause(MONITOR)
         client.unpause(HEALTH)
         yield Deployment(client, launcher, generator)

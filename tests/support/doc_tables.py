@@ -1,4 +1,4 @@
-"""The tables in docs/ that are made from the code: `python tests/support/doc_tables.py` writes them anew.
+"""The tables in docs/ and the schema that are made from the code: `python tests/support/doc_tables.py` writes them anew.
 
 A table stands between `<!-- generated: KIND [NAME] -->` and `<!-- end -->`. A test holds every one of them equal to what
 is made here, so a new option, reason or field cannot be forgotten.
@@ -15,6 +15,11 @@ from pydantic import BaseModel
 
 from strait import config
 from strait.cli.main import app
+from strait.importing.clients import CLIENT_ROWS, ClientRow
+from strait.importing.mirus import MIRUS_ROWS
+from strait.importing.mm2_rows import MM2_ROWS
+from strait.importing.table import Row
+from strait.links_schema import schema_text
 from strait.reasons import Ends, Reason
 
 ROOT = Path(__file__).parents[2]
@@ -57,9 +62,10 @@ def _walk(path: str, command: Any) -> Iterable[tuple[str, Any]]:
 def _config(block: str) -> str:
     schema = getattr(config, block).model_json_schema()
     required = schema.get("required", [])
+    fields = {field.alias or name: field for name, field in getattr(config, block).model_fields.items()}
     rows = []
     for key, field in schema["properties"].items():
-        default = "required" if key in required else _default(getattr(config, block).model_fields[key])
+        default = "required" if key in required else _default(fields[key])
         rows.append((f"`{key}`", _type(field, schema.get("$defs", {})), default, field.get("description", "")))
     return _table(("key", "type", "default", "meaning"), rows)
 
@@ -74,14 +80,19 @@ def _default(field: Any) -> str:
         return "its defaults"
     if isinstance(value, Mapping) and value:
         return f"`{', '.join(value)}` with its defaults"
+    if isinstance(value, tuple) and value:
+        return ", ".join(f"`{item}`" for item in value)
     return f"`{value}`" if value not in ("", (), {}) else "empty"
 
 
 def _type(field: Mapping[str, Any], defs: Mapping[str, Any]) -> str:
     if "$ref" in field:
-        return f"[{field['$ref'].rpartition('/')[2].lower()}](#{field['$ref'].rpartition('/')[2].lower()})"
+        words = re.findall("[A-Z][a-z]*", field["$ref"].rpartition("/")[2])
+        return f"[{' '.join(words).lower()}](#{'-'.join(words).lower()})"
+    if "x-shown" in field:
+        return str(field["x-shown"])
     if "anyOf" in field:
-        return _type(next(option for option in field["anyOf"] if option["type"] != "null"), defs)
+        return _type(next(option for option in field["anyOf"] if option.get("type") != "null"), defs)
     if "enum" in field:
         return " or ".join(f"`{value}`" for value in field["enum"])
     if field["type"] == "array":
@@ -103,7 +114,11 @@ def _command(path: str) -> str:
     command = commands()[f"strait {path}"]
     rows = [(_spelt(parameter), _allowed(parameter), _explained(parameter)) for parameter in command.params]
     body = [row for row in rows if "-completion" not in row[0]]
-    return f"{_one_line(command.help)}\n\n{_table(('option', 'default', 'meaning'), body)}" if body else command.help
+    return (
+        f"{_one_line(command.help)}\n\n{_table(('option', 'default', 'meaning'), body)}"
+        if body
+        else f"{_one_line(command.help)}\n"
+    )
 
 
 def _spelt(parameter: Any) -> str:
@@ -125,6 +140,12 @@ def _explained(parameter: Any) -> str:
     return _one_line(parameter.help or "") + by_environment
 
 
+def _import(name: str) -> str:
+    tables: Mapping[str, Sequence[Row | ClientRow]] = {"mirus": MIRUS_ROWS, "mm2": MM2_ROWS, "clients": CLIENT_ROWS}
+    rows = [(", ".join(f"`{each}`" for each in row.names), row.ours) for row in tables[name]]
+    return _table(("property", "here"), rows)
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -134,14 +155,24 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-_KINDS: Mapping[str, Callable[[str], str]] = {"config": _config, "reasons": _reasons, "command": _command}
+_KINDS: Mapping[str, Callable[[str], str]] = {
+    "config": _config,
+    "reasons": _reasons,
+    "command": _command,
+    "import": _import,
+}
+
+
+def files() -> Mapping[Path, str]:
+    """Every file that is made here in part or as a whole, with what it must hold."""
+    tables = {path: rendered(path.read_text(encoding="utf-8")) for path in documents()}
+    return tables | {ROOT / "docs/links.schema.json": schema_text()}
 
 
 def main() -> int:
-    """Write every document's tables anew."""
-    for path in documents():
-        text = path.read_text(encoding="utf-8")
-        if (new := rendered(text)) != text:
+    """Write all of them anew."""
+    for path, new in files().items():
+        if not path.exists() or new != path.read_text(encoding="utf-8"):
             path.write_text(new, encoding="utf-8")
             sys.stdout.write(f"{path.relative_to(ROOT)}\n")
     return 0

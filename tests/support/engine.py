@@ -1,5 +1,6 @@
 """A link made by hand for the engine's own tests: topics, a published plan, and slots as processes that can be killed."""
 
+import json
 import os
 import signal
 import subprocess
@@ -15,10 +16,10 @@ from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.reasons import Reason
 from strait.spec import AppSpec
-from strait.state.schema import PartitionReport, Plan
+from strait.state.schema import Budget, Loss, PartitionReport, Plan, Run, TopicPolicy
 from strait.state.store import StateReader, ensure_state_topics
 from support.handmade import publish
-from support.records import assert_equal, ends, read_all
+from support.records import assert_copied, assert_same_records, ends, read_all
 from support.waiting import eventually
 
 _KEEP = {"retention.ms": "-1"}  # records here have old timestamps: retention must not eat them during a test
@@ -41,6 +42,7 @@ class EngineLink:
     slot_memory_bytes: int = 64 << 20
     epoch_seconds: int = 3600
     slots: int = 1
+    policy: TopicPolicy = field(default_factory=TopicPolicy)
     _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -76,18 +78,46 @@ class EngineLink:
         admin = Admin(self.destination.client_properties, "destination")
         ensure_state_topics(admin, self.name, replicas(self.destination))
 
-    def publish(self, topics: Sequence[str] | None = None, *, turn: int = 0, stopped: bool = False) -> Plan:
+    def publish(
+        self,
+        topics: Sequence[str] | None = None,
+        *,
+        turn: int = 0,
+        stopped: bool = False,
+        policies: Mapping[str, TopicPolicy] | None = None,
+        budgets: Sequence[Budget] = (),
+    ) -> Plan:
         """Publish a plan for these topics (default: all), spread over the slots, shifted by ``turn``."""
         chosen = {topic: self.topics[topic] for topic in (self.topics if topics is None else topics)}
-        return publish(self.name, self.source, self.destination, chosen, slots=self.slots, turn=turn, stopped=stopped)
+        return publish(
+            self.name,
+            self.source,
+            self.destination,
+            chosen,
+            slots=self.slots,
+            turn=turn,
+            stopped=stopped,
+            policy=self.policy,
+            policies=policies,
+            budgets=budgets,
+        )
 
-    def start_slot(self, slot: int = 0) -> subprocess.Popen[bytes]:
-        """Run a slot in a process of its own, epoch after epoch."""
+    def start_slot(
+        self,
+        slot: int = 0,
+        *,
+        group: str = GROUP,
+        changed: Mapping[str, float] | None = None,
+        clock_jumps_seconds: float = 0.0,
+    ) -> subprocess.Popen[bytes]:
+        """Run a slot in a process of its own, epoch after epoch. ``changed``: constants ("module:NAME") that have other
+        values there, such as time-outs too long for a test. Its wall clock jumps that far every second, and back."""
         path = self.folder / f"spec-{time.monotonic_ns()}.json"
-        self.spec.write(path)
+        self.spec.model_copy(update={"group": group}).write(path)
+        unlike = {"changed": dict(changed or {}), "clock_jumps_seconds": clock_jumps_seconds}
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         process = subprocess.Popen(
-            [sys.executable, "-m", "support.slot_process", str(path), str(slot)],
+            [sys.executable, "-m", "support.slot_process", str(path), str(slot), json.dumps(unlike)],
             env=environment,
             stdout=subprocess.DEVNULL,
             stderr=(self.folder / "slots.log").open("ab"),
@@ -115,16 +145,54 @@ class EngineLink:
         """Records on the source, all topics."""
         return sum(sum(ends(self.source, topic, partitions)) for topic, partitions in self.topics.items())
 
-    def until_copied(self, records: int | None = None, within_seconds: float = 120.0) -> None:
+    def until_copied(self, records: int | None = None, within_seconds: float = 240.0) -> None:
         """Wait until the destination holds so many records, by default as many as the source."""
         wanted = self.written() if records is None else records
         eventually(
-            lambda: self.copied() >= wanted, what=f"{wanted} copied: {self.log()}", within_seconds=within_seconds
+            lambda: self.copied() >= wanted,
+            what=lambda: f"{wanted} copied: {self.log()}",
+            within_seconds=within_seconds,
         )
+
+    def until_seen(self, within_seconds: float = 240.0) -> None:
+        """Wait until the slots say that they have seen every partition's last stable offset and copied all before it. For
+        sources whose offsets do not all hold records, so that they cannot be counted from outside."""
+        ends_now = {topic: ends(self.source, topic, count) for topic, count in self.topics.items()}
+        wanted = {
+            (topic, partition): end for topic, all_ends in ends_now.items() for partition, end in enumerate(all_ends)
+        }
+        with self.reports() as newest:
+
+            def done() -> bool:
+                rows = {where: newest(*where) for where in wanted}
+                return all(row is not None and row.position >= wanted[where] for where, row in rows.items())
+
+            eventually(
+                done,
+                what=lambda: f"all copied: {[newest(*where) for where in wanted]} {self.log()}",
+                within_seconds=within_seconds,
+            )
+
+    def runs(self, topic: str, partition: int) -> tuple[Run, ...]:
+        """What the map says now."""
+        with StateReader(self.destination.client_properties, "destination", self.name) as state:
+            state.catch_up()
+            return state.runs.get((topic, partition), ())
+
+    def losses(self) -> tuple[Loss, ...]:
+        """The loss ledger as it is now."""
+        with StateReader(self.destination.client_properties, "destination", self.name, follow=("losses",)) as state:
+            state.catch_up()
+            return state.losses
+
+    def assert_same_records(self) -> None:
+        """As ``assert_equal``, but for the offsets: those of the source that hold no record have none here."""
+        for topic, partitions in self.topics.items():
+            assert_same_records(read_all(self.source, topic, partitions), read_all(self.destination, topic, partitions))
 
     def assert_equal(self) -> None:
         for topic, partitions in self.topics.items():
-            assert_equal(read_all(self.source, topic, partitions), read_all(self.destination, topic, partitions))
+            assert_copied(self.source, self.destination, topic, partitions)
 
     def log(self) -> str:
         path = self.folder / "slots.log"
@@ -151,7 +219,7 @@ class EngineLink:
             yield newest
 
     def until_waiting(
-        self, topic: str, partition: int, reason: Reason, within_seconds: float = 60.0
+        self, topic: str, partition: int, reason: Reason, within_seconds: float = 180.0
     ) -> PartitionReport:
         """Wait until the slot says that the partition waits for this reason."""
         with self.reports() as newest:
@@ -161,5 +229,7 @@ class EngineLink:
                 return row if row is not None and row.reason == reason else None
 
             return eventually(
-                look, what=f"{reason}; last {newest(topic, partition)} {self.log()}", within_seconds=within_seconds
+                look,
+                what=lambda: f"{reason}; last {newest(topic, partition)} {self.log()}",
+                within_seconds=within_seconds,
             )

@@ -1,13 +1,13 @@
 """Publishing a plan by hand: the topics as they are now, spread over slots as the test wants."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from strait.control import GROUP
 from strait.embedded.kafka import Cluster
 from strait.engine.producer_id import allocate_producer_id
 from strait.kafka.admin import Admin
-from strait.state.schema import Plan, PlannedTopic, Run
+from strait.state.schema import Budget, Plan, PlannedTopic, Run, TopicPolicy
 from strait.state.store import ControlPublisher, StateReader
 from support.records import ends
 
@@ -21,9 +21,13 @@ def publish(
     slots: int,
     turn: int = 0,
     stopped: bool = False,
+    policy: TopicPolicy | None = None,
+    policies: Mapping[str, TopicPolicy] | None = None,
+    budgets: Sequence[Budget] = (),
 ) -> Plan:
     """Publish the link's next plan: ``topics`` (name -> partitions, the same on both sides) dealt out to the slots, each
-    deal shifted by ``turn``. A partition that is new to the link begins at its source's first record."""
+    deal shifted by ``turn``, all under one ``policy`` but for those with one of their own
+    in ``policies``. A partition that is new to the link begins at source offset 0."""
     facts = {
         end: Admin(cluster.client_properties, end).observe(topics.__contains__).topics
         for end, cluster in (("source", source), ("destination", destination))
@@ -35,6 +39,7 @@ def publish(
             source_id=facts["source"][topic].topic_id,
             destination_id=facts["destination"][topic].topic_id,
             slots=tuple((partition + turn) % slots for partition in range(topics[topic])),
+            policy=(policies or {}).get(topic) or policy or TopicPolicy(),
         )
         for topic in sorted(topics)
     )
@@ -52,10 +57,11 @@ def publish(
             stopped=stopped,
             slots=slots,
             topics=planned,
+            budgets=tuple(budgets),
             published_at_ms=int(time.time() * 1000),
         )
         publication.publish(
-            plan,
+            [plan],
             [
                 _first_run(topic, partition, end)
                 for topic in planned

@@ -1,9 +1,12 @@
 """Reading whole topics with Kafka's ordinary client, and holding a copy against its source record by record."""
 
 import time
+from collections import deque
+from collections.abc import Iterator
+from itertools import zip_longest
 from typing import NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_CREATE_TIME, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from strait.embedded.kafka import Cluster
@@ -36,15 +39,16 @@ def ends(cluster: Cluster, topic: str, partitions: int) -> list[int]:
             if not passing or time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
+            client = AdminClient(cluster.client_properties)  # the old one may go on asking with an old leader's epoch
 
 
-def read_all(cluster: Cluster, topic: str, partitions: int) -> list[list[Record]]:
-    """Every record of each partition up to its end now, as a reader with default settings sees them."""
+def read(cluster: Cluster, topic: str, partitions: int) -> Iterator[tuple[int, Record]]:
+    """Partition and record, of each partition in order and up to its end now, as a reader with default settings sees
+    them."""
     consumer = Consumer(
         cluster.client_properties
         | {"group.id": "comparison", "enable.auto.commit": False, "enable.partition.eof": True, "check.crcs": True}
     )
-    found: list[list[Record]] = [[] for _ in range(partitions)]
     open_partitions = set(range(partitions))
     deadline = time.monotonic() + _PATIENCE_SECONDS
     try:
@@ -60,18 +64,47 @@ def read_all(cluster: Cluster, topic: str, partitions: int) -> list[list[Record]
                     assert message.error().name() == "_PARTITION_EOF", str(message.error())
                     open_partitions.discard(message.partition())
                     continue
-                found[message.partition()].append(
+                yield (
+                    message.partition(),
                     Record(
                         message.offset(),
                         message.key(),
                         message.value(),
                         tuple(message.headers() or ()),
                         message.timestamp(),
-                    )
+                    ),
                 )
     finally:
         consumer.close()
+
+
+def read_all(cluster: Cluster, topic: str, partitions: int) -> list[list[Record]]:
+    """Every record of each partition."""
+    found: list[list[Record]] = [[] for _ in range(partitions)]
+    for partition, record in read(cluster, topic, partitions):
+        found[partition].append(record)
     return found
+
+
+def assert_copied(source: Cluster, destination: Cluster, topic: str, partitions: int) -> int:
+    """Hold a topic that no memory would hold against its copy, in pieces; returns its number of records.
+
+    Equal is what ``assert_equal`` calls equal; only what one side is ahead of the other is kept.
+    """
+    ours: list[deque[Record]] = [deque() for _ in range(partitions)]
+    theirs: list[deque[Record]] = [deque() for _ in range(partitions)]
+    compared = 0
+    for one, other in zip_longest(read(source, topic, partitions), read(destination, topic, partitions)):
+        assert one is not None and other is not None, f"{topic}: the {'copy' if one is None else 'source'} has more"
+        ours[one[0]].append(one[1])
+        theirs[other[0]].append(other[1])
+        for partition in {one[0], other[0]}:
+            while ours[partition] and theirs[partition]:
+                written, copied = ours[partition].popleft(), theirs[partition].popleft()
+                assert written == copied, f"{topic}-{partition}: source {written}, destination {copied}"
+                compared += 1
+    assert not any(ours) and not any(theirs), f"{topic}: its partitions are not of equal length"
+    return compared
 
 
 def assert_equal(source: list[list[Record]], destination: list[list[Record]]) -> None:
@@ -81,3 +114,15 @@ def assert_equal(source: list[list[Record]], destination: list[list[Record]]) ->
         for one, other in zip(ours, theirs, strict=False):
             assert one == other, f"partition {partition}: source {one}, destination {other}"
         assert len(ours) == len(theirs), f"partition {partition}: {len(ours)} at the source, {len(theirs)} copied"
+
+
+def assert_same_records(source: list[list[Record]], destination: list[list[Record]]) -> None:
+    """Equal record by record but for the offsets, which the copy has of its own; timestamps arrive as CreateTime."""
+    expected = [
+        [
+            record._replace(offset=at, timestamp=(TIMESTAMP_CREATE_TIME, record.timestamp[1]))
+            for at, record in enumerate(partition)
+        ]
+        for partition in source
+    ]
+    assert_equal(expected, [[record._replace(offset=at) for at, record in enumerate(one)] for one in destination])

@@ -7,11 +7,12 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(look: Callable[[], T], *, what: str, within_seconds: float = 90.0) -> T:
+def eventually(look: Callable[[], T], *, what: str | Callable[[], str], within_seconds: float = 180.0) -> T:
     """The first answer of ``look`` that is true. Fails, saying ``what`` never came, after a deadline meant for a busy
-    machine."""
+    machine. ``what`` as a function is asked then, so that it may tell what is known at the end."""
     deadline = time.monotonic() + within_seconds
     while not (answer := look()):
-        assert time.monotonic() < deadline, f"not within {within_seconds:g} s: {what}"
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within_seconds:g} s: {what() if callable(what) else what}")
         time.sleep(0.05)
     return answer

@@ -8,6 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.halves import HALVES
+
 SUPPORT = Path(__file__).parents[1]
 
 
@@ -26,6 +28,8 @@ def run_pytest(folder: Path, source: str, *options: str, ci: str = "") -> subpro
 
 SKIPPED = """
 import pytest
+
+from support.halves import HALVES
 @pytest.mark.broker
 @pytest.mark.skipif(True, reason="no broker here")
 def test_something_real(): ...
@@ -68,3 +72,26 @@ def test_a_process_left_behind_fails_the_run_and_is_ended(tmp_path):
     assert done.returncode == 1, done.stdout
     assert f"{pid}: sleep 300" in done.stdout
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_both_halves_together_are_the_whole_suite():
+    tests = SUPPORT
+    folders = [f"tests/{folder.name}" for folder in tests.iterdir() if any(folder.rglob("test_*.py"))]
+    assert sorted(folder for half in HALVES for folder in half) == sorted(folders)
+
+
+def test_the_suite_fails_if_either_half_does(tmp_path):
+    for half in HALVES:
+        for folder in half:
+            (tmp_path / folder).mkdir(parents=True)
+            (tmp_path / folder / "test_sample.py").write_text("def test_it(): ...\n", encoding="utf-8")
+    command = [sys.executable, SUPPORT / "support" / "halves.py", "-c", os.devnull, "--import-mode=importlib"]
+    for half in HALVES:
+        sample = tmp_path / half[-1] / "test_sample.py"
+        sample.write_text("def test_it(): raise SystemError\n", encoding="utf-8")
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 1, done.stdout
+        assert "1 failed" in done.stdout
+        assert done.stdout.count(" passed") == 2
+        sample.write_text("def test_it(): ...\n", encoding="utf-8")
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0

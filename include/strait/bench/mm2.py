@@ -5,8 +5,8 @@ from pathlib import Path
 import strait.embedded
 from strait.bench.copier import Command
 from strait.embedded import jars
-from strait.embedded.java import find_java
 from strait.embedded.kafka import Cluster
+from strait.java import find_java
 
 NAME = "mm2"
 TASKS = 2

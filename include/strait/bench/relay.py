@@ -9,7 +9,10 @@ import resource
 import socket
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext
 
 from strait.bench.results import RelayResult
 from strait.errors import SetupError
@@ -21,9 +24,28 @@ _DEADLINE_SECONDS = 600.0
 _HOST = "127.0.0.1"
 
 
-def measure_relay(total_bytes: int) -> RelayResult:
-    """Send ``total_bytes`` through a relay over loopback. Raises SetupError if one of its processes fails."""
+def measure_relay(total_bytes: int, *, at_once: int = 1) -> RelayResult:
+    """Send ``total_bytes`` over loopback, through so many relays side by side, each its share.
+
+    Two cost more for each byte than one: they take caches and memory from each other, as slots do.
+
+    Raises:
+        SetupError: one of their processes failed.
+    """
     context = multiprocessing.get_context("spawn")  # a fork would share this process's threads' locks
+    share = total_bytes // at_once
+    with ExitStack() as stack:
+        lanes = [stack.enter_context(_lane(context, share)) for _ in range(at_once)]
+        found = [_result(lane) for lane in lanes]
+    moved = sum(moved for moved, _, _ in found)
+    if moved != share * at_once:
+        raise SetupError(f"relay: moved {moved} of {share * at_once} bytes")
+    return RelayResult(moved, max(seconds for _, seconds, _ in found), sum(cpu_seconds for _, _, cpu_seconds in found))
+
+
+@contextmanager
+def _lane(context: SpawnContext, total_bytes: int) -> Iterator[Connection]:
+    """A feeder, a relay and a sink. What the relay has to say comes out."""
     theirs, ours = context.Pipe()
     with socket.create_server((_HOST, 0)) as entrance, socket.create_server((_HOST, 0)) as exit_:
         relay = context.Process(target=_relay, args=(theirs, entrance, exit_.getsockname()[1]), name="relay")
@@ -34,20 +56,24 @@ def measure_relay(total_bytes: int) -> RelayResult:
             for process in processes:
                 process.start()
             theirs.close()
-            if not ours.poll(_DEADLINE_SECONDS):
-                raise SetupError(f"relay: nothing measured within {_DEADLINE_SECONDS:.0f} s")
-            moved, seconds, cpu_seconds = ours.recv()
-        except EOFError as error:
-            raise SetupError("relay: its process ended before it had measured anything") from error
+            yield ours
         finally:
             for process in processes:
                 if process.pid is not None:
                     process.join(5)
                     process.kill()
                     process.join()
-    if moved != total_bytes:
-        raise SetupError(f"relay: moved {moved} of {total_bytes} bytes")
-    return RelayResult(moved, seconds, cpu_seconds)
+
+
+def _result(lane: Connection) -> tuple[int, float, float]:
+    """Bytes, seconds, CPU seconds."""
+    try:
+        if not lane.poll(_DEADLINE_SECONDS):
+            raise SetupError(f"relay: nothing measured within {_DEADLINE_SECONDS:.0f} s")
+        found: tuple[int, float, float] = lane.recv()
+    except EOFError as error:
+        raise SetupError("relay: its process ended before it had measured anything") from error
+    return found
 
 
 def _relay(results: Connection, entrance: socket.socket, exit_port: int) -> None:

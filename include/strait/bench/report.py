@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from strait.bench import mm2, strait_runner
-from strait.bench.results import DrainResult, Results
+from strait.bench.results import NO_COPIER, Bound, DrainResult, Results
 from strait.embedded import paths
 
-_NAMES = {mm2.NAME: "MirrorMaker 2", strait_runner.NAME: "Strait", "none": "no copier"}
+_NAMES = {mm2.NAME: "MirrorMaker 2", strait_runner.NAME: "Strait", NO_COPIER: "no copier"}
 _HEADER = """# Results
 
 Appended by `strait bench` and by nobody else. README.md says how to read them.
@@ -137,15 +137,21 @@ def _ratios(results: Results) -> Table:
             (
                 ours.workload,
                 f"{mine.records_per_second / other.records_per_second:.1f}×",
+                _range(ours, theirs),
                 f"{_quotient(mine.records_per_second_later_half, other.records_per_second_later_half)}×",
                 f"{mine.records_per_second_whole / other.records_per_second_whole:.1f}×",
                 f"1/{_quotient(other.cpu_seconds_per_gb, mine.cpu_seconds_per_gb)}",
                 f"1/{_quotient(theirs.tree_peak_pss_bytes, ours.tree_peak_pss_bytes)}",
             )
         )
-    return Table(
-        "Strait against MirrorMaker 2", ("workload", "rate", "later half", "with start", "CPU", "memory"), rows
-    )
+    columns = ("workload", "rate", "in each round", "later half", "with start", "CPU", "memory")
+    return Table("Strait against MirrorMaker 2", columns, rows)
+
+
+def _range(ours: DrainResult, theirs: DrainResult) -> str:
+    """The ratio of the rates, round by round."""
+    pairs = zip(ours.rounds, theirs.rounds, strict=True)
+    return ", ".join(f"{one.figures.records_per_second / other.figures.records_per_second:.1f}" for one, other in pairs)
 
 
 def _latencies(results: Results) -> Table:
@@ -170,20 +176,28 @@ def _latencies(results: Results) -> Table:
 
 
 def _relay(results: Results) -> Table:
-    columns = ("limit", "CPU-s/GB", "MB/s")
-    if (relay := results.relay) is None:
-        return Table("", columns, [])
-    row = ("bare relay", f"{relay.cpu_seconds_per_gb:.3f}", f"{relay.bytes / relay.seconds / 1e6:,.0f}")
-    return Table("The limit: only moving bytes", columns, [row])
+    limits = [("one bare relay", results.relay)]
+    limits += [(f"{_label(drain)}: as many bare relays as slots", drain.relays) for drain in results.drains]
+    rows = [
+        (name, f"{relay.cpu_seconds_per_gb:.3f}", f"{relay.bytes / relay.seconds / 1e6:,.0f}")
+        for name, relay in limits
+        if relay is not None
+    ]
+    return Table("The limit: only moving bytes" if rows else "", ("limit", "CPU-s/GB", "MB/s"), rows)
 
 
 def _bounds(results: Results) -> Table:
-    words = {True: "ok", False: "missed", None: "not measured"}
     rows = [
-        (bound.name, bound.limit, "–" if bound.measured is None else f"{bound.measured:.2f}", words[bound.met])
+        (bound.name, bound.limit, "–" if bound.measured is None else f"{bound.measured:.2f}", _verdict(bound))
         for bound in results.bounds
     ]
     return Table("Bounds", ("bound", "limit", "measured", "result"), rows)
+
+
+def _verdict(bound: Bound) -> str:
+    if bound.measured is None:
+        return "not measured"
+    return {True: "ok", False: "missed", None: "only shown"}[bound.met]
 
 
 def _label(drain: DrainResult) -> str:

@@ -1,42 +1,23 @@
 """What a run of `strait bench` found, in the form of its JSON."""
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import median
 from typing import Any, Literal
 
-from strait.bench.drain import DrainFigures
+from strait.bench.drain import DrainFigures, middle
 from strait.bench.latency import LatencyFigures
 from strait.bench.machine import Machine
 
 Content = Literal["equal", "not compared"]
 
-
-@dataclass(frozen=True, slots=True)
-class DrainResult:
-    """One copier, one full topic. Batch sizes are means on the wire: what it read, what it wrote."""
-
-    workload: str
-    copier: str
-    figures: DrainFigures
-    source_batch_bytes: float
-    destination_batch_bytes: float
-    content: Content
-    tree_peak_pss_bytes: int
-    slot_peak_pss_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyResult:
-    """One copier, one trickle. ``copier`` "none": the consumer reads the source itself, which is the floor."""
-
-    workload: str
-    copier: str
-    figures: LatencyFigures
-    cpu_cores: float | None
+NO_COPIER = "none"
+"""The consumer reads the source itself: the floor under every copier's latency."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelayResult:
-    """The limit: a process that only moves bytes."""
+    """The limit: processes that only move bytes."""
 
     bytes: int
     seconds: float
@@ -46,10 +27,69 @@ class RelayResult:
     def cpu_seconds_per_gb(self) -> float:
         return self.cpu_seconds / self.bytes * 1e9
 
+    def __add__(self, other: "RelayResult") -> "RelayResult":
+        return RelayResult(self.bytes + other.bytes, self.seconds + other.seconds, self.cpu_seconds + other.cpu_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class DrainResult:
+    """One copier, one full topic. Batch sizes are means on the wire: what it read, what it wrote. ``relays``: what as many
+    relays as it has slots needed, half of it just before and half just after; None where that was not asked for.
+
+    ``rounds``: where it was done several times, each of them; then every figure here is the median of theirs, and
+    peaks of memory are the highest.
+    """
+
+    workload: str
+    copier: str
+    figures: DrainFigures
+    source_batch_bytes: float
+    destination_batch_bytes: float
+    content: Content
+    tree_peak_pss_bytes: int
+    slot_peak_pss_bytes: int | None
+    relays: RelayResult | None = None
+    rounds: tuple["DrainResult", ...] = ()
+
+    @classmethod
+    def middle(cls, rounds: Sequence["DrainResult"]) -> "DrainResult":
+        """One result for several rounds of the same."""
+        costs = sorted((found.relays for found in rounds if found.relays), key=lambda relay: relay.cpu_seconds_per_gb)
+        peaks = [found.slot_peak_pss_bytes for found in rounds if found.slot_peak_pss_bytes is not None]
+        return replace(
+            rounds[0],
+            figures=middle([found.figures for found in rounds]),
+            destination_batch_bytes=median(found.destination_batch_bytes for found in rounds),
+            tree_peak_pss_bytes=max(found.tree_peak_pss_bytes for found in rounds),
+            slot_peak_pss_bytes=max(peaks, default=None),
+            relays=costs[len(costs) // 2] if costs else None,
+            rounds=tuple(rounds),
+        )
+
+    @property
+    def cpu_against_relays(self) -> float | None:
+        """CPU for each byte against that of the relays beside it: the median of the rounds' ratios."""
+        ratios = [
+            found.figures.cpu_seconds_per_gb / found.relays.cpu_seconds_per_gb
+            for found in self.rounds or (self,)
+            if found.relays
+        ]
+        return median(ratios) if ratios else None
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyResult:
+    """One copier, or NO_COPIER, and one trickle."""
+
+    workload: str
+    copier: str
+    figures: LatencyFigures
+    cpu_cores: float | None
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A number to hold. ``met`` None: this run did not measure it."""
+    """A number to hold. ``met`` None: this run did not measure it, or it is only shown."""
 
     name: str
     limit: str
@@ -79,7 +119,10 @@ class Results:
 
     def as_json(self) -> dict[str, Any]:
         """Names are those of the fields; ``v`` grows when one changes its meaning."""
-        document = {"v": 1, **asdict(self)}
+        document = {"v": 2, **asdict(self)}
         if self.relay is not None:
             document["relay"]["cpu_seconds_per_gb"] = self.relay.cpu_seconds_per_gb
+        for drain, made in zip(self.drains, document["drains"], strict=True):
+            if drain.relays is not None:
+                made["relays"]["cpu_seconds_per_gb"] = drain.relays.cpu_seconds_per_gb
         return document

@@ -3,9 +3,9 @@
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,40 +13,37 @@ import psutil
 
 from strait.bench import bounds, load, mm2, strait_runner
 from strait.bench.content import digests
-from strait.bench.copier import Command, running
-from strait.bench.drain import figures, watch
+from strait.bench.copier import Command, Running, running
+from strait.bench.drain import Sample, figures, watch
 from strait.bench.latency import measure_latency, probe
 from strait.bench.machine import commit, machine, versions
 from strait.bench.progress import Steps
 from strait.bench.relay import measure_relay
-from strait.bench.results import Content, DrainResult, LatencyResult, Results
+from strait.bench.results import NO_COPIER, Content, DrainResult, LatencyResult, RelayResult, Results
 from strait.bench.topics import Topics
 from strait.bench.workloads import PARTITIONS, Drain, Trickle, Workload
 from strait.embedded.kafka import Cluster
 from strait.errors import MeasurementError, SetupError
 
-COPIERS: dict[str, Callable[[Path, Cluster, Cluster, str], Command]] = {
-    mm2.NAME: mm2.command,
-    strait_runner.NAME: strait_runner.command,
-}
-FLOOR = "none"  # the consumer reads the source itself
-
+COPIERS = (mm2.NAME, strait_runner.NAME)
 _BROKER_HEAP_MIB = 1024
 _BROKER_PROPERTIES = {"log.segment.delete.delay.ms": "1000", "log.retention.hours": "-1"}
 _RELAY_BYTES = 8 * 10**9
-_WARM_UP_SHARE = 0.25
+_REHEARSAL_SHARE = 0.5
 _FIRST_ARRIVAL_SECONDS = 120.0
 _DISK_FACTOR = 3  # a workload's topic, its copy, and what is not deleted yet
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to run. ``workloads`` are as defined; ``scale`` is applied here."""
+    """What to run. ``workloads`` are as defined; ``scale`` is applied here. ``rounds``: how often each copier empties each
+    full topic, by turns."""
 
     workloads: tuple[Workload, ...]
     copiers: tuple[str, ...]
     relay: bool
     scale: float
+    rounds: int
 
 
 def run(options: Options, steps: Steps) -> Results:
@@ -58,9 +55,10 @@ def run(options: Options, steps: Steps) -> Results:
         versions=versions(),
         parameters={
             "scale": options.scale,
+            "rounds": options.rounds,
             "workloads": [workload.name for workload in options.workloads],
             "copiers": list(options.copiers),
-            "slots": strait_runner.SLOTS,
+            "slots": [f"{each.name}: {each.slots}" for each in options.workloads if isinstance(each, Drain)],
             "slot_memory_mib": strait_runner.SLOT_MEMORY_MIB,
             "mm2_tasks": mm2.TASKS,
             "partitions": PARTITIONS,
@@ -74,14 +72,12 @@ def run(options: Options, steps: Steps) -> Results:
         workloads = [workload.scaled(options.scale) for workload in options.workloads]
         with tempfile.TemporaryDirectory(prefix="strait-bench-") as scratch:
             _require_disk(Path(scratch), workloads)
-            _copy_all(workloads, options.copiers, Path(scratch), steps, results)
+            _copy_all(workloads, options, Path(scratch), steps, results)
     results.bounds = bounds.judge(results, strait_runner.SLOT_BUDGET_BYTES)
     return results
 
 
-def _copy_all(
-    workloads: Sequence[Workload], copiers: Sequence[str], scratch: Path, steps: Steps, results: Results
-) -> None:
+def _copy_all(workloads: Sequence[Workload], options: Options, scratch: Path, steps: Steps, results: Results) -> None:
     source, destination = (
         Cluster(scratch / name, properties=_BROKER_PROPERTIES, heap_mib=_BROKER_HEAP_MIB, optimized=True)
         for name in ("source", "destination")
@@ -90,7 +86,7 @@ def _copy_all(
         source.start()
     try:
         destination.start()
-        bench = _Bench(source, destination, copiers, scratch, steps, results)
+        bench = _Bench(source, destination, options, scratch, steps, results)
         for workload in workloads:
             if isinstance(workload, Drain):
                 bench.drain(workload)
@@ -108,14 +104,16 @@ class _Bench:
         self,
         source: Cluster,
         destination: Cluster,
-        copiers: Sequence[str],
+        options: Options,
         scratch: Path,
         steps: Steps,
         results: Results,
     ) -> None:
         self._source = source
         self._destination = destination
-        self._copiers = copiers
+        self._copiers = options.copiers
+        self._rounds = options.rounds
+        self._relay_bytes = round(_RELAY_BYTES * min(1.0, options.scale)) if options.relay else 0
         self._scratch = scratch
         self._steps = steps
         self._results = results
@@ -125,41 +123,44 @@ class _Bench:
 
     def drain(self, workload: Drain) -> None:
         """Fill the source once; let each copier empty it into a fresh topic."""
-        topic = workload.name
+        self._rehearse(replace(workload.scaled(_REHEARSAL_SHARE), name=f"{workload.name}-rehearsal"))
         with self._fresh():
-            self._source_topics.create(topic)
-            with self._steps.step(f"{topic}: fill the source", workload.records) as advance:
-                load.fill(self._source.client_properties, topic, workload, advance)
-            loaded = load.read_batches(self._source.directory, topic)
-            load.check(loaded, workload)
-            self._warm_up(workload)
-            expected = self._digests("source", self._source, topic, workload) if self._compare_content else None
-            for copier in self._copiers:
-                self._results.drains.append(self._drain_with(copier, workload, loaded, expected))
+            loaded = self._fill(workload)
+            expected = self._digests("source", self._source, workload.name, workload) if self._compare_content else None
+            found: dict[str, list[DrainResult]] = {copier: [] for copier in self._copiers}
+            for _ in range(self._rounds):
+                for copier, rounds in found.items():
+                    rounds.append(self._drain_with(copier, workload, loaded, expected))
+                expected = None
+            self._results.drains += map(DrainResult.middle, found.values())
             self._compare_content = False
 
-    def _warm_up(self, workload: Drain) -> None:
-        """Let the destination's broker compile its code, so that it does not favour whoever comes second."""
-        some = workload.scaled(_WARM_UP_SHARE)
-        self._destination_topics.create("warm-up")
-        with self._steps.step(f"{workload.name}: warm up the destination", some.records) as advance:
-            load.fill(self._destination.client_properties, "warm-up", some, advance)
-        self._destination_topics.delete(["warm-up"])
+    def _rehearse(self, workload: Drain) -> None:
+        """Let each copier copy some of it unmeasured: a broker that has just started compiles its code for the requests of
+        whoever comes, and touches its memory for the first time, at several times the cost of one that runs for long."""
+        with self._fresh():
+            loaded = self._fill(workload)
+            for copier in self._copiers:
+                with self._fresh(keep=workload.name):
+                    self._copy(copier, workload, loaded)
+
+    def _fill(self, workload: Drain) -> load.BatchFacts:
+        self._source_topics.create(workload.name)
+        with self._steps.step(f"{workload.name}: fill the source", workload.records) as advance:
+            load.fill(self._source.client_properties, workload.name, workload, advance)
+        loaded = load.read_batches(self._source.directory, workload.name)
+        load.check(loaded, workload)
+        return loaded
 
     def _drain_with(
         self, copier: str, workload: Drain, loaded: load.BatchFacts, expected: tuple[str, ...] | None
     ) -> DrainResult:
-        command = COPIERS[copier](self._scratch, self._source, self._destination, workload.name)
-        copy = command.destination_topic
+        beside = self._relay_bytes if copier == strait_runner.NAME else 0
+        before = self._relays(workload, beside)
         with self._fresh(keep=workload.name):
-            self._destination_topics.create(copy)
-            os.sync()  # or writing back what was loaded would disturb whoever comes first
-            brokers = [psutil.Process(_pid(cluster)) for cluster in (self._source, self._destination)]
-            with (
-                running(command, self._scratch) as process,
-                self._steps.step(f"{workload.name}: {copier}", workload.records) as advance,
-            ):
-                samples = watch(process, lambda: self._destination_topics.count(copy), loaded.records, brokers, advance)
+            samples, process = self._copy(copier, workload, loaded)
+            after = self._relays(workload, beside)
+            copy = process.command.destination_topic
             written = load.read_batches(self._destination.directory, copy)
             if written.records != loaded.records:
                 raise MeasurementError(f"{copier}: {copy} has {written.records} records instead of {loaded.records}")
@@ -176,19 +177,46 @@ class _Bench:
             destination_batch_bytes=written.mean_batch_bytes,
             content=content,
             tree_peak_pss_bytes=process.tree.peak_pss_bytes,
-            slot_peak_pss_bytes=process.tree.peak_process_pss_bytes(command.slot_command),
+            slot_peak_pss_bytes=process.tree.peak_process_pss_bytes(process.command.slot_command),
+            relays=before + after if before and after else None,
         )
+
+    def _copy(self, copier: str, workload: Drain, loaded: load.BatchFacts) -> tuple[list[Sample], Running]:
+        """Start the copier, look until all is there, end it."""
+        command = self._command(copier, workload.name, workload.slots)
+        copy = command.destination_topic
+        self._destination_topics.create(copy)
+        os.sync()  # or writing back what was loaded would disturb whoever comes first
+        brokers = [psutil.Process(_pid(cluster)) for cluster in (self._source, self._destination)]
+        with (
+            running(command, self._scratch) as process,
+            self._steps.step(f"{workload.name}: {copier}", workload.records) as advance,
+        ):
+            samples = watch(process, lambda: self._destination_topics.count(copy), loaded.records, brokers, advance)
+        return samples, process
+
+    def _command(self, copier: str, topic: str, slots: int) -> Command:
+        ends = self._scratch, self._source, self._destination, topic
+        return mm2.command(*ends) if copier == mm2.NAME else strait_runner.command(*ends, slots=slots)
+
+    def _relays(self, workload: Drain, total_bytes: int) -> RelayResult | None:
+        """As many as Strait has slots, so that both have the same of the machine; near it in time, since machines change."""
+        if not total_bytes:
+            return None
+        relays = "bare relay" if workload.slots == 1 else f"{workload.slots} bare relays"
+        with self._steps.step(f"{workload.name}: {relays}"):
+            return measure_relay(total_bytes // 2, at_once=workload.slots)
 
     def trickle(self, workload: Trickle) -> None:
         """Measure the floor, then each copier."""
         with self._fresh():
             self._source_topics.create(workload.name)
             probe(self._source.client_properties, workload.name)
-            self._results.latencies.append(self._trickle_through(FLOOR, workload, workload.name, None))
+            self._results.latencies.append(self._trickle_through(NO_COPIER, workload, workload.name, None))
         for copier in self._copiers:
             with self._fresh():
                 topic = f"{workload.name}-{copier}"
-                command = COPIERS[copier](self._scratch, self._source, self._destination, topic)
+                command = self._command(copier, topic, 1)
                 self._source_topics.create(topic)
                 self._destination_topics.create(command.destination_topic)
                 self._results.latencies.append(self._trickle_through(copier, workload, topic, command))
@@ -238,10 +266,16 @@ def _pid(cluster: Cluster) -> int:
 
 
 def _require_disk(folder: Path, workloads: Sequence[Workload]) -> None:
-    largest = max((w.records * (w.value_bytes + 100) for w in workloads if isinstance(w, Drain)), default=0)
+    largest = max((_log_bytes(workload) for workload in workloads if isinstance(workload, Drain)), default=0)
     needed, free = largest * _DISK_FACTOR, psutil.disk_usage(str(folder)).free
     if free < needed:
         raise SetupError(
             f"strait bench: {folder.parent} has {free / 1e9:.1f} GB free and {needed / 1e9:.1f} GB are needed",
             hint="give a smaller --scale, or name another folder in TMPDIR",
         )
+
+
+def _log_bytes(workload: Drain) -> int:
+    """At most what a workload takes in a log."""
+    raw = workload.records * (workload.value_bytes + 100)
+    return raw if workload.compression == "none" else raw // 2

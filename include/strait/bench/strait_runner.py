@@ -8,15 +8,14 @@ from strait.bench.copier import Command
 from strait.embedded.kafka import Cluster
 
 NAME = "strait"
-SLOTS = 2
 SLOT_MEMORY_MIB = 128
 SLOT_BUDGET_BYTES = SLOT_MEMORY_MIB << 20
 _PREFIX = "copy."
-_SLOT_COMMAND = "pyspark.daemon pyspark.worker"  # the Python processes of Spark's tasks, and their parent
+_SLOT_COMMAND = "strait.spark.daemon pyspark.worker"  # the Python processes of Spark's tasks, and their parent
 _MAIN = "from strait.cli.main import main; main()"
 
 
-def command(directory: Path, source: Cluster, destination: Cluster, topic: str) -> Command:
+def command(directory: Path, source: Cluster, destination: Cluster, topic: str, *, slots: int = 1) -> Command:
     """Write the links file into ``directory``."""
     link = f"bench-{topic}"
     links_file = directory / "links.json"
@@ -31,7 +30,7 @@ def command(directory: Path, source: Cluster, destination: Cluster, topic: str) 
                         "topics": {"include": [topic]},
                         "naming": {"policy": "prefix", "prefix": _PREFIX},
                         "replication_factor": 1,
-                        "groups": {"default": {"slots": SLOTS}},
+                        "groups": {"default": {"slots": slots}},
                         "slot_memory_mib": SLOT_MEMORY_MIB,
                     }
                 },

@@ -36,7 +36,14 @@ class Topics:
 
     def count(self, topic: str) -> int:
         """How many records were ever written to it, all partitions together."""
-        return ask(self._watch, f"counting topic {topic}", _TIMEOUT_SECONDS, lambda _: self._count(topic))
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while True:
+            try:
+                return ask(self._watch, f"counting topic {topic}", _TIMEOUT_SECONDS, lambda _: self._count(topic))
+            except ClusterUnavailable:  # such as while librdkafka does not know yet that a leader is another one
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_BETWEEN_LOOKS_SECONDS)
 
     def names(self) -> set[str]:
         listed = ask(

@@ -26,6 +26,9 @@ def bench(
         float,
         typer.Option("--scale", help="Size of the workloads; 1 keeps MirrorMaker 2 busy for half a minute.", min=0.001),
     ] = 1.0,
+    rounds: Annotated[
+        int, typer.Option("--rounds", help="How often each empties each full topic, by turns; medians count.", min=1)
+    ] = 3,
     only: Annotated[Part | None, typer.Option("--only", help="Run only this part.")] = None,
     record: Annotated[
         bool, typer.Option("--record/--no-record", help="Append the results to benchmarks/results.md.")
@@ -45,6 +48,7 @@ def bench(
         copiers=copiers,
         relay=only in (None, Part.RELAY),
         scale=scale,
+        rounds=rounds,
     )
     signal.signal(signal.SIGTERM, _leave)
     with Steps() as steps:

@@ -1,15 +1,17 @@
-"""`strait run`: the control cycle and one Spark application, together in the foreground until a signal ends both.
+"""`strait run`: the control cycle and the Spark application of each task group, together in the foreground until a signal.
 
-Everything that it makes is in a folder of its own, so several may run on one link; the application is tied to this
-process and ends with it, however it ends.
+Everything that it makes is in a folder of its own, so several may run on one link; the applications are tied to this
+process and end with it, however it ends.
 """
 
+import math
 import os
 import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,20 +19,20 @@ import psutil
 
 from strait import naming
 from strait.cli.cycles import Cycles
+from strait.cli.group_application import GroupApplication
 from strait.cli.progress import Progress
 from strait.config import Link, LinksFile, load_link
 from strait.control import GROUP, Control
 from strait.embedded.paths import home
-from strait.errors import LaunchError, SetupError, StraitError
-from strait.launch.base import EXIT_CONFIG, Application, State
+from strait.errors import SetupError, StraitError
+from strait.launch.base import Application, State
 from strait.launch.local import LocalLauncher
+from strait.state.schema import Plan
 
 LOOK_SECONDS = 0.5
 PROGRESS_SECONDS = 5.0
-STOP_GRACE_SECONDS = 7.0  # of the ten in which all must have ended
-_RESTART_SECONDS = (1.0, 5.0, 15.0, 30.0)  # pauses before the first, second, … restart in a row
+STOP_GRACE_SECONDS = 6.0  # of the ten in which all must have ended
 _STARTING_SECONDS = 60.0  # so long silent slots are no news
-_SETTLED_SECONDS = 60.0  # an application that lived so long is no longer "in a row"
 
 
 def run_in_foreground(config: Path, link: str, interval_seconds: float, as_json: bool) -> None:
@@ -47,7 +49,7 @@ def run_in_foreground(config: Path, link: str, interval_seconds: float, as_json:
 
 
 class Foreground:
-    """One run: a control cycle every few seconds, the application watched twice a second."""
+    """One run: a control cycle every few seconds, the applications of all task groups watched twice a second."""
 
     def __init__(
         self,
@@ -60,18 +62,14 @@ class Foreground:
     ) -> None:
         self._file = file
         self._link = link
-        self._spark = file.links[link].spark
-        self._name = naming.application_name(link, GROUP)
-        self._spec_path = folder / "spec.json"
-        self._checkpoints = folder / "checkpoints"
+        self._folder = folder
         self._launcher = LocalLauncher(folder / "applications", tied_to=os.getpid())
         self._control = control  # for status only; the cycles have their own
         self._progress = progress
         self._stopped = stopped
-        self._deaths = 0
-        self._start_at = 0.0  # when to start it again; 0.0: it runs, or has not ended yet
-        self._submitted_at = 0.0
-        self._heard = False  # any slot, since the last submission
+        self._plans: Mapping[str, Plan] = {}
+        self._applications: dict[str, GroupApplication] = {}
+        self._heard_at = -math.inf  # any slot
         self._last_error = ""
 
     def run(self, interval_seconds: float) -> None:
@@ -81,11 +79,10 @@ class Foreground:
         try:
             if not self._first_cycle(cycles):
                 return
-            self._write_spec()
             self._watch(cycles)
         finally:
             cycles.stop(0.0)
-            self._launcher.stop(self._name, grace_seconds=STOP_GRACE_SECONDS)
+            self._end_applications()
             cycles.stop(1.0)
         self._progress.say("stopped", "stopped")
 
@@ -96,6 +93,8 @@ class Foreground:
                 first = cycles.results.get()
                 if isinstance(first, StraitError):
                     raise first
+                self._plans = first.plans
+                self._progress.begin(self._control.written())
                 self._progress.say("planned", first.as_text(), plan_version=first.plan.version)
                 return True
             self._stopped.wait(0.05)
@@ -114,31 +113,33 @@ class Foreground:
             self._stopped.wait(LOOK_SECONDS)
 
     def _keep_running(self) -> Application | None:
-        """The application as it is; started again after a pause where it has ended."""
-        application = self._launcher.state(self._name)
-        if application is not None and application.state.alive:
-            self._start_at = 0.0
-            return application
-        if application is not None and self._start_at == 0.0:
-            self._mourn(application)
-        if time.monotonic() >= self._start_at:
-            started = self._launcher.submit(self._name, self._spec_path, self._spark)
-            self._submitted_at, self._heard = time.monotonic(), False
-            self._progress.say("submitted", f"submitted application {started.name}, log {started.log_path}")
-        return application
+        """Look after every group's application. Returns that of the group which every link has."""
+        return {group: self._of(group).keep(plan) for group, plan in self._plans.items()}[GROUP]
 
-    def _mourn(self, application: Application) -> None:
-        cause = self._launcher.cause(application)
-        if application.exit_code == EXIT_CONFIG:
-            raise LaunchError(f"link {self._link}: application {application.name} ended: {cause}")
-        lived = time.time() - application.submitted_at_ms / 1000
-        self._deaths = 0 if lived > _SETTLED_SECONDS else min(self._deaths + 1, len(_RESTART_SECONDS) - 1)
-        pause = _RESTART_SECONDS[self._deaths]
-        self._start_at = time.monotonic() + pause
-        if application.state is State.DEAD:
-            self._progress.say(
-                "died", f"application {application.name} died: {cause}; starting it again in {pause:g} s", cause=cause
+    def _of(self, group: str) -> GroupApplication:
+        if group not in self._applications:
+            name = naming.application_name(self._link, group)
+            self._applications[group] = GroupApplication(
+                self._link,
+                group,
+                self._folder,
+                self._launcher,
+                self._file.links[self._link].spark,
+                self._progress,
+                lambda plan: self._control.spec(
+                    plan,
+                    ledger_dir=home() / "ledger" / self._link / plan.group,
+                    checkpoint_dir=self._folder / "checkpoints" / name,
+                ),
             )
+        return self._applications[group]
+
+    def _end_applications(self) -> None:
+        """All at once, since each may take as long as all have together."""
+        with ThreadPoolExecutor(max(1, len(self._applications))) as pool:
+            ends = [pool.submit(one.stop, STOP_GRACE_SECONDS) for one in self._applications.values()]
+        for end in ends:
+            end.result()
 
     def _stopped_by_plan(self, application: Application | None) -> bool:
         if application is None or application.state is not State.FINISHED:
@@ -156,18 +157,21 @@ class Foreground:
                 self._tell(result)
             else:
                 self._last_error = ""
-                if result.published or result.created:
+                self._plans = result.plans
+                if result.published or result.created or result.done:
                     self._progress.say("planned", result.as_text(), plan_version=result.plan.version)
 
     def _show(self) -> None:
         try:
-            status = self._control.status()
+            groups = self._control.statuses()
         except StraitError as error:
             self._tell(error)
             return
-        self._heard |= any(not slot.silent for slot in status.slots)
-        if self._heard or time.monotonic() > self._submitted_at + _STARTING_SECONDS:
-            self._progress.show(status)
+        now, submitted_at = time.monotonic(), self._of(GROUP).submitted_at
+        if any(not slot.silent for group in groups for slot in group.slots):
+            self._heard_at = now
+        if self._heard_at > submitted_at or now > submitted_at + _STARTING_SECONDS:
+            self._progress.show(groups)
         else:
             self._progress.say("starting", "Spark is starting")
 
@@ -177,18 +181,9 @@ class Foreground:
             self._last_error = str(error)
             self._progress.say("error", f"error: {error}; copying goes on by the plan in force", error=str(error))
 
-    def _write_spec(self) -> None:
-        spec = self._control.spec(ledger_dir=home() / "ledger" / self._link / GROUP, checkpoint_dir=self._checkpoints)
-        try:
-            spec.write(self._spec_path)
-        except OSError as error:
-            raise SetupError(
-                f"link {self._link}: writing {self._spec_path}: {error.strerror}", hint="free or change that disk"
-            ) from error
-
 
 def _require_cores(name: str, link: Link) -> None:
-    slots = sum(group.slots for group in link.groups.values())
+    slots = sum(group.most_slots for group in link.groups.values())
     cores = len(os.sched_getaffinity(0))
     if link.spark.master == "local" and slots > cores:
         raise SetupError(

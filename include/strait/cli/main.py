@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from strait import __version__
-from strait.cli import bench, demo, plan, run, status
+from strait.cli import bench, demo, importing, losses, pause, plan, quarantine, run, schema, status
 from strait.errors import ConfigError, StraitError
 
 EXIT_FAILED = 1
@@ -46,6 +46,12 @@ app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("apply")(plan.apply)
 app.command("status")(status.status)
+app.command("pause")(pause.pause)
+app.command("resume")(pause.resume)
+app.command("losses")(losses.losses)
+app.add_typer(quarantine.app, name="quarantine")
+app.command("schema")(schema.schema)
+app.add_typer(importing.app, name="import")
 app.add_typer(demo.app, name="demo")
 app.command("bench")(bench.bench)
 

@@ -1,6 +1,7 @@
 """What `strait run` says while it runs: lines for people, or one JSON object for each event."""
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -18,8 +19,12 @@ class Progress:
     def __init__(self, link: str, *, as_json: bool) -> None:
         self._link = link
         self._as_json = as_json
-        self._first: dict[TopicPartition, int] = {}  # source offset from which on records count as copied in this run
+        self._before: Mapping[TopicPartition, int] = {}
         self._waits: dict[tuple[str, str, str], tuple[PartitionStatus, ...]] = {}
+
+    def begin(self, before: Mapping[TopicPartition, int]) -> None:
+        """Count from here: what the link had written to each partition, 0 where nothing."""
+        self._before = before
 
     def say(self, event: str, text: str, **data: Any) -> None:
         """One event."""
@@ -28,32 +33,29 @@ class Progress:
         else:
             typer.echo(f"{time.strftime('%H:%M:%S')} {text}")
 
-    def show(self, status: Status) -> None:
-        """Where copying is, and what has begun or ceased to wait."""
-        waiting = status.waiting
+    def show(self, groups: Sequence[Status]) -> None:
+        """Where copying is in all task groups, and what has begun or ceased to wait."""
+        rows = [row for status in groups for row in status.partitions]
+        waiting = tuple(row for status in groups for row in status.waiting)
         self._show_waits(waiting)
-        copied, lag = self._copied(status), status.lag_records
-        rate = status.records_per_second
-        mb = sum(slot.bytes_per_second for slot in status.slots if not slot.silent) / 1e6
+        copied, lag = self._copied(rows), sum(status.lag_records for status in groups)
+        rate = sum(status.records_per_second for status in groups)
+        mb = sum(slot.bytes_per_second for status in groups for slot in status.slots if not slot.silent) / 1e6
         self.say(
             "progress",
             f"{copied:,} records copied, {rate:,.0f} records/s, {mb:,.1f} MB/s, lag {lag:,}; "
-            f"{len(status.partitions) - len(waiting)} partitions, {len(waiting)} waiting",
+            f"{len(rows) - len(waiting)} partitions, {len(waiting)} waiting",
             records=copied,
             records_per_second=rate,
             bytes_per_second=mb * 1e6,
             lag_records=lag,
-            partitions=len(status.partitions),
+            partitions=len(rows),
             waiting=len(waiting),
         )
 
-    def _copied(self, status: Status) -> int:
-        total = 0
-        for row in status.partitions:
-            if row.partition is not None and row.position >= 0:
-                first = self._first.setdefault(TopicPartition(row.topic, row.partition), row.position - row.records)
-                total += max(0, row.position - first)
-        return total
+    def _copied(self, rows: Sequence[PartitionStatus]) -> int:
+        found = ((TopicPartition(row.topic, row.partition), row.written) for row in rows if row.partition is not None)
+        return sum(max(0, written - self._before.get(where, 0)) for where, written in found)
 
     def _show_waits(self, waiting: tuple[PartitionStatus, ...]) -> None:
         now: dict[tuple[str, str, str], tuple[PartitionStatus, ...]] = {}

@@ -1,26 +1,117 @@
 """`strait status`: what is copied, how far behind, and why not."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import ConfigOption, JsonOption, LinkOption, print_json
+from strait.cli.options import ConfigOption, JsonOption, print_json
+from strait.errors import ConfigError, StraitError
+
+if TYPE_CHECKING:
+    from strait.link_status import LinkStatus
+    from strait.planning.summary import LinkSummary
+
+_AT_ONCE = 8  # links that are looked at together: one whose cluster is away takes ten seconds
 
 
 def status(
     config: ConfigOption,
-    link: LinkOption,
-    topic: Annotated[str | None, typer.Argument(help="Only this topic.", show_default=False)] = None,
+    topic: Annotated[
+        str | None, typer.Argument(help="Only this topic of the source, copied or not.", show_default=False)
+    ] = None,
+    link: Annotated[
+        str | None, typer.Option("--link", help="Name of a link. Default: a line for each link.", show_default=False)
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say for each partition of the link's topics what it does, how far it is and what it waits for."""
-    from strait.control import Control
+    """Say for each partition of a link's topics what it does, how far it is and what it waits for."""
+    if link is None:
+        if topic is not None:
+            raise ConfigError("strait status", [f"topic {topic}: of which link?"], hint="name one with --link")
+        _all_links(config, as_json=as_json)
+        return
+    from strait.config import load_link
+    from strait.link_status import link_status
 
-    with Control.of(config, link) as control:
-        found = control.status(topic)
+    found = link_status(load_link(config, link), link, topic)
     if as_json:
         print_json(found.as_data())
     else:
-        from strait.cli.tables import print_status
+        _print(found)
 
-        print_status(found)
+
+def _print(found: "LinkStatus") -> None:
+    from strait.cli.tables import print_left_out, print_reasons, print_status
+    from strait.planning.pauses import described
+    from strait.reasons import Reason
+
+    if not found.groups and not found.left_out:
+        typer.echo(f"link {found.link}: {Reason.PLAN_MISSING}: {Reason.PLAN_MISSING.meaning}")
+        typer.echo(Reason.PLAN_MISSING.remedy)
+    for group in found.groups:
+        if group.partitions or not group.stopped:
+            print_status(group)
+    for item in found.pauses:
+        typer.echo(f"paused    {described(item)}")
+    print_left_out(found.left_out)
+    print_reasons([*found.rows, *found.left_out])
+    if found.source_trouble:
+        typer.echo(f"what else the source has is not known: {found.source_trouble}")
+
+
+def _all_links(config: Path, *, as_json: bool) -> None:
+    """Every link is looked at by itself; one that cannot be is a line with why, and makes the exit code 1."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from strait.config import link_names
+
+    names = link_names(config)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = list(pool.map(lambda name: _summary(config, name), names))
+    if as_json:
+        print_json([item.as_data() for item in found])
+    else:
+        _print_links(found)
+    if any(item.error for item in found):
+        raise typer.Exit(1)
+
+
+def _summary(config: Path, name: str) -> "LinkSummary":
+    from strait.config import load_link
+    from strait.link_status import link_groups
+    from strait.planning.summary import LinkSummary, summary_of
+
+    try:
+        found = link_groups(load_link(config, name), name)
+    except StraitError as error:
+        return LinkSummary(name, error=" ".join(str(error).split()))
+    return summary_of(name, found.source, found.destination, found.groups, found.pauses)
+
+
+def _print_links(found: "Sequence[LinkSummary]") -> None:
+    from strait.cli.tables import plain_table
+
+    rows = (
+        [
+            item.link,
+            f"{item.source} -> {item.destination}" if item.source else "-",
+            item.state,
+            *(
+                ["-"] * 5
+                if item.error
+                else [
+                    f"{item.topics:,}",
+                    f"{item.partitions:,}",
+                    f"{item.caught_up:,}",
+                    f"{item.lag_records:,}",
+                    f"{item.records_per_second:,.0f}",
+                ]
+            ),
+            item.trouble,
+        ]
+        for item in found
+    )
+    head = ["link", "from -> to", "state", ">topics", ">partitions", ">caught up", ">lag", ">records/s", "trouble"]
+    plain_table(head, rows)

@@ -1,27 +1,66 @@
-"""`strait status` as tables on a terminal."""
+"""Tables on a terminal."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.table import Table
 
+from strait.planning.overrun import WARN_SECONDS, duration
 from strait.planning.status import PartitionStatus, SlotStatus, Status
 from strait.reasons import Reason
 
 _STYLES = {"copying": "green", "caught_up": "green", "starting": "yellow", "waiting": "red"}
+_NO_WIDTH = 10_000
+_LAST_WIDTH = 30  # of what is said at length, however narrow the terminal
+
+
+def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table; columns whose name begins with ``>`` are numbers, and the last one may take several lines."""
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for name in head[:-1]:
+        is_number = name.startswith(">")
+        table.add_column(
+            name.removeprefix(">"), justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
+        )
+    table.add_column(head[-1], overflow="fold", min_width=_LAST_WIDTH)
+    for row in rows:
+        table.add_row(*row)
+    _console().print(table)
+
+
+def _console() -> Console:
+    """On a terminal its width counts; into a pipe each row is one line."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_NO_WIDTH)
+
+
+def utc(time_ms: int) -> str:
+    """A time for people."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def print_status(status: Status) -> None:
-    """Partitions, slots, and what each reason means."""
-    console = Console(highlight=False)
-    if status.plan_version == 0:
-        console.print(f"link {status.link}: {Reason.PLAN_MISSING}: {Reason.PLAN_MISSING.meaning}")
-        console.print(Reason.PLAN_MISSING.remedy)
-        return
+    """Partitions and slots of one task group."""
+    console = _console()
     stopped = ", stopped" if status.stopped else ""
     console.print(f"link {status.link}, group {status.group}, plan {status.plan_version}{stopped}")
     console.print(_partitions(status))
     console.print(_slots(status))
-    for reason in sorted({row.reason for row in status.waiting if row.reason in set(Reason)}):
-        console.print(f"{reason}: {Reason(reason).meaning} {Reason(reason).remedy}")
+    if status.heartbeat is not None:
+        console.print(_heartbeat(status.heartbeat))
+
+
+def print_left_out(rows: Sequence[PartitionStatus]) -> None:
+    """Topics that are not to be copied, and why."""
+    for row in rows:
+        _console().print(f"left out  {row.topic}: {row.reason}: {row.detail}")
+
+
+def print_reasons(rows: Iterable[PartitionStatus]) -> None:
+    """What each reason means and what to do about it."""
+    for reason in sorted({row.reason for row in rows if row.reason in set(Reason)}):
+        _console().print(f"{reason}: {Reason(reason).meaning} {Reason(reason).remedy}")
 
 
 def _partitions(status: Status) -> Table:
@@ -30,13 +69,20 @@ def _partitions(status: Status) -> Table:
         table.add_column(name, no_wrap=True, overflow="fold")
     for name in ("position", "end", "lag", "lag s"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("why", overflow="fold")
+    losing = any(_loses_soon(row) for row in status.partitions)
+    if losing:
+        table.add_column("loss in", justify="right", no_wrap=True)
+    table.add_column("why", overflow="fold", min_width=_LAST_WIDTH)
     for row in status.partitions:
-        table.add_row(*_cells(row), style=_STYLES.get(row.state))
+        table.add_row(*_cells(row, losing), style=_STYLES.get(row.state))
     return table
 
 
-def _cells(row: PartitionStatus) -> list[str]:
+def _loses_soon(row: PartitionStatus) -> bool:
+    return row.seconds_to_loss is not None and row.seconds_to_loss < WARN_SECONDS
+
+
+def _cells(row: PartitionStatus, losing: bool) -> list[str]:
     why = f"{row.reason}: {row.detail}" if row.reason else row.detail
     return [
         row.topic,
@@ -47,6 +93,7 @@ def _cells(row: PartitionStatus) -> list[str]:
         _count(row.end),
         _count(row.lag_records),
         "-" if row.lag_seconds < 0 else f"{row.lag_seconds:.1f}",
+        *(["-" if row.seconds_to_loss is None or not _loses_soon(row) else duration(row.seconds_to_loss)] * losing),
         why,
     ]
 
@@ -77,6 +124,15 @@ def _slot_cells(slot: SlotStatus) -> list[str]:
         _milliseconds(slot.latency_ms_p99),
         f"{slot.memory_bytes / 1e6:,.0f}",
     ]
+
+
+def _heartbeat(slot: SlotStatus) -> str:
+    if slot.heartbeat_age_ms is None:
+        text = "heartbeat: none has arrived yet"
+    else:
+        took = _milliseconds(slot.heartbeat_latency_ms)
+        text = f"heartbeat: the newest that has arrived is {slot.heartbeat_age_ms / 1000:.1f} s old and took {took} ms"
+    return f"{text}; {slot.heartbeat_trouble}" if slot.heartbeat_trouble else text
 
 
 def _count(number: int) -> str:

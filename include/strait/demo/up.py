@@ -14,9 +14,9 @@ from strait.demo.steps import Steps
 from strait.demo.waiting import wait_for
 from strait.embedded.airflow_client import AirflowClient
 from strait.embedded.jars import kafka_jars
-from strait.embedded.java import find_java
 from strait.embedded.kafka import Cluster
 from strait.errors import SetupError
+from strait.java import find_java
 
 HISTORY_RECORDS = 100_000
 RECORDS_PER_SECOND = 500

@@ -59,6 +59,15 @@ class AirflowClient:
         """What one attempt of a task raised, a line for each exception: `<type>: <text>`."""
         return [line for event in self._log_events(dag, run_id, task, attempt) for line in _exceptions(event)]
 
+    def answer(self, dag: str, run_id: str, task: str, choice: str) -> None:
+        """Answer what a human-in-the-loop task asks."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
+        self._call("PATCH", path, json={"chosen_options": [choice], "params_input": {}})
+
+    def question(self, dag: str, run_id: str, task: str) -> Json:
+        """What a human-in-the-loop task asks: `subject`, `body`, `options`."""
+        return self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails")
+
     def set_variable(self, key: str, value: str, description: str = "") -> None:
         """Create the Variable or replace its value."""
         body = {"key": key, "value": value, "description": description}

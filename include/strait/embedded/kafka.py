@@ -19,9 +19,9 @@ from confluent_kafka.admin import AdminClient
 
 from strait.embedded import jars
 from strait.embedded.detached import Detached
-from strait.embedded.java import find_java
 from strait.embedded.kafka_nodes import (
     Layout,
+    Listener,
     Node,
     make_nodes,
     other_port_count,
@@ -31,8 +31,10 @@ from strait.embedded.kafka_nodes import (
 from strait.embedded.leash import start_leashed
 from strait.embedded.ports import free_ports, require_free
 from strait.errors import SetupError
+from strait.java import find_java
 
 _NO_ENTRIES: Mapping[str, str] = MappingProxyType({})
+_NO_LISTENERS: Mapping[str, Listener] = MappingProxyType({})
 _LAYOUT_FILE = "cluster.json"
 _START_SECONDS = 90.0
 _STOP_SECONDS = 10.0
@@ -46,9 +48,10 @@ class Cluster:
     A broker keeps its port and its data when it is stopped, killed and started again.
 
     ``properties`` are added to each node's settings and win over ours. ``users`` (name -> password) makes clients
-    authenticate with SASL PLAIN; ``client_properties`` then holds the first one's credentials. ``optimized`` is for
-    measuring: the JVM as it is in production, slower to warm up. ``ports`` are those for clients, one for each broker;
-    without it free ones are taken.
+    authenticate with SASL PLAIN; ``client_properties`` then holds the first one's credentials. ``listeners`` (name, in
+    capitals -> what it is) are open besides, under `bootstrap_of`; ``jvm_options`` are given to every node's JVM.
+    ``optimized`` is for measuring: the JVM as it is in production, slower to warm up. ``ports`` are those for clients,
+    one for each broker; without it free ones are taken.
 
     Brokers die with the process that started them, however it ends, unless ``detached``: those stay until somebody
     calls ``stop``, also on ``Cluster.attach(directory)`` in another process.
@@ -63,19 +66,23 @@ class Cluster:
         ports: Sequence[int] | None = None,
         *,
         users: Mapping[str, str] = _NO_ENTRIES,
+        listeners: Mapping[str, Listener] = _NO_LISTENERS,
+        jvm_options: Sequence[str] = (),
         optimized: bool = False,
         detached: bool = False,
     ) -> None:
         client_ports = list(free_ports(brokers) if ports is None else ports)
         if brokers < 1 or len(client_ports) != brokers:
             raise ValueError(f"{brokers} brokers and {len(client_ports)} ports")
-        others = free_ports(other_port_count(brokers, authenticated=bool(users)))
+        others = free_ports(other_port_count(brokers, authenticated=bool(users), listeners=listeners))
         self.directory = directory.resolve()
         self._layout = Layout(
             cluster_id=base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="),
-            nodes=make_nodes(client_ports, others, authenticated=bool(users)),
+            nodes=make_nodes(client_ports, others, authenticated=bool(users), listeners=listeners),
             properties=dict(properties),
             users=dict(users),
+            listeners=dict(listeners),
+            jvm_options=tuple(jvm_options),
             heap_mib=heap_mib,
             optimized=optimized,
             detached=detached,
@@ -169,6 +176,10 @@ class Cluster:
         """All brokers as ``host:port,…``."""
         return ",".join(f"127.0.0.1:{node.client_port}" for node in self._layout.brokers)
 
+    def bootstrap_of(self, listener: str) -> str:
+        """All brokers at one of the further listeners."""
+        return ",".join(f"127.0.0.1:{node.further_ports[listener]}" for node in self._layout.brokers)
+
     @property
     def client_properties(self) -> dict[str, str]:
         """What a client needs, in librdkafka's names."""
@@ -244,6 +255,7 @@ class Cluster:
             f"-Djava.io.tmpdir={folder / 'tmp'}",  # native codecs unpack themselves there
             f"-Dlog4j2.configurationFile={Path(__file__).parent / 'log4j2.properties'}",
             f"-Dstrait.log={folder / 'server.log'}",
+            *self._layout.jvm_options,
             *("-cp", jars.classpath()),
         ]
 
@@ -251,16 +263,17 @@ class Cluster:
         """Until every broker that runs is known to the cluster and answers for itself."""
         deadline = time.monotonic() + _START_SECONDS
         waiting = {node.id: node for node in self._layout.brokers if self._process(node).pid is not None}
-        admin = AdminClient(
-            self.client_properties | {"reconnect.backoff.ms": "20", "reconnect.backoff.max.ms": "200", "log_level": "0"}
-        )
+        quick = {"reconnect.backoff.ms": "20", "reconnect.backoff.max.ms": "200", "log_level": "0"}
         while True:
             for node in waiting.values():
                 if self._process(node).pid is None:
                     raise SetupError(f"embedded Kafka {node.name}: ended while starting:\n{self._last_lines(node)}")
             # First its port: it opens after the broker has registered anew, so an entry from its former life cannot
             # be taken for this one.
-            if all(map(_listens, waiting.values())) and set(waiting) <= _known_brokers(admin):
+            if all(map(_listens, waiting.values())) and set(waiting) <= _known_brokers(
+                # A new one each time: one that has taken a dead broker for the controller goes on asking it.
+                AdminClient(self.client_properties | quick)
+            ):
                 return
             if time.monotonic() > deadline:
                 raise SetupError(

@@ -4,12 +4,22 @@ One broker is its own controller. More brokers share a controller of their own, 
 the cluster losing its head.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 CONTROLLER_ID = 100
+
+
+class Listener(BaseModel):
+    """A further door for clients. ``properties`` are Kafka's own, such as `ssl.client.auth`, for this listener alone."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+    properties: dict[str, str] = {}
 
 
 class Node(BaseModel):
@@ -21,11 +31,12 @@ class Node(BaseModel):
     client_port: int | None = None
     inter_broker_port: int | None = None  # only where clients must authenticate: brokers trust one another without
     controller_port: int | None = None
+    further_ports: dict[str, int] = {}  # of the listeners besides: name -> port
 
     @property
     def ports(self) -> tuple[int, ...]:
         """Every port that it listens on."""
-        every = (self.client_port, self.inter_broker_port, self.controller_port)
+        every = (self.client_port, self.inter_broker_port, self.controller_port, *self.further_ports.values())
         return tuple(port for port in every if port is not None)
 
     @property
@@ -43,6 +54,8 @@ class Layout(BaseModel):
     nodes: tuple[Node, ...]
     properties: dict[str, str]
     users: dict[str, str]
+    listeners: dict[str, Listener] = {}
+    jvm_options: tuple[str, ...] = ()
     heap_mib: int
     optimized: bool
     detached: bool
@@ -58,7 +71,9 @@ class Layout(BaseModel):
         return next(node for node in self.nodes if node.controller_port is not None)
 
 
-def make_nodes(client_ports: list[int], other_ports: list[int], *, authenticated: bool) -> tuple[Node, ...]:
+def make_nodes(
+    client_ports: list[int], other_ports: list[int], *, authenticated: bool, listeners: Collection[str] = ()
+) -> tuple[Node, ...]:
     """Give out the ports. ``other_ports`` are as many as the nodes need besides: see ``other_port_count``."""
     spare = iter(other_ports)
     alone = len(client_ports) == 1
@@ -68,15 +83,16 @@ def make_nodes(client_ports: list[int], other_ports: list[int], *, authenticated
             client_port=port,
             inter_broker_port=next(spare) if authenticated else None,
             controller_port=next(spare) if alone else None,
+            further_ports={name: next(spare) for name in listeners},
         )
         for node_id, port in enumerate(client_ports, start=1)
     )
     return brokers if alone else (Node(id=CONTROLLER_ID, controller_port=next(spare)), *brokers)
 
 
-def other_port_count(brokers: int, *, authenticated: bool) -> int:
-    """Of ports that no client knows: the controller's and those between brokers."""
-    return 1 + (brokers if authenticated else 0)
+def other_port_count(brokers: int, *, authenticated: bool, listeners: Collection[str] = ()) -> int:
+    """Of ports besides each broker's first: the controller's, those between brokers, those of further listeners."""
+    return 1 + brokers * (authenticated + len(listeners))
 
 
 def server_properties(layout: Layout, node: Node, data: Path) -> dict[str, str]:
@@ -123,13 +139,15 @@ def _defaults(replication_factor: int) -> dict[str, str]:
 
 
 def _listeners(layout: Layout, node: Node) -> dict[str, str]:
-    """Each listener is a name, a port and a protocol; further protocols come in here and nowhere else."""
-    listeners = {"CONTROLLER": (node.controller_port, "PLAINTEXT")}
+    """Each listener is a name, a port and a protocol."""
+    listeners: dict[str, tuple[int | None, str]] = {"CONTROLLER": (node.controller_port, "PLAINTEXT")}
     if layout.users:
         listeners["CLIENT"] = (node.client_port, "SASL_PLAINTEXT")
         listeners["INTERNAL"] = (node.inter_broker_port, "PLAINTEXT")
     else:
         listeners["CLIENT"] = (node.client_port, "PLAINTEXT")
+    for name, listener in layout.listeners.items():
+        listeners[name] = (node.further_ports.get(name), listener.protocol)
     here = {name: port for name, (port, _) in listeners.items() if port is not None}
     settings = {
         "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in here.items()),
@@ -138,6 +156,11 @@ def _listeners(layout: Layout, node: Node) -> dict[str, str]:
     if node.client_port is not None:
         settings["inter.broker.listener.name"] = "INTERNAL" if layout.users else "CLIENT"
         settings |= _authentication(layout.users)
+        settings |= {
+            f"listener.name.{name.lower()}.{key}": value
+            for name, listener in layout.listeners.items()
+            for key, value in listener.properties.items()
+        }
     return settings
 
 

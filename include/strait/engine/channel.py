@@ -1,32 +1,50 @@
 """One non-blocking connection on the loop: requests out by scatter-gather, replies in order into pooled buffers."""
 
+import fcntl
+import itertools
 import socket
-import ssl
 import struct
+import termios
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from strait.engine.buffers import Buffer, BufferPool
 from strait.engine.dial import CLIENT_ID, Connection
+from strait.engine.frames import Frames
 from strait.engine.loop import Loop
+from strait.engine.tls_socket import TlsSocket
 from strait.errors import ProtocolError, StraitError
 
-_MAX_FRAME_BYTES = 1 << 30
+ANSWER_SECONDS = 4.0
+"""How long a small request's reply may take. Copying is to go on five seconds after a connection has died in silence."""
+
 _PIECES_PER_CALL = 512  # below IOV_MAX
 _TLS_CHUNK_BYTES = 1 << 18
-_WAKE_BYTES = 256 << 10
+_READS_PER_TURN = 8  # others have their turn before more is read; the selector comes back to what is left
+_WAKE_BYTES = 1 << 20
+NO_REPLY = "no reply in time"
 _CLIENT_ID = struct.pack(">h", len(CLIENT_ID)) + CLIENT_ID.encode() + b"\0"  # header version 2 ends in no tags
-_WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_WOULD_BLOCK = BlockingIOError
 
 Piece = bytes | bytearray | memoryview
+
+
+class _Held(NamedTuple):
+    """A request that waits for the next connection."""
+
+    pieces: Sequence[Piece]
+    size: int
+    on_sent: Callable[[], None] | None
+    pending: "_Pending"
 
 
 class _Pending(NamedTuple):
     correlation: int
     on_reply: Callable[[Buffer], None]
     on_lost: Callable[[str], None]
-    deadline: float
+    timeout_seconds: float
+    sent_at: float
 
 
 class Channel:
@@ -38,24 +56,29 @@ class Channel:
     def __init__(self, loop: Loop, pool: BufferPool, connection: Connection, on_closed: Callable[[str], None]) -> None:
         self._loop = loop
         self._pool = pool
-        self._connection = connection
-        self._socket = connection.socket
-        self._tls = isinstance(self._socket, ssl.SSLSocket)
         self._on_closed = on_closed
+        self._next: Connection | None = None
+        self._held: deque[_Held] = deque()
         self._pending: deque[_Pending] = deque()
         self._out: deque[Piece | Callable[[], None]] = deque()
         self._correlation = 1 << 20  # far from those of the handshake
-        self._size = memoryview(bytearray(4))
-        self._size_read = 0
-        self._frame: Buffer | None = None
-        self._frame_read = 0
-        self._wake_bytes = 1
         self._chunk: bytes | None = None
-        self._watching_writes = False
+        self._heard_at = loop.now
+        self._handed_bytes = 0  # to the kernel, on this connection
+        self._taken_bytes = 0  # of them by the other side, as last seen
         self.unsent_bytes = 0
         self.closed = False
-        self._socket.setblocking(False)
-        loop.watch(self._socket.fileno(), self, writable=False)
+        self._take(connection)
+
+    def go_on_with(self, connection: Connection) -> None:
+        """Send what comes from now on over another connection, once every reply to what went before is here.
+
+        So requests are served in order, as on one connection: a batch never overtakes the one before it.
+        """
+        if self._next is not None:
+            self._next.close()
+        self._next = connection
+        self._change_over()
 
     def version(self, api_key: int, versions: tuple[int, int]) -> int:
         """The highest version of a request within ``versions`` that the broker serves. Raises ProtocolError."""
@@ -80,9 +103,8 @@ class Channel:
         self._correlation += 1
         head = struct.pack(">hhi", api_key, version, self._correlation) + _CLIENT_ID
         size = len(head) + sum(len(piece) for piece in body)
-        self._queue([struct.pack(">i", size) + head, *body], size + 4, on_sent)
-        self._pending.append(_Pending(self._correlation, on_reply, on_lost, self._loop.now + timeout_seconds))
-        self._flush()
+        pending = _Pending(self._correlation, on_reply, on_lost, timeout_seconds, self._loop.now)
+        self._queue([struct.pack(">i", size) + head, *body], size + 4, on_sent, pending)
 
     def ask(
         self,
@@ -91,7 +113,7 @@ class Channel:
         *,
         on_reply: Callable[[Any], None],
         on_lost: Callable[[str], None],
-        timeout_seconds: float = 30.0,
+        timeout_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """Queue one of kafka-python's requests; its decoded reply comes back."""
 
@@ -107,9 +129,8 @@ class Channel:
         self._correlation += 1
         request.with_header(correlation_id=self._correlation, client_id=CLIENT_ID)
         data = bytes(request.encode(framed=True, header=True))
-        self._queue([data], len(data), None)
-        self._pending.append(_Pending(self._correlation, decode, on_lost, self._loop.now + timeout_seconds))
-        self._flush()
+        pending = _Pending(self._correlation, decode, on_lost, timeout_seconds, self._loop.now)
+        self._queue([data], len(data), None, pending)
 
     def on_ready(self, readable: bool, writable: bool) -> None:
         try:
@@ -119,13 +140,42 @@ class Channel:
                 self._read()
         except _WOULD_BLOCK:
             return
-        except OSError as error:
+        except (OSError, ProtocolError) as error:
             self.close(str(error) or type(error).__name__)
 
+    @property
+    def heard_at(self) -> float:
+        """When the last byte came, in the loop's time; before the first one, when the connection was made."""
+        return self._heard_at
+
+    @property
+    def idle(self) -> bool:
+        """No reply is waited for."""
+        return not self._pending and not self._held
+
     def expire(self) -> None:
-        """Close when the oldest request got no reply in time. Called about once a second."""
-        if self._pending and self._pending[0].deadline < self._loop.now:
-            self.close("no reply in time")
+        """Close when nothing was heard for as long as the oldest request may take. Called a few times a second.
+
+        A large reply over a slow line may take its time, as long as it keeps coming; so may a large request, as long as
+        the other side keeps taking it.
+        """
+        if self._pending:
+            self._notice_taking()
+            oldest = self._pending[0]
+            if max(oldest.sent_at, self._heard_at) + oldest.timeout_seconds < self._loop.now:
+                self.close(NO_REPLY)
+
+    def be_patient(self, seconds: float) -> None:
+        """The broker has said that it serves nothing more on this connection for so long."""
+        self._heard_at = max(self._heard_at, self._loop.now + seconds)
+
+    def _notice_taking(self) -> None:
+        """Whether the other side's kernel still takes what ours holds. Once that holds nothing, the reply is due."""
+        (held,) = struct.unpack("i", fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, b"\0\0\0\0"))
+        taken = self._handed_bytes - held
+        if held and taken > self._taken_bytes:
+            self._heard_at = max(self._heard_at, self._loop.now)
+        self._taken_bytes = taken
 
     def close(self, cause: str) -> None:
         """Close and tell every waiting request why. Nothing happens the second time."""
@@ -134,23 +184,57 @@ class Channel:
         self.closed = True
         self._loop.forget(self._socket.fileno())
         self._socket.close()
-        if self._frame is not None:
-            self._frame.release()
-            self._frame = None
+        self._frames.drop()
+        if self._next is not None:
+            self._next.close()
         for piece in self._out:
             if callable(piece):
                 piece()  # a request's memory is free again, sent or not
         self._out.clear()
+        held, self._held = self._held, deque()
         pending, self._pending = self._pending, deque()
-        for request in pending:
+        for waiting in held:
+            if waiting.on_sent is not None:
+                waiting.on_sent()
+        for request in (*pending, *(waiting.pending for waiting in held)):
             request.on_lost(cause)
         self._on_closed(cause)
 
-    def _queue(self, pieces: Sequence[Piece], size: int, on_sent: Callable[[], None] | None) -> None:
+    def _take(self, connection: Connection) -> None:
+        """Use a connection that nothing was sent on yet."""
+        self._connection = connection
+        self._socket = connection.socket
+        self._frames = Frames(self._pool)
+        self._tls = isinstance(self._socket, TlsSocket)
+        self._wake_bytes = 1
+        self._watching_writes = False
+        self._handed_bytes = self._taken_bytes = 0
+        self._socket.setblocking(False)
+        self._loop.watch(self._socket.fileno(), self, writable=False)
+
+    def _change_over(self) -> None:
+        """Leave the old connection when it has nothing more to give."""
+        if self._next is None or self._pending or self.closed:
+            return
+        self._loop.forget(self._socket.fileno())
+        self._socket.close()
+        connection, self._next = self._next, None
+        self._take(connection)
+        held, self._held = self._held, deque()
+        for waiting in held:
+            self.unsent_bytes -= waiting.size
+            self._queue(*waiting)
+
+    def _queue(self, pieces: Sequence[Piece], size: int, on_sent: Callable[[], None] | None, pending: _Pending) -> None:
+        self.unsent_bytes += size
+        if self._next is not None:
+            self._held.append(_Held(pieces, size, on_sent, pending))
+            return
         self._out.extend(pieces)
         if on_sent is not None:
             self._out.append(on_sent)
-        self.unsent_bytes += size
+        self._pending.append(pending)
+        self._flush()
 
     def _flush(self) -> None:
         """Hand over what the kernel takes now; a failure shows on the loop, never inside a caller's own work."""
@@ -167,6 +251,7 @@ class Channel:
         while self._out:
             sent = self._send_tls() if self._tls else self._send_plain()
             self.unsent_bytes -= sent
+            self._handed_bytes += sent
             self._drop_sent(sent)
         self._watch_writes(False)
 
@@ -231,29 +316,18 @@ class Channel:
 
     def _read(self) -> None:
         """Take what has arrived. TLS may hold bytes that no selector shows, so it is read until it would block."""
-        frames = 0
-        while not self.closed and (self._tls or frames < 4):
-            if self._frame is None:
-                self._size_read += self._receive(self._size[self._size_read :])
-                if self._size_read < 4:
-                    continue
-                (size,) = struct.unpack(">i", self._size)
-                if not 4 <= size <= _MAX_FRAME_BYTES:
-                    self.close(f"a frame of {size} bytes was announced")
-                    return
-                self._size_read = 0
-                self._frame, self._frame_read = self._pool.take(size), 0
-            wanted = self._frame.size - self._frame_read
-            received = self._receive(self._frame.view()[self._frame_read :])
-            self._frame_read += received
-            if received == wanted:
-                frames += 1
-                frame, self._frame = self._frame, None
-                self._wake_for(1)
+        turns: Iterable[int] = itertools.count() if self._tls else range(_READS_PER_TURN)
+        for _ in turns:
+            frames = self._frames
+            space = frames.space()
+            received = self._receive(space)
+            for frame in frames.received(received):
                 self._deliver(frame)
-            elif not self._tls:  # all that had arrived
-                self._wake_for(min(wanted - received, _WAKE_BYTES))
-                return
+                if self.closed or self._frames is not frames:
+                    return
+            self._wake_for(min(max(frames.missing, 1), _WAKE_BYTES))
+            if received < len(space) and not self._tls:
+                return  # all that had arrived
 
     def _wake_for(self, size: int) -> None:
         """Let the loop sleep until so much has arrived: half a frame is of no use, and each wake-up costs."""
@@ -265,6 +339,7 @@ class Channel:
         received = self._socket.recv_into(into)
         if received == 0:
             raise ConnectionError("the broker closed the connection")
+        self._heard_at = max(self._heard_at, self._loop.now)
         return received
 
     def _deliver(self, frame: Buffer) -> None:
@@ -279,3 +354,4 @@ class Channel:
         except StraitError as error:  # a malformed reply: this connection cannot be trusted any more
             request.on_lost(str(error))
             self.close(str(error))
+        self._change_over()

@@ -64,6 +64,7 @@ PRODUCE = {
     56: Answer(Reason.DESTINATION_DISK, SHORTLY_SECONDS, refresh=True),
     74: _moved(Reason.DESTINATION_LEADERLESS),
     75: _moved(Reason.DESTINATION_LEADERLESS),
+    78: _moved(Reason.DESTINATION_NOT_ENOUGH_REPLICAS),  # OFFSET_NOT_AVAILABLE: a new leader waits for its followers
     87: Answer(Reason.BATCH_REFUSED, SLOW_SECONDS),
     100: _moved(Reason.DESTINATION_MISSING),
     103: _moved(Reason.DESTINATION_MISSING),

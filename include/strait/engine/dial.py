@@ -20,20 +20,29 @@ from kafka.protocol.sasl import (
 
 from strait import __version__
 from strait.engine.security import Security
+from strait.engine.tls_socket import TlsSocket
 from strait.errors import ClusterUnavailable, NotAuthorized, ProtocolError
 
 CLIENT_ID = f"strait-{__version__}"
+CONNECT_SECONDS = 3.0  # a host that was unreachable is tried anew before the kernel would do so
+_UNACKNOWLEDGED_MS = 5_000  # then its host is taken for gone; the kernel alone would try for a quarter of an hour
 _MAX_HANDSHAKE_FRAME_BYTES = 1 << 20
+_CREDENTIALS = {"OAUTHBEARER": "check what the token endpoint puts into tokens, and `sasl.oauthbearer.scope`"}
 
 
 class Connection:
-    """A connection that is ready for requests. ``versions``: API key -> (lowest, highest) that the broker serves."""
+    """A connection that is ready for requests.
+
+    ``versions``: API key -> (lowest, highest) that the broker serves. ``session_seconds``: how long the broker takes
+    requests on it before the client must prove anew who it is (KIP-368); 0.0: for ever.
+    """
 
     def __init__(self, cluster: str, address: tuple[str, int], sock: socket.socket) -> None:
         self.cluster = cluster
         self.address = address
         self.socket = sock
         self.versions: Mapping[int, tuple[int, int]] = {}
+        self.session_seconds = 0.0
         self._correlation = 0
 
     def version(self, api_key: int, lowest: int, highest: int) -> int:
@@ -80,26 +89,29 @@ class Connection:
         return f"broker {self.address[0]}:{self.address[1]}"
 
 
-def dial(cluster: str, address: tuple[str, int], security: Security, timeout_seconds: float = 10.0) -> Connection:
+def dial(cluster: str, address: tuple[str, int], security: Security, timeout_seconds: float = 5.0) -> Connection:
     """Connect, secure, authenticate.
 
     Raises:
         ClusterUnavailable: nobody answers there, or not in time, or not as a Kafka broker of this kind does.
-        NotAuthorized: the broker refuses the credentials.
-        ConfigError: a certificate or key file cannot be used.
+        NotAuthorized: the broker, or the token endpoint, refuses the credentials.
+        ConfigError: a file with a certificate, a key or a secret cannot be used.
     """
     where = f"broker {address[0]}:{address[1]}"
     try:
-        sock = socket.create_connection(address, timeout_seconds)
+        sock = socket.create_connection(address, min(CONNECT_SECONDS, timeout_seconds))
     except OSError as error:
         raise ClusterUnavailable(
             cluster, f"{where}: {error}", hint="is it running and is the address right?"
         ) from error
     try:
+        sock.settimeout(timeout_seconds)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
         if security.uses_tls:
-            sock = security.tls_context().wrap_socket(sock, server_hostname=address[0])
+            sock = secured = TlsSocket(sock, security.tls_context(), address[0])
+            secured.shake_hands()
         connection = Connection(cluster, address, sock)
         _negotiate(connection)
         if security.uses_sasl:
@@ -149,8 +161,9 @@ def _authenticate(connection: Connection, security: Security) -> None:
                 raise NotAuthorized(
                     cluster,
                     f"refuses the login over {mechanism}: {reply.error_message or 'authentication failed'}",
-                    hint="check `sasl.username` and `sasl.password`",
+                    hint=_CREDENTIALS.get(mechanism, "check `sasl.username` and `sasl.password`"),
                 )
             exchange.receive(bytes(reply.auth_bytes))
+            connection.session_seconds = reply.session_lifetime_ms / 1000
     except (ValueError, KeyError, KafkaConfigurationError) as error:
         raise NotAuthorized(cluster, f"the {mechanism} exchange failed: {error}") from error

@@ -4,38 +4,49 @@ Back-pressure is not to fetch: nothing is asked for unless its reply fits into t
 enough queued is left out.
 """
 
+import math
 import random
-import zlib
-from collections import deque
-from collections.abc import Callable, Iterable
-from uuid import UUID
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 
 from strait.engine import codes
+from strait.engine.budgets import Budgets
 from strait.engine.buffers import Buffer, BufferPool
 from strait.engine.channel import Channel
 from strait.engine.cluster import Cluster
+from strait.engine.intake import Intake
 from strait.engine.loop import Loop
-from strait.engine.partition import OutBatch, Partition, Phase
-from strait.errors import CorruptBatch
-from strait.offset_map import wire_sequence
+from strait.engine.partition import Partition, Phase
 from strait.reasons import Reason
-from strait.wire import batch as batches
 from strait.wire import fetch
+from strait.wire.fetch_session import FetchSession, Key
 
-MAX_WAIT_MS = 500
-MAX_WAIT_WITH_A_FULL_ONE_MS = 5  # a partition left out for its full queue may have room again in a moment
-MAX_WAIT_WITH_A_LOST_ONE_MS = 50  # one whose position is being looked up can soon be fetched too
+MAX_WAIT_SECONDS = 0.5
+MAX_WAIT_WITH_A_FULL_ONE_SECONDS = 0.005  # a partition left out for its full queue may have room again in a moment
+MAX_WAIT_WITH_A_LOST_ONE_SECONDS = 0.05  # one whose position is being looked up can soon be fetched too
+MAX_WAIT_WITH_A_HELD_ONE_SECONDS = 0.01  # so can one whose producers are being judged
 PARTITION_BYTES = (1 << 20, 4 << 20)
 QUEUED_BYTES_PER_PARTITION = 4 << 20
 REPLY_BYTES = (1 << 17, 16 << 20)
+NEAR_SECONDS = 0.025
+"""A round trip to the source up to here costs little against what a reply takes to send on. Over a longer way as much more
+is asked for at once, since the next request can only begin where the last reply ends."""
+FAR_TIMES = 8
+SESSION_PARTITIONS = 32
+"""From so many on the broker is asked under a session (KIP-227), and told only what changed."""
+PAUSE_SECONDS_PER_PARTITION = 2e-6
+"""Looking through all partitions takes a microsecond or so for each; this bounds what it takes of a core."""
+_NO_PAUSE_SECONDS = 1e-4
+_SESSION_ERRORS = frozenset({70, 71, 106})  # the broker has dropped the session; the next request begins another
 _OVERHEAD_BYTES = 1 << 14  # of a reply besides its records, so that it fits a buffer of its size
-_TIMEOUT_SECONDS = 30.0
+_TIMEOUT_SECONDS = 4.0  # without a byte, eight times as long as a broker holds a request
 
-Asked = dict[tuple[str | UUID, int], tuple[Partition, int]]
+Asked = dict[Key, tuple[Partition, int]]
 
 
 class Fetcher:
-    """``emit`` gets each batch that may pass, restamped and in order; ``out_of_range`` partitions to look into."""
+    """``intake`` gets what comes; ``out_of_range`` partitions to look into; ``diverged`` those whose log
+    at the source now ends, as far as we know it, before the position."""
 
     def __init__(
         self,
@@ -44,32 +55,52 @@ class Fetcher:
         source: Cluster,
         node: int,
         *,
-        producer_id: int,
-        emit: Callable[[OutBatch], None],
+        budgets: Budgets,
+        intake: Intake,
         out_of_range: Callable[[Partition], None],
+        diverged: Callable[[Partition, int], None],
     ) -> None:
         self._loop = loop
         self._pool = pool
         self._source = source
         self._node = node
-        self._producer_id = producer_id
+        self._far = 1
         self.reply_bytes = REPLY_BYTES[0]
-        self._emit = emit
+        self._budgets = budgets
+        self._intake = intake
         self._out_of_range = out_of_range
+        self._diverged = diverged
         self._partitions: deque[Partition] = deque()
+        self._classes: Counter[str] = Counter()
+        self._queue_bytes = QUEUED_BYTES_PER_PARTITION
+        self._session: FetchSession | None = None
         self._waiting = False
         self._pause_until = 0.0
 
     @staticmethod
-    def share_of(budget_bytes: int, fetchers: int) -> int:
+    def share_of(budget_bytes: int, fetchers: int, far: int = 1) -> int:
         """Size of each one's replies, a power of two: what all of them wait for takes at most half of the budget."""
         smallest, largest = REPLY_BYTES
-        share = min(largest, max(smallest, budget_bytes // (2 * fetchers)))
+        share = min(largest * far, max(smallest, budget_bytes // (2 * fetchers)))
         return 1 << (share.bit_length() - 1)
+
+    def fit(self, fetchers: int) -> None:
+        """Size the replies by the way to the source and by what the other fetchers need."""
+        times = min(FAR_TIMES, 1 + int(self._source.round_trip_seconds / NEAR_SECONDS))
+        self._far = 1 << (times.bit_length() - 1)
+        self.reply_bytes = self.share_of(self._pool.budget_bytes, fetchers, self._far)
 
     def assign(self, partitions: Iterable[Partition]) -> None:
         """From now on these partitions are fetched here."""
         self._partitions = deque(partitions)
+        self._classes = Counter(partition.policy.topic_class for partition in self._partitions)
+        self._queue_bytes = min(
+            QUEUED_BYTES_PER_PARTITION * self._far, self._pool.budget_bytes // (2 * max(1, len(self._partitions)))
+        )
+        if len(self._partitions) < SESSION_PARTITIONS:
+            self._session = None  # the broker drops what nobody uses
+        elif self._session is None:
+            self._session = FetchSession()
 
     def ask(self) -> None:
         """Ask for more if there is anything to ask for, memory for the reply, and no question open."""
@@ -79,51 +110,77 @@ class Fetcher:
         if channel is None:
             self._unreachable()
             return
-        wanted, max_wait_ms = self._wanted()
-        if wanted and self._pool.expect(self.reply_bytes):
-            self._send(channel, wanted, max_wait_ms, self.reply_bytes)
+        waits = {topic_class: self._budgets.wait(topic_class, self._loop.now) for topic_class in self._classes}
+        wanted, max_wait = self._wanted(waits)
+        if not wanted and any(waits.values()):
+            self._pause(min(filter(None, waits.values())))
+        elif wanted and self._pool.expect(self.reply_bytes):
+            self._send(channel, wanted, math.ceil(max_wait * 1000), self.reply_bytes)
 
-    def _wanted(self) -> tuple[list[Partition], int]:
-        """The partitions to ask for, and how long the broker may hold the request while others cannot be asked for."""
+    def _wanted(self, waits: Mapping[str, float]) -> tuple[list[Partition], float]:
+        """The partitions to ask for, and how many seconds the broker may hold the request while others cannot be asked
+        for."""
         now = self._loop.now
-        wanted, max_wait_ms = [], MAX_WAIT_MS
+        wanted, max_wait = [], MAX_WAIT_SECONDS
         for partition in self._partitions:
             if partition.phase is not Phase.RUNNING:
                 if partition.retry_at < now + 1.0:
-                    max_wait_ms = min(max_wait_ms, MAX_WAIT_WITH_A_LOST_ONE_MS)
+                    max_wait = min(max_wait, MAX_WAIT_WITH_A_LOST_ONE_SECONDS)
             elif partition.blocked_until > now:
-                continue
-            elif partition.queued_bytes >= QUEUED_BYTES_PER_PARTITION:
-                max_wait_ms = MAX_WAIT_WITH_A_FULL_ONE_MS
+                if partition.held:
+                    max_wait = min(max_wait, MAX_WAIT_WITH_A_HELD_ONE_SECONDS)
+            elif partition.queued_bytes >= self._queue_bytes and partition.queue:
+                max_wait = min(max_wait, MAX_WAIT_WITH_A_FULL_ONE_SECONDS)
+            elif wait := waits.get(partition.policy.topic_class):
+                max_wait = min(max_wait, wait)
             else:
                 wanted.append(partition)
         self._partitions.rotate(-1)  # a broker fills its reply in the order asked: everybody is first in turn
-        return wanted, max_wait_ms
+        return wanted, max_wait
+
+    def _share(self, partition: Partition, reply_bytes: int) -> int:
+        """How much of a partition may come in one reply."""
+        smallest, largest = PARTITION_BYTES
+        share = min(largest * self._far, reply_bytes, max(smallest, reply_bytes // len(self._partitions)))
+        topic_class = partition.policy.topic_class
+        at_once = self._budgets.bytes_at_once(topic_class)
+        return share if at_once is None else min(share, max(1, int(at_once / max(1, self._classes[topic_class]))))
 
     def _send(self, channel: Channel, wanted: list[Partition], max_wait_ms: int, reply_bytes: int) -> None:
         version = channel.version(fetch.API_KEY, fetch.VERSIONS)
         by_id = version >= 13
-        smallest, largest = PARTITION_BYTES
-        share = min(largest, reply_bytes, max(smallest, reply_bytes // len(wanted)))
         asked: Asked = {}
-        topics: dict[str | UUID, list[fetch.FetchPosition]] = {}
+        positions: dict[Key, fetch.FetchPosition] = {}
         for partition in wanted:
-            key = partition.source_id if by_id else partition.topic
+            key = partition.source_id if by_id else partition.topic, partition.number
             epoch = self._source.leader(partition.topic, partition.number).epoch
-            position = fetch.FetchPosition(partition.number, epoch, partition.position, share)
-            topics.setdefault(key, []).append(position)
-            asked[key, partition.number] = (partition, partition.generation)
+            positions[key] = fetch.FetchPosition(
+                partition.number,
+                epoch,
+                partition.position,
+                self._share(partition, reply_bytes),
+                partition.last_epoch,
+            )
+            asked[key] = (partition, partition.generation)
+        session, request = self._session, (self._session or FetchSession()).next_request(positions)
 
         def take(frame: Buffer) -> None:
             self._answered(reply_bytes)
-            self._take(version, asked, frame)
+            self._take(version, session, asked, frame)
 
         def lost(_: str) -> None:
             self._answered(reply_bytes)
+            if session is not None:
+                session.lost()
             self._source.refresh()
 
         body = fetch.encode_request(
-            version, topics.items(), max_wait_ms=max_wait_ms, max_bytes=reply_bytes - _OVERHEAD_BYTES
+            version,
+            request.topics,
+            max_wait_ms=max_wait_ms,
+            max_bytes=reply_bytes - _OVERHEAD_BYTES,
+            session=request.session if session is not None else fetch.NO_SESSION,
+            forgotten=request.forgotten,
         )
         self._waiting = True
         channel.send(
@@ -135,10 +192,14 @@ class Fetcher:
             timeout_seconds=_TIMEOUT_SECONDS,
         )
 
-    def _take(self, version: int, asked: Asked, frame: Buffer) -> None:
+    def _take(self, version: int, session: FetchSession | None, asked: Asked, frame: Buffer) -> None:
         try:
             error, throttle_ms, fetched = fetch.decode_reply(version, frame.view())
-            self._pause_until = self._loop.now + throttle_ms / 1000
+            self._pause(max(throttle_ms / 1000, PAUSE_SECONDS_PER_PARTITION * len(asked)))
+            if session is not None:
+                session.took(fetch.session_id(frame.view()), error)
+            if error in _SESSION_ERRORS:
+                return
             if error:
                 self._source.refresh()
                 self._pause_until = max(self._pause_until, self._loop.now + codes.SHORTLY_SECONDS[0])
@@ -149,6 +210,8 @@ class Fetcher:
                     continue  # doubted or given away meanwhile: it is fetched anew from where it then stands
                 if item.error:
                     self._refused(partition, item.error)
+                elif item.diverging is not None:
+                    self._diverged(partition, item.diverging[1])
                 else:
                     self._pass_on(partition, item, frame)
         finally:
@@ -157,39 +220,12 @@ class Fetcher:
     def _pass_on(self, partition: Partition, item: fetch.Fetched, frame: Buffer) -> None:
         tailing = 0 <= partition.end <= partition.position  # it had caught up when this was asked for
         partition.end = item.last_stable_offset
+        partition.log_start = item.log_start
         partition.blocked_until = 0.0
-        try:
-            for batch in batches.split_batches(item.records):
-                if batch.magic == 2 and batch.next_offset <= partition.position:
-                    continue  # a broker returns whole batches, also the part before the position
-                why = batches.refusal(batch, partition.position)
-                if why is not None:
-                    self._block(partition, *why)
-                    return
-                self._restamp(partition, batch, frame, tailing)
-        except CorruptBatch as error:
-            self._block(partition, Reason.CORRUPT_BATCH, str(error))
-            return
-        if partition.failures == 0 or (partition.caught_up and not partition.in_flight):
+        self._budgets.take(partition.policy.topic_class, len(item.records))
+        whole = self._intake.take(partition, item, frame, tailing=tailing)
+        if whole and (partition.failures == 0 or (partition.caught_up and not partition.in_flight)):
             partition.clear()
-
-    def _restamp(self, partition: Partition, batch: batches.Batch, frame: Buffer, tailing: bool) -> None:
-        batches.restamp(batch, self._producer_id, wire_sequence(partition.sequence))
-        frame.hold()
-        out = OutBatch(
-            partition,
-            partition.generation,
-            batch.view,
-            frame,
-            partition.sequence,
-            batch.records,
-            batch.crc,
-            batch.max_timestamp,
-            tailing,
-        )
-        partition.position = batch.next_offset
-        partition.sequence += batch.records
-        self._emit(out)
 
     def _refused(self, partition: Partition, code: int) -> None:
         if code == 1:
@@ -201,9 +237,11 @@ class Fetcher:
         wait = random.uniform(*answer.wait_seconds)  # noqa: S311
         partition.block(answer.reason, f"fetch from {partition.position}: {codes.name(code)}", self._loop.now + wait)
 
-    def _block(self, partition: Partition, reason: Reason, detail: str) -> None:
-        wait = random.uniform(*codes.wait_for(reason))  # noqa: S311
-        partition.block(reason, detail, self._loop.now + wait)
+    def _pause(self, seconds: float) -> None:
+        """Ask for nothing for a while, then at once."""
+        self._pause_until = self._loop.now + seconds
+        if seconds > _NO_PAUSE_SECONDS:
+            self._loop.call_later(seconds, self.ask)
 
     def _answered(self, reply_bytes: int) -> None:
         if self._waiting:  # a reply that cannot be read is told as lost too
@@ -217,8 +255,3 @@ class Fetcher:
             for partition in self._partitions:
                 if partition.phase is Phase.RUNNING:
                     partition.block(Reason.SOURCE_UNREACHABLE, trouble, 0.0)
-
-
-def chain_digest(digest: int, crc: int) -> int:
-    """The digest of a row of batches grows by one batch's CRC-32C; order matters."""
-    return zlib.crc32(crc.to_bytes(4, "big"), digest)

@@ -1,27 +1,22 @@
 """Asks a destination broker where partitions stand: end offsets, then producer states, then if need be the log's tail."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
-from uuid import UUID
 
 from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
-from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
 from strait.engine import recovery
-from strait.engine.buffers import Buffer
 from strait.engine.channel import Channel
+from strait.engine.offsets import LATEST, Offsets, ask_offsets
 from strait.engine.partition import Partition, Phase
+from strait.engine.reading import read_at
 from strait.offset_map import wire_sequence
 from strait.state.schema import Run
 from strait.wire import batch as batches
 from strait.wire import fetch
 
-LATEST = -1
-EARLIEST = -2
-_LIST_OFFSETS_API_KEY = 2
 _DESCRIBE_PRODUCERS_API_KEY = 61
-_TIMEOUT_SECONDS = 30.0
 _SCAN_BYTES = 4 << 20
 _OFFSET_OUT_OF_RANGE = 1
 
@@ -40,9 +35,9 @@ class Lookup:
         channel: Channel,
         producer_id: int,
         partitions: Iterable[Partition],
-        runs: Callable[[Partition], Run],
+        runs: Callable[[Partition], Sequence[Run]],
         *,
-        on_outcome: Callable[[Partition, Run, Outcome], None],
+        on_outcome: Callable[[Partition, Outcome], None],
         on_failed: OnFailed,
     ) -> None:
         self._channel = channel
@@ -58,16 +53,10 @@ class Lookup:
         """The end offsets first: whatever of ours lies before them is then in the producer states asked for after."""
         for partition in self._partitions.values():
             partition.phase = Phase.LOOKING
-        version = self._channel.version(_LIST_OFFSETS_API_KEY, (6, 7))
-        self._channel.ask(
-            list_offsets_request(version, self._partitions, LATEST),
-            ListOffsetsResponse,
-            on_reply=self._take_ends,
-            on_lost=self._lost,
-        )
+        ask_offsets(self._channel, self._partitions, LATEST, on_offsets=self._take_ends, on_lost=self._lost)
 
-    def _take_ends(self, reply: Any) -> None:
-        for (topic, number), (error, offset) in offsets_of(reply).items():
+    def _take_ends(self, offsets: Offsets) -> None:
+        for (topic, number), (error, offset) in offsets.items():
             partition = self._partitions[topic, number]
             if error:
                 self._fail(partition, error, "its end offset")
@@ -78,7 +67,7 @@ class Lookup:
             self._ask_producers()
         else:  # a broker before 2.8
             for partition, end in self._ends.items():
-                self._decide(partition, recovery.from_leader(self._runs(partition), end, None))
+                self._decide(partition, self._from_leader(partition, end, None))
 
     def _ask_producers(self) -> None:
         topics: dict[str, list[int]] = defaultdict(list)
@@ -104,13 +93,25 @@ class Lookup:
                     state.last_sequence for state in item.active_producers if state.producer_id == self._producer_id
                 ]
                 known = ours[0] if ours and ours[0] >= 0 else None
-                self._decide(partition, recovery.from_leader(self._runs(partition), self._ends[partition], known))
+                self._decide(partition, self._from_leader(partition, self._ends[partition], known))
 
     def _decide(self, partition: Partition, outcome: recovery.Found | recovery.Scan | recovery.Refused) -> None:
         if isinstance(outcome, recovery.Scan):
             self._scan(partition, outcome.down_to, window=1)
         elif self._still_asked(partition):
-            self._on_outcome(partition, self._runs(partition), outcome)
+            self._on_outcome(partition, outcome)
+
+    def _from_leader(
+        self, partition: Partition, end: int, last: int | None
+    ) -> recovery.Found | recovery.Scan | recovery.Refused:
+        return recovery.from_leader(
+            self._runs(partition), end, last, strangers_allowed=partition.policy.on_foreign != "halt"
+        )
+
+    def _from_tail(self, partition: Partition, end: int, log_start: int, last: int | None) -> Outcome:
+        return recovery.from_tail(
+            self._runs(partition), end, log_start, last, strangers_allowed=partition.policy.on_foreign != "halt"
+        )
 
     def _scan(self, partition: Partition, down_to: int, window: int) -> None:
         """Read [end - window, end); without a batch of ours in it, twice as far back."""
@@ -119,32 +120,15 @@ class Lookup:
         self._read(partition, start, down_to, window, last=None)
 
     def _read(self, partition: Partition, offset: int, down_to: int, window: int, last: int | None) -> None:
-        version = self._channel.version(fetch.API_KEY, fetch.VERSIONS)
-        key: str | UUID = partition.destination_id if version >= 13 else partition.destination
-        position = fetch.FetchPosition(partition.number, -1, offset, _SCAN_BYTES)
-
-        def take(frame: Buffer) -> None:
-            try:
-                error, _, fetched = fetch.decode_reply(version, frame.view())
-                self._take_tail(partition, offset, down_to, window, last, error, fetched)
-            finally:
-                frame.release()
-
-        self._channel.send(
-            fetch.API_KEY,
-            version,
-            [
-                fetch.encode_request(
-                    version,
-                    [(key, [position])],
-                    max_wait_ms=0,
-                    max_bytes=_SCAN_BYTES,
-                    isolation=fetch.READ_UNCOMMITTED,
-                )
-            ],
-            on_reply=take,
+        read_at(
+            self._channel,
+            partition.destination,
+            partition.destination_id,
+            partition.number,
+            offset,
+            _SCAN_BYTES,
+            on_read=lambda code, item: self._take_tail(partition, offset, down_to, window, last, code, item),
             on_lost=lambda cause: self._fail(partition, 0, cause),
-            timeout_seconds=_TIMEOUT_SECONDS,
         )
 
     def _take_tail(
@@ -154,14 +138,12 @@ class Lookup:
         down_to: int,
         window: int,
         last: int | None,
-        error: int,
-        fetched: list[fetch.Fetched],
+        code: int,
+        item: fetch.Fetched | None,
     ) -> None:
         end = self._ends[partition]
-        item = fetched[0] if fetched else None
-        code = error or (item.error if item else 0)
         if code == _OFFSET_OUT_OF_RANGE and offset == end - 1:  # not even the last record is kept
-            self._settle(partition, recovery.from_tail(self._runs(partition), end, end, None))
+            self._settle(partition, self._from_tail(partition, end, end, None))
             return
         if code or item is None:
             self._fail(partition, code, "the tail of its log")
@@ -176,11 +158,11 @@ class Lookup:
         elif last is None and end - window > max(down_to, item.log_start):
             self._scan(partition, max(down_to, item.log_start), window * 16)
         else:
-            self._settle(partition, recovery.from_tail(self._runs(partition), end, item.log_start, last))
+            self._settle(partition, self._from_tail(partition, end, item.log_start, last))
 
     def _settle(self, partition: Partition, outcome: Outcome) -> None:
         if self._still_asked(partition):
-            self._on_outcome(partition, self._runs(partition), outcome)
+            self._on_outcome(partition, outcome)
 
     def _fail(self, partition: Partition, code: int, cause: str) -> None:
         if self._still_asked(partition):
@@ -196,37 +178,3 @@ class Lookup:
             and partition.generation == self._generations[partition]
             and not partition.retired
         )
-
-
-def list_offsets_request(version: int, partitions: Iterable[tuple[str, int]], timestamp: int) -> Any:
-    """Ask for the offsets at a timestamp, or at the ends (EARLIEST, LATEST)."""
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, number in partitions:
-        topics[topic].append(number)
-    topic_class = ListOffsetsRequest.ListOffsetsTopic
-    return ListOffsetsRequest(
-        version=version,
-        replica_id=-1,
-        isolation_level=fetch.READ_UNCOMMITTED,
-        topics=[
-            topic_class(
-                name=topic,
-                partitions=[
-                    topic_class.ListOffsetsPartition(
-                        partition_index=number, current_leader_epoch=-1, timestamp=timestamp
-                    )
-                    for number in numbers
-                ],
-            )
-            for topic, numbers in topics.items()
-        ],
-    )
-
-
-def offsets_of(reply: Any) -> dict[tuple[str, int], tuple[int, int]]:
-    """A ListOffsets reply as (topic, partition) -> (error, offset)."""
-    return {
-        (topic.name, item.partition_index): (item.error_code, item.offset)
-        for topic in reply.topics
-        for item in topic.partitions
-    }

@@ -1,4 +1,4 @@
-"""The one thread of a slot: sockets through ``selectors``, timers, and a way for helper threads to hand results in.
+"""The one thread of a slot: sockets through epoll, timers, and a way for helper threads to hand results in.
 
 Everything in the engine runs on this thread, so nothing else in it needs a lock.
 """
@@ -7,7 +7,7 @@ import contextlib
 import heapq
 import itertools
 import os
-import selectors
+import select
 import threading
 import time
 from collections import deque
@@ -37,7 +37,8 @@ class Loop:
     """Times are seconds of ``time.monotonic``."""
 
     def __init__(self) -> None:
-        self._selector = selectors.DefaultSelector()
+        self._epoll = select.epoll()  # `selectors` would wrap each event in Python; there may be thousands a second
+        self._watched: dict[int, Ready] = {}
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
         self._handed_in: deque[Callable[[], None]] = deque()  # append and popleft are atomic: the one thread-safe part
@@ -46,21 +47,22 @@ class Loop:
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
-        self._selector.register(self._wake_read, selectors.EVENT_READ, None)
+        self._epoll.register(self._wake_read, select.EPOLLIN)
         self.now = time.monotonic()
 
     def watch(self, fd: int, ready: Ready, *, writable: bool) -> None:
         """Call ``ready`` when the socket can be read, and if asked when it can be written."""
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
-        if fd in self._selector.get_map():
-            self._selector.modify(fd, events, ready)
+        events = select.EPOLLIN | (select.EPOLLOUT if writable else 0)
+        if fd in self._watched:
+            self._epoll.modify(fd, events)
         else:
-            self._selector.register(fd, events, ready)
+            self._epoll.register(fd, events)
+        self._watched[fd] = ready
 
     def forget(self, fd: int) -> None:
         """Stop watching a socket."""
-        if fd in self._selector.get_map():
-            self._selector.unregister(fd)
+        if self._watched.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
 
     def call_later(self, seconds: float, action: Callable[[], None]) -> Timer:
         """Call ``action`` once, that many seconds from now."""
@@ -80,13 +82,13 @@ class Loop:
         wait = max_wait_seconds
         if self._timers:
             wait = min(wait, max(0.0, self._timers[0][0] - time.monotonic()))
-        events = self._selector.select(wait)
+        events = self._epoll.poll(max(0.0, wait))
         self.now = time.monotonic()
-        for key, mask in events:
-            if key.data is None:
+        for fd, mask in events:
+            if fd == self._wake_read:
                 self._drain_wake_pipe()
-            elif key.fd in self._selector.get_map():  # an earlier event may have closed it
-                key.data.on_ready(bool(mask & selectors.EVENT_READ), bool(mask & selectors.EVENT_WRITE))
+            elif (ready := self._watched.get(fd)) is not None:  # an earlier event may have closed it
+                ready.on_ready(bool(mask & ~select.EPOLLOUT), bool(mask & ~select.EPOLLIN))  # errors are both
         while self._handed_in:
             self._handed_in.popleft()()
         while self._timers and self._timers[0][0] <= self.now:
@@ -95,7 +97,7 @@ class Loop:
                 timer.action()
 
     def close(self) -> None:
-        self._selector.close()
+        self._epoll.close()
         with self._closing:
             self._closed = True
             os.close(self._wake_read)

@@ -11,7 +11,7 @@ import psutil
 from strait import __version__
 from strait.engine.partition import OutBatch, Partition
 from strait.spec import AppSpec
-from strait.state.schema import Report
+from strait.state.schema import HeartbeatReport, Report
 
 LATENCY_WINDOW_SECONDS = 60.0
 LATENCY_SAMPLES = 4096
@@ -40,7 +40,9 @@ class Meter:
         if batch.tailing:
             self._latencies.append((now, max(0.0, time.time() * 1000 - batch.max_timestamp_ms)))
 
-    def reports(self, partitions: Sequence[Partition], plan_version: int, now: float) -> list[Report]:
+    def reports(
+        self, partitions: Sequence[Partition], plan_version: int, now: float, heartbeat: HeartbeatReport | None = None
+    ) -> list[Report]:
         """This second's report, in as many parts as it needs, at least one."""
         at_ms = int(time.time() * 1000)
         p50, p99 = self._percentiles(now)
@@ -74,6 +76,7 @@ class Meter:
                 latency_ms_p99=p99,
                 conflicts=sum(partition.conflicts for partition in partitions),
                 recoveries=sum(partition.recoveries for partition in partitions),
+                heartbeat=heartbeat,
                 partitions=rows_of_part,
             )
             for part, rows_of_part in enumerate(cut)

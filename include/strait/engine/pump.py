@@ -3,46 +3,49 @@
 One thread and no locks. Every partition stands for itself: what goes wrong with one is shown on it and stops no other.
 """
 
+import itertools
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
-from kafka.protocol.consumer import ListOffsetsResponse
-
-from strait.engine import codes, recovery
+from strait import naming
+from strait.engine import codes, recovery, refusals
+from strait.engine.budgets import Budgets
 from strait.engine.buffers import BufferPool
 from strait.engine.cluster import Cluster
-from strait.engine.fetcher import Fetcher, chain_digest
-from strait.engine.lookup import EARLIEST, Lookup, list_offsets_request, offsets_of
+from strait.engine.fetcher import Fetcher
+from strait.engine.finder import Finder, Map
+from strait.engine.intake import Intake
 from strait.engine.loop import Loop
+from strait.engine.losses import Losses
 from strait.engine.meter import Meter
-from strait.engine.partition import OutBatch, Partition, Phase
-from strait.engine.sender import Sender
-from strait.errors import StraitError
+from strait.engine.notebook import Notebook
+from strait.engine.origins import Origins
+from strait.engine.partition import OutBatch, Partition, Phase, Repetition
+from strait.engine.sender import LINES, Sender
+from strait.engine.source_range import SourceRange
 from strait.model import topic_id_text, topic_uuid
 from strait.reasons import Reason
 from strait.spec import AppSpec
-from strait.state.schema import Plan, Run
+from strait.state.schema import Plan
 from strait.wire.produce import Produced
 
-FIND_SECONDS = 0.02
+EXPIRE_SECONDS = 0.25  # between two looks for requests that are not answered
 STALL_SECONDS = 30.0
 """A process that stood still this long (suspended, swapped out) may hold batches from before others went on. It looks
 every position up again before it sends anything."""
 
-RunsOf = Mapping[tuple[str, int], Sequence[Run]]
 Key = tuple[str, int]
 
 
 class Pump:
-    """Copies what the plan gives to one slot, until it is closed. ``runs`` is the map, kept up to date by its owner."""
+    """Copies what the plan gives to one slot, until it is closed. ``known`` is the map, kept up to date by its owner, who
+    also serves the ``notebook``."""
 
-    def __init__(self, spec: AppSpec, slot: int, producer_id: int, runs: RunsOf, meter: Meter) -> None:
+    def __init__(
+        self, spec: AppSpec, slot: int, producer_id: int, known: Map, notebook: Notebook, meter: Meter
+    ) -> None:
         self._slot = slot
-        self._producer_id = producer_id
-        self._runs = runs
         self._meter = meter
         self._loop = Loop()
         self._pool = BufferPool(spec.slot_memory_bytes)
@@ -53,11 +56,36 @@ class Pump:
         self._partitions: dict[Key, Partition] = {}
         self._retired: list[Partition] = []
         self._fetchers: dict[int, Fetcher] = {}
-        self._senders: dict[int, Sender] = {}
-        self._to_find: set[Partition] = set()
+        self._senders: dict[tuple[int, int], Sender] = {}  # by broker and line
+        self._lines = itertools.cycle(range(LINES))
+        self._intake = Intake(
+            self._pool,
+            notebook,
+            producer_id,
+            Origins(self._loop, self._source, self._destination),
+            emit=self._emit,
+            stop=self._stop,
+            broken=self._promise_broken,
+            freed=self._schedule,
+        )
+        self._losses = Losses(spec.link, notebook, self._intake)
+        self._source_range = SourceRange(self._loop, self._source, self._losses)
+        self._map_topic = naming.map_topic(spec.link)
+        self._finder = Finder(
+            self._loop,
+            self._source,
+            self._destination,
+            producer_id,
+            known,
+            self._map_topic,
+            problem=self._destination_problem,
+            doubt=self._doubt,
+            placed=self._take_placed,
+        )
+        self._budgets = Budgets()
+        self._led_anew: set[Partition] = set()
         self._fetching = True
         self._expire_at = 0.0
-        self._find_at = 0.0
 
     @property
     def partitions(self) -> Sequence[Partition]:
@@ -71,6 +99,7 @@ class Pump:
 
     def follow(self, plan: Plan) -> None:
         """Take up what the plan gives to this slot and drop what it does not; all else goes on untouched."""
+        self._budgets.follow(plan.budgets, self._slot, self._loop.now)
         wanted = {
             (topic.source, number): topic
             for topic in plan.topics
@@ -82,16 +111,33 @@ class Pump:
             ids = (topic_id_text(held.source_id), topic_id_text(held.destination_id))
             if topic is None or (topic.source_id, topic.destination_id) != ids or topic.destination != held.destination:
                 self._retire(key)
-        for key in wanted.keys() - self._partitions.keys():
+            else:
+                held.obey(topic.policy)
+        for key in sorted(wanted.keys() - self._partitions.keys()):
             topic = wanted[key]
-            self._partitions[key] = Partition(
-                key[0], key[1], topic.destination, topic_uuid(topic.source_id), topic_uuid(topic.destination_id)
+            partition = self._partitions[key] = Partition(
+                key[0],
+                key[1],
+                topic.destination,
+                topic_uuid(topic.source_id),
+                topic_uuid(topic.destination_id),
+                topic.policy,
             )
-            self._to_find.add(self._partitions[key])
+            partition.line = next(self._lines)
+            self._finder.add(partition)
         self._source.interest = {partition.topic for partition in self._partitions.values()}
         self._destination.interest = {partition.destination for partition in self._partitions.values()}
+        self._destination.interest.add(self._map_topic)
+        if all(map(self._has_leaders, self._partitions.values())):  # what goes on again need not wait for news
+            self._assign_sources()
+            self._assign_destinations()
         self._source.refresh()
         self._destination.refresh()
+
+    def _has_leaders(self, partition: Partition) -> bool:
+        """As last heard, on both sides."""
+        ends = (self._source, partition.topic), (self._destination, partition.destination)
+        return all((topic, partition.number) in cluster.leaders for cluster, topic in ends)
 
     def start(self) -> None:
         self._source.keep_fresh()
@@ -104,12 +150,10 @@ class Pump:
         if self._loop.now - before > STALL_SECONDS + max_wait_seconds:
             self._doubt_all(f"the slot stood still for {self._loop.now - before:.0f} s")
         if self._loop.now >= self._expire_at:
-            self._expire_at = self._loop.now + 1.0
+            self._expire_at = self._loop.now + EXPIRE_SECONDS
             self._source.expire()
             self._destination.expire()
-        if self._to_find and self._loop.now >= self._find_at:
-            self._find_at = self._loop.now + FIND_SECONDS
-            self._find()
+        self._finder.step()
         for sender in self._senders.values():
             sender.send()
         if self._fetching:
@@ -120,6 +164,11 @@ class Pump:
     def drain(self) -> None:
         """Fetch nothing more; what is queued still goes out."""
         self._fetching = False
+
+    @property
+    def needs_state(self) -> bool:
+        """Something waits for the state topics: for the map to be read on, or for a promise to be kept."""
+        return self._finder.reads_map or self._intake.unwritten > 0
 
     @property
     def idle(self) -> bool:
@@ -138,7 +187,7 @@ class Pump:
         partition.retired = True
         partition.generation += 1
         partition.drop_queue()
-        self._to_find.discard(partition)
+        self._finder.forget(partition)
         self._retired.append(partition)
 
     # --- who leads what -----------------------------------------------------------------------------------------------
@@ -163,12 +212,13 @@ class Pump:
                 self._pool,
                 self._source,
                 node,
-                producer_id=self._producer_id,
-                emit=self._emit,
-                out_of_range=self._look_into_range,
+                budgets=self._budgets,
+                intake=self._intake,
+                out_of_range=self._source_range.look_into,
+                diverged=self._take_divergence,
             )
         for node, fetcher in self._fetchers.items():
-            fetcher.reply_bytes = Fetcher.share_of(self._pool.budget_bytes, len(self._fetchers))
+            fetcher.fit(len(self._fetchers))
             fetcher.assign(led.get(node, ()))
 
     def _source_problem(self, partition: Partition, node: int) -> tuple[Reason, str] | None:
@@ -192,9 +242,10 @@ class Pump:
                 partition.destination_node = node
                 if partition.phase is not Phase.LOST:
                     self._doubt(partition, None, "the destination's leader has changed", codes.SOON_SECONDS)
-            if node >= 0 and node not in self._senders:
-                self._senders[node] = Sender(
-                    self._loop, self._destination, node, on_result=self._take_result, on_lost=self._take_loss
+            way = node, partition.line
+            if node >= 0 and way not in self._senders:
+                self._senders[way] = Sender(
+                    self._loop, self._destination, *way, on_result=self._take_result, on_lost=self._take_loss
                 )
 
     def _destination_problem(self, partition: Partition) -> tuple[Reason, str] | None:
@@ -213,11 +264,8 @@ class Pump:
     # --- the way of a batch -------------------------------------------------------------------------------------------
 
     def _emit(self, batch: OutBatch) -> None:
-        partition = batch.partition
-        partition.enqueue(batch)
-        sender = self._senders.get(partition.destination_node)
-        if sender is not None:
-            sender.schedule(partition)
+        batch.partition.enqueue(batch)
+        self._schedule(batch.partition)
 
     def _take_result(self, batch: OutBatch, result: Produced) -> None:
         partition = batch.partition
@@ -226,6 +274,8 @@ class Pump:
         if result.error in codes.CONFLICTS:
             partition.conflicts += 1
             self._doubt(partition, None, codes.name(result.error), codes.SOON_SECONDS)
+        elif result.error in refusals.ABOUT_THE_RECORDS:
+            self._take_refusal(batch, result)
         elif result.error:
             answer = codes.answer(codes.PRODUCE, result.error, Reason.BATCH_REFUSED)
             if answer.refresh:
@@ -234,19 +284,43 @@ class Pump:
             self._doubt(
                 partition, answer.reason, f"{text}: {result.message}" if result.message else text, answer.wait_seconds
             )
-        elif result.base_offset != partition.expected_offset:
+        elif batch.crc and result.log_append_time_ms >= 0 and not partition.policy.destination_append_time:
+            partition.repetition = Repetition(result.base_offset, batch.crc, batch.first)
+            self._doubt(partition, None, f"another copy had written record {batch.sequence}", codes.SOON_SECONDS)
+        elif result.base_offset == partition.expected_offset:
+            partition.destination_log_start = result.log_start
+            self._take_ack(batch)
+        elif partition.policy.on_foreign == "expect":
+            partition.shift = result.base_offset - batch.sequence
+            partition.destination_log_start = result.log_start
+            self._take_ack(batch)
+        elif partition.policy.on_foreign == "continue" and result.base_offset > partition.expected_offset:
+            self._losses.strangers_before(partition, batch.sequence, batch.first, result.base_offset)
+            self._take_ack(batch)
+        else:
             self._doubt(
                 partition,
                 Reason.FOREIGN_WRITER,
                 f"record {batch.sequence} came to offset {result.base_offset} instead of {partition.expected_offset}",
                 codes.SLOW_SECONDS,
             )
-        else:
-            partition.acked(batch, self._loop.now)
-            partition.digest = chain_digest(partition.digest, batch.source_crc)
-            self._meter.acked(batch, self._loop.now)
-            if partition.queue:
-                self._senders[partition.destination_node].schedule(partition)
+
+    def _take_ack(self, batch: OutBatch) -> None:
+        partition = batch.partition
+        if batch.epoch != partition.acked_epoch:
+            self._led_anew.add(partition)
+        partition.acked(batch, self._loop.now)
+        self._meter.acked(batch, self._loop.now)
+        if partition.queue:
+            self._schedule(partition)
+
+    def _take_refusal(self, batch: OutBatch, result: Produced) -> None:
+        partition = batch.partition
+        text = f"produce of source offset {batch.first}: {codes.name(result.error)}"
+        why = refusals.learn(partition, batch, result.error, f"{text}: {result.message}" if result.message else text)
+        wait = codes.wait_for(why[0]) if why else codes.SOON_SECONDS
+        reason, detail = why or (None, text)
+        self._doubt(partition, reason, detail, wait)
 
     def _take_loss(self, batch: OutBatch, cause: str) -> None:
         partition = batch.partition
@@ -254,7 +328,7 @@ class Pump:
             self._destination.refresh()
             self._doubt(partition, Reason.DESTINATION_UNREACHABLE, cause, codes.SOON_SECONDS)
 
-    # --- doubt and the one recovery path ------------------------------------------------------------------------------
+    # --- doubt --------------------------------------------------------------------------------------------------------
 
     def _doubt(
         self, partition: Partition, reason: Reason | None, detail: str, wait_seconds: tuple[float, float]
@@ -262,108 +336,44 @@ class Pump:
         shortest, longest = wait_seconds
         wait = min(longest, shortest * 2 ** min(partition.failures, 8)) * random.uniform(0.6, 1.0)  # noqa: S311
         partition.doubt(reason, detail, self._loop.now + max(wait, shortest))
-        self._to_find.add(partition)
+        self._finder.add(partition)
 
     def _doubt_all(self, detail: str) -> None:
         for partition in self._partitions.values():
             if partition.phase is not Phase.LOST:
                 self._doubt(partition, None, detail, codes.SOON_SECONDS)
 
-    def _find(self) -> None:
-        """Look up those whose time has come and of whom nothing is in flight any more."""
-        by_node: dict[int, list[Partition]] = defaultdict(list)
-        for partition in self._to_find:
-            if partition.in_flight or partition.retry_at > self._loop.now:
-                continue
-            problem = self._destination_problem(partition)
-            if problem is None and self._run_of(partition) is None:
-                problem = Reason.MAP_RUN_MISSING, "the map has no run for these two topics"
-            if problem is not None:
-                partition.reason, partition.detail = problem
-                partition.retry_at = self._loop.now + codes.SHORTLY_SECONDS[0]
-                self._destination.refresh()
-            elif partition.destination_node >= 0:
-                by_node[partition.destination_node].append(partition)
-        for node, partitions in by_node.items():
-            self._look_up(node, partitions)
-
-    def _look_up(self, node: int, partitions: list[Partition]) -> None:
-        channel = self._destination.channel(node)
-        if channel is None:
-            trouble = self._destination.trouble(node)
-            for partition in partitions if trouble else ():
-                partition.reason, partition.detail = Reason.DESTINATION_UNREACHABLE, trouble
-            return
-        self._to_find.difference_update(partitions)
-        for partition in partitions:
-            partition.recoveries += 1
-        Lookup(
-            channel,
-            self._producer_id,
-            partitions,
-            self._newest_run,
-            on_outcome=self._take_outcome,
-            on_failed=self._look_up_failed,
-        ).start()
-
-    def _take_outcome(self, partition: Partition, run: Run, outcome: recovery.Found | recovery.Refused) -> None:
-        if isinstance(outcome, recovery.Refused):
-            self._doubt(partition, outcome.reason, outcome.detail, codes.wait_for(outcome.reason))
-            return
-        partition.found(run, outcome.sequence)
+    def _take_placed(self, partition: Partition, found: recovery.Found, anew: bool) -> None:
         if partition.reason is Reason.DESTINATION_UNREACHABLE:
             partition.clear()
+        if found.lost is not None:
+            self._losses.destination_lost(partition, *found.lost)
+        if anew:
+            self._losses.source_recreated(partition)
 
-    def _look_up_failed(self, partition: Partition, code: int, cause: str) -> None:
-        answer = codes.answer(codes.PRODUCE, code, Reason.DESTINATION_UNREACHABLE)
-        self._destination.refresh()
-        text = f"looking up {cause}: {codes.name(code)}" if code else f"looking up the position: {cause}"
-        self._doubt(partition, answer.reason, text, answer.wait_seconds)
-
-    def _run_of(self, partition: Partition) -> Run | None:
-        """The newest run for exactly these two topics."""
-        ids = (topic_id_text(partition.source_id), topic_id_text(partition.destination_id))
-        runs = [
-            run
-            for run in self._runs.get((partition.topic, partition.number), ())
-            if (run.source_id, run.destination_id) == ids and run.destination == partition.destination
-        ]
-        return runs[-1] if runs else None
-
-    def _newest_run(self, partition: Partition) -> Run:
-        run = self._run_of(partition)
-        if run is None:  # it was there when the look-up began, and runs are only ever added
-            raise StraitError(f"{partition}: its run vanished from the map during a look-up")
-        return run
-
-    # --- the source's ends --------------------------------------------------------------------------------------------
-
-    def _look_into_range(self, partition: Partition) -> None:
-        """The source does not hold the position any more: is it before its log's start or behind its end?"""
-        node = self._source.leader(partition.topic, partition.number).node
-        channel = self._source.channel(node) if node >= 0 else None
-        partition.block(Reason.SOURCE_LEADERLESS, "the range of its log is being looked up", self._loop.now + 1.0)
-        if channel is not None:
-            request = list_offsets_request(channel.version(2, (6, 7)), [(partition.topic, partition.number)], EARLIEST)
-            channel.ask(
-                request,
-                ListOffsetsResponse,
-                on_reply=partial(self._take_range, partition, partition.position),
-                on_lost=lambda _: self._source.refresh(),
-            )
-
-    def _take_range(self, partition: Partition, position: int, reply: Any) -> None:
-        error, log_start = next(iter(offsets_of(reply).values()))
-        if error or partition.position != position:
-            return
-        until = self._loop.now + codes.wait_for(Reason.SOURCE_DATA_LOST)[0]
-        if position < log_start:
-            partition.block(
-                Reason.SOURCE_DATA_LOST,
-                f"offsets {position} to {log_start - 1} were removed before they were copied",
-                until,
-            )
+    def _take_divergence(self, partition: Partition, end: int) -> None:
+        """Its source's log is not the one that was copied. Where that is told by the map alone, the last record decides:
+        records of a later leader may have been copied since the last checkpoint."""
+        if partition.epoch_unproven:
+            partition.epoch_unproven, partition.last_epoch = False, -1
+            self._finder.verify(partition, lambda: self._source_range.diverged(partition, end))
         else:
-            partition.block(
-                Reason.SOURCE_TRUNCATED, f"its log ends before offset {position}, up to which it was copied", until
-            )
+            self._source_range.diverged(partition, end)
+
+    def take_led_anew(self) -> set[Partition]:
+        """Those whose source has another leader since the last call. What tells truncation is checkpointed at once."""
+        taken, self._led_anew = self._led_anew, set()
+        return taken
+
+    def _stop(self, partition: Partition, reason: Reason, detail: str) -> None:
+        """The source holds something that cannot be copied; look again later, somebody may have changed the rules."""
+        wait = random.uniform(*codes.wait_for(reason))  # noqa: S311
+        partition.block(reason, detail, self._loop.now + wait)
+
+    def _promise_broken(self, partition: Partition, cause: str) -> None:
+        self._doubt(partition, Reason.DESTINATION_UNREACHABLE, f"writing down first: {cause}", codes.SHORTLY_SECONDS)
+
+    def _schedule(self, partition: Partition) -> None:
+        sender = self._senders.get((partition.destination_node, partition.line))
+        if sender is not None:
+            sender.schedule(partition)

@@ -1,6 +1,7 @@
 """TLS and SASL for the engine's sockets, from the same librdkafka properties that confluent-kafka gets.
 
-Files are read at each connect, so rotated certificates are used from the next one on. No secret is ever in an error.
+Files are read at each connect, so rotated certificates and passwords are used from the next one on. No secret is ever
+in an error.
 """
 
 import ssl
@@ -9,36 +10,27 @@ from typing import Any
 
 from kafka.net.sasl import get_sasl_mechanism
 
-from strait.config import did_you_mean
+from strait import credentials
+from strait.checking import did_you_mean
+from strait.engine import oauth, tls
 from strait.errors import ConfigError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-SUPPORTED = frozenset(
-    {
-        "ssl.ca.location",
-        "ssl.ca.pem",
-        "ssl.certificate.location",
-        "ssl.key.location",
-        "ssl.key.password",
-        "ssl.endpoint.identification.algorithm",
-        "sasl.mechanism",
-        "sasl.mechanisms",
-        "sasl.username",
-        "sasl.password",
-    }
-)
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+SUPPORTED = tls.PROPERTIES | oauth.PROPERTIES | {"sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password"}
 """Those that change how a connection is secured and that the engine knows; others of their kind are refused, since the
 control plane's client would obey what the slots ignore."""
 
 
 class Security:
-    """How to secure a connection to one cluster. ``cluster`` is its name, for errors."""
+    """How to secure connections to one cluster. ``cluster`` is its name, for errors."""
 
     def __init__(self, cluster: str, properties: Mapping[str, str]) -> None:
+        self._cluster = cluster
         self._where = f"cluster {cluster}"
         self._properties = properties
-        unknown = sorted(key for key in properties if key.startswith(("ssl.", "sasl.")) and key not in SUPPORTED)
+        self._tokens = oauth.Tokens(cluster)
+        unknown = sorted(key for key in properties if _secures(key) and key not in SUPPORTED)
         if unknown:
             raise ConfigError(
                 self._where,
@@ -51,6 +43,9 @@ class Security:
         self.mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "")).upper()
         if self.uses_sasl and self.mechanism not in MECHANISMS:
             raise ConfigError(self._where, [f"`sasl.mechanism` {self.mechanism!r} is not one of {MECHANISMS}"])
+        problems = oauth.problems(properties) if self.uses_sasl and self.mechanism == "OAUTHBEARER" else []
+        if problems:
+            raise ConfigError(self._where, problems)
 
     @property
     def uses_tls(self) -> bool:
@@ -62,30 +57,27 @@ class Security:
 
     def tls_context(self) -> ssl.SSLContext:
         """A fresh context from the files as they are now. Raises ConfigError where one cannot be used."""
-        get = self._properties.get
-        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
-        try:
-            if get("ssl.ca.location") or get("ssl.ca.pem"):
-                context.load_verify_locations(cafile=get("ssl.ca.location"), cadata=get("ssl.ca.pem"))
-            if get("ssl.certificate.location"):
-                context.load_cert_chain(
-                    get("ssl.certificate.location", ""), get("ssl.key.location"), get("ssl.key.password")
-                )
-        except OSError as error:  # ssl.SSLError is one too
-            raise ConfigError(self._where, [f"its certificate or key files cannot be used: {error}"]) from error
-        if get("ssl.endpoint.identification.algorithm", "https").lower() in ("none", ""):
-            context.check_hostname = False
-        if get("enable.ssl.certificate.verification", "true").lower() == "false":
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
+        return tls.broker_context(self._where, credentials.resolve(self._cluster, self._properties))
 
     def sasl(self, host: str) -> Any:
-        """A fresh SASL exchange: kafka-python's mechanism object."""
+        """A fresh SASL exchange: kafka-python's mechanism object. Raises as `oauth.Tokens` does, too."""
+        properties = credentials.resolve(self._cluster, self._properties)
+        if self.mechanism == "OAUTHBEARER":
+            return get_sasl_mechanism(self.mechanism)(sasl_oauth_token_provider=self._tokens.provider(properties))
+        username = properties.get("sasl.username", "")
         return get_sasl_mechanism(self.mechanism)(
             security_protocol=self.protocol,
             sasl_mechanism=self.mechanism,
-            sasl_plain_username=self._properties.get("sasl.username", ""),
-            sasl_plain_password=self._properties.get("sasl.password", ""),
+            sasl_plain_username=username if self.mechanism == "PLAIN" else _escaped(username),
+            sasl_plain_password=properties.get("sasl.password", ""),
             host=host,
         )
+
+
+def _secures(key: str) -> bool:
+    return key.startswith(("ssl.", "sasl.", "https."))
+
+
+def _escaped(username: str) -> str:
+    """SCRAM's messages are comma-separated key=value pairs, so RFC 5802 wants these two escaped; kafka-python does not."""
+    return username.replace("=", "=3D").replace(",", "=2C")

@@ -1,4 +1,5 @@
-"""Producing to one destination broker: many requests in flight, each with at most one batch for each partition.
+"""Producing over one of the lines to a destination broker: many requests in flight, each with at most one batch for each
+partition.
 
 Nothing here retries. A batch that was not acknowledged puts its partition in doubt, and the one recovery path goes on.
 """
@@ -8,17 +9,25 @@ from collections.abc import Callable
 from uuid import UUID
 
 from strait.engine.buffers import Buffer
-from strait.engine.channel import Channel
+from strait.engine.channel import NO_REPLY, Channel
 from strait.engine.cluster import Cluster
 from strait.engine.loop import Loop
 from strait.engine.partition import BATCH_OVERHEAD_BYTES, OutBatch, Partition
 from strait.wire import produce
 
+LINES = 2
+"""To each broker, which serves one request of a connection at a time: while it appends what came over one, it reads what comes
+over the other."""
+
 REQUEST_BYTES = 4 << 20
 UNSENT_BYTES = 1 << 20  # what waits for the kernel: enough to keep it busy
 IN_FLIGHT_BYTES = 64 << 20
-PRODUCE_TIMEOUT_MS = 30_000  # how long the broker may wait for its followers
-_REPLY_TIMEOUT_SECONDS = 40.0
+PRODUCE_TIMEOUT_MS = 3_000
+"""How long the broker may wait for its followers. Then it says so, and the log tells what it has; were it given longer, it
+could not be told from one that is dead."""
+
+_REPLY_TIMEOUT_SECONDS = 4.0
+_MOST_PATIENCE_SECONDS = 40.0  # with a broker that did not reply in time, again and again
 
 Sent = dict[tuple[str | UUID, int], OutBatch]
 
@@ -31,6 +40,7 @@ class Sender:
         loop: Loop,
         destination: Cluster,
         node: int,
+        line: int = 0,
         *,
         on_result: Callable[[OutBatch, produce.Produced], None],
         on_lost: Callable[[OutBatch, str], None],
@@ -38,11 +48,13 @@ class Sender:
         self._loop = loop
         self._destination = destination
         self._node = node
+        self._line = line
         self._on_result = on_result
         self._on_lost = on_lost
         self._ready: deque[Partition] = deque()
         self._in_flight_bytes = 0
         self._pause_until = 0.0
+        self._patience_seconds = _REPLY_TIMEOUT_SECONDS
 
     def schedule(self, partition: Partition) -> None:
         """The partition has something to send; it gets its turn."""
@@ -53,9 +65,9 @@ class Sender:
     def send(self) -> None:
         """Send as much as the connection takes."""
         while self._ready and self._in_flight_bytes < IN_FLIGHT_BYTES and self._loop.now >= self._pause_until:
-            channel = self._destination.channel(self._node)
+            channel = self._destination.channel(self._node, self._line)
             if channel is None:
-                self._give_up(self._destination.trouble(self._node))
+                self._give_up(self._destination.trouble(self._node, self._line))
                 return
             if channel.unsent_bytes > UNSENT_BYTES:
                 return
@@ -103,6 +115,7 @@ class Sender:
         size: int,
     ) -> None:
         self._in_flight_bytes += size
+        timeout_seconds = self._patience_seconds
 
         def take(frame: Buffer) -> None:
             try:
@@ -110,7 +123,10 @@ class Sender:
             finally:
                 frame.release()
             self._in_flight_bytes -= size
-            self._pause_until = self._loop.now + throttle_ms / 1000
+            self._patience_seconds = _REPLY_TIMEOUT_SECONDS
+            if throttle_ms:
+                self._pause_until = self._loop.now + throttle_ms / 1000
+                channel.be_patient(throttle_ms / 1000)
             for result in results:
                 batch = sent.pop((result.topic, result.partition), None)
                 if batch is not None:
@@ -122,6 +138,8 @@ class Sender:
 
         def lost(cause: str) -> None:
             self._in_flight_bytes -= size
+            if cause == NO_REPLY:  # it may be so slow that it would never be waited for long enough
+                self._patience_seconds = min(_MOST_PATIENCE_SECONDS, 2 * timeout_seconds)
             for batch in sent.values():
                 batch.partition.in_flight -= 1
                 self._on_lost(batch, cause)
@@ -138,6 +156,6 @@ class Sender:
             produce.encode_request(topics, PRODUCE_TIMEOUT_MS),
             on_reply=take,
             on_lost=lost,
-            timeout_seconds=_REPLY_TIMEOUT_SECONDS,
+            timeout_seconds=timeout_seconds,
             on_sent=free_memory,
         )

@@ -1,25 +1,29 @@
 """One slot for one epoch: follow the plan, pump, report once a second, keep the map's checkpoints fresh."""
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from strait.engine.heart import Heart
 from strait.engine.ledger import LedgerRow
+from strait.engine.map_keeper import MapKeeper
 from strait.engine.meter import Meter
 from strait.engine.partition import Partition
 from strait.engine.pump import Pump
 from strait.errors import StateError, StraitError
-from strait.offset_map import destination_offset, source_offset
 from strait.spec import AppSpec
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
 from strait.state.writer import StateWriter
 
 STATE_POLL_SECONDS = 0.1
+PROMISE_POLL_SECONDS = 0.001  # while batches wait for a gap to be written down, or a partition for the map
 REPORT_SECONDS = 1.0
 CHECKPOINT_SECONDS = 60.0
 DRAIN_SECONDS = 2.0
 _FIRST_LOOK_SECONDS = 5.0
 _FLUSH_SECONDS = 3.0
+_NEVER = 1_000_000  # collections of the middle generation, hours apart
 
 
 def run_epoch(
@@ -33,6 +37,7 @@ def run_epoch(
     Raises:
         StraitError: the state topics are forbidden to us or hold nothing that can be started from.
     """
+    _spare_the_collector()
     ends_at = time.monotonic() + spec.epoch_seconds
     with StateReader(spec.destination, spec.destination_name, spec.link) as state:
         plan = _first_plan(state, spec, lambda: should_stop() or time.monotonic() >= ends_at)
@@ -40,6 +45,15 @@ def run_epoch(
             return []
         writer = StateWriter(spec.destination, spec.destination_name, spec.link)
         return _Epoch(spec, slot, epoch, application, state, writer, plan).run(ends_at, should_stop)
+
+
+def _spare_the_collector() -> None:
+    """Collect now, and not while copying: a full collection of all that Spark's worker has loaded takes 30 to 100 ms, in
+    which nothing is copied. What an epoch leaves in cycles is little, and goes when the next one begins."""
+    gc.collect()
+    gc.freeze()
+    young, middle, _ = gc.get_threshold()
+    gc.set_threshold(young, middle, _NEVER)
 
 
 def _first_plan(state: StateReader, spec: AppSpec, should_stop: Callable[[], bool]) -> Plan | None:
@@ -81,20 +95,24 @@ class _Epoch:
         self._state = state
         self._writer = writer
         self._plan = plan
-        self._started_at_ms = int(time.time() * 1000)
+        self._started_at_ms = _now_ms()
         self._meter = Meter(spec, slot, application)
-        self._pump = Pump(spec, slot, plan.producer_id, state.runs, self._meter)
+        self._map_keeper = MapKeeper(writer)
+        self._heart = Heart(spec, slot)
+        self._pump = Pump(spec, slot, plan.producer_id, state, writer, self._meter)
 
     def run(self, ends_at: float, should_stop: Callable[[], bool]) -> list[LedgerRow]:
         try:
             self._pump.follow(self._plan)
+            self._heart.follow(self._plan)
             self._pump.start()
             self._copy(ends_at, should_stop)
             self._drain()
-            self._write_checkpoints()
+            self._write_checkpoints(self._pump.partitions)
             self._report(time.monotonic())
             return self._rows()
         finally:
+            self._heart.close()
             self._pump.close()
             self._writer.flush(_FLUSH_SECONDS)
 
@@ -104,14 +122,16 @@ class _Epoch:
         checkpoint_at = now + CHECKPOINT_SECONDS
         while now < ends_at and not self._plan.stopped and self._plan.slots == self._spec.slots:
             now = self._pump.step(max(0.0, min(poll_at, ends_at) - now))
-            if now < poll_at:
+            if now < poll_at and not self._pump.needs_state:
                 continue
-            poll_at = now + STATE_POLL_SECONDS
+            poll_at = now + (PROMISE_POLL_SECONDS if self._pump.needs_state else STATE_POLL_SECONDS)
             self._follow_plan()
             self._writer.poll()
+            self._heart.beat(now, _now_ms())
+            self._write_checkpoints(self._pump.take_led_anew())
             if now >= checkpoint_at:
                 checkpoint_at = now + CHECKPOINT_SECONDS
-                self._write_checkpoints()
+                self._write_checkpoints(self._pump.partitions)
             if now >= report_at:
                 report_at = now + REPORT_SECONDS
                 self._report(now)
@@ -124,40 +144,36 @@ class _Epoch:
         plan = self._state.plans.get(self._spec.group, self._plan)
         if plan.version > self._plan.version and plan.producer_id == self._plan.producer_id:
             self._plan = plan
+            retired = len(self._pump.retired)
             self._pump.follow(plan)
+            self._write_checkpoints(self._pump.retired[retired:])  # the last word on what nobody may take up again
+            self._heart.follow(plan)
 
     def _drain(self) -> None:
         """What was fetched goes out, so that the ledger's row ends where the next epoch begins."""
         self._pump.drain()
         deadline = time.monotonic() + DRAIN_SECONDS
         while not self._pump.idle and time.monotonic() < deadline:
-            self._pump.step(STATE_POLL_SECONDS)
+            self._pump.step(STATE_POLL_SECONDS if not self._pump.needs_state else PROMISE_POLL_SECONDS)
+            self._writer.poll()
 
-    def _write_checkpoints(self) -> None:
-        """Refresh the runs of what has moved. Never backwards: another copy of this link may be ahead of us."""
-        at_ms = int(time.time() * 1000)
-        for partition in self._pump.partitions:
-            run, end = partition.run, partition.acked_sequence
-            if run is None or end <= partition.checkpoint_sequence:
-                continue
-            known = self._state.runs.get((partition.topic, partition.number), ())
-            newest = max((item.sequence_end for item in known if item.sequence_base == run.sequence_base), default=0)
-            if end > newest:
-                self._writer.write_run(run.model_copy(update={"sequence_end": end, "checkpoint_at_ms": at_ms}))
-            partition.checkpoint_sequence = end
+    def _write_checkpoints(self, partitions: Iterable[Partition]) -> None:
+        at_ms = _now_ms()
+        for partition in partitions:
+            self._map_keeper.check(partition, self._state.runs.get((partition.topic, partition.number), ()), at_ms)
 
     def _report(self, now: float) -> None:
-        for report in self._meter.reports(self._pump.partitions, self._plan.version, now):
+        partitions = self._pump.partitions
+        heartbeat = self._heart.report(partitions, now, _now_ms())
+        for report in self._meter.reports(partitions, self._plan.version, now, heartbeat):
             self._writer.write_report(report)
 
     def _rows(self) -> list[LedgerRow]:
-        ended_at_ms = int(time.time() * 1000)
+        ended_at_ms = _now_ms()
         partitions = [*self._pump.partitions, *self._pump.retired]
         return [self._row(partition, ended_at_ms) for partition in partitions]
 
     def _row(self, partition: Partition, ended_at_ms: int) -> LedgerRow:
-        run = partition.run
-        first, last = partition.first_sequence, partition.acked_sequence
         return LedgerRow(
             link=self._spec.link,
             group=self._spec.group,
@@ -167,10 +183,10 @@ class _Epoch:
             topic=partition.topic,
             partition=partition.number,
             destination=partition.destination,
-            source_from=-1 if run is None else source_offset(run, first),
-            source_to=-1 if run is None else source_offset(run, last),
-            destination_from=-1 if run is None else destination_offset(run, first),
-            destination_to=-1 if run is None else destination_offset(run, last),
+            source_from=partition.first_source,
+            source_to=partition.copied_to,
+            destination_from=partition.first_offset,
+            destination_to=-1 if partition.run is None else partition.expected_offset,
             records=partition.records,
             batches=partition.batches,
             bytes=partition.bytes,
@@ -180,3 +196,7 @@ class _Epoch:
             started_at_ms=self._started_at_ms,
             ended_at_ms=ended_at_ms,
         )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,26 +1,28 @@
 """Administration of one cluster: facts in, actions out, every error one of ours."""
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import IsolationLevel, KafkaError, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka import admin as kafka_admin
 
-from strait.errors import ClusterUnavailable, StraitError
-from strait.kafka.clients import CONNECT_TIMEOUT_SECONDS, Watch, ask, make_admin
-from strait.kafka.translate import error_of
+from strait.errors import NotAuthorized
+from strait.kafka.alteration import Alteration, ConfigChange
+from strait.kafka.connection import REQUEST_SECONDS, Outcomes
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
 
-_REQUEST_SECONDS = 15.0
-_WAIT_SLICE_SECONDS = 0.25
+__all__ = ["Admin", "ConfigChange", "NewTopic", "Outcomes", "Where"]
 
 Where = Literal["earliest", "latest", "end"]
-Key = TypeVar("Key")
-Value = TypeVar("Value")
+
+_ON_TOPIC = kafka_admin.ConfigSource.DYNAMIC_TOPIC_CONFIG
+_ON_CLUSTER = {
+    kafka_admin.ConfigSource.DYNAMIC_BROKER_CONFIG,
+    kafka_admin.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
+    kafka_admin.ConfigSource.GROUP_CONFIG,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +35,7 @@ class NewTopic:
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcomes(Generic[Key, Value]):
-    """What came of one request about many things: each has a result or a failure."""
-
-    results: Mapping[Key, Value]
-    failures: Mapping[Key, StraitError]
-
-    def or_raise(self) -> Mapping[Key, Value]:
-        """The results, where nothing failed; else the first failure."""
-        for failure in self.failures.values():
-            raise failure
-        return self.results
-
-
-class Admin:
+class Admin(Alteration):
     """Connects when made, so that an unreachable cluster or a refused password shows at once.
 
     Raises:
@@ -55,14 +43,13 @@ class Admin:
         ClusterUnavailable, NotAuthorized: within `CONNECT_TIMEOUT_SECONDS`.
     """
 
-    def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
-        self.cluster = cluster
-        self._watch = Watch(cluster)
-        self._client = make_admin(properties, self._watch)
-        self.cluster_id = str(self._list_topics().cluster_id)
+    def observe(self, wanted: Callable[[str], bool], configs: Collection[str] | None = ()) -> ClusterFacts:
+        """Every topic's name and partition count; for wanted ones also the topic id and their configurations.
 
-    def observe(self, wanted: Callable[[str], bool], configs: Collection[str] = ()) -> ClusterFacts:
-        """Every topic's name and partition count; for wanted ones also the topic id and the named configs."""
+        Args:
+            configs: of which to tell the values in force, and None for all; what is set on a topic is told besides. Empty:
+                ask for none at all.
+        """
         metadata = self._list_topics()
         self.cluster_id = str(metadata.cluster_id)
         facts = {
@@ -70,17 +57,28 @@ class Admin:
             for name, topic in metadata.topics.items()
             if topic.error is None
         }
-        names = sorted(name for name in facts if wanted(name))
-        described = self._describe(names)
-        values = self._configs(list(described), configs) if configs else {}
-        for name, topic in described.items():
+        described = self._describe(sorted(name for name in facts if wanted(name)))
+        for name, topic in described.results.items():
             facts[name] = TopicFacts(
                 name,
                 _topic_id(topic.topic_id),
                 len(topic.partitions),
                 internal=bool(topic.is_internal),
-                configs=values.get(name, {}),
+                replicas=len(topic.partitions[0].replicas) if topic.partitions else 0,
             )
+        refused = dict(described.failures)
+        if configs is None or configs:
+            found = self._configs(list(described.results), configs)
+            refused |= found.failures
+            for name, told in found.results.items():
+                facts[name] = replace(
+                    facts[name],
+                    configs=told.in_force,
+                    topic_configs=told.on_topic,
+                    cluster_configs=told.on_cluster,
+                )
+        for name, error in refused.items():
+            facts[name] = replace(facts[name], denied=error.message)
         return ClusterFacts(self.cluster, self.cluster_id, facts)
 
     def create(self, topics: Iterable[NewTopic]) -> list[str]:
@@ -104,12 +102,22 @@ class Admin:
         ]
         if not requests:
             return Outcomes({}, {})
-        futures = self._client.create_topics(requests, request_timeout=_REQUEST_SECONDS, operation_timeout=10)
-        found = self._wait(futures, "creating topic {}", none_if={KafkaError.TOPIC_ALREADY_EXISTS})
-        away = next((error for error in found.failures.values() if isinstance(error, ClusterUnavailable)), None)
-        if away is not None:
-            raise away
+        futures = self._client.create_topics(requests, request_timeout=REQUEST_SECONDS, operation_timeout=10)
+        exists = {KafkaError.TOPIC_ALREADY_EXISTS}
+        found = self._wait(futures, "creating topic {}", none_if=exists).unless_away()
         return Outcomes({name: done is not None for name, done in found.results.items()}, found.failures)
+
+    def rights(self, topics: Collection[str]) -> dict[str, frozenset[str]]:
+        """The operations that this principal is allowed on each topic, in Kafka's words; a topic that the cluster does not
+        describe to it is not there. Raises ClusterUnavailable."""
+        if not topics:
+            return {}
+        futures = self._client.describe_topics(
+            TopicCollection(sorted(topics)), include_authorized_operations=True, request_timeout=REQUEST_SECONDS
+        )
+        found = self._wait(futures, "describing topic {}").unless_away().results
+        told = {name: topic.authorized_operations for name, topic in found.items()}
+        return {name: frozenset(item.name for item in items) for name, items in told.items() if items is not None}
 
     def offsets(self, partitions: Iterable[TopicPartition], where: Where) -> Mapping[TopicPartition, int]:
         """An offset of each partition, or raise for the first that has no answer."""
@@ -122,72 +130,81 @@ class Admin:
         """
         spec = kafka_admin.OffsetSpec.earliest() if where == "earliest" else kafka_admin.OffsetSpec.latest()
         isolation = IsolationLevel.READ_UNCOMMITTED if where == "end" else IsolationLevel.READ_COMMITTED
-        asked = {KafkaTopicPartition(tp.topic, tp.partition): spec for tp in partitions}
+        return self._list_offsets(dict.fromkeys(partitions, spec), isolation, f"the {where} offset of {{}}")
+
+    def offsets_since_each(self, times_ms: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
+        """The offset of each partition's first record with that timestamp or a later one; -1 where there is none."""
+        asked = {tp: kafka_admin.OffsetSpec.for_timestamp(time_ms) for tp, time_ms in times_ms.items()}
+        return self._list_offsets(asked, IsolationLevel.READ_COMMITTED, "the offset at a time of {}")
+
+    def _list_offsets(
+        self, asked: Mapping[TopicPartition, Any], isolation: IsolationLevel, what: str
+    ) -> Outcomes[TopicPartition, int]:
         if not asked:
             return Outcomes({}, {})
-        futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=_REQUEST_SECONDS)
+        specs = {KafkaTopicPartition(tp.topic, tp.partition): spec for tp, spec in asked.items()}
+        futures = self._client.list_offsets(specs, isolation_level=isolation, request_timeout=REQUEST_SECONDS)
         named = {TopicPartition(tp.topic, tp.partition): future for tp, future in futures.items()}
-        found = self._wait(named, f"looking up the {where} offset of {{}}")
+        found = self._wait(named, f"looking up {what}")
         return Outcomes({tp: int(result.offset) for tp, result in found.results.items()}, found.failures)
 
     def configs(self, topic: str, names: Collection[str]) -> dict[str, str]:
         """The named configs of one topic, as in force."""
-        return self._configs([topic], names)[topic]
+        return dict(self._configs([topic], names).or_raise()[topic].in_force)
 
-    def _list_topics(self) -> Any:
-        def call(seconds: float) -> Any:
-            try:
-                return self._client.list_topics(timeout=seconds)
-            finally:
-                self._client.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
-
-        return ask(self._watch, "connecting", CONNECT_TIMEOUT_SECONDS, call)
-
-    def _describe(self, names: list[str]) -> dict[str, Any]:
+    def _describe(self, names: list[str]) -> Outcomes[str, Any]:
         if not names:
-            return {}
-        futures = self._client.describe_topics(TopicCollection(names), request_timeout=_REQUEST_SECONDS)
+            return Outcomes({}, {})
+        futures = self._client.describe_topics(TopicCollection(names), request_timeout=REQUEST_SECONDS)
         gone = {KafkaError.UNKNOWN_TOPIC_OR_PART}  # deleted since it was listed
-        described = self._wait(futures, "describing topic {}", none_if=gone).or_raise()
-        return {name: topic for name, topic in described.items() if topic is not None}
+        found = _or_refused(self._wait(futures, "describing topic {}", none_if=gone))
+        return Outcomes({name: topic for name, topic in found.results.items() if topic is not None}, found.failures)
 
-    def _configs(self, topics: list[str], names: Collection[str]) -> dict[str, dict[str, str]]:
+    def _configs(self, topics: list[str], names: Collection[str] | None) -> "Outcomes[str, _Told]":
         resources = [kafka_admin.ConfigResource(kafka_admin.ConfigResource.Type.TOPIC, topic) for topic in topics]
         if not resources:
-            return {}
-        futures = self._client.describe_configs(resources, request_timeout=_REQUEST_SECONDS)
+            return Outcomes({}, {})
+        futures = self._client.describe_configs(resources, request_timeout=REQUEST_SECONDS)
         named = {resource.name: future for resource, future in futures.items()}
         gone = {KafkaError.UNKNOWN_TOPIC_OR_PART}
-        results = self._wait(named, "reading configs of topic {}", none_if=gone).or_raise()
-        return {
-            topic: {name: str(entries[name].value) for name in names if name in entries}
-            for topic, entries in results.items()
-            if entries is not None
+        found = _or_refused(self._wait(named, "reading configs of topic {}", none_if=gone))
+        told = {
+            topic: _told(entries.values(), names) for topic, entries in found.results.items() if entries is not None
         }
+        return Outcomes(told, found.failures)
 
-    def _wait(
-        self, futures: Mapping[Key, Future[Any]], doing: str, none_if: Collection[int] = ()
-    ) -> Outcomes[Key, Any]:
-        """Wait for all futures; a result of None counts as True. Error codes in ``none_if`` give None instead."""
-        deadline = time.monotonic() + _REQUEST_SECONDS + 5
-        pending = set(futures.values())
-        while pending:
-            pending = wait(pending, timeout=_WAIT_SLICE_SECONDS).not_done
-            self._client.poll(0)
-            if pending and time.monotonic() > deadline:
-                raise ClusterUnavailable(self.cluster, f"{doing.format('…')}: no answer in time")
-        results: dict[Key, Any] = {}
-        failures: dict[Key, StraitError] = {}
-        for key, future in futures.items():
-            try:
-                result = future.result()
-                results[key] = True if result is None else result
-            except KafkaException as exception:
-                if error_of(exception).code() in none_if:
-                    results[key] = None
-                else:
-                    failures[key] = self._watch.translate(exception, doing.format(key))
-        return Outcomes(results, failures)
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Values of configurations, by where they were set."""
+
+    in_force: Mapping[str, str]
+    on_topic: Mapping[str, str]
+    on_cluster: Mapping[str, str]
+
+
+def _told(entries: Iterable[kafka_admin.ConfigEntry], names: Collection[str] | None) -> _Told:
+    """Without what no client may know or set."""
+    in_force, on_topic, on_cluster = {}, {}, {}
+    for entry in entries:
+        if entry.value is None or entry.is_read_only or entry.is_sensitive:
+            continue
+        origin = kafka_admin.ConfigSource(entry.source)
+        if names is None or entry.name in names:
+            in_force[entry.name] = str(entry.value)
+        if origin is _ON_TOPIC:
+            on_topic[entry.name] = str(entry.value)
+        elif origin in _ON_CLUSTER:
+            on_cluster[entry.name] = str(entry.value)
+    return _Told(in_force, on_topic, on_cluster)
+
+
+def _or_refused(found: Outcomes[str, Any]) -> Outcomes[str, Any]:
+    """Itself, but raises the first failure that is more than a right that is missing on one topic."""
+    for error in found.failures.values():
+        if not isinstance(error, NotAuthorized):
+            raise error
+    return found
 
 
 def _topic_id(uuid: Any) -> str:

@@ -1,5 +1,8 @@
 """Construction of confluent-kafka's clients from a cluster's block in the links file. No client is built elsewhere.
 
+librdkafka reads certificates and passwords when a client is built and never again; `Rotation` tells those who keep a
+client for long when to build another.
+
 Every client gets a `Watch`, which hears what librdkafka says beside the calls: that is where a refused password or an
 unreachable broker shows first, while the call itself only ever says "timed out".
 """
@@ -13,12 +16,17 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from strait import credentials
 from strait.errors import ClusterUnavailable, StraitError
 from strait.kafka.translate import error_of, translate
 
 CONNECT_TIMEOUT_SECONDS = 8.0
+STATE_ANSWER_MS = 4_000
+"""How long a reply may take that copying may wait for. Copying is to go on five seconds after a connection died in silence."""
+
 _SLICE_SECONDS = 0.5  # of a wait, after which the watch is asked whether waiting still makes sense
 _PAUSE_SECONDS = 0.1
+_LOOK_SECONDS = 1.0  # between two looks at the files that properties name
 
 Result = TypeVar("Result")
 
@@ -54,8 +62,30 @@ class Watch:
         self._seen.clear()
 
 
+class Rotation:
+    """Whether the files that a cluster's properties name have changed since its client was built."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._properties = properties
+        self._built_with = self._seen = credentials.stamp(properties)
+        self._look_at = 0.0
+
+    def due(self) -> bool:
+        """Whether to build another client now; looks about once a second, and says no in between."""
+        now = time.monotonic()
+        if not self._built_with or now < self._look_at:
+            return False
+        self._look_at = now + _LOOK_SECONDS
+        self._seen = credentials.stamp(self._properties)
+        return self._seen != self._built_with
+
+    def done(self) -> None:
+        """Another client was built after ``due`` said so. What has changed since then is due again."""
+        self._built_with = self._seen
+
+
 def make_admin(properties: Mapping[str, str], watch: Watch) -> AdminClient:
-    """Raises ConfigError where a property is unknown to librdkafka or its value is wrong."""
+    """Raises ConfigError where a property is unknown to librdkafka, or its value or file is wrong."""
     return _make(AdminClient, properties, watch, {})
 
 
@@ -99,12 +129,15 @@ def ask(watch: Watch, doing: str, timeout_seconds: float, call: Callable[[float]
 def _make(
     kind: Callable[..., Result], properties: Mapping[str, str], watch: Watch, defaults: Mapping[str, Any]
 ) -> Result:
+    resolved = credentials.resolve(watch.cluster, properties)
     settings = {
         "client.id": "strait-control",
         "socket.connection.setup.timeout.ms": 5000,
+        "socket.timeout.ms": 10_000,  # a connection that died in silence is noticed only by this; librdkafka has a minute
+        "reconnect.backoff.max.ms": 1000,
         "log.connection.close": False,
         **defaults,
-        **{key: value for key, value in properties.items() if key not in defaults},
+        **{key: value for key, value in resolved.items() if key not in defaults},
         "error_cb": watch,
     }
     try:

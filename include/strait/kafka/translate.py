@@ -46,6 +46,7 @@ _UNAVAILABLE = {
     KafkaError.LISTENER_NOT_FOUND,
     KafkaError.KAFKA_STORAGE_ERROR,
     KafkaError._NOENT,  # noqa: SLF001  "no leaders found"
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001  of a topic that is there: its metadata has not come yet
     KafkaError._DESTROY_BROKER,  # noqa: SLF001  the broker that was asked is out of the cluster meanwhile
 }
 _FENCED = {
@@ -114,6 +115,9 @@ def _ours(error: KafkaError, cluster: str, doing: str) -> StraitError:
 
 
 def describe(error: KafkaError) -> str:
-    """An error in one line: its name where that tells more than librdkafka's sentence."""
+    """An error in one line: its name where that tells more than librdkafka's sentence, and that where the broker gives
+    no sentence but the whole of a request, as it does for one that it has passed on to the controller."""
     text = " ".join(error.str().split())
+    if text.startswith("Request Request("):
+        text = KafkaError(error.code()).str()
     return text if error.name().startswith("_") else f"{error.name()}: {text}"

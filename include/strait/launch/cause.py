@@ -2,9 +2,10 @@
 
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from strait import credentials
 from strait.errors import ConfigError
 from strait.spec import AppSpec
 
@@ -17,7 +18,7 @@ _SECRET = re.compile(r"password|secret|token|credential|jaas|\.pem$|\.key", re.I
 
 
 def cause_of(exit_code: int | None, log: Path, spec_path: Path) -> str:
-    """How it ended and the last thing that it said. Values that the spec holds as secrets are blotted out."""
+    """How it ended and the last thing that it said. Secrets that the spec holds or refers to are blotted out."""
     said = _last_words(_tail(log))
     for secret in _secrets(spec_path):
         said = said.replace(secret, "***")
@@ -60,5 +61,13 @@ def _secrets(spec_path: Path) -> Iterable[str]:
         spec = AppSpec.read(spec_path)
     except ConfigError:
         return ()  # the spec is gone or another version's: then that is what the log says, and it holds no secret
-    properties = [*spec.source.items(), *spec.destination.items()]
+    ends = ((spec.source_name, spec.source), (spec.destination_name, spec.destination))
+    properties = [pair for name, given in ends for pair in _as_used(name, given).items()]
     return [value for key, value in properties if value and _SECRET.search(key)]
+
+
+def _as_used(cluster: str, properties: Mapping[str, str]) -> Mapping[str, str]:
+    try:
+        return credentials.resolve(cluster, properties)
+    except ConfigError:
+        return properties  # what a file that is gone has held cannot be looked for

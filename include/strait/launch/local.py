@@ -19,6 +19,7 @@ import psutil
 import strait
 from strait.config import Spark
 from strait.errors import LaunchError, SetupError
+from strait.java import find_java
 from strait.launch import processes, submission
 from strait.launch.base import Application, State
 from strait.launch.cause import cause_of
@@ -36,7 +37,7 @@ _ATTENDED = 'trap "" TERM INT; "$@"; code=$?; echo $code >"$0.partial" && mv "$0
 _LOOKS = 3
 _PAUSE_SECONDS = 0.05
 """A process that is just becoming another program shows no environment for a moment. So one without an exit code is
-called dead only when it is not seen several times."""
+called dead, or started again, only when it is not seen several times."""
 
 
 class LocalLauncher:
@@ -62,16 +63,16 @@ class LocalLauncher:
         """Start ``spark-submit`` detached; its output goes into the submission's log."""
         spec = AppSpec.read(spec_path)
         spark_submit = self._spark_submit or _find_spark_submit()
-        _require_java()
+        java = find_java()
         folder = self.directory / name
         with self._lock(name):
-            if running := self._running(name):
+            if running := self._surely_running(name):
                 return self._application(running, alive=True)
             new = submission.following(folder)
             properties = written(spark_properties(name, spec.slots, spark, new.scratch))
             try:
                 submission.write(new, spec, properties)
-                self._start(new, spark, spark_submit)
+                self._start(new, spark, spark_submit, java)
                 submission.drop_old(folder)
             except OSError as error:
                 if not self._running(name):
@@ -84,16 +85,10 @@ class LocalLauncher:
 
     def state(self, name: str) -> Application | None:
         """Looks at the processes of this machine, not at what was once written down."""
-        for _ in range(_LOOKS):
-            if running := self._running(name):
-                return self._application(running, alive=True)
-            kept = submission.of_name(self.directory / name)
-            if not kept:
-                return None
-            if kept[0].exit_code is not None:
-                break
-            time.sleep(_PAUSE_SECONDS)
-        return self._application(kept[0], alive=False)
+        if running := self._surely_running(name):
+            return self._application(running, alive=True)
+        kept = submission.of_name(self.directory / name)
+        return self._application(kept[0], alive=False) if kept else None
 
     def stop(self, name: str, *, grace_seconds: float = 15.0) -> None:
         """Ends every submission of this name, also one whose folder is gone."""
@@ -122,12 +117,12 @@ class LocalLauncher:
         """From the exit code that the attending shell wrote, and the log."""
         return cause_of(application.exit_code, application.log_path, application.spec_path)
 
-    def _start(self, new: Submission, spark: Spark, spark_submit: Path) -> None:
+    def _start(self, new: Submission, spark: Spark, spark_submit: Path, java: Path) -> None:
         command = [spark_submit, "--properties-file", new.properties, self._job, "--spec", new.spec]
         with new.log.open("ab") as log:
             child = subprocess.Popen(
                 ["/bin/sh", "-c", _ATTENDED, str(new.exit), *map(str, command)],
-                env=self._environment(new, spark, spark_submit),
+                env=self._environment(new, spark, spark_submit, java),
                 cwd=new.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -136,9 +131,11 @@ class LocalLauncher:
             )
         self._children.append(child)
 
-    def _environment(self, new: Submission, spark: Spark, spark_submit: Path) -> Mapping[str, str]:
+    def _environment(self, new: Submission, spark: Spark, spark_submit: Path, java: Path) -> Mapping[str, str]:
         # Airflow gives its tasks its own settings and secrets; they are none of the application's business.
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "_AIRFLOW"))}
+        if java != Path(inherited.get("JAVA_HOME", ""), "bin", "java"):
+            inherited.pop("JAVA_HOME", None)  # it has none that is new enough, and Spark would take it before PATH's
         marks = {processes.MARK: str(new.folder), "SPARK_HOME": str(spark_submit.parents[1])}
         return inherited | tied_environment(self._tied_to) | spark_environment(spark, new.scratch) | marks
 
@@ -151,6 +148,17 @@ class LocalLauncher:
         self._reap()
         running = map(Submission, processes.find(self.directory / name))
         return max(running, key=lambda one: one.submitted_at_ms, default=None)
+
+    def _surely_running(self, name: str) -> Submission | None:
+        """The same, but one that has not told how it ended is looked for several times."""
+        for look in range(_LOOKS):
+            if running := self._running(name):
+                return running
+            kept = submission.of_name(self.directory / name)
+            if not kept or kept[0].exit_code is not None or look == _LOOKS - 1:
+                break
+            time.sleep(_PAUSE_SECONDS)
+        return None
 
     def _reap(self) -> None:
         self._children = [child for child in self._children if child.poll() is None]
@@ -178,12 +186,3 @@ def _find_spark_submit() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise SetupError(f"{sys.executable} has no pyspark", hint="run `make install`")
     return Path(spec.submodule_search_locations[0]) / "bin" / "spark-submit"
-
-
-def _require_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    if not (Path(home, "bin", "java").is_file() if home else shutil.which("java")):
-        where = f"JAVA_HOME={home}" if home else "PATH"
-        raise SetupError(
-            f"Spark needs Java 17 or newer; there is no java in {where}", hint="install it, or set JAVA_HOME"
-        )

@@ -1,15 +1,21 @@
 """Sums up a link's status into one line of figures for each topic. Pure."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
+from strait.offset_map import source_offset
+from strait.planning.overrun import WARN_SECONDS, duration
 from strait.planning.status import PartitionStatus, Status
-from strait.state.schema import Report, Run
+from strait.reasons import Reason
+from strait.state.schema import Plan, Report, Run
 
 Reports = Mapping[tuple[str, int], Sequence[Report]]
 Runs = Mapping[tuple[str, int], Sequence[Run]]
+_NO_DESTINATION = (Reason.DESTINATION_MISSING, Reason.DESTINATION_HAS_FEWER_PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,8 @@ class TopicMetrics:
         lag_records, lag_seconds: of all partitions together, and of the one furthest behind.
         waiting: reason -> number of partitions that wait for it.
         starting: partitions that no slot has taken up yet.
+        seconds_to_loss: how soon retention reaches what is not copied of any partition, if that stood still; None: not
+            foreseen.
     """
 
     topic: str
@@ -33,6 +41,7 @@ class TopicMetrics:
     lag_seconds: float
     waiting: Mapping[str, int]
     starting: int
+    seconds_to_loss: float | None = None
 
     def __str__(self) -> str:
         parts = [
@@ -43,6 +52,8 @@ class TopicMetrics:
         parts += [f"{count} of {self.partitions} partitions wait: {why}" for why, count in sorted(self.waiting.items())]
         if self.starting:
             parts.append(f"{self.starting} of {self.partitions} partitions start")
+        if self.seconds_to_loss is not None and self.seconds_to_loss < WARN_SECONDS:
+            parts.append(f"retention deletes what is not copied in {duration(self.seconds_to_loss)}")
         return "; ".join(parts)
 
 
@@ -58,6 +69,7 @@ def topic_metrics(status: Status, runs: Runs, earlier: Reports, later: Reports) 
     found = []
     for topic, of_topic in groupby(status.partitions, key=lambda row: row.topic):
         rows = list(of_topic)
+        losing = [row.seconds_to_loss for row in rows if row.seconds_to_loss is not None]
         numbered = [row for row in rows if row.partition is not None]
         found.append(
             TopicMetrics(
@@ -69,18 +81,29 @@ def topic_metrics(status: Status, runs: Runs, earlier: Reports, later: Reports) 
                 lag_seconds=max(0.0, *(row.lag_seconds for row in rows)),
                 waiting=Counter(row.reason for row in rows if row.state == "waiting"),
                 starting=sum(row.state == "starting" for row in rows),
+                seconds_to_loss=min(losing) if losing else None,
             )
         )
     return found
 
 
+def missing_destination_partitions(plan: Plan) -> int:
+    """How many partitions of selected topics are not copied because the destination does not have them."""
+    return sum(len(item.partitions) for item in plan.waiting if item.reason in _NO_DESTINATION)
+
+
 def _copied(runs: Sequence[Run], row: PartitionStatus) -> int:
-    """The sequence of the next record to copy: the number of records copied so far."""
-    behind = [run for run in runs if run.source_base <= row.position]
-    if not behind:
+    """The number of records copied so far into the destination topic as it is now."""
+    if not runs:
         return 0
-    run = max(behind, key=lambda run: run.sequence_base)
-    return run.sequence_base + row.position - run.source_base
+    newest = max(runs, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
+    ids = newest.source_id, newest.destination_id
+    behind = [run for run in runs if (run.source_id, run.destination_id) == ids and run.source_base <= row.position]
+    if not behind:
+        return newest.sequence_base
+    run = max(behind, key=lambda run: (run.sequence_base, run.sequence_end))
+    longest = range(run.sequence_base, run.sequence_base + row.position - run.source_base)
+    return run.sequence_base + bisect_left(longest, row.position, key=partial(source_offset, run))
 
 
 def _positions(group: str, reports: Reports) -> dict[tuple[str, int], tuple[int, int]]:

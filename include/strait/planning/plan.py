@@ -4,18 +4,40 @@ A partition that the link copies for the first time needs its start looked up, w
 `survey` says what must be looked up, and `compose` makes the plan with the answers.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from strait.config import Link
+from strait.group_settings import DEFAULT_GROUP
 from strait.model import ClusterFacts, TopicPartition
-from strait.planning.assignment import assign
+from strait.planning import heartbeats
+from strait.planning.budgets import budgets_of
+from strait.planning.dealing import Dealt, Place, deal, group_of
+from strait.planning.draft import Draft as Draft
+from strait.planning.draft import in_order, joined
+from strait.planning.first_runs import Beginning, NewPartition, begin
+from strait.planning.ground import Action, Change, Firm, Fresh, Halted, judge
+from strait.planning.load import Load, rates
+from strait.planning.pairs import Pair
+from strait.planning.pauses import Pauses, held, waiting_of
+from strait.planning.policies import copies_of, policy_of, start_of
 from strait.planning.selection import Selection, select
-from strait.planning.topics import CreateTopic, Homes, Pair, find_homes
+from strait.planning.starts import Starts, begin_of
+from strait.planning.topics import CreateTopic, Homes, find_homes
+from strait.planning.upkeep import Upkeep
 from strait.reasons import Reason
-from strait.state.schema import Plan, PlannedTopic, Run, Waiting
+from strait.state.schema import (
+    Loss,
+    Plan,
+    PlannedTopic,
+    Run,
+    TopicPolicy,
+    Waiting,
+)
 
 Runs = Mapping[tuple[str, int], tuple[Run, ...]]
+_NO_UPKEEP = Upkeep()
+_NO_LOADS: Mapping[TopicPartition, Load] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,59 +46,19 @@ class Survey:
 
     Attributes:
         copyable: partitions to copy whose runs fit both topics as they are now.
-        new: partitions to copy that have no run yet, with their destination partition.
+        new: partitions to copy that need a first run.
+        halted: partitions that are not copied on, because a topic of theirs is not what it was.
+        policies: source topic -> how it is copied, of every topic that has a home.
     """
 
     selection: Selection
     homes: Homes
     copyable: tuple[TopicPartition, ...]
-    new: Mapping[TopicPartition, TopicPartition]
+    new: Mapping[TopicPartition, Beginning]
+    halted: Mapping[TopicPartition, Change]
     waiting: tuple[Waiting, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Starts:
-    """Where new partitions begin, as looked up.
-
-    Attributes:
-        source: source partition -> the first source offset to copy.
-        destination: destination partition -> the offset that the next record there gets.
-        failures: source or destination partition -> why its offset could not be looked up.
-    """
-
-    source: Mapping[TopicPartition, int] = field(default_factory=dict)
-    destination: Mapping[TopicPartition, int] = field(default_factory=dict)
-    source_failures: Mapping[TopicPartition, str] = field(default_factory=dict)
-    destination_failures: Mapping[TopicPartition, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A plan but for its version, producer id and time: all of it that follows from facts. Equal drafts, equal plans."""
-
-    slots: int
-    stopped: bool
-    topics: tuple[PlannedTopic, ...]
-    waiting: tuple[Waiting, ...]
-
-    @classmethod
-    def of(cls, plan: Plan) -> "Draft":
-        """The draft that a published plan was made of."""
-        return cls(plan.slots, plan.stopped, plan.topics, plan.waiting)
-
-    def as_plan(self, *, link: str, group: str, version: int, producer_id: int, now_ms: int) -> Plan:
-        """The plan to publish."""
-        return Plan(
-            link=link,
-            group=group,
-            version=version,
-            producer_id=producer_id,
-            stopped=self.stopped,
-            slots=self.slots,
-            topics=self.topics,
-            waiting=self.waiting,
-            published_at_ms=now_ms,
-        )
+    policies: Mapping[str, TopicPolicy]
+    create_heartbeats: CreateTopic | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,51 +67,68 @@ class Proposal:
 
     Attributes:
         create: destination topics to create; they are planned once they are there.
-        draft: the plan, or None where the published one says the same already.
-        previous: the plan in force, which it was decided from; None before the first.
+        drafts: task group -> its plan, of those that the published ones do not say already.
+        plans: task group -> its plan in force, which it was decided from; none before the first.
         new: partitions that get their first run with this plan, each with where it starts on both sides.
+        upkeep: what else copies need.
     """
 
     create: tuple[CreateTopic, ...]
-    draft: Draft | None
-    previous: Plan | None
-    new: Mapping[TopicPartition, "NewPartition"]
+    drafts: Mapping[str, Draft]
+    plans: Mapping[str, Plan]
+    new: Mapping[TopicPartition, NewPartition]
     survey: Survey
+    upkeep: Upkeep = _NO_UPKEEP
+
+    @property
+    def groups(self) -> dict[str, Draft]:
+        """Every task group as it would be."""
+        return {group: Draft.of(plan) for group, plan in self.plans.items()} | dict(self.drafts)
+
+    @property
+    def draft(self) -> Draft | None:
+        """The whole link as it would be, all task groups together; None where no plan changes."""
+        return joined(self.groups, sorted(self.groups)) if self.drafts else None
+
+    @property
+    def before(self) -> Draft | None:
+        """The whole link as it is; None before the first plan."""
+        return joined({group: Draft.of(plan) for group, plan in self.plans.items()}, sorted(self.groups))
+
+    @property
+    def previous(self) -> Plan | None:
+        """The plan in force of the task group that every link has."""
+        return self.plans.get(DEFAULT_GROUP)
+
+    @property
+    def create_heartbeats(self) -> CreateTopic | None:
+        """The source's heartbeats topic, where it is missing; it is planned once it is there."""
+        return self.survey.create_heartbeats
 
     @property
     def empty(self) -> bool:
         """Nothing is to be done."""
-        return not self.create and self.draft is None
+        nothing_to_create = not self.create and self.create_heartbeats is None
+        return nothing_to_create and self.upkeep.empty and not self.drafts
 
     def first_runs(self, now_ms: int) -> list[Run]:
         """The first run of every new partition, to be published with the plan."""
         return [new.first_run(partition, now_ms) for partition, new in sorted(self.new.items())]
 
-
-@dataclass(frozen=True, slots=True)
-class NewPartition:
-    """Where copying of a partition begins. Ids pin the two topics."""
-
-    destination: str
-    source_id: str
-    destination_id: str
-    source_base: int
-    destination_base: int
-
-    def first_run(self, partition: TopicPartition, now_ms: int) -> Run:
-        """Nothing has been written yet: sequence 0 is the record at ``source_base``."""
-        return Run(
-            topic=partition.topic,
-            partition=partition.partition,
-            destination=self.destination,
-            source_id=self.source_id,
-            destination_id=self.destination_id,
-            source_base=self.source_base,
-            destination_base=self.destination_base,
-            sequence_base=0,
-            sequence_end=0,
-            checkpoint_at_ms=now_ms,
-        )
+    def losses(self, link: str, now_ms: int) -> list[Loss]:
+        """What the ledger must hold of topics that are not what they were, to be published with the plan: each once."""
+        waited = {waits for plan in self.plans.values() for waits in _waiting(plan.waiting)}
+        noted: list[tuple[TopicPartition, Change, Action]] = [
+            (partition, change, "halted")
+            for partition, change in self.survey.halted.items()
+            if change.is_loss and (partition, change.reason) not in waited
+        ]
+        noted += [
+            (partition, fresh.change, fresh.action)
+            for partition, fresh in ((new, self.survey.new[new].fresh) for new in self.new)
+            if fresh.change is not None
+        ]
+        return [change.loss(link, *partition, action, now_ms) for partition, change, action in sorted(noted)]
 
 
 def survey(
@@ -146,112 +145,139 @@ def survey(
         refused: destination topics that could not be created, and why.
 
     Raises:
-        ConfigError: the link would copy topics onto themselves.
+        ConfigError: the link would copy topics onto themselves or one another, or two topics onto one.
     """
-    one_cluster = source.cluster_id == destination.cluster_id
+    copied = {topic for topic, _ in runs}
     selection = select(
-        link.topics,
+        link_name,
+        link,
         source.topics,
-        copied_before={topic for topic, _ in runs},
-        copies=link.naming if one_cluster else None,
+        copied_before=copied,
+        shared_cluster_id=source.cluster_id if source.cluster_id == destination.cluster_id else None,
     )
-    homes = find_homes(link_name, link, selection, source, destination, refused)
+    homes = find_homes(link, selection, source, destination, refused)
     copyable: list[TopicPartition] = []
-    new: dict[TopicPartition, TopicPartition] = {}
-    waiting = list(homes.waiting)
+    new: dict[TopicPartition, Beginning] = {}
+    halted: dict[TopicPartition, Change] = {}
+    policies: dict[str, TopicPolicy] = {}
     for pair in homes.pairs:
-        changed: dict[tuple[Reason, str], list[int]] = {}
+        start, policy = start_of(link, pair.source.topic), _policy(link, pair)
+        policies[pair.source.topic] = policy
+        joins = pair.source.topic in copied
         for number in range(pair.fit):
             partition = TopicPartition(pair.source.topic, number)
-            past = runs.get(partition)
-            if past is None:
-                new[partition] = TopicPartition(pair.destination.topic, number)
-            elif (found := _ground_changed(pair, past[-1])) is not None:
-                changed.setdefault(found, []).append(number)
-            else:
-                copyable.append(partition)
-        waiting += [
-            Waiting(topic=pair.source.topic, partitions=tuple(numbers), reason=reason, detail=detail)
-            for (reason, detail), numbers in changed.items()
-        ]
-    return Survey(selection, homes, tuple(copyable), new, tuple(waiting))
+            match judge(pair, runs.get(partition, ()), begin_of(start, number, joins=joins), policy):
+                case Firm():
+                    copyable.append(partition)
+                case Fresh() as fresh:
+                    new[partition] = Beginning(TopicPartition(pair.destination.topic, number), fresh)
+                case Halted(change):
+                    halted[partition] = change
+    waiting = (*homes.waiting, *_halted(halted))
+    return Survey(selection, homes, tuple(copyable), new, halted, waiting, policies, heartbeats.missing(link, source))
 
 
-def compose(link: Link, group: str, found: Survey, starts: Starts, previous: Plan | None, *, stopped: bool) -> Proposal:
-    """Make the proposal. ``starts`` has an offset or a failure for both sides of every partition in ``found.new``."""
-    new, waiting = _begin(found, starts)
-    slots = link.groups[group].slots
-    before = {} if previous is None else slots_by_partition(previous.topics)
-    assigned = assign([*found.copyable, *new], before, slots, 0 if previous is None else previous.slots)
-    topics = tuple(_planned(pair, assigned) for pair in found.homes.pairs)
-    draft = Draft(slots, stopped, topics, _in_order([*found.waiting, *waiting]))
-    unchanged = previous is not None and Draft.of(previous) == draft
-    return Proposal(found.homes.create, None if unchanged else draft, previous, new, found)
+def compose(
+    link: Link,
+    found: Survey,
+    starts: Starts,
+    previous: Mapping[str, Plan],
+    *,
+    stopped: bool,
+    pauses: Pauses = (),
+    upkeep: Upkeep = _NO_UPKEEP,
+    loads: Mapping[TopicPartition, Load] = _NO_LOADS,
+    now_ms: int = 0,
+) -> Proposal:
+    """Make the proposal.
 
-
-def _ground_changed(pair: Pair, run: Run) -> tuple[Reason, str] | None:
-    if run.destination != pair.destination.topic:
-        return Reason.NAMING_CHANGED, f"copied to {run.destination} so far, now called {pair.destination.topic}"
-    if run.source_id != pair.source.topic_id:
-        return (
-            Reason.SOURCE_RECREATED,
-            f"the copied topic had id {run.source_id}, the present one {pair.source.topic_id}",
+    Args:
+        starts: has an answer or a failure for both sides of every partition in ``found.new``.
+        previous: task group -> its plan in force.
+        pauses: those of the link; the plans carry them on.
+        upkeep: what is to be done to copies; the plans remember it.
+        loads: what was reported of partitions just now.
+    """
+    paused = held(pauses, [*found.copyable, *found.new]) if pauses else {}
+    begun = {partition: beginning for partition, beginning in found.new.items() if partition not in paused}
+    new, waiting = begin(begun, found.homes.pairs, starts)
+    copyable = [partition for partition in found.copyable if partition not in paused]
+    dealt = deal(link, [*copyable, *new], previous, loads, starts.histories)
+    topics = _planned(link, found, dealt)
+    waits = _by_group(link, [*upkeep.waiting(found.waiting, now_ms), *waiting, *waiting_of(paused)])
+    budgets = budgets_of(link.topics, dealt.places, dealt.slots, rates(loads), previous)
+    drafts = {}
+    for group in sorted({*link.groups, *previous}):
+        known = group in link.groups
+        draft = Draft(
+            slots=dealt.slots[group] if known else previous[group].slots,
+            stopped=stopped or not (group == DEFAULT_GROUP or group in dealt.used or _pauses(waits.get(group, ()))),
+            topics=topics.get(group, ()),
+            waiting=waits.get(group, ()),
+            budgets=budgets.get(group, ()),
+            heartbeat=heartbeats.planned(link) if known else None,
+            pauses=tuple(pauses),
+            copied_from=upkeep.memory.copied_from,
+            acls=upkeep.given,
         )
-    if run.destination_id != pair.destination.topic_id:
-        detail = f"{run.destination} had id {run.destination_id}, the present one {pair.destination.topic_id}"
-        return Reason.DESTINATION_RECREATED, detail
-    return None
+        if group not in previous or Draft.of(previous[group]) != draft:
+            drafts[group] = draft
+    return Proposal(found.homes.create, drafts, previous, new, found, upkeep)
 
 
-def _begin(found: Survey, starts: Starts) -> tuple[dict[TopicPartition, NewPartition], list[Waiting]]:
-    pairs = {pair.source.topic: pair for pair in found.homes.pairs}
-    new: dict[TopicPartition, NewPartition] = {}
-    waiting = []
-    for partition, target in found.new.items():
-        failure = _failure(partition, target, starts)
-        if failure is not None:
-            waiting.append(failure)
-            continue
-        pair = pairs[partition.topic]
-        new[partition] = NewPartition(
-            target.topic,
-            pair.source.topic_id,
-            pair.destination.topic_id,
-            starts.source[partition],
-            starts.destination[target],
-        )
-    return new, waiting
+def _pauses(waiting: Iterable[Waiting]) -> bool:
+    """Something would be copied if nobody had paused it: its application stays, or going on would take a start of it."""
+    return any(item.reason == Reason.PAUSED for item in waiting)
 
 
-def _failure(partition: TopicPartition, target: TopicPartition, starts: Starts) -> Waiting | None:
-    if partition in starts.source_failures:
-        reason, detail = Reason.SOURCE_LEADERLESS, starts.source_failures[partition]
-    elif target in starts.destination_failures:
-        reason, detail = Reason.DESTINATION_LEADERLESS, starts.destination_failures[target]
-    else:
-        return None
-    return Waiting(topic=partition.topic, partitions=(partition.partition,), reason=reason, detail=detail)
+def _halted(halted: Mapping[TopicPartition, Change]) -> Iterator[Waiting]:
+    together: dict[tuple[str, Reason, str], list[int]] = {}
+    for partition, change in halted.items():
+        together.setdefault((partition.topic, change.reason, change.detail), []).append(partition.partition)
+    for (topic, reason, detail), numbers in together.items():
+        yield Waiting(topic=topic, partitions=tuple(numbers), reason=reason, detail=detail)
 
 
-def slots_by_partition(topics: Iterable[PlannedTopic]) -> dict[TopicPartition, int]:
-    """The slot of every partition that is copied."""
-    return {
-        TopicPartition(topic.source, number): slot
-        for topic in topics
-        for number, slot in enumerate(topic.slots)
-        if slot is not None
-    }
+def _waiting(waiting: Iterable[Waiting]) -> set[tuple[TopicPartition, str]]:
+    return {(TopicPartition(item.topic, number), item.reason) for item in waiting for number in item.partitions}
 
 
-def _planned(pair: Pair, assigned: Mapping[TopicPartition, int]) -> PlannedTopic:
-    return PlannedTopic(
-        source=pair.source.topic,
-        destination=pair.destination.topic,
-        source_id=pair.source.topic_id,
-        destination_id=pair.destination.topic_id,
-        slots=tuple(assigned.get(TopicPartition(pair.source.topic, n)) for n in range(pair.source.partitions)),
-    )
+def _policy(link: Link, pair: Pair) -> TopicPolicy:
+    copies = copies_of(link, pair.source.topic, pair.destination.topic)
+    return policy_of(link.topics, pair.source, pair.destination, copies)
 
 
-def _in_order(waiting: Iterable[Waiting]) -> tuple[Waiting, ...]:
-    return tuple(sorted(waiting, key=lambda item: (item.topic, item.partitions, item.reason)))
+def _planned(link: Link, found: Survey, dealt: Dealt) -> dict[str, tuple[PlannedTopic, ...]]:
+    """Task group -> its topics. One that several groups copy partitions of is in the plan of each; one of which something
+    is not copied is in that of its own group, where it is said why."""
+    places: dict[str, list[tuple[int, Place]]] = {}
+    for (topic, number), place in dealt.places.items():
+        places.setdefault(topic, []).append((number, place))
+    planned: dict[str, list[PlannedTopic]] = {}
+    for pair in found.homes.pairs:
+        topic, count = pair.source.topic, pair.source.partitions
+        slots: dict[str, list[int | None]] = {}
+        for number, place in places.get(topic, ()):
+            slots.setdefault(place.group, [None] * count)[number] = place.slot
+        if len(places.get(topic, ())) < count:
+            slots.setdefault(group_of(link, topic), [None] * count)
+        for group, of_group in slots.items():
+            planned.setdefault(group, []).append(
+                PlannedTopic(
+                    source=topic,
+                    destination=pair.destination.topic,
+                    source_id=pair.source.topic_id,
+                    destination_id=pair.destination.topic_id,
+                    slots=tuple(of_group),
+                    policy=found.policies[topic],
+                )
+            )
+    return {group: tuple(topics) for group, topics in planned.items()}
+
+
+def _by_group(link: Link, waiting: Iterable[Waiting]) -> dict[str, tuple[Waiting, ...]]:
+    """Task group -> what waits of the topics that belong to it."""
+    found: dict[str, list[Waiting]] = {}
+    for item in waiting:
+        found.setdefault(group_of(link, item.topic), []).append(item)
+    return {group: in_order(items) for group, items in found.items()}

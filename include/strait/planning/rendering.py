@@ -4,24 +4,36 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from strait.group_settings import DEFAULT_GROUP
 from strait.planning.changes import Changes, changes, ranges, spans
 from strait.planning.plan import Draft, Proposal
 from strait.planning.topics import CreateTopic
+from strait.planning.upkeep_text import upkeep_data, upkeep_lines
 from strait.reasons import Reason
 from strait.state.schema import Waiting
 
 
 def proposal_text(proposal: Proposal) -> str:
     """Line by line what would be created, copied and left out, and why."""
-    return "\n".join([*map(_creation, proposal.create), *_plan_lines(proposal), *left_out_lines(proposal)])
+    beats = (
+        [] if proposal.create_heartbeats is None else [f"creates   {proposal.create_heartbeats.topic} on the source"]
+    )
+    topics = [*beats, *map(_creation, proposal.create), *upkeep_lines(proposal.upkeep)]
+    return "\n".join([*topics, *_plan_lines(proposal), *left_out_lines(proposal)])
 
 
 def proposal_data(proposal: Proposal) -> dict[str, Any]:
     """The same, complete."""
     return {
         "create": [creation_data(item) for item in proposal.create],
-        "changes": None if proposal.draft is None else changes_data(_changes(proposal, proposal.draft)),
-        "topics": [topic.model_dump() for topic in _in_force(proposal).topics],
+        "create_heartbeats": None if proposal.create_heartbeats is None else creation_data(proposal.create_heartbeats),
+        **upkeep_data(proposal.upkeep),
+        "changes": None if proposal.draft is None else changes_data(changes(proposal.before, proposal.draft)),
+        "topics": [
+            {"group": group, **topic.model_dump()}
+            for group, draft in sorted(proposal.groups.items())
+            for topic in draft.topics
+        ],
         "waiting": [waiting_data(item) for item in _in_force(proposal).waiting],
         "starts": [
             {
@@ -41,7 +53,10 @@ def proposal_data(proposal: Proposal) -> dict[str, Any]:
 
 def changes_data(found: Changes) -> dict[str, Any]:
     """Partitions as [topic, partition] pairs."""
-    return {"added": list(found.added), "removed": list(found.removed), "moved": list(found.moved)}
+    return {"added": list(found.added), "removed": list(found.removed), "moved": list(found.moved)} | {
+        "policies": dict(found.policies),
+        "budgets": found.budgets,
+    }
 
 
 def creation_data(item: CreateTopic) -> dict[str, Any]:
@@ -69,17 +84,21 @@ def waiting_text(item: Waiting) -> str:
 
 
 def change_lines(found: Changes) -> Iterator[str]:
-    """One line for each topic with added, removed or moved partitions."""
+    """One line for each topic with added, removed or moved partitions or another policy, and one for budgets."""
     for what, partitions in (("copies", found.added), ("leaves", found.removed), ("moves", found.moved)):
         for span in spans(partitions):
             yield f"{what:<9} {span}"
+    for topic, text in found.policies.items():
+        yield f"changes   {topic}: {text}"
+    if found.budgets:
+        yield f"budget    {found.budgets}"
 
 
 def left_out_lines(proposal: Proposal) -> Iterator[str]:
     """Topics left out: excluded ones by name, since somebody may wonder; the rest only counted."""
     skipped = proposal.survey.selection.skipped
     for skip in skipped:
-        if skip.reason is Reason.EXCLUDED and not skip.topic.startswith("__"):
+        if skip.reason is not Reason.NOT_SELECTED and not skip.topic.startswith("__"):
             yield f"left out  {skip.topic}: {skip.detail}"
     counted = Counter(skip.reason for skip in skipped)
     if counted[Reason.NOT_SELECTED]:
@@ -94,19 +113,26 @@ def summary(draft: Draft) -> str:
 
 
 def refused_lines(refused: Mapping[str, str]) -> Iterator[str]:
-    """Topics that the destination did not let us create."""
+    """What a cluster did not let us do to topics and rights."""
     return (f"refused   {topic}: {why}" for topic, why in sorted(refused.items()))
 
 
 def _plan_lines(proposal: Proposal) -> Iterator[str]:
-    if proposal.draft is None:
-        assert proposal.previous is not None
-        yield f"plan {proposal.previous.version} stays as it is: {summary(_in_force(proposal))}"
+    versions = {group: plan.version for group, plan in proposal.plans.items()}
+    draft = proposal.draft
+    if draft is None:
+        yield f"plan {_versions(versions)} stays as it is: {summary(_in_force(proposal))}"
     else:
-        before = 0 if proposal.previous is None else proposal.previous.version
-        yield f"plan {before + 1}: {summary(proposal.draft)}"
-        yield from change_lines(_changes(proposal, proposal.draft))
+        yield f"plan {_versions({group: versions.get(group, 0) + 1 for group in proposal.drafts})}: {summary(draft)}"
+        yield from change_lines(changes(proposal.before, draft))
     yield from map(waiting_text, _in_force(proposal).waiting)
+
+
+def _versions(versions: Mapping[str, int]) -> str:
+    """Of a link with one task group the number alone."""
+    if versions.keys() == {DEFAULT_GROUP}:
+        return str(versions[DEFAULT_GROUP])
+    return ", ".join(f"{version} of group {group}" for group, version in sorted(versions.items()))
 
 
 def _creation(item: CreateTopic) -> str:
@@ -114,12 +140,7 @@ def _creation(item: CreateTopic) -> str:
     return f"creates   {item.topic} for {item.source}: {item.partitions} partitions{replicas}"
 
 
-def _changes(proposal: Proposal, draft: Draft) -> Changes:
-    return changes(None if proposal.previous is None else Draft.of(proposal.previous), draft)
-
-
 def _in_force(proposal: Proposal) -> Draft:
-    if proposal.draft is not None:
-        return proposal.draft
-    assert proposal.previous is not None
-    return Draft.of(proposal.previous)
+    found = proposal.draft or proposal.before
+    assert found is not None
+    return found

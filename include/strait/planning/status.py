@@ -1,15 +1,23 @@
 """What each partition of a task group does and why, from its plan and its slots' reports. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from math import inf
 from typing import Any
 
+from strait.checking import did_you_mean
+from strait.errors import ConfigError
 from strait.model import TopicPartition
+from strait.planning.overrun import duration, observations, seconds_to_loss
+from strait.planning.pace import Pace
 from strait.reasons import Reason
 from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Waiting
 
 SILENT_MS = 5_000
 """A slot reports once a second; after this it is called silent. Clocks of hosts may differ by less than this."""
+
+
+_TELL_SECONDS = 5.0  # what catches up sooner is as good as caught up
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,16 @@ class PartitionStatus:
     lag_seconds: float = -1.0
     records: int = 0
     """Copied in the present epoch, by whoever reported last."""
+    log_start: int = -1
+    """First offset that the source still holds."""
+    written: int = -1
+    """Records that the link has ever written to the copy, whichever task group wrote them; -1: not known."""
+    seconds_to_loss: float | None = None
+    """How soon retention reaches what is not copied, if the partition stood still; None: not foreseen."""
+    seconds_to_catch_up: float | None = None
+    """At the present pace; None: it has caught up, comes no nearer, or is not known."""
+    quarantined: int = 0
+    """Records of it that are kept aside and not settled. Counted where a rule says that refused records go there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +70,12 @@ class SlotStatus:
     latency_ms_p99: float | None = None
     cpu_seconds: float = 0.0
     memory_bytes: int = 0
+    heartbeat_age_ms: int | None = None
+    """Since the newest heartbeat was written that the destination has; None: none, or not copied by this slot."""
+    heartbeat_latency_ms: float | None = None
+    """What that one took."""
+    heartbeat_trouble: str = ""
+    """Why this slot could not write the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +100,36 @@ class Status:
         return sum(slot.records_per_second for slot in self.slots if not slot.silent)
 
     @property
+    def latency_ms_p50(self) -> float | None:
+        """Of the slot that takes longest, of those that are heard; None: no data."""
+        return _longest(slot.latency_ms_p50 for slot in self.slots if not slot.silent)
+
+    @property
+    def latency_ms_p99(self) -> float | None:
+        """Of the slot that takes longest, of those that are heard; None: no data."""
+        return _longest(slot.latency_ms_p99 for slot in self.slots if not slot.silent)
+
+    @property
+    def heartbeat(self) -> SlotStatus | None:
+        """The slot that knows the newest heartbeat, be it silent; None where this group copies none."""
+        found = (slot for slot in self.slots if slot.heartbeat_age_ms is not None or slot.heartbeat_trouble)
+        return min(
+            found, key=lambda slot: inf if slot.heartbeat_age_ms is None else slot.heartbeat_age_ms, default=None
+        )
+
+    @property
     def waiting(self) -> tuple[PartitionStatus, ...]:
         """The rows that wait for something."""
         return tuple(row for row in self.partitions if row.state == "waiting")
 
     def as_data(self) -> dict[str, Any]:
         """Plain data, with the totals."""
-        return asdict(self) | {"lag_records": self.lag_records, "records_per_second": self.records_per_second}
+        return asdict(self) | {
+            "lag_records": self.lag_records,
+            "records_per_second": self.records_per_second,
+            "latency_ms_p50": self.latency_ms_p50,
+            "latency_ms_p99": self.latency_ms_p99,
+        }
 
 
 def status_of(
@@ -92,20 +139,55 @@ def status_of(
     reports: Mapping[tuple[str, int], Sequence[Report]],
     now_ms: int,
     topic: str | None = None,
+    earlier: Mapping[tuple[str, int], Sequence[Report]] | None = None,
+    pace: Pace | None = None,
 ) -> Status:
-    """Put plan and reports together. ``topic``: only this source topic."""
+    """Put plan and reports together.
+
+    Args:
+        topic: only this source topic.
+        earlier: reports of some hours ago, to foresee losses from.
+        pace: how fast partitions catch up.
+
+    Raises:
+        ConfigError: the plan knows no such topic.
+    """
     if plan is None:
         return Status(link, group, 0, False, (), ())
+    if topic is not None:
+        _check_known(link, plan, topic)
     of_group = {slot: parts for (name, slot), parts in reports.items() if name == group}
     slots = tuple(_slot(number, of_group.get(number, ()), now_ms) for number in range(plan.slots))
     heard = _heard(report for parts in of_group.values() for report in parts)
     silent = {slot.slot for slot in slots if slot.silent}
-    rows = [row for planned in plan.topics for row in _rows(planned, plan, heard, silent)]
+    losing = seconds_to_loss(observations(group, earlier or {}), observations(group, reports))
+    found = (row for planned in plan.topics for row in _rows(planned, plan, heard, silent, losing))
+    rows = [_paced(row, pace or Pace()) for row in found]
     known = {planned.source for planned in plan.topics}
-    rows += [_unknown(item) for item in plan.waiting if item.topic not in known]
+    rows += [row for item in plan.waiting if item.topic not in known for row in _unplanned(item)]
     chosen = (row for row in rows if topic is None or row.topic == topic)
     ordered = sorted(chosen, key=lambda row: (row.topic, -1 if row.partition is None else row.partition))
     return Status(link, group, plan.version, plan.stopped, slots, tuple(ordered))
+
+
+def with_quarantined(status: Status, kept_aside: Mapping[TopicPartition, int]) -> Status:
+    """The same with how many records of each partition are kept aside; a partition that nothing else is wrong with says so."""
+    return replace(status, partitions=tuple(_with_quarantined(row, kept_aside) for row in status.partitions))
+
+
+def _with_quarantined(row: PartitionStatus, kept_aside: Mapping[TopicPartition, int]) -> PartitionStatus:
+    count = 0 if row.partition is None else kept_aside.get(TopicPartition(row.topic, row.partition), 0)
+    if not count:
+        return row
+    told = "; ".join(filter(None, (row.detail, f"{count:,} of its records in quarantine")))
+    return replace(row, quarantined=count, detail=told, reason=row.reason or str(Reason.QUARANTINED))
+
+
+def _check_known(link: str, plan: Plan, topic: str) -> None:
+    known = {planned.source for planned in plan.topics} | {item.topic for item in plan.waiting}
+    if topic not in known:
+        problem = f"its plan has no topic {topic!r}{did_you_mean(topic, known)}"
+        raise ConfigError(f"link {link}", [problem], hint="`strait plan` says what is left out and why")
 
 
 def _slot(number: int, parts: Sequence[Report], now_ms: int) -> SlotStatus:
@@ -113,6 +195,7 @@ def _slot(number: int, parts: Sequence[Report], now_ms: int) -> SlotStatus:
     if newest is None:
         return SlotStatus(number, silent=True, age_ms=None)
     age_ms = max(0, now_ms - newest.at_ms)
+    beat = newest.heartbeat
     return SlotStatus(
         slot=number,
         silent=age_ms > SILENT_MS,
@@ -128,7 +211,14 @@ def _slot(number: int, parts: Sequence[Report], now_ms: int) -> SlotStatus:
         latency_ms_p99=newest.latency_ms_p99,
         cpu_seconds=newest.cpu_seconds,
         memory_bytes=newest.memory_bytes,
+        heartbeat_age_ms=None if beat is None or beat.arrived_ms < 0 else max(0, now_ms - beat.arrived_ms),
+        heartbeat_latency_ms=None if beat is None else beat.latency_ms,
+        heartbeat_trouble="" if beat is None else beat.trouble,
     )
+
+
+def _longest(times: Iterable[float | None]) -> float | None:
+    return max((time for time in times if time is not None), default=None)
 
 
 def _heard(reports: Iterable[Report]) -> dict[TopicPartition, PartitionReport]:
@@ -140,14 +230,20 @@ def _heard(reports: Iterable[Report]) -> dict[TopicPartition, PartitionReport]:
 
 
 def _rows(
-    topic: PlannedTopic, plan: Plan, heard: Mapping[TopicPartition, PartitionReport], silent: set[int]
+    topic: PlannedTopic,
+    plan: Plan,
+    heard: Mapping[TopicPartition, PartitionReport],
+    silent: set[int],
+    losing: Mapping[TopicPartition, float],
 ) -> Iterator[PartitionStatus]:
     for number, slot in enumerate(topic.slots):
         item = heard.get(TopicPartition(topic.source, number))
         positions = () if item is None else _positions(item)
         if slot is None:
             why = _why(plan, topic.source, number)
-            state, reason, detail = "waiting", why.reason if why else "", why.detail if why else ""
+            if why is None:
+                continue  # another task group copies it, and tells of it
+            state, reason, detail = "waiting", why.reason, why.detail
         elif slot in silent:
             state, reason = "waiting", str(Reason.SLOT_SILENT)
             detail = f"slot {slot} has not reported for {SILENT_MS // 1000} s"
@@ -155,11 +251,24 @@ def _rows(
             state, reason, detail = "starting", "", f"slot {slot} has not taken it up yet"
         else:
             state, reason, detail = item.state, item.reason or "", item.detail
-        yield PartitionStatus(topic.source, number, topic.destination, slot, state, reason, detail, *positions)
+        row = PartitionStatus(topic.source, number, topic.destination, slot, state, reason, detail, *positions)
+        yield replace(row, seconds_to_loss=losing.get(TopicPartition(topic.source, number)))
 
 
-def _positions(item: PartitionReport) -> tuple[int, int, int, float, int]:
-    return item.position, item.end, item.lag_records, item.lag_seconds, item.records
+def _paced(row: PartitionStatus, pace: Pace) -> PartitionStatus:
+    """A partition that copies says how long it will, and what holds it back."""
+    if row.state != "copying":
+        return row
+    where = TopicPartition(row.topic, row.partition or 0)
+    left = pace.seconds_left.get(where)
+    if where in pace.throttled:
+        return replace(row, reason=str(Reason.THROTTLED), detail=pace.throttled[where], seconds_to_catch_up=left)
+    detail = f"caught up in about {duration(left)}" if left is not None and left > _TELL_SECONDS else ""
+    return replace(row, detail=detail, seconds_to_catch_up=left)
+
+
+def _positions(item: PartitionReport) -> tuple[int, int, int, float, int, int, int]:
+    return item.position, item.end, item.lag_records, item.lag_seconds, item.records, item.log_start, item.written
 
 
 def _why(plan: Plan, topic: str, partition: int) -> Waiting | None:
@@ -167,5 +276,6 @@ def _why(plan: Plan, topic: str, partition: int) -> Waiting | None:
     return next((item for item in of_topic if not item.partitions or partition in item.partitions), None)
 
 
-def _unknown(item: Waiting) -> PartitionStatus:
-    return PartitionStatus(item.topic, None, "", None, "waiting", item.reason, item.detail)
+def _unplanned(item: Waiting) -> Iterator[PartitionStatus]:
+    for number in item.partitions or (None,):
+        yield PartitionStatus(item.topic, number, "", None, "waiting", item.reason, item.detail)

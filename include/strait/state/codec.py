@@ -4,14 +4,16 @@ Keys are made in one way only, byte for byte, because compaction compares bytes.
 """
 
 import json
+import zlib
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from strait.state.schema import Offset, Plan, Record, Report, Run
+from strait.offset_map import check_gaps
+from strait.state.schema import Loss, Offset, Plan, Record, Registration, Report, Run
 
 _V = 1
-Value = TypeVar("Value", Plan, Run, Report)
+Value = TypeVar("Value", Plan, Run, Report, Loss, Registration)
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -26,11 +28,13 @@ class PlanKey(Record):
 
 
 class RunKey(Record):
-    """Key of the map topic."""
+    """Key of the map topic. ``check`` tells runs apart that begin with the same record but say different things: of two
+    writers one may have read further than the other, and neither's word may replace the other's."""
 
     topic: str
     partition: Offset
     sequence_base: Offset
+    check: int
 
 
 class ReportKey(Record):
@@ -41,16 +45,49 @@ class ReportKey(Record):
     part: int
 
 
-Key = PlanKey | RunKey | ReportKey
+class LossKey(Record):
+    """Key of the losses topic: the same loss, told by two slots, is one."""
+
+    topic: str
+    partition: Offset
+    side: str
+    cause: str
+    from_offset: Offset
 
 
-def key_of(value: Plan | Run | Report) -> Key:
+class ProducerKey(Record):
+    """Key of the producers topic."""
+
+    producer_id: Offset
+
+
+Key = PlanKey | RunKey | ReportKey | LossKey | ProducerKey
+
+
+def key_of(value: Plan | Run | Report | Loss | Registration) -> Key:
     """The key under which a value is written."""
     if isinstance(value, Plan):
         return PlanKey(group=value.group)
     if isinstance(value, Run):
-        return RunKey(topic=value.topic, partition=value.partition, sequence_base=value.sequence_base)
+        return run_key(value)
+    if isinstance(value, Loss):
+        return LossKey(
+            topic=value.topic,
+            partition=value.partition,
+            side=value.side,
+            cause=value.cause,
+            from_offset=value.from_offset,
+        )
+    if isinstance(value, Registration):
+        return ProducerKey(producer_id=value.producer_id)
     return ReportKey(group=value.group, slot=value.slot, part=value.part)
+
+
+def run_key(run: Run) -> RunKey:
+    """The key under which a run is written."""
+    said = (run.destination, run.source_id, run.destination_id, run.source_base, run.destination_base, run.gaps)
+    check = zlib.crc32(json.dumps(said).encode())
+    return RunKey(topic=run.topic, partition=run.partition, sequence_base=run.sequence_base, check=check)
 
 
 def encode_key(key: Key) -> bytes:
@@ -58,7 +95,7 @@ def encode_key(key: Key) -> bytes:
     return key.model_dump_json().encode()
 
 
-def encode(value: Plan | Run | Report) -> tuple[bytes, bytes]:
+def encode(value: Plan | Run | Report | Loss | Registration) -> tuple[bytes, bytes]:
     """Key and value as they are written."""
     return encode_key(key_of(value)), value.model_dump_json().encode()
 
@@ -79,6 +116,11 @@ def decode(kind: type[Value], raw_key: bytes | None, raw_value: bytes) -> Value:
     if version != _V:
         raise Unreadable(f"it has v {version!r}, and this version of Strait reads v {_V}")
     value = _strict(kind, raw_value, "value")
+    if isinstance(value, Run):
+        try:
+            check_gaps(value.gaps)
+        except ValueError as error:
+            raise Unreadable(f"value.gaps: {error}") from None
     if encode_key(key_of(value)) != raw_key:
         raise Unreadable(f"its key {_shown(raw_key)} does not fit its value")
     return value

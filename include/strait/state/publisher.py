@@ -13,23 +13,23 @@ runs. Kafka gives this in three steps, and their order is what makes it hold:
 import contextlib
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import KafkaException, Producer
 
 from strait import naming
-from strait.errors import ClusterUnavailable, PlanConflict, StraitError
+from strait.errors import ClusterError, ClusterUnavailable, PlanConflict, StraitError
 from strait.kafka.clients import Watch, ask, make_producer
 from strait.state.codec import encode
 from strait.state.reader import StateReader
-from strait.state.schema import Plan, Run
-from strait.state.writer import RECORD_BYTES
+from strait.state.schema import Loss, Plan, Run
 
+_LARGEST_PLAN_BYTES = 100 << 20  # before compression; of what is left of it the topic takes a tenth of that
 _TRANSACTION_TIMEOUT_MS = 30_000  # after which the broker ends the transaction of a control plane that died inside one
 
 
 class ControlPublisher:
-    """Publishes plans and first runs of one link."""
+    """Publishes plans, first runs and losses of one link."""
 
     def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
         self._properties = properties
@@ -51,7 +51,7 @@ class ControlPublisher:
             transactional_id=naming.control_transactional_id(self._link),
             transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
             compression_type="zstd",
-            message_max_bytes=RECORD_BYTES,
+            message_max_bytes=_LARGEST_PLAN_BYTES,
         )
         deadline = time.monotonic() + timeout_seconds
         publication = Publication(producer, watch, reader, self._link, deadline)
@@ -75,26 +75,42 @@ class Publication:
         self._link = link
         self._deadline = deadline
 
-    def publish(self, plan: Plan, first_runs: Iterable[Run] = ()) -> None:
-        """Write the plan and its first runs: all of it or nothing.
+    def publish(
+        self,
+        plans: Sequence[Plan],
+        first_runs: Iterable[Run] = (),
+        losses: Iterable[Loss] = (),
+        forgotten: Iterable[Run] = (),
+    ) -> None:
+        """Write plans of task groups, their first runs, and what they make of lost topics: all of it or nothing.
+
+        Args:
+            forgotten: runs of topics that are gone on both sides; the map holds them no longer.
 
         Raises:
             PlanConflict: decided from another state than the one in force, or another control plane took over.
             ClusterUnavailable: nothing was published, or the answer to the last request was lost; the next cycle sees.
         """
-        self._check_follows(plan)
-        doing = f"publishing plan {plan.version} of group {plan.group}"
+        for plan in plans:
+            self._check_follows(plan)
+        doing = "publishing " + ", ".join(f"plan {plan.version} of group {plan.group}" for plan in plans)
         self.step(doing, lambda _: self._producer.begin_transaction())
         try:
             for run in first_runs:
                 self._produce(doing, naming.map_topic(self._link), *encode(run))
-            self._produce(doing, naming.plan_topic(self._link), *encode(plan))
+            for run in forgotten:
+                self._produce(doing, naming.map_topic(self._link), encode(run)[0], None)
+            for loss in losses:
+                self._produce(doing, naming.losses_topic(self._link), *encode(loss))
+            for plan in plans:
+                self._produce(doing, naming.plan_topic(self._link), *encode(plan))
             self.step(doing, self._producer.commit_transaction)
         except PlanConflict:
             raise  # whoever fenced us has ended the transaction
         except StraitError:
-            # Where this fails too, the cluster is away, and the broker ends the transaction after its timeout.
-            with contextlib.suppress(StraitError):
+            # Where this fails too, the cluster is away, and the broker ends the transaction after its timeout. That
+            # somebody took over may show here alone: before, librdkafka says of it no more than "fatal error".
+            with contextlib.suppress(ClusterError):
                 self.step(doing, self._producer.abort_transaction)
             raise
 
@@ -109,7 +125,7 @@ class Publication:
 
         ask(self._watch, doing, max(1.0, self._deadline - time.monotonic()), served)
 
-    def _produce(self, doing: str, topic: str, key: bytes, value: bytes) -> None:
+    def _produce(self, doing: str, topic: str, key: bytes, value: bytes | None) -> None:
         while True:
             try:
                 self._producer.produce(topic, key=key, value=value, partition=0)

@@ -4,18 +4,23 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Message, TopicPartition
 
 from strait import naming
-from strait.errors import ClusterUnavailable, StateError
-from strait.kafka.clients import Watch, ask, make_consumer
-from strait.state.schema import Plan, Report, Run
+from strait.errors import ClusterUnavailable, ConfigError, StateError
+from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, ask, make_consumer
+from strait.state.schema import Loss, Plan, Report, Run
 from strait.state.view import Kind, Place, StateView
 
 REPORTS_SINCE_SECONDS = 15
 """How far back reports are read at first; a slot writes one a second, and a day of them is kept."""
 
-_TOPIC_OF = {"plan": naming.plan_topic, "map": naming.map_topic, "reports": naming.reports_topic}
+_TOPIC_OF = {
+    "plan": naming.plan_topic,
+    "map": naming.map_topic,
+    "reports": naming.reports_topic,
+    "losses": naming.losses_topic,
+}
 _MOST_PER_POLL = 2000
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _LOST_PLACE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
@@ -35,20 +40,15 @@ class StateReader:
     ) -> None:
         self._kinds = tuple(follow)
         self._kind_of: dict[str, Kind] = {_TOPIC_OF[kind](link): kind for kind in self._kinds}
+        self._map_topic = naming.map_topic(link)
         self._view = StateView(link)
         self._watch = Watch(cluster, self._hear)
         self._next: dict[str, int] = {}  # topic -> first offset not read yet; a topic is here once it is assigned
         self._lost: dict[str, StateError] = {}  # topics that are not there or lost our place
-        self._consumer = make_consumer(
-            properties,
-            self._watch,
-            group_id=f"{naming.STATE_PREFIX}{link}.state",  # demanded by librdkafka, used by nobody
-            isolation_level="read_committed",
-            enable_partition_eof=True,
-            auto_offset_reset="error",  # records vanished under us: that must be seen, not papered over
-            topic_metadata_refresh_interval_ms=10_000,  # a deleted topic is noticed by this alone
-            fetch_wait_max_ms=100,  # an empty read tells the end of a topic, so this is what catching up costs
-        )
+        self._properties = properties
+        self._rotation = Rotation(properties)
+        self._group_id = f"{naming.STATE_PREFIX}{link}.state"  # demanded by librdkafka, used by nobody
+        self._consumer = self._make_consumer()
 
     @property
     def plans(self) -> Mapping[str, Plan]:
@@ -61,9 +61,24 @@ class StateReader:
         return self._view.runs
 
     @property
+    def map_end(self) -> int:
+        """The first offset of the map topic that was not read yet."""
+        return self._next.get(self._map_topic, 0)
+
+    @property
     def reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
         """(group, slot) -> the newest report of each part, of each application that runs this slot."""
         return self._view.reports
+
+    @property
+    def earlier_reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
+        """The same as some seconds before, to tell how fast slots copy."""
+        return self._view.earlier_reports
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """The loss ledger, in the order of its writing."""
+        return self._view.losses
 
     @property
     def trouble(self) -> StateError | None:
@@ -95,6 +110,8 @@ class StateReader:
 
     def poll(self, timeout_seconds: float = 0.0) -> bool:
         """Take in what has arrived; return whether anything changed. Blocks only for the first record, if at all."""
+        if self._rotation.due():
+            self._renew()
         changed = False
         for taken in range(_MOST_PER_POLL):
             message = self._consumer.poll(0 if taken else timeout_seconds)
@@ -112,6 +129,34 @@ class StateReader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _make_consumer(self) -> Consumer:
+        return make_consumer(
+            self._properties,
+            self._watch,
+            group_id=self._group_id,
+            isolation_level="read_committed",
+            enable_partition_eof=True,
+            auto_offset_reset="error",  # records vanished under us: that must be seen, not papered over
+            topic_metadata_refresh_interval_ms=10_000,  # a deleted topic is noticed by this alone
+            socket_timeout_ms=STATE_ANSWER_MS,
+            fetch_wait_max_ms=100,  # an empty read tells the end of a topic, so this is what catching up costs
+        )
+
+    def _renew(self) -> None:
+        """Go on where we are with a consumer that has read the rotated certificates or password."""
+        try:
+            renewed = self._make_consumer()
+        except ConfigError:
+            return  # some files are new and some are not yet; the next look finds out
+        self._rotation.done()
+        renewed.assign([TopicPartition(topic, 0, self._place(topic)) for topic in self._next])
+        self._consumer.close()
+        self._consumer = renewed
+
+    def _place(self, topic: str) -> int:
+        nothing_read = OFFSET_END if self._kind_of[topic] == "reports" else OFFSET_BEGINNING
+        return self._next[topic] or nothing_read
 
     def _take(self, message: Message) -> bool:
         topic, partition, offset = message.topic(), message.partition(), message.offset()

@@ -1,8 +1,13 @@
 """What the records of the state topics look like. JSON with a version field `v`, read strictly.
 
 plan     key {"group"}                                       value Plan     compacted
-map      key {"topic", "partition", "sequence_base"}         value Run      compacted
+map      key {"topic", "partition", "sequence_base", "check"} value Run      compacted
 reports  key {"group", "slot", "part"}                       value Report   kept for a day
+losses   key {"topic", "partition", "side", "cause", "from_offset"} value Loss, kept for ever
+
+and, shared by all links into a cluster, strait.producers:
+
+         key {"producer_id"}                                 value Registration     compacted
 
 A destination partition's *sequence* is the number of records that the link has written there. Here it is the full
 number; in a batch header it is that number mod 2^31.
@@ -22,10 +27,29 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class TopicPolicy(Record):
+    """How one topic is copied, and the facts about both topics that the slots need for it."""
+
+    on_loss: Literal["halt", "continue", "restart"] = "halt"
+    on_foreign: Literal["halt", "continue", "expect"] = "halt"
+    on_refused: Literal["halt", "quarantine"] = "halt"
+    compression: Literal["source", "none", "gzip", "snappy", "lz4", "zstd"] = Field(
+        "source", description="Of batches that are rebuilt or merged."
+    )
+    max_message_bytes: int = Field(1 << 20, ge=1, description="The destination topic's `max.message.bytes`.")
+    source_compacted: bool = Field(False, description="The source's `cleanup.policy` has `compact` in it.")
+    source_append_time: bool = Field(False, description="The source stamps records with its own clock.")
+    destination_append_time: bool = Field(False, description="The destination stamps records with its own clock.")
+    topic_class: str = Field("", description="Which budget it counts towards, besides the link's.")
+    copies: Literal["all", "forward", "skip"] = Field(
+        "all", description="Which batches are copied that are copies themselves, written into the source by a link."
+    )
+
+
 class PlannedTopic(Record):
     """One topic that is copied.
 
-    ``slots[p]`` is the slot that copies partition p, or None where p is not copied now (a Waiting entry says why).
+    ``slots[p]`` is the slot that copies partition p, or None: where a Waiting entry says why, or another group copies p.
     The ids pin the very topics that were planned: a topic deleted and created again is another topic.
     """
 
@@ -34,6 +58,7 @@ class PlannedTopic(Record):
     source_id: str
     destination_id: str
     slots: tuple[int | None, ...]
+    policy: TopicPolicy = TopicPolicy()
 
 
 class Waiting(Record):
@@ -43,6 +68,47 @@ class Waiting(Record):
     partitions: tuple[int, ...] = ()
     reason: Reason
     detail: str
+    since_ms: int = Field(0, ge=0, description="When it was first found, of topics that the source does not have.")
+
+
+class GivenAcl(Record):
+    """A rule about topics that the link has added to the destination's authorizer, in Kafka's words."""
+
+    name: str
+    pattern: Literal["LITERAL", "PREFIXED"]
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+
+class Budget(Record):
+    """How many bytes a second the link may write, all slots of all task groups together, as they are on the wire."""
+
+    topic_class: str = Field("", description="The topics that share it, by their policy's class; empty: all of them.")
+    bytes_per_second: int = Field(ge=1)
+    slot_shares: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
+        description="What each slot of this group may use of it, by what it has to copy; those of all groups are 1."
+    )
+
+
+class Pause(Record):
+    """What a person has stopped, until somebody resumes it."""
+
+    topic: str = Field("", description="Source topic; empty: the whole link.")
+    partition: Offset | None = Field(None, description="None: all partitions of the topic.")
+    by: str
+    at_ms: int = Field(ge=0)
+    reason: str = ""
+
+
+class PlannedHeartbeat(Record):
+    """What is written into the source's heartbeats topic, by the slot that copies its first partition."""
+
+    topic: str = Field(description="On the source.")
+    source: str = Field(description="In the heartbeat's key: the other end of the flow, so the link's destination.")
+    target: str = Field(description="In the heartbeat's key: the cluster that it is written on.")
+    interval_seconds: int = Field(ge=1)
 
 
 class Plan(Record):
@@ -57,15 +123,23 @@ class Plan(Record):
     slots: int = Field(ge=1)
     topics: tuple[PlannedTopic, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    pauses: tuple[Pause, ...] = Field((), description="The whole link's, the same in the plan of every task group.")
+    heartbeat: PlannedHeartbeat | None = None
+    copied_from: str = Field("", description="Id of the source cluster as it was when the link began.")
+    acls: tuple[GivenAcl, ...] = Field((), description="Rules that the link has given for copies in all its life.")
     published_at_ms: int = Field(ge=0)
+    registered: bool = Field(False, description="The producer id was in strait.producers before this was published.")
 
 
 class Run(Record):
-    """A run of constant difference: from ``sequence_base`` on, record n of the link in this destination partition is
-    source offset ``source_base + (n - sequence_base)`` and destination offset ``destination_base + (n - sequence_base)``.
+    """From ``sequence_base`` on, record n of the link in this destination partition is at destination offset
+    ``destination_base + (n - sequence_base)`` and at source offset ``source_base + (n - sequence_base)``, plus the source
+    offsets without a record that ``gaps`` counts up to it (see strait.offset_map).
 
     Written and acknowledged before the first batch that it describes. ``sequence_end`` is a checkpoint: at
-    ``checkpoint_at_ms`` at least that many records were known to be written; it only grows.
+    ``checkpoint_at_ms`` at least that many records were known to be written, as this run says; it only grows. Below
+    ``sequence_base`` it confirms nothing of this run yet.
     """
 
     v: Literal[1] = 1
@@ -77,8 +151,36 @@ class Run(Record):
     source_base: Offset
     destination_base: Offset
     sequence_base: Offset
+    gaps: str = Field("", description="Packed by strait.offset_map.")
     sequence_end: Offset
+    source_epoch: int = Field(-1, description="Leader epoch at the source of the last confirmed record; -1: not known.")
     checkpoint_at_ms: int = Field(ge=0)
+
+
+class Registration(Record):
+    """Batches of this producer id in the destination cluster are copies. Acknowledged before the first of them is written."""
+
+    v: Literal[1] = 1
+    producer_id: Offset
+    link: str
+    source: str = Field(description="Kafka's id of the cluster that the link copies from.")
+    destination: str = Field(description="Kafka's id of the cluster that it writes into, which this topic belongs to.")
+
+
+class Loss(Record):
+    """One entry of the loss ledger: offsets [``from_offset``, ``to_offset``) of one side, and what was done about it."""
+
+    v: Literal[1] = 1
+    link: str
+    topic: str = Field(description="Source topic.")
+    partition: Offset
+    side: Literal["source", "destination"] = Field(description="Whose offsets these are.")
+    cause: Reason
+    from_offset: Offset
+    to_offset: Offset
+    at_ms: int = Field(ge=0)
+    action: Literal["halted", "continued", "restarted"]
+    detail: str
 
 
 class PartitionReport(Record):
@@ -100,6 +202,21 @@ class PartitionReport(Record):
     lag_seconds: float
     records: int = Field(description="Copied in this epoch.")
     bytes: int = Field(description="Copied in this epoch, as they are on the wire.")
+    recopied: int = Field(
+        0, description="Copied again in this epoch, because compaction left nothing that tells how far the copy was."
+    )
+    log_start: int = Field(-1, description="First offset that the source still holds, as last seen; -1: not seen yet.")
+    left_out: int = Field(0, description="Copies among the source's records that were left out in this epoch.")
+    written: int = Field(-1, description="Records that the link has ever written to it; -1: not looked up yet.")
+
+
+class HeartbeatReport(Record):
+    """How heartbeats fare, from the slot that writes and copies them."""
+
+    written_at_ms: int = Field(description="Of the newest one that the source has acknowledged; -1: none yet.")
+    arrived_ms: int = Field(description="When the newest one was written that the destination has; -1: none yet.")
+    latency_ms: float | None = Field(description="What that one took, from its timestamp to the acknowledgement.")
+    trouble: str = Field("", description="Why the last one was not written; empty: nothing is wrong.")
 
 
 class Report(Record):
@@ -126,4 +243,5 @@ class Report(Record):
     latency_ms_p99: float | None
     conflicts: int = Field(description="Batches that another writer of this link had already written, in this epoch.")
     recoveries: int = Field(description="Times a partition's position was looked up on the destination, in this epoch.")
+    heartbeat: HeartbeatReport | None = Field(None, description="From the slot that copies heartbeats.")
     partitions: tuple[PartitionReport, ...]

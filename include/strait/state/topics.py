@@ -1,11 +1,14 @@
-"""The three state topics of a link: creating them, and refusing ones that would lose state."""
+"""The state topics of a link: creating them, and refusing ones that would lose state."""
+
+from collections.abc import Sequence
 
 from strait import naming
 from strait.errors import StateError
 from strait.kafka.admin import Admin, NewTopic
-from strait.state.writer import RECORD_BYTES
+from strait.state.writer import QUARANTINED_BYTES, RECORD_BYTES
 
 _DAY_MS = 24 * 60 * 60 * 1000
+_COMPACTED = {"cleanup.policy": "compact", "max.message.bytes": str(RECORD_BYTES)}
 _CHECKED = ("cleanup.policy", "max.message.bytes")
 
 
@@ -15,12 +18,21 @@ def ensure_state_topics(admin: Admin, link: str, replication_factor: int | None)
     Raises:
         StateError: one of them exists in a form that would lose state: not compacted, or with several partitions.
     """
-    wanted = {topic.topic: topic for topic in _state_topics(link, replication_factor)}
+    return _ensure(admin, _state_topics(link, replication_factor))
+
+
+def ensure_producers_topic(admin: Admin, replication_factor: int | None) -> None:
+    """Create the topic that all links into the cluster share, where it is missing. Raises StateError, as above."""
+    _ensure(admin, [NewTopic(naming.PRODUCERS_TOPIC, 1, replication_factor, _COMPACTED)])
+
+
+def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
+    wanted = {topic.topic: topic for topic in topics}
     created = admin.create(wanted.values())
     facts = admin.observe(wanted.__contains__, _CHECKED).topics
     for name, topic in wanted.items():
-        if name not in facts:
-            continue  # created a moment ago, and this broker has not heard of it yet
+        if name not in facts or not facts[name].configs:
+            continue  # created a moment ago, and one of the brokers asked has not heard of it yet
         if facts[name].partitions != topic.partitions:
             raise _unfit(admin.cluster, name, f"it has {facts[name].partitions} partitions instead of 1")
         policy = facts[name].configs.get("cleanup.policy", "")
@@ -32,12 +44,15 @@ def ensure_state_topics(admin: Admin, link: str, replication_factor: int | None)
 
 
 def _state_topics(link: str, replication_factor: int | None) -> list[NewTopic]:
-    compacted = {"cleanup.policy": "compact", "max.message.bytes": str(RECORD_BYTES)}
     kept_a_day = {"cleanup.policy": "delete", "retention.ms": str(_DAY_MS), "max.message.bytes": str(RECORD_BYTES)}
+    kept_for_ever = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    set_aside = kept_for_ever | {"max.message.bytes": str(QUARANTINED_BYTES), "message.timestamp.type": "CreateTime"}
     return [
-        NewTopic(naming.plan_topic(link), 1, replication_factor, compacted),
-        NewTopic(naming.map_topic(link), 1, replication_factor, compacted),
+        NewTopic(naming.plan_topic(link), 1, replication_factor, _COMPACTED),
+        NewTopic(naming.map_topic(link), 1, replication_factor, _COMPACTED),
         NewTopic(naming.reports_topic(link), 1, replication_factor, kept_a_day),
+        NewTopic(naming.losses_topic(link), 1, replication_factor, kept_for_ever),
+        NewTopic(naming.quarantine_topic(link), 1, replication_factor, set_aside),
     ]
 
 

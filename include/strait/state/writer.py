@@ -1,32 +1,40 @@
-"""What slots write: reports, which may be lost, and runs of the map, which may not."""
+"""What slots write: reports, which may be lost, and runs of the map, losses and quarantined records, which may not."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError, Message, Producer
 
 from strait import naming
-from strait.errors import StraitError
-from strait.kafka.clients import Watch, make_producer
-from strait.state.codec import encode
-from strait.state.schema import Report, Run
+from strait.errors import ConfigError, StraitError
+from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_producer
+from strait.state.aside import SetAside, headers_of
+from strait.state.codec import encode, encode_key, run_key
+from strait.state.schema import Loss, Report, Run
 
 OnAck = Callable[[StraitError | None], None]
 
 RECORD_BYTES = 8 << 20
 """Largest record of a state topic; the topics are created with this `max.message.bytes`."""
 
-_QUEUE_KIB = 16 << 10  # what waits for a slow destination counts towards a slot's memory
+QUARANTINED_BYTES = 100 << 20
+"""Largest record that may be kept aside: the broker takes no larger request, so no source holds a larger one."""
+
+_WAITING_REPORT_BYTES = 16 << 20  # what waits for a slow destination counts towards a slot's memory
+_QUEUE_KIB = (QUARANTINED_BYTES + _WAITING_REPORT_BYTES) >> 10
 _SEND_TIMEOUT_MS = 30_000
+_FAREWELL_SECONDS = 0.2  # to finish what is under way with credentials that have been replaced
+_PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001
 
 
 class _Pending(NamedTuple):
     topic: str
-    key: bytes
-    value: bytes
+    key: bytes | None
+    value: bytes | None
     on_ack: OnAck | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
 
 
 class StateWriter:
@@ -40,27 +48,26 @@ class StateWriter:
     def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
         self._map_topic = naming.map_topic(link)
         self._reports_topic = naming.reports_topic(link)
+        self._losses_topic = naming.losses_topic(link)
+        self._quarantine_topic = naming.quarantine_topic(link)
         self._watch = Watch(cluster)
-        self._waiting_runs: deque[_Pending] = deque()
+        self._kept: deque[_Pending] = deque()
         self.dropped_reports = 0
         """Reports not written because the destination did not keep up, or refused them."""
-        self._producer = make_producer(
-            properties,
-            self._watch,
-            client_id="strait-state",
-            compression_type="zstd",
-            message_max_bytes=RECORD_BYTES,
-            max_in_flight=1,
-            linger_ms=2,
-            message_timeout_ms=_SEND_TIMEOUT_MS,
-            queue_buffering_max_kbytes=_QUEUE_KIB,
-        )
+        self._waiting_report_bytes = 0
+        self._properties = properties
+        self._rotation = Rotation(properties)
+        self._unsent: list[_Pending] = []  # what a producer that we leave could not send any more
+        self._producer = self._make_producer()
 
     def write_report(self, report: Report) -> None:
         """Send a report, or drop and count it where too much waits already."""
         key, value = encode(report)
-        if not self._send(_Pending(self._reports_topic, key, value, self._count_if_dropped)):
+        record = _Pending(self._reports_topic, key, value, partial(self._report_done, len(value)))
+        if self._waiting_report_bytes + len(value) > _WAITING_REPORT_BYTES or not self._send(record):
             self.dropped_reports += 1
+        else:
+            self._waiting_report_bytes += len(value)
 
     def write_run(self, run: Run, on_ack: OnAck | None = None) -> None:
         """Send a run; ``on_ack`` gets None once every in-sync replica has it, or why it was not written.
@@ -68,36 +75,91 @@ class StateWriter:
         ``on_ack`` is called from `poll` or `flush`, never from here. A run is not dropped for lack of room: it waits.
         """
         key, value = encode(run)
-        self._waiting_runs.append(_Pending(self._map_topic, key, value, on_ack))
-        self._send_waiting_runs()
+        self._keep(_Pending(self._map_topic, key, value, on_ack))
+
+    def write_loss(self, loss: Loss, on_ack: OnAck | None = None) -> None:
+        """Send an entry of the loss ledger; like a run it is not dropped."""
+        key, value = encode(loss)
+        self._keep(_Pending(self._losses_topic, key, value, on_ack))
+
+    def write_aside(self, aside: SetAside, on_ack: OnAck) -> None:
+        """Send a record that the destination refused to the quarantine topic."""
+        record = aside.record
+        self._keep(_Pending(self._quarantine_topic, record.key, record.value, on_ack, headers_of(aside)))
+
+    def forget_run(self, run: Run) -> None:
+        """Take a run out of the map, where others say the same."""
+        self._keep(_Pending(self._map_topic, encode_key(run_key(run)), None, None))
 
     def poll(self) -> None:
         """Call what waits for acknowledgements; call it often."""
+        if self._rotation.due():
+            self._renew()
         self._producer.poll(0)
-        self._send_waiting_runs()
+        self._send_kept()
 
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until all is acknowledged or refused; return whether nothing is left."""
-        self._send_waiting_runs()
+        self._send_kept()
         left = self._producer.flush(timeout_seconds)
-        return left == 0 and not self._waiting_runs
+        return left == 0 and not self._kept
 
-    def _send_waiting_runs(self) -> None:
-        while self._waiting_runs and self._send(self._waiting_runs[0]):
-            self._waiting_runs.popleft()
+    def _make_producer(self) -> Producer:
+        return make_producer(
+            self._properties,
+            self._watch,
+            client_id="strait-state",
+            compression_type="zstd",
+            message_max_bytes=QUARANTINED_BYTES,
+            max_in_flight=1,
+            linger_ms=0,  # a run may be what batches wait for
+            message_timeout_ms=_SEND_TIMEOUT_MS,
+            socket_timeout_ms=STATE_ANSWER_MS,
+            queue_buffering_max_kbytes=_QUEUE_KIB,
+        )
+
+    def _renew(self) -> None:
+        """Go on with a producer that has read the rotated certificates or password; it sends first what is left."""
+        try:
+            renewed = self._make_producer()
+        except ConfigError:
+            return  # some files are new and some are not yet; the next look finds out
+        self._rotation.done()
+        if self._producer.flush(_FAREWELL_SECONDS):
+            self._producer.purge()
+            self._producer.flush(_FAREWELL_SECONDS)
+        self._producer = renewed
+        self._kept.extendleft(reversed(self._unsent))
+        self._unsent.clear()
+
+    def _keep(self, record: _Pending) -> None:
+        self._kept.append(record)
+        self._send_kept()
+
+    def _send_kept(self) -> None:
+        while self._kept and self._send(self._kept[0]):
+            self._kept.popleft()
 
     def _send(self, record: _Pending) -> bool:
         try:
             self._producer.produce(
-                record.topic, key=record.key, value=record.value, partition=0, on_delivery=partial(self._done, record)
+                record.topic,
+                key=record.key,
+                value=record.value,
+                partition=0,
+                headers=list(record.headers),
+                on_delivery=partial(self._done, record),
             )
         except BufferError:
             return False
         return True
 
     def _done(self, record: _Pending, error: KafkaError | None, _: Message) -> None:
-        if record.on_ack is not None:
+        if error is not None and error.code() in _PURGED:
+            self._unsent.append(record)
+        elif record.on_ack is not None:
             record.on_ack(None if error is None else self._watch.translate(error, f"writing to {record.topic}"))
 
-    def _count_if_dropped(self, error: StraitError | None) -> None:
+    def _report_done(self, size: int, error: StraitError | None) -> None:
+        self._waiting_report_bytes -= size
         self.dropped_reports += error is not None

@@ -3,8 +3,11 @@
 Layout before the records, 61 bytes:
     base_offset i64 | length i32 | leader_epoch i32 | magic i8 | crc u32 | attributes i16 | last_offset_delta i32 |
     base_timestamp i64 | max_timestamp i64 | producer_id i64 | producer_epoch i16 | base_sequence i32 | records i32
-The CRC-32C covers everything from ``attributes`` on, so base offset and leader epoch change freely, and the rest of what
-is changed costs one pass over the bytes.
+The CRC-32C covers everything from ``attributes`` on. So base offset and leader epoch change freely; what the rest of a header's
+change does to it is known without the records (``strait.wire.crc``).
+
+A batch that passes is not checked here but by the destination's broker, which checks each batch that it takes: its checksum
+is the producer's, adjusted, so it vouches for the whole way. Who drops, skips or takes apart a batch must ``check`` it first.
 """
 
 from collections.abc import Iterator
@@ -14,7 +17,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from strait.errors import CorruptBatch
-from strait.reasons import Reason
+from strait.wire.crc import changed
 
 HEADER_BYTES = 61
 CODEC_MASK = 0x07
@@ -23,16 +26,24 @@ TRANSACTIONAL = 0x10
 CONTROL = 0x20
 DELETE_HORIZON = 0x40  # the base timestamp then holds a deletion time (KIP-534); deltas stay relative to it
 
-_HEADER = Struct(">qiibIhiqqqhii")
-_PREFIX_BYTES = 12  # base offset and length, which the length does not count
+HEADER_CODES = "qiibIhiqqqhii"
+"""Of the fields in a header, in the order of ``Batch``, as ``struct`` names their types."""
+
+_HEADER = Struct(f">{HEADER_CODES}")
+PREFIX_BYTES = 12  # base offset and length, which the length does not count
 _MAGIC_AT = 16
 _CRC_AT = 17
-_CRC_FROM = 21
+CRC_FROM = 21
 _BASE = Struct(">qii")
+LENGTH = Struct(">8xi")
+"""Where a batch begins: how many bytes it has behind the first ``PREFIX_BYTES``."""
 _CRC = Struct(">I")
 _ATTRIBUTES = Struct(">h")
 _PRODUCER = Struct(">qhi")
 _PRODUCER_AT = 43
+_CHANGED_TO = 57  # behind the sequence
+_EVERYTHING = 1 << 63
+_FRONT = Struct(">qiibI")  # all that the checksum does not cover, and itself
 
 
 class Batch(NamedTuple):
@@ -54,13 +65,24 @@ class Batch(NamedTuple):
     view: memoryview
 
     @property
+    def whole(self) -> bool:
+        """It has a record at each of its offsets. A broker takes no other batch, and sequences count records."""
+        return self.records == self.last_offset_delta + 1
+
+    @property
+    def crc_bytes(self) -> bytes:
+        """The checksum that its header claims, as it is written there."""
+        return _CRC.pack(self.crc)
+
+    @property
     def next_offset(self) -> int:
         """The offset behind the last one that this batch spans."""
         return self.base_offset + self.last_offset_delta + 1
 
 
-def split_batches(records: memoryview) -> Iterator[Batch]:
-    """Yield each whole batch of one partition's fetched records, as a view (no copy).
+def split_batches(records: memoryview, *, checked_to: int = _EVERYTHING) -> Iterator[Batch]:
+    """Yield each whole batch of one partition's fetched records, as a view (no copy). The checksum is checked of those that
+    begin before offset ``checked_to``.
 
     A broker may cut the last batch to fit the fetch size; that tail is dropped, since the next fetch starts at its base
     offset and returns it whole. Old formats (magic 0 and 1) are yielded with their magic and no other field to rely on.
@@ -72,8 +94,8 @@ def split_batches(records: memoryview) -> Iterator[Batch]:
     while end - at > _MAGIC_AT:
         base_offset, length, _ = _BASE.unpack_from(records, at)
         magic = records[at + _MAGIC_AT]
-        behind = at + _PREFIX_BYTES + length
-        if magic > 2 or length < (HEADER_BYTES - _PREFIX_BYTES if magic == 2 else 14):
+        behind = at + PREFIX_BYTES + length
+        if magic > 2 or length < (HEADER_BYTES - PREFIX_BYTES if magic == 2 else 14):
             raise CorruptBatch(f"batch at offset {base_offset}: length {length}, magic {magic} cannot be right")
         if behind > end:
             return
@@ -81,44 +103,51 @@ def split_batches(records: memoryview) -> Iterator[Batch]:
         if magic < 2:
             yield Batch(base_offset, length, -1, magic, 0, 0, 0, -1, -1, -1, -1, -1, 0, view)
         else:
-            batch = Batch._make((*_HEADER.unpack_from(view), view))
-            if crc32c(view[_CRC_FROM:]) != batch.crc:
-                raise CorruptBatch(f"batch at offset {base_offset}: the checksum does not match its {length} bytes")
+            batch = parse(view)
+            if base_offset < checked_to:
+                check(batch)
             yield batch
         at = behind
 
 
-def refusal(batch: Batch, position: int) -> tuple[Reason, str] | None:
-    """Why this batch cannot be passed as it is when the next source offset to copy is ``position``; None if it can.
+def check(batch: Batch) -> None:
+    """Raise CorruptBatch unless the checksum, if it is of magic 2, is that of the bytes."""
+    if batch.magic == 2 and crc32c(batch.view[CRC_FROM:]) != batch.crc:
+        raise CorruptBatch(f"batch at offset {batch.base_offset}: the checksum does not match its {batch.length} bytes")
 
-    Passing needs a plain batch that starts where the last one ended and has a record at each of its offsets: a broker
-    rejects a batch whose count differs from its span, and sequences count records.
-    """
-    if batch.magic != 2:
-        return Reason.OLD_MESSAGE_FORMAT, f"offset {batch.base_offset} is in message format v{batch.magic}"
-    if batch.attributes & (TRANSACTIONAL | CONTROL):
-        kind = "a transaction marker" if batch.attributes & CONTROL else "a transactional batch"
-        return Reason.TRANSACTIONAL_SOURCE, f"offset {batch.base_offset} is {kind}"
-    if batch.base_offset > position:
-        return Reason.OFFSET_GAP, f"offsets {position} to {batch.base_offset - 1} hold no records"
-    if batch.base_offset < position:
-        return (
-            Reason.START_INSIDE_BATCH,
-            f"offset {position} lies inside the batch of {batch.base_offset} to {batch.next_offset - 1}",
-        )
-    if batch.records != batch.last_offset_delta + 1:
-        missing = batch.last_offset_delta + 1 - batch.records
-        return Reason.BATCH_WITH_HOLES, f"batch at offset {batch.base_offset} lacks {missing} of its records"
-    if batch.attributes & LOG_APPEND_TIME:
-        return Reason.LOG_APPEND_TIME, f"batch at offset {batch.base_offset} has its time from the source broker"
-    return None
+
+def parse(view: memoryview) -> Batch:
+    """One whole batch, magic 2, that was built here: nothing is checked."""
+    return Batch._make((*_HEADER.unpack_from(view), view))
+
+
+def make_header(
+    data_bytes: int, attributes: int, base_ms: int, max_ms: int, records: int, *, base_offset: int = 0
+) -> bytes:
+    """The header of a batch of no producer, whose records at consecutive offsets are so many bytes behind it. Not sealed yet."""
+    length = HEADER_BYTES - PREFIX_BYTES + data_bytes
+    return _HEADER.pack(base_offset, length, -1, 2, 0, attributes, records - 1, base_ms, max_ms, -1, -1, -1, records)
+
+
+def seal(batch: bytearray | memoryview) -> None:
+    """Put the checksum of the whole into its header."""
+    _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[CRC_FROM:]))
+
+
+def checksum(batch: memoryview) -> int:
+    """The CRC-32C that its header claims. With the same producer and sequence it is the same for the same records, on the
+    broker too: what that changes in a batch, the base offset and the leader's epoch, is not covered."""
+    return int(_CRC.unpack_from(batch, _CRC_AT)[0])
 
 
 def restamp(batch: Batch, producer_id: int, wire_sequence: int) -> None:
-    """Make the batch the link's own, in place: base offset 0, no leader epoch, our producer id and sequence, new CRC."""
+    """Make the batch the link's own, in place: base offset 0, no leader epoch, of no transaction, our producer id and
+    sequence, and the checksum of that, if it had the right one."""
     view = batch.view
-    _BASE.pack_into(view, 0, 0, batch.length, -1)
-    if batch.attributes & DELETE_HORIZON:
-        _ATTRIBUTES.pack_into(view, _CRC_FROM, batch.attributes & ~DELETE_HORIZON)
+    covered = view[CRC_FROM:_CHANGED_TO]
+    before = bytes(covered)
+    attributes = batch.attributes & ~(DELETE_HORIZON | TRANSACTIONAL)
+    _ATTRIBUTES.pack_into(view, CRC_FROM, attributes)
     _PRODUCER.pack_into(view, _PRODUCER_AT, producer_id, 0, wire_sequence)
-    _CRC.pack_into(view, _CRC_AT, crc32c(view[_CRC_FROM:]))
+    crc = changed(batch.crc, before, covered, len(view) - _CHANGED_TO)
+    _FRONT.pack_into(view, 0, 0, batch.length, -1, 2, crc)

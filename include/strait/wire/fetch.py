@@ -14,6 +14,8 @@ from strait.wire.primitives import (
     decoding,
     encode_compact_string,
     encode_uvarint,
+    ending,
+    read_tags,
     read_topic,
     read_uvarint,
     skip_tags,
@@ -23,26 +25,40 @@ API_KEY = 1
 VERSIONS = (12, 17)
 READ_COMMITTED = 1
 READ_UNCOMMITTED = 0
+NO_SESSION = (0, -1)
 
 _HEAD = Struct(">iiibii")  # max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch
 _REPLICA = Struct(">i")
 _PARTITION = Struct(">iiqiqi")  # partition, leader epoch, offset, last fetched epoch, log start, max bytes
 _REPLY = Struct(">ihi")  # throttle_ms, error, session
 _RESULT = Struct(">ihqqq")  # partition, error, high watermark, last stable offset, log start offset
-_NO_SESSION = (0, -1)
+_NUMBER = Struct(">i")
+_ABORTED = Struct(">qq")
+_DIVERGING = Struct(">iq")
+_DIVERGING_TAG = 0
+_NO_RACK = b"\x01"
 
 
 class FetchPosition(NamedTuple):
-    """Where to read one partition from."""
+    """Where to read one partition from.
+
+    ``last_epoch`` is the leader epoch of the record before ``offset``, as its batch has it. With it the broker compares its
+    history with ours and answers with ``Fetched.diverging`` where they part; -1 leaves that out.
+    """
 
     partition: int
     leader_epoch: int
     offset: int
     max_bytes: int
+    last_epoch: int = -1
 
 
 class Fetched(NamedTuple):
-    """One partition of a reply. ``topic`` is the name or the id it was asked by; ``records`` may end in half a batch."""
+    """One partition of a reply. ``topic`` is the name or the id it was asked by; ``records`` may end in half a batch.
+
+    ``aborted``: (producer id, first offset) of each aborted transaction that these records may hold, as the broker lists them;
+    empty unless ``READ_COMMITTED``. ``diverging``: (epoch, its end offset) from which on our history is not the broker's.
+    """
 
     topic: str | UUID
     partition: int
@@ -51,6 +67,8 @@ class Fetched(NamedTuple):
     last_stable_offset: int
     log_start: int
     records: memoryview
+    aborted: tuple[tuple[int, int], ...] = ()
+    diverging: tuple[int, int] | None = None
 
 
 def encode_request(
@@ -61,22 +79,36 @@ def encode_request(
     max_bytes: int,
     min_bytes: int = 1,
     isolation: int = READ_COMMITTED,
+    session: tuple[int, int] = NO_SESSION,
+    forgotten: Iterable[tuple[str | UUID, list[int]]] = (),
 ) -> bytes:
-    """The request's body, without its header."""
+    """The request's body, without its header. ``session`` (id, epoch) and ``forgotten`` as ``FetchSession`` says."""
     asked = list(topics)
     parts = [] if version >= 15 else [_REPLICA.pack(-1)]
-    parts += [_HEAD.pack(max_wait_ms, min_bytes, max_bytes, isolation, *_NO_SESSION), encode_uvarint(len(asked) + 1)]
+    parts += [_HEAD.pack(max_wait_ms, min_bytes, max_bytes, isolation, *session), encode_uvarint(len(asked) + 1)]
     for topic, positions in asked:
-        parts.append(topic.bytes if isinstance(topic, UUID) else encode_compact_string(topic))
-        parts.append(encode_uvarint(len(positions) + 1))
-        for position in positions:
-            parts.append(
-                _PARTITION.pack(position.partition, position.leader_epoch, position.offset, -1, -1, position.max_bytes)
-            )
-            parts.append(NO_TAGS)
+        parts += (_encode_topic(topic), encode_uvarint(len(positions) + 1))
+        for number, epoch, offset, share, last_epoch in positions:
+            parts += (_PARTITION.pack(number, epoch, offset, last_epoch, -1, share), NO_TAGS)
         parts.append(NO_TAGS)
-    parts += [encode_uvarint(1), b"\x01", NO_TAGS]  # no forgotten topics, empty rack
+    dropped = list(forgotten)
+    parts.append(encode_uvarint(len(dropped) + 1))
+    for topic, numbers in dropped:
+        parts += (_encode_topic(topic), encode_uvarint(len(numbers) + 1))
+        parts += (*map(_NUMBER.pack, numbers), NO_TAGS)
+    parts += (_NO_RACK, NO_TAGS)
     return b"".join(parts)
+
+
+def _encode_topic(topic: str | UUID) -> bytes:
+    return topic.bytes if isinstance(topic, UUID) else encode_compact_string(topic)
+
+
+def session_id(frame: memoryview) -> int:
+    """The session that a reply belongs to; 0 where the broker keeps none. Raises ProtocolError."""
+    with decoding("a fetch reply"):
+        session: int = _REPLY.unpack_from(frame, skip_tags(frame, 4))[2]
+    return session
 
 
 def decode_reply(version: int, frame: memoryview) -> tuple[int, int, list[Fetched]]:
@@ -100,18 +132,35 @@ def decode_reply(version: int, frame: memoryview) -> tuple[int, int, list[Fetche
                 fetched, at = _decode_partition(frame, at, topic)
                 result.append(fetched)
             at = skip_tags(frame, at)
-        skip_tags(frame, at)
+        ending(frame, skip_tags(frame, at))
     return error, throttle_ms, result
 
 
 def _decode_partition(frame: memoryview, at: int, topic: str | UUID) -> tuple[Fetched, int]:
     partition, error, high_watermark, last_stable, log_start = _RESULT.unpack_from(frame, at)
-    aborted, at = read_uvarint(frame, at + _RESULT.size)
-    for _ in range(aborted - 1):
-        at = skip_tags(frame, at + 16)
-    size, at = read_uvarint(frame, at + 4)  # behind the preferred read replica
+    count, at = read_uvarint(frame, at + _RESULT.size)
+    aborted = []
+    for _ in range(count - 1):
+        aborted.append(_ABORTED.unpack_from(frame, at))
+        at = skip_tags(frame, at + _ABORTED.size)
+    size, at = read_uvarint(frame, at + _NUMBER.size)  # behind the preferred read replica
     end = at + max(0, size - 1)
-    if end > len(frame):
-        raise IndexError
-    fetched = Fetched(topic, partition, error, high_watermark, last_stable, log_start, frame[at:end])
-    return fetched, skip_tags(frame, end)
+    records = frame[at:end]
+    diverging, at = _read_diverging(frame, end)  # which is not there where the records are cut short
+    return (
+        Fetched(topic, partition, error, high_watermark, last_stable, log_start, records, tuple(aborted), diverging),
+        at,
+    )
+
+
+def _read_diverging(frame: memoryview, at: int) -> tuple[tuple[int, int] | None, int]:
+    """Of a partition's tagged fields the one that matters, and the position behind all."""
+    if frame[at] == 0:
+        return None, at + 1
+    diverging = None
+    tags, at = read_tags(frame, at)
+    for tag, start in tags:
+        if tag == _DIVERGING_TAG:
+            epoch, end_offset = _DIVERGING.unpack_from(frame, start)
+            diverging = (epoch, end_offset)
+    return diverging, at

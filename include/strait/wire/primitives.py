@@ -1,8 +1,8 @@
 """Kafka's flexible encoding (KIP-482): unsigned varints, compact strings, tagged fields. All integers are big endian."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import lru_cache
 from struct import error as struct_error
+from types import TracebackType
 from uuid import UUID
 
 from strait.errors import ProtocolError
@@ -64,28 +64,55 @@ def read_topic(frame: memoryview, at: int, *, by_id: bool) -> tuple[str | UUID, 
         raw = bytes(frame[at : at + 16])
         if len(raw) < 16:
             raise IndexError
-        return UUID(bytes=raw), at + 16
+        return _uuid(raw), at + 16
     name, at = read_compact_string(frame, at)
     return name or "", at
 
 
+@lru_cache(maxsize=1 << 14)
+def _uuid(raw: bytes) -> UUID:
+    """The same few topics are in every reply."""
+    return UUID(bytes=raw)
+
+
 def skip_tags(frame: memoryview, at: int) -> int:
     """Position behind a tagged-fields block whose content does not matter here."""
-    count = frame[at]
-    if count == 0:
-        return at + 1
+    return at + 1 if frame[at] == 0 else read_tags(frame, at)[1]
+
+
+def read_tags(frame: memoryview, at: int) -> tuple[list[tuple[int, int]], int]:
+    """((tag, position of its content) for each tagged field, position behind all of them)."""
+    tags = []
     count, at = read_uvarint(frame, at)
     for _ in range(count):
-        _, at = read_uvarint(frame, at)
+        tag, at = read_uvarint(frame, at)
         size, at = read_uvarint(frame, at)
+        tags.append((tag, at))
         at += size
-    return at
+    if at > len(frame):
+        raise IndexError
+    return tags, at
 
 
-@contextmanager
-def decoding(what: str) -> Iterator[None]:
+def ending(frame: memoryview, at: int) -> None:
+    """A reply ends where its last field does: what follows would show that something before it was misread."""
+    if at != len(frame):
+        raise ProtocolError(f"a reply has {len(frame) - at} bytes behind its last field")
+
+
+class decoding:
     """Reading past the end of a frame, however it shows, is one error: a ProtocolError that says what was read."""
-    try:
-        yield
-    except (IndexError, struct_error) as error:
-        raise ProtocolError(f"{what} is cut short or malformed") from error
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None and issubclass(kind, (IndexError, struct_error)):
+            raise ProtocolError(f"{self._what} is cut short or malformed") from error

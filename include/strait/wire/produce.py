@@ -14,6 +14,7 @@ from strait.wire.primitives import (
     decoding,
     encode_compact_string,
     encode_uvarint,
+    ending,
     read_compact_string,
     read_topic,
     read_uvarint,
@@ -27,6 +28,7 @@ ACKS_ALL = -1
 _HEAD = Struct(">hi")  # acks, timeout_ms
 _INDEX = Struct(">i")
 _RESULT = Struct(">ihqqq")  # partition, error, base offset, log append time, log start
+_NOTHING_MORE = b"\x01\0\0"  # no errors of records, no message, no tags: almost every time
 
 
 class Produced(NamedTuple):
@@ -37,6 +39,7 @@ class Produced(NamedTuple):
     error: int
     base_offset: int
     log_append_time_ms: int
+    log_start: int
     message: str | None
 
 
@@ -67,15 +70,21 @@ def decode_reply(version: int, frame: memoryview) -> tuple[int, list[Produced]]:
             topic, at = read_topic(frame, at, by_id=version >= 13)
             partitions, at = read_uvarint(frame, at)
             for _ in range(partitions - 1):
-                index, error, base_offset, append_time, _ = _RESULT.unpack_from(frame, at)
-                record_errors, at = read_uvarint(frame, at + _RESULT.size)
+                index, error, base_offset, append_time, log_start = _RESULT.unpack_from(frame, at)
+                at += _RESULT.size
+                if frame[at : at + 3] == _NOTHING_MORE:
+                    at += 3
+                    result.append(Produced(topic, index, error, base_offset, append_time, log_start, None))
+                    continue
+                record_errors, at = read_uvarint(frame, at)
                 message = None
                 for _ in range(record_errors - 1):
                     message, at = read_compact_string(frame, at + 4)
                     at = skip_tags(frame, at)
                 whole, at = read_compact_string(frame, at)
                 at = skip_tags(frame, at)
-                result.append(Produced(topic, index, error, base_offset, append_time, whole or message))
+                result.append(Produced(topic, index, error, base_offset, append_time, log_start, whole or message))
             at = skip_tags(frame, at)
         (throttle_ms,) = _INDEX.unpack_from(frame, at)
+        ending(frame, skip_tags(frame, at + _INDEX.size))
     return throttle_ms, result

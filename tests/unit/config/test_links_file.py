@@ -1,5 +1,6 @@
 """The links file: what is right is read, what is wrong is said in one line each, with where and what to do."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,15 @@ def test_a_links_file_may_be_yaml_or_json(tmp_path: Path) -> None:
     assert load(yaml_file) == load(json_file)
 
 
+def test_two_links_do_not_copy_the_same_heartbeats() -> None:
+    beating = RIGHT["links"]["a-to-b"] | {"heartbeats": {"enabled": True}}
+    back = beating | {"source": "b", "destination": "a"}
+    named = beating | {"naming": {"policy": "alias", "alias": "north"}}
+    assert parse(RIGHT | {"links": {"one": beating, "back": back, "named": named}}, where="x")
+    (problem,) = problems(RIGHT | {"links": {"one": beating, "two": beating, "quiet": RIGHT["links"]["a-to-b"]}})
+    assert problem.startswith("links.two.heartbeats: link one already copies the heartbeats of a to b")
+
+
 def test_what_is_left_out_has_the_documented_defaults() -> None:
     link = parse(RIGHT, where="x").links["a-to-b"]
     assert link.create_topics
@@ -51,11 +61,79 @@ def test_what_is_left_out_has_the_documented_defaults() -> None:
         ({"create_topics": "yes"}, "links.a-to-b.create_topics: Input should be a valid boolean"),
         ({"groups": {"default": {"slots": "2"}}}, "links.a-to-b.groups.default.slots: Input should be a valid integer"),
         ({"topics": {"include": "orders"}}, "links.a-to-b.topics.include: Input should be a valid array"),
+        (
+            {"replication_factor": "sorce"},
+            "links.a-to-b.replication_factor: must be a number from 1 to 32767 or 'source', not 'sorce'",
+        ),
+        (
+            {"replication_factor": 0},
+            "links.a-to-b.replication_factor: must be a number from 1 to 32767 or 'source', not 0",
+        ),
+        ({"configs": {"sinc": True}}, "links.a-to-b.configs.sinc: unknown key; did you mean 'sync'?"),
+        (
+            {"topics": {"rules": [{"match": "x", "overrides": {"message.timestamp.type": "LogAppendTime"}}]}},
+            "links.a-to-b.topics.rules.0: overrides.message.timestamp.type: copies keep the timestamps of their records",
+        ),
         ({"epoch_seconds": 0}, "links.a-to-b.epoch_seconds: Input should be greater than or equal to 1"),
         ({"destination": "c"}, "links.a-to-b.destination: no cluster is called 'c'"),
         ({"naming": {"policy": "prefix"}}, "links.a-to-b.naming: policy 'prefix' needs `prefix`"),
         ({"naming": {"prefix": "x."}}, "links.a-to-b.naming: policy 'identity' does not take `prefix`"),
-        ({"groups": {"gold": {}}}, "links.a-to-b: groups: exactly one group, named `default`, is supported"),
+        ({"groups": {"gold": {}}}, "links.a-to-b: groups: needs `default`"),
+        ({"topics": {"rules": [{}]}}, "links.a-to-b.topics.rules.0.match: Field required"),
+        (
+            {"topics": {"rules": [{"match": "x"}, {"match": "y", "on_los": "halt"}]}},
+            "links.a-to-b.topics.rules.1.on_los: unknown key; did you mean 'on_loss'?",
+        ),
+        (
+            {"topics": {"rules": [{"match": "x", "clas": "gold"}]}},
+            "links.a-to-b.topics.rules.0.clas: unknown key; did you mean 'class'?",
+        ),
+        (
+            {"topics": {"rules": [{"match": "x", "class": "gold"}], "budget": {"classes": {"golf": 1}}}},
+            "links.a-to-b.topics: rules.0.class: no budget.classes is called 'gold'; did you mean 'golf'?",
+        ),
+        (
+            {"topics": {"budget": {"classes": {"gold": 0}}}},
+            "links.a-to-b.topics.budget.classes.gold: Input should be greater than or equal to 1",
+        ),
+        (
+            {"naming": {"policy": "sufix"}},
+            "links.a-to-b.naming.policy: Input should be 'identity', 'prefix', 'suffix', 'alias' or 'rules'; "
+            "did you mean 'suffix'?",
+        ),
+        (
+            {"topics": {"rules": [{"match": "x", "naming": {"rule": []}}]}},
+            "links.a-to-b.topics.rules.0.naming.rule: unknown key; did you mean 'rules'?",
+        ),
+        (
+            {"topics": {"rules": [{"match": "x", "naming": {"policy": "alias", "prefix": "x"}}]}},
+            "links.a-to-b.topics.rules.0.naming: policy 'alias' does not take `prefix`",
+        ),
+        (
+            {"naming": {"policy": "rules", "rules": [{"match": "(x)", "replac": "y"}]}},
+            "links.a-to-b.naming.rules.0.replac: unknown key; did you mean 'replace'?",
+        ),
+        (
+            {"naming": {"policy": "rules", "rules": [{"match": "(x)", "replace": r"\2"}]}},
+            r"links.a-to-b.naming.rules.0: '\\2' does not fit '(x)': invalid group reference",
+        ),
+        ({"naming": {"policy": "rules"}}, "links.a-to-b.naming: policy 'rules' needs `rules`"),
+        (
+            {"naming": {"policy": "alias", "separator": ""}},
+            "links.a-to-b.naming.separator: String should have at least 1 character",
+        ),
+        (
+            {"topics": {"exclude": ["a{9999999999999999999}"]}},
+            "links.a-to-b.topics.exclude.0: 'a{9999999999999999999}'",
+        ),
+        ({"topics": {"exclude": ["(" * 3000]}}, "links.a-to-b.topics.exclude.0: '((((("),
+        ({"start": "2026-01-31"}, "links.a-to-b.start: the time '2026-01-31' needs a zone"),
+        ({"start": "1931-01-01T00:00:00Z"}, "links.a-to-b.start: the time '1931-01-01T00:00:00Z' is before 1970"),
+        ({"start": -1}, "links.a-to-b.start: -1 is none of `earliest`, `latest`"),
+        ({"start": True}, "links.a-to-b.start: True is none of `earliest`, `latest`"),
+        ({"start": {}}, "links.a-to-b.start: {} is none of `earliest`, `latest`"),
+        ({"start": {"x": 1}}, "links.a-to-b.start: 'x' is not a partition"),
+        ({"start": {"0": "1"}}, "links.a-to-b.start: '1' is not an offset"),
     ],
 )
 def test_a_wrong_setting_is_one_line_with_its_place(settings: dict[str, Any], problem: str) -> None:
@@ -71,10 +149,37 @@ def test_every_problem_is_reported_at_once() -> None:
     assert len(problems(with_link(start="never", epoch_seconds=0, topcs={}))) == 3
 
 
+def test_a_name_that_leads_nowhere_is_reported_beside_wrong_values() -> None:
+    assert problems(with_link(start="never", source="A", destination="bb"))[1:] == (
+        "links.a-to-b.source: no cluster is called 'A'",
+        "links.a-to-b.destination: no cluster is called 'bb'; did you mean 'b'?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("latest", "latest"),
+        ("1970-01-01T00:00:01.5Z", 1500),
+        ("1970-01-01T02:00:00+02:00", 0),
+        ("1700000000000", 1_700_000_000_000),
+        ("{0: 5, 3: 0}", {0: 5, 3: 0}),
+    ],
+)
+def test_a_start_is_a_word_a_time_or_offsets(tmp_path: Path, said: str, meant: Any) -> None:
+    file = tmp_path / "links.yaml"
+    file.write_text(yaml.safe_dump(with_link(start="HERE")).replace("HERE", said))
+    found = load(file)
+    assert found.links["a-to-b"].start == meant
+    assert parse(json.loads(found.model_dump_json()), where="x") == found
+
+
 def test_source_equal_to_destination_is_refused_where_names_stay_the_same() -> None:
     (problem,) = problems(with_link(destination="a"))
     assert "each topic would be copied onto itself" in problem
     parse(with_link(destination="a", naming={"policy": "suffix", "suffix": ".copy"}), where="x")
+    rules = [{"match": ".*", "naming": {"policy": "suffix", "suffix": ".copy"}}]
+    parse(with_link(destination="a", topics={"rules": rules}), where="x")
 
 
 def test_a_cluster_without_address_is_refused() -> None:
@@ -103,6 +208,10 @@ def test_one_link_is_read_without_the_mistakes_of_another(tmp_path: Path) -> Non
 
 def test_the_live_whitelist_is_checked_like_the_file() -> None:
     assert parse_topics('{"include": ["x"]}', where="Variable").include == ("x",)
+    (rule,) = parse_topics(
+        '{"rules": [{"match": "x", "start": {"0": 5}, "on_loss": "restart"}]}', where="Variable"
+    ).rules
+    assert (rule.start, rule.on_loss, rule.on_foreign) == ({0: 5}, "restart", "halt")
     with pytest.raises(ConfigError, match=r"Variable: exclud: unknown key; did you mean 'exclude'\?"):
         parse_topics('{"exclud": []}', where="Variable")
     with pytest.raises(ConfigError, match="Variable: is not JSON"):

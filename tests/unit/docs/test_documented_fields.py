@@ -5,7 +5,22 @@ import re
 import pytest
 
 from strait.engine.ledger import LedgerRow
-from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Run, Waiting
+from strait.state.schema import (
+    Budget,
+    GivenAcl,
+    HeartbeatReport,
+    Loss,
+    PartitionReport,
+    Plan,
+    PlannedHeartbeat,
+    PlannedTopic,
+    Record,
+    Registration,
+    Report,
+    Run,
+    TopicPolicy,
+    Waiting,
+)
 from support.doc_tables import ROOT
 
 TEXT = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
@@ -24,9 +39,13 @@ def first_column(title: str) -> list[str]:
     ("title", "fields"),
     [
         ("A report", list(Report.model_fields)),
+        ("Heartbeats", list(HeartbeatReport.model_fields)),
         ("A partition in a report", list(PartitionReport.model_fields)),
         ("The plan", list(Plan.model_fields)),
+        ("The policy of a topic", list(TopicPolicy.model_fields)),
         ("The map", list(Run.model_fields)),
+        ("The producers", list(Registration.model_fields)),
+        ("The loss ledger", list(Loss.model_fields)),
         ("The ledger", list(LedgerRow._fields)),
     ],
 )
@@ -34,13 +53,22 @@ def test_every_field_has_its_row_and_no_other(title: str, fields: list[str]) -> 
     assert sorted(first_column(title)) == sorted(fields)
 
 
-@pytest.mark.parametrize(("row", "record"), [("topics", PlannedTopic), ("waiting", Waiting)])
-def test_the_parts_of_a_plan_are_named_in_its_row(row: str, record: type[PlannedTopic | Waiting]) -> None:
+@pytest.mark.parametrize(
+    ("row", "record"),
+    [
+        ("topics", PlannedTopic),
+        ("waiting", Waiting),
+        ("budgets", Budget),
+        ("heartbeat", PlannedHeartbeat),
+        ("acls", GivenAcl),
+    ],
+)
+def test_the_parts_of_a_plan_are_named_in_its_row(row: str, record: type[Record]) -> None:
     line = next(line for line in section("The plan").splitlines() if line.startswith(f"| `{row}`"))
     assert set(re.findall(r"`(\w+)`", line)) - {row} == set(record.model_fields)
 
 
 def test_every_gauge_has_its_row_and_no_other() -> None:
     code = (ROOT / "plugins/strait_airflow/gauges.py").read_text(encoding="utf-8")
-    shown = re.findall(r"^\| `(strait\.\w+)`", section("Gauges"), re.MULTILINE)
-    assert sorted(shown) == sorted(re.findall(r'gauge\("([\w.]+)"', code))
+    shown = re.findall(r"^\| `(strait\.[\w-]+)`", section("Gauges"), re.MULTILINE)
+    assert sorted(shown) == sorted(re.findall(r'gauge\("([\w.-]+)"', code))

@@ -20,6 +20,11 @@ def test_generated_tables_are_up_to_date(path: Path) -> None:
     assert text == doc_tables.rendered(text), REMEDY
 
 
+def test_the_published_schema_is_up_to_date() -> None:
+    schema = ROOT / "docs/links.schema.json"
+    assert schema.read_text(encoding="utf-8") == doc_tables.files()[schema], REMEDY
+
+
 def test_every_configuration_block_has_its_table() -> None:
     shown = [name for kind, name in doc_tables.blocks(text_of("docs/configuration.md")) if kind == "config"]
     assert sorted(shown) == sorted(doc_tables.settings_blocks())

@@ -58,3 +58,22 @@ def test_all_fetchers_can_wait_at_once(fetchers: int) -> None:
     pool = BufferPool(budget)
     assert all(pool.expect(share) for _ in range(fetchers))
     assert share & (share - 1) == 0
+
+
+@pytest.mark.parametrize("size", [1, SMALL_BYTES, SMALL_BYTES + 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 16 << 20])
+def test_memory_of_any_size_can_be_written_to_its_last_byte(size: int) -> None:
+    view = BufferPool(64 << 20).take(size).view()
+    assert len(view) == size
+    view[size - 1 :] = b"x"
+    assert view[size - 1] == ord("x")
+
+
+def test_memory_that_the_pool_forgets_lives_on_under_a_view() -> None:
+    pool = BufferPool(4 << 20)
+    first = pool.take(2 << 20)
+    view = first.view()
+    view[:4] = b"mine"
+    first.release()
+    second = pool.take(4 << 20)  # no room for both: the first one's memory is dropped
+    second.view()[:4] = b"else"
+    assert bytes(view[:4]) == b"mine"

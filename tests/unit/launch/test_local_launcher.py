@@ -12,6 +12,7 @@ import pytest
 
 from strait.config import Spark
 from strait.errors import ConfigError, LaunchError, SetupError
+from strait.java import find_java
 from strait.launch import processes
 from strait.launch.base import Application, State
 from strait.launch.local import LocalLauncher
@@ -62,7 +63,7 @@ def launcher(tmp_path: Path) -> Iterator[Make]:
 
 
 def until_ended(launcher: LocalLauncher) -> Application:
-    eventually(lambda: not found(launcher).state.alive, what="the end", within_seconds=30)
+    eventually(lambda: not found(launcher).state.alive, what="the end", within_seconds=90)
     return found(launcher)
 
 
@@ -137,7 +138,7 @@ def test_where_nobody_was_left_to_write_the_exit_code_that_is_said(launcher: Mak
             process.kill()
         return not found(one).state.alive
 
-    eventually(killed, what="the end", within_seconds=30)
+    eventually(killed, what="the end", within_seconds=90)
     ended = found(one)
     assert (ended.state, ended.exit_code) == (State.DEAD, None)
     assert one.cause(ended) == "killed (no exit status was written); its log is empty"
@@ -212,10 +213,24 @@ def test_airflow_s_own_settings_do_not_reach_it(
     assert "AIRFLOW" not in until_ended(one).log_path.read_text()
 
 
-def test_without_java_it_says_so(launcher: Make, spec_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_it_says_so(
+    launcher: Make, spec_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    with pytest.raises(SetupError, match="no java in JAVA_HOME=/nowhere"):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SetupError, match=r"JAVA_HOME: /nowhere/bin/java does not run \(install Java 17 or later"):
         launcher("").submit(NAME, spec_path, Spark())
+
+
+def test_a_java_home_that_is_of_no_use_is_kept_from_spark(
+    launcher: Make, spec_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    useful = find_java()
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setenv("PATH", str(useful.parent), prepend=":")
+    one = launcher('echo "home=${JAVA_HOME-none}"')
+    one.submit(NAME, spec_path, Spark())
+    assert "home=none" in until_ended(one).log_path.read_text()
 
 
 def test_without_a_spec_it_says_so(launcher: Make, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_the_tie_holds_as_long_as_the_process_lives_and_no_zombie_longer(holder:
     broken = tie_broken()
     assert not broken()
     holder.kill()
-    eventually(broken, what="the zombie is noticed", within_seconds=10)
+    eventually(broken, what="the zombie is noticed", within_seconds=60)
     holder.wait(10)
     assert broken()
 

@@ -1,4 +1,5 @@
-from strait.planning.metrics import TopicMetrics, topic_metrics
+from strait.offset_map import Gap, pack
+from strait.planning.metrics import TopicMetrics, missing_destination_partitions, topic_metrics
 from strait.planning.status import status_of
 from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Run, Waiting
 from support.reports import plain_report
@@ -14,7 +15,9 @@ def plan(topics: dict[str, int], waiting: tuple[Waiting, ...] = ()) -> Plan:
     )
 
 
-def entry(partition: int, position: int, *, lag: int = 0, reason: str | None = None) -> PartitionReport:
+def entry(
+    partition: int, position: int, *, lag: int = 0, reason: str | None = None, log_start: int = -1
+) -> PartitionReport:
     return PartitionReport(
         topic="orders",
         partition=partition,
@@ -26,6 +29,7 @@ def entry(partition: int, position: int, *, lag: int = 0, reason: str | None = N
         lag_seconds=lag / 10,
         records=0,
         bytes=0,
+        log_start=log_start,
     )
 
 
@@ -34,18 +38,21 @@ def reports(at_ms: int, *entries: PartitionReport) -> dict[tuple[str, int], tupl
     return {("default", 0): (report,)}
 
 
-def run(partition: int, source_base: int, sequence_base: int = 0) -> Run:
+def run(
+    partition: int, source_base: int, sequence_base: int = 0, gaps: str = "", at_ms: int = 0, destination_id: str = "d"
+) -> Run:
     return Run(
         topic="orders",
         partition=partition,
         destination="orders",
         source_id="s",
-        destination_id="d",
+        destination_id=destination_id,
         source_base=source_base,
         destination_base=0,
         sequence_base=sequence_base,
+        gaps=gaps,
         sequence_end=0,
-        checkpoint_at_ms=0,
+        checkpoint_at_ms=at_ms,
     )
 
 
@@ -57,6 +64,32 @@ def test_records_are_counted_from_where_copying_began_and_across_gaps():
     runs = {("orders", 0): (run(0, 100), run(0, 500, sequence_base=30))}
     (orders,) = figures(plan({"orders": 1}), reports(3000, entry(0, 510)), runs=runs)
     assert orders.records == 30 + 10
+
+
+def test_offsets_without_a_record_do_not_count():
+    gaps = pack([Gap(10, 150), Gap(20, 170)], sequence_base=0, source_base=100)
+    for position, copied in ((100, 0), (110, 10), (149, 10), (151, 11), (170, 20), (175, 25)):
+        (orders,) = figures(
+            plan({"orders": 1}), reports(3000, entry(0, position)), runs={("orders", 0): (run(0, 100, gaps=gaps),)}
+        )
+        assert (position, orders.records) == (position, copied)
+
+
+def test_what_an_earlier_destination_topic_held_does_not_count():
+    runs = {("orders", 0): (run(0, 0, at_ms=2, destination_id="d2"), run(0, 500, sequence_base=400, at_ms=1))}
+    (orders,) = figures(plan({"orders": 1}), reports(3000, entry(0, 510)), runs=runs)
+    assert orders.records == 510
+
+
+def test_the_first_partition_that_retention_will_reach_is_told():
+    now = reports(3_600_000, entry(0, 5, lag=1, log_start=1), entry(1, 9, lag=1, log_start=1))
+    then = reports(0, entry(0, 5, log_start=0), entry(1, 9, log_start=0))
+    status = status_of("l", "default", plan({"orders": 2}), now, now_ms=3_600_000, earlier=then)
+    (orders,) = topic_metrics(status, {}, {}, now)
+    assert orders.seconds_to_loss == 4 * 3600
+    assert str(orders).endswith("retention deletes what is not copied in 4.0 h")
+    (unknown,) = figures(plan({"orders": 2}), now)
+    assert unknown.seconds_to_loss is None
 
 
 def test_the_rate_is_what_all_partitions_moved_between_two_looks():
@@ -82,3 +115,13 @@ def test_a_topic_that_waits_as_a_whole_and_partitions_that_nobody_reports_are_no
     lost, orders = figures(plan({"orders": 3}, waiting), reports(3000, entry(0, 5)))
     assert (lost.topic, lost.partitions, lost.waiting) == ("lost", 0, {"source_missing": 1})
     assert orders.starting == 2
+
+
+def test_partitions_without_a_destination_are_counted_under_mirus_name() -> None:
+    waiting = (
+        Waiting(topic="new", partitions=(0, 1, 2), reason="destination_missing", detail=""),
+        Waiting(topic="orders", partitions=(4,), reason="destination_has_fewer_partitions", detail=""),
+        Waiting(topic="orders", partitions=(0, 1), reason="source_leaderless", detail=""),
+        Waiting(topic="gone", reason="source_missing", detail=""),
+    )
+    assert missing_destination_partitions(plan({"orders": 5}, waiting)) == 4

@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 from strait.config import Link
 from strait.errors import ConfigError
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
-from strait.planning.plan import Proposal, Runs, Starts, compose, survey
+from strait.planning.plan import Proposal, Runs, compose, survey
+from strait.planning.remembering import remembered
 from strait.planning.rendering import proposal_data, proposal_text
+from strait.planning.retirement import Retirement
+from strait.planning.starts import AtOffset, Starts
+from strait.planning.upkeep import Upkeep
 from strait.state.schema import Plan, Run
 
 PRODUCER_ID = 4711
@@ -39,8 +43,8 @@ def propose(
     refused: dict[str, str] | None = None,
 ) -> Proposal:
     found = survey("a-to-b", settings, source, destination, runs or {}, refused)
-    starts = Starts(dict.fromkeys(found.new, 100), dict.fromkeys(found.new.values(), 7))
-    return compose(settings, "default", found, starts, previous, stopped=False)
+    starts = Starts(dict.fromkeys(found.new, 100), dict.fromkeys((new.target for new in found.new.values()), 7))
+    return compose(settings, found, starts, {} if previous is None else {"default": previous}, stopped=False)
 
 
 def publish(proposal: Proposal, runs: Runs | None = None) -> tuple[Plan, dict[tuple[str, int], tuple[Run, ...]]]:
@@ -134,8 +138,12 @@ def test_a_new_topic_leaves_every_other_partition_in_its_slot() -> None:
 @pytest.mark.parametrize(
     ("settings", "destination", "expected"),
     [
-        ({"create_topics": False}, cluster("b", {}), ("destination_missing", ())),
-        ({}, cluster("b", {"orders": 2}), ("destination_has_fewer_partitions", (2, 3))),
+        ({"create_topics": False}, cluster("b", {}), ("destination_missing", (0, 1, 2, 3))),
+        (
+            {"create_topics": False},
+            cluster("b", {"orders": 2}),
+            ("destination_has_fewer_partitions", (2, 3)),
+        ),
         (
             {},
             cluster("b", {"orders": 4}, **{"message.timestamp.type": "LogAppendTime"}),
@@ -148,19 +156,74 @@ def test_an_unfit_destination_is_a_reason(settings: Any, destination: ClusterFac
 
 
 def test_fewer_partitions_are_told_with_both_numbers_and_the_others_are_copied() -> None:
-    proposal = propose(link(), cluster("a", {"orders": 4}), cluster("b", {"orders": 2}))
+    refused = {"orders": "POLICY_VIOLATION"}
+    proposal = propose(link(), cluster("a", {"orders": 4}), cluster("b", {"orders": 2}), refused=refused)
     assert proposal.draft is not None
     assert proposal.draft.topics[0].slots == (0, 1, None, None)
-    assert "has 2 partitions, the source has 4" in proposal.draft.waiting[0].detail
+    detail = proposal.draft.waiting[0].detail
+    assert detail == "topic orders on b has 2 partitions, on a it has 4: adding them: POLICY_VIOLATION"
 
 
 def test_a_topic_that_could_not_be_created_waits_with_the_cause_and_stops_no_other() -> None:
     proposal = propose(
         link(), cluster("a", {"bad": 1, "good": 1}), cluster("b", {"good": 1}), refused={"bad": "POLICY_VIOLATION"}
     )
-    assert reasons(proposal) == {"bad": ("destination_missing", ())}
+    assert reasons(proposal) == {"bad": ("destination_missing", (0,))}
     assert proposal.draft is not None and "POLICY_VIOLATION" in proposal.draft.waiting[0].detail
     assert [topic.source for topic in proposal.draft.topics] == ["good"]
+
+
+def test_a_copy_that_lacks_partitions_is_given_them_and_nothing_waits_for_that() -> None:
+    proposal = propose(link(), cluster("a", {"orders": 4}), cluster("b", {"orders": 2}))
+    assert proposal.draft is not None and proposal.draft.waiting == ()
+    assert proposal.draft.topics[0].slots == (0, 1, None, None)
+
+
+@pytest.mark.parametrize("end", ["source", "destination"])
+def test_a_topic_that_a_cluster_does_not_tell_of_waits_and_stops_no_other(end: str) -> None:
+    facts = {
+        "source": cluster("a", {"orders": 2, "clicks": 1}),
+        "destination": cluster("b", {"orders": 2, "clicks": 1}),
+    }
+    denied = replace(facts[end].topics["orders"], denied="no right")
+    facts[end] = replace(facts[end], topics={**facts[end].topics, "orders": denied})
+    proposal = propose(link(), facts["source"], facts["destination"])
+    assert reasons(proposal) == {"orders": (f"{end}_denied", ())}
+    assert [new.topic for new in proposal.new] == ["clicks"]
+    unhomed = propose(link(), facts["source"], cluster("b", {"clicks": 1}))
+    assert [item.topic for item in unhomed.create] == ([] if end == "source" else ["orders"])
+
+
+@pytest.mark.parametrize("end", ["source", "destination"])
+def test_a_topic_that_is_copied_goes_on_by_the_plan_when_its_configurations_may_not_be_read(end: str) -> None:
+    settings = link(configs={"sync": True})
+    source = cluster("a", {"orders": 2}, **{"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"})
+    destination = cluster("b", {"orders": 2}, **{"max.message.bytes": "54321"})
+    copy = replace(destination.topics["orders"], topic_configs={"cleanup.policy": "compact"})
+    destination = replace(destination, topics={"orders": copy})
+    plan, runs = publish(propose(settings, source, destination))
+    facts = {"source": source, "destination": destination}
+    silent = replace(facts[end].topics["orders"], configs={}, topic_configs={}, denied="no right")
+    facts[end] = replace(facts[end], topics={"orders": silent})
+    known = remembered(facts["source"], facts["destination"], [plan])
+    assert propose(settings, *known, plan, runs).empty
+    facts[end] = replace(facts[end], topics={"orders": replace(silent, topic_id="another")})
+    known = remembered(facts["source"], facts["destination"], [plan])
+    assert reasons(propose(settings, *known, plan, runs)) == {"orders": (f"{end}_denied", ())}
+
+
+def test_a_topic_that_is_forgotten_waits_no_longer_and_a_kept_copy_says_why() -> None:
+    source, destination = cluster("a", {"orders": 1, "clicks": 1}), cluster("b", {"orders": 1, "clicks": 1})
+    plan, runs = publish(propose(link(), source, destination))
+    found = survey("a-to-b", link(), cluster("a", {}), cluster("b", {"clicks": 1}), runs)
+    verdict = Retirement(forget=runs["orders", 0], kept={"clicks": "it is in use"})
+    after = compose(
+        link(), found, Starts(), {"default": plan}, stopped=False, upkeep=Upkeep(retirement=verdict), now_ms=9
+    )
+    assert after.draft is not None
+    (left,) = after.draft.waiting
+    assert (left.topic, left.since_ms) == ("clicks", 9)
+    assert left.detail.endswith("its copy is not deleted: it is in use")
 
 
 def test_a_named_topic_that_is_not_there_waits_for_the_source() -> None:
@@ -182,6 +245,67 @@ def test_a_recreated_topic_is_never_copied_on(source: str, destination: str, rea
     assert proposal.first_runs(1) == []
 
 
+def test_a_recreated_topic_is_noted_once_and_again_when_it_is_decided_about() -> None:
+    def looked_at(plan: Plan, runs: Runs, **rule: str) -> Proposal:
+        settings = link(topics={"regex": [".*"], "rules": [{"match": "orders", **rule}]})
+        return propose(settings, cluster("a", {"orders": 2}), cluster("b", {"orders": 2}, "2"), plan, runs)
+
+    plan, runs = publish(propose(link(), cluster("a", {"orders": 2}), cluster("b", {"orders": 2})))
+    found = looked_at(plan, runs)
+    assert [(loss.partition, loss.cause, loss.action) for loss in found.losses("a-to-b", 1)] == [
+        (0, "destination_recreated", "halted"),
+        (1, "destination_recreated", "halted"),
+    ]
+    plan, runs = publish(found, runs)
+    again = looked_at(plan, runs)
+    assert again.empty
+    assert again.losses("a-to-b", 1) == []
+    decided = looked_at(plan, runs, on_loss="restart")
+    assert [(loss.partition, loss.action) for loss in decided.losses("a-to-b", 1)] == [
+        (0, "restarted"),
+        (1, "restarted"),
+    ]
+    assert [(run.destination_id, run.sequence_base) for run in decided.first_runs(1)] == [("b-orders-2", 0)] * 2
+    assert decided.draft is not None and decided.draft.topics[0].slots == (0, 1)
+
+
+def test_a_partition_that_is_added_to_a_copied_topic_begins_with_its_first_record() -> None:
+    settings = link(start="latest")
+    _, runs = publish(propose(settings, cluster("a", {"orders": 2}), cluster("b", {"orders": 2})))
+    source, destination = cluster("a", {"orders": 3, "new": 1}), cluster("b", {"orders": 3, "new": 1})
+    found = survey("a-to-b", settings, source, destination, runs)
+    assert {tp: new.fresh.begin for tp, new in found.new.items()} == {("orders", 2): "earliest", ("new", 0): "latest"}
+
+
+def test_an_offset_that_the_source_does_not_hold_is_a_reason() -> None:
+    source, destination = cluster("a", {"orders": 2}), cluster("b", {"orders": 2})
+    found = survey("a-to-b", link(start={0: 5}), source, destination, {})
+    first, second = sorted(found.new)
+    assert (found.new[first].fresh.begin, found.new[second].fresh.begin) == (AtOffset(5), "earliest")
+    starts = Starts({second: 0}, {first: 0, second: 0}, out_of_range={first: "it holds 7 to 9"})
+    proposal = compose(link(), found, starts, {}, stopped=False)
+    assert reasons(proposal) == {"orders": ("start_out_of_range", (0,))}
+    assert proposal.draft is not None and proposal.draft.topics[0].slots == (None, 0)
+
+
+def test_a_rule_or_a_budget_that_changes_is_a_new_plan() -> None:
+    source, destination = cluster("a", {"orders": 2}), cluster("b", {"orders": 2})
+    plan, runs = publish(propose(link(), source, destination))
+    rules = [{"match": "orders", "on_refused": "quarantine", "class": "gold"}]
+    block = {"regex": [".*"], "rules": rules, "budget": {"bytes_per_second": 9, "classes": {"gold": 5}}}
+    ruled = propose(link(topics=block), source, destination, plan, runs)
+    text = proposal_text(ruled)
+    assert "changes   orders: on_refused halt -> quarantine, topic_class none -> gold" in text
+    assert "budget    link 9 bytes/s, gold 5 bytes/s" in text
+    after, _ = publish(ruled, runs)
+    assert after.topics[0].policy.on_refused == "quarantine"
+    assert after.topics[0].slots == plan.topics[0].slots
+    assert [(budget.topic_class, budget.slot_shares) for budget in after.budgets] == [
+        ("", (0.5, 0.5)),
+        ("gold", (0.5, 0.5)),
+    ]
+
+
 def test_another_name_for_a_topic_that_was_copied_is_refused() -> None:
     plan, runs = publish(propose(link(), cluster("a", {"orders": 1}), cluster("b", {"orders": 1})))
     renamed = link(naming={"policy": "prefix", "prefix": "x."})
@@ -192,9 +316,9 @@ def test_another_name_for_a_topic_that_was_copied_is_refused() -> None:
 def test_a_partition_whose_start_cannot_be_looked_up_waits_and_stops_no_other() -> None:
     found = survey("a-to-b", link(), cluster("a", {"orders": 3}), cluster("b", {"orders": 3}), {})
     lost, unhomed = TopicPartition("orders", 1), TopicPartition("orders", 2)
-    starts = Starts({tp: 0 for tp in found.new if tp != lost}, {tp: 0 for tp in found.new.values() if tp != unhomed})
+    starts = Starts({tp: 0 for tp in found.new if tp != lost}, {tp: 0 for tp in found.new if tp != unhomed})
     starts = replace(starts, source_failures={lost: "no leader"}, destination_failures={unhomed: "no leader"})
-    proposal = compose(link(), "default", found, starts, None, stopped=False)
+    proposal = compose(link(), found, starts, {}, stopped=False)
     assert proposal.draft is not None
     assert [(item.reason, item.partitions) for item in proposal.draft.waiting] == [
         ("source_leaderless", (1,)),
@@ -214,13 +338,14 @@ def test_stopping_a_link_is_a_change_of_its_plan() -> None:
     source, destination = cluster("a", {"orders": 1}), cluster("b", {"orders": 1})
     plan, runs = publish(propose(link(), source, destination))
     found = survey("a-to-b", link(), source, destination, runs)
-    stopped = compose(link(), "default", found, Starts(), plan, stopped=True)
+    stopped = compose(link(), found, Starts(), {"default": plan}, stopped=True)
     assert stopped.draft is not None and stopped.draft.stopped
 
 
 def test_a_proposal_is_told_in_words_and_in_data() -> None:
     source = cluster("a", {"orders": 4, "new": 2, "tmp-1": 1})
-    settings = link(topics={"regex": ["orders|new|tmp.*"], "exclude": ["tmp-.*"]})
+    rules = [{"match": "orders", "create": False}]
+    settings = link(topics={"regex": ["orders|new|tmp.*"], "exclude": ["tmp-.*"], "rules": rules})
     proposal = propose(settings, source, cluster("b", {"orders": 2}))
     text = proposal_text(proposal)
     assert "creates   new for new: 2 partitions" in text

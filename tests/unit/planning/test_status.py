@@ -2,8 +2,13 @@
 
 from typing import Any
 
-from strait.planning.status import SILENT_MS, Status, status_of
-from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Waiting
+import pytest
+
+from strait.errors import ConfigError
+from strait.model import TopicPartition
+from strait.planning.status import SILENT_MS, Status, status_of, with_quarantined
+from strait.state.schema import HeartbeatReport, PartitionReport, Plan, PlannedTopic, Report, Waiting
+from support.reports import plain_report
 
 NOW_MS = 1_000_000
 
@@ -31,27 +36,12 @@ def partition(number: int, position: int = 5, **fields: Any) -> PartitionReport:
 
 
 def report(slot: int, *partitions: PartitionReport, age_ms: int = 500, application: str = "app") -> Report:
-    return Report(
-        link="l",
-        group="default",
+    return plain_report(
         slot=slot,
-        part=0,
-        parts=1,
         application=application,
         at_ms=NOW_MS - age_ms,
-        started_at_ms=0,
         plan_version=3,
-        strait_version="0",
-        host="h",
-        pid=1,
-        cpu_seconds=1.0,
-        memory_bytes=1,
         records_per_second=10.0,
-        bytes_per_second=100.0,
-        latency_ms_p50=None,
-        latency_ms_p99=None,
-        conflicts=0,
-        recoveries=0,
         partitions=partitions,
     )
 
@@ -68,9 +58,9 @@ def states(found: Status) -> list[tuple[int | None, str, str]]:
 
 
 def test_a_partition_is_what_its_slot_says() -> None:
-    stuck = partition(1, state="waiting", reason="batch_with_holes", detail="at 7")
+    stuck = partition(1, state="waiting", reason="corrupt_batch", detail="at 7")
     found = status(plan(0, 1), report(0, partition(0)), report(1, stuck))
-    assert states(found) == [(0, "copying", ""), (1, "waiting", "batch_with_holes")]
+    assert states(found) == [(0, "copying", ""), (1, "waiting", "corrupt_batch")]
     assert found.lag_records == 8
     assert found.records_per_second == 20.0
 
@@ -116,5 +106,78 @@ def test_one_topic_can_be_asked_for() -> None:
     assert states(found) == [(None, "waiting", "source_missing")]
 
 
+def test_a_topic_that_the_plan_does_not_know_is_an_error_with_the_nearest_name() -> None:
+    with pytest.raises(ConfigError, match="its plan has no topic 'order'; did you mean 'orders'"):
+        status(plan(0), topic="order")
+
+
+def test_a_loss_is_foreseen_from_reports_of_some_hours_ago() -> None:
+    then = report(0, partition(0, log_start=0), age_ms=3_600_000)
+    now = report(0, partition(0, position=5, log_start=1))
+    found = status_of("l", "default", plan(0), {("default", 0): (now,)}, NOW_MS, earlier={("default", 0): (then,)})
+    assert found.partitions[0].log_start == 1
+    assert found.partitions[0].seconds_to_loss == pytest.approx(4 * 3_600, rel=0.001)
+    assert status(plan(0), now).partitions[0].seconds_to_loss is None
+
+
 def test_without_a_plan_there_is_nothing_to_say() -> None:
     assert status(None).plan_version == 0
+
+
+def beating(slot: int, arrived_ago_ms: int | None, trouble: str = "", age_ms: int = 500) -> Report:
+    arrived_ms = -1 if arrived_ago_ms is None else NOW_MS - arrived_ago_ms
+    latency_ms = None if arrived_ago_ms is None else 12.5
+    beat = HeartbeatReport(written_at_ms=NOW_MS, arrived_ms=arrived_ms, latency_ms=latency_ms, trouble=trouble)
+    return report(slot, age_ms=age_ms).model_copy(update={"heartbeat": beat})
+
+
+def test_the_newest_heartbeat_counts_even_of_a_silent_slot() -> None:
+    found = status(plan(0, 1), beating(0, 90_000), beating(1, 8_000, age_ms=SILENT_MS + 1)).heartbeat
+    assert found is not None
+    assert (found.slot, found.heartbeat_age_ms, found.heartbeat_latency_ms) == (1, 8_000, 12.5)
+
+
+def test_heartbeats_that_cannot_be_written_say_why() -> None:
+    found = status(plan(0, 1), beating(0, None, "no right"), beating(1, None, "no right")).heartbeat
+    assert found is not None
+    assert (found.heartbeat_age_ms, found.heartbeat_trouble) == (None, "no right")
+    assert status(plan(0, 1), report(0, partition(0))).heartbeat is None
+
+
+def test_the_latency_of_a_link_is_that_of_its_slowest_slot_that_is_heard() -> None:
+    slow, slower = (
+        report(slot, age_ms=age_ms).model_copy(update={"latency_ms_p50": p50, "latency_ms_p99": p50 * 10})
+        for slot, age_ms, p50 in ((0, 0, 2.0), (1, SILENT_MS + 1, 9.0))
+    )
+    found = status(plan(0, 1), slow, slower)
+    assert (found.latency_ms_p50, found.latency_ms_p99) == (2.0, 20.0)
+    assert status(plan(0, 1)).as_data()["latency_ms_p99"] is None
+
+
+def test_each_partition_of_a_topic_without_a_destination_has_a_row() -> None:
+    waiting = (
+        Waiting(topic="new", partitions=(0, 1), reason="destination_missing", detail="no topic"),
+        Waiting(topic="gone", reason="source_missing", detail="no topic"),
+    )
+    found = status(plan(waiting=waiting))
+    assert [(row.topic, row.partition, row.reason) for row in found.waiting] == [
+        ("gone", None, "source_missing"),
+        ("new", 0, "destination_missing"),
+        ("new", 1, "destination_missing"),
+    ]
+
+
+def test_a_partition_whose_records_are_kept_aside_says_so_unless_something_is_wrong() -> None:
+    stuck = partition(1, state="waiting", reason="corrupt_batch", detail="at 7")
+    found = status(plan(0, 0, 1), report(0, partition(0), stuck), report(1, partition(2)))
+    found = with_quarantined(found, {TopicPartition("orders", 0): 1200, TopicPartition("orders", 1): 1})
+    assert [(row.reason, row.quarantined) for row in found.partitions] == [
+        ("quarantined", 1200),
+        ("corrupt_batch", 1),
+        ("", 0),
+    ]
+    assert [row.detail for row in found.partitions] == [
+        "1,200 of its records in quarantine",
+        "at 7; 1 of its records in quarantine",
+        "",
+    ]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.state.codec import RunKey, encode, encode_key
+from strait.state.codec import encode, encode_key, run_key
 from strait.state.schema import Plan, Run
 from strait.state.view import Kind, Place, StateView
 
@@ -63,7 +63,7 @@ def test_a_tombstone_takes_one_run_away() -> None:
     view = StateView("l")
     write(view, run(0))
     write(view, run(10))
-    assert view.apply("map", encode_key(RunKey(topic="t", partition=0, sequence_base=0)), None, PLACE)
+    assert view.apply("map", encode_key(run_key(run(0))), None, PLACE)
     assert [item.sequence_base for item in view.runs["t", 0]] == [10]
 
 

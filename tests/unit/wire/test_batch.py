@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strait.errors import CorruptBatch
-from strait.reasons import Reason
 from strait.wire import batch as batches
 
 PRODUCER, SEQUENCE = 4711, 2**31 - 7
@@ -96,37 +95,12 @@ def test_random_bytes_end_in_nothing_or_a_typed_error(raw: bytes) -> None:
         return
 
 
-@pytest.mark.parametrize(
-    ("reason", "position", "attributes", "deltas"),
-    [
-        (None, 50, 0, None),
-        (Reason.OFFSET_GAP, 49, 0, None),
-        (Reason.START_INSIDE_BATCH, 51, 0, None),
-        (Reason.BATCH_WITH_HOLES, 50, 0, [0, 2, 3]),
-        (Reason.LOG_APPEND_TIME, 50, batches.LOG_APPEND_TIME, None),
-        (Reason.TRANSACTIONAL_SOURCE, 50, batches.TRANSACTIONAL, None),
-        (Reason.TRANSACTIONAL_SOURCE, 50, batches.CONTROL | batches.TRANSACTIONAL, None),
-    ],
-)
-def test_what_cannot_pass_is_refused_with_its_reason(
-    reason: Reason | None, position: int, attributes: int, deltas: list[int] | None
-) -> None:
-    raw = built(3, base_offset=50, deltas=deltas)
-    raw[22] |= attributes
-    _seal(raw)
-    (batch,) = batches.split_batches(memoryview(raw))
-    refused = batches.refusal(batch, position)
-    assert (refused[0] if refused else None) == reason
-
-
-def test_old_formats_are_refused() -> None:
+def test_old_formats_are_told_by_their_magic_alone() -> None:
     raw = bytearray(40)
     raw[8:12] = (28).to_bytes(4, "big")
     raw[16] = 1
     (batch,) = batches.split_batches(memoryview(raw))
-    refused = batches.refusal(batch, 0)
-    assert refused is not None
-    assert refused[0] is Reason.OLD_MESSAGE_FORMAT
+    assert (batch.magic, len(batch.view)) == (1, 40)
 
 
 def _seal(raw: bytearray) -> None:

@@ -1,5 +1,6 @@
 """Fetch and Produce against kafka-python's generated messages, which know every version from Kafka's own definitions."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -31,35 +32,49 @@ def test_endless_varints_are_an_error() -> None:
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
 def test_a_fetch_request_reads_as_meant(version: int) -> None:
     key = TOPIC_ID if version >= 13 else "orders"
-    positions = [fetch.FetchPosition(3, 7, 2**40, 1 << 20), fetch.FetchPosition(4, -1, 0, 5)]
+    positions = [fetch.FetchPosition(3, 7, 2**40, 1 << 20, 6), fetch.FetchPosition(4, -1, 0, 5)]
     body = fetch.encode_request(version, [(key, positions)], max_wait_ms=500, max_bytes=1 << 24)
     request = FetchRequest.decode(body, version=version)
     assert (request.max_wait_ms, request.min_bytes, request.max_bytes) == (500, 1, 1 << 24)
     assert (request.isolation_level, request.session_id, request.session_epoch) == (1, 0, -1)
     (topic,) = request.topics
     assert (topic.topic_id if version >= 13 else topic.topic) == key
-    assert [(p.partition, p.current_leader_epoch, p.fetch_offset, p.partition_max_bytes) for p in topic.partitions] == [
-        tuple(position) for position in positions
-    ]
+    assert [
+        (p.partition, p.current_leader_epoch, p.fetch_offset, p.partition_max_bytes, p.last_fetched_epoch)
+        for p in topic.partitions
+    ] == [tuple(position) for position in positions]
     assert request.forgotten_topics_data == []
 
 
-def fetch_reply(version: int, records: bytes) -> bytes:
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_a_fetch_request_names_its_session_and_what_to_forget(version: int) -> None:
+    key, other = (TOPIC_ID, UUID(int=6)) if version >= 13 else ("orders", "payments")
+    forgotten = [(key, [3, 200]), (other, [0])]
+    body = fetch.encode_request(version, [], max_wait_ms=5, max_bytes=9, session=(2**31 - 1, 8), forgotten=forgotten)
+    request = FetchRequest.decode(body, version=version)
+    assert (request.session_id, request.session_epoch, request.topics) == (2**31 - 1, 8, [])
+    assert [
+        (topic.topic_id if version >= 13 else topic.topic, topic.partitions) for topic in request.forgotten_topics_data
+    ] == forgotten
+
+
+def fetch_reply(version: int, records: bytes, **fields: Any) -> bytes:
     topic_class = FetchResponse.FetchableTopicResponse
     partition_class = topic_class.PartitionData
-    aborted = partition_class.AbortedTransaction(producer_id=9, first_offset=5)
+    aborted = [partition_class.AbortedTransaction(producer_id=p, first_offset=o) for p, o in ((9, 5), (2**40, 2**41))]
     partition = partition_class(
         partition_index=3,
         error_code=0,
         high_watermark=100,
         last_stable_offset=90,
         log_start_offset=10,
-        aborted_transactions=[aborted],
+        aborted_transactions=aborted,
         preferred_read_replica=-1,
         records=records,
+        **fields,
     )
     topic = topic_class(topic_id=TOPIC_ID, topic="orders", partitions=[partition, partition])
-    reply = FetchResponse(version=version, throttle_time_ms=7, error_code=0, session_id=0, responses=[topic])
+    reply = FetchResponse(version=version, throttle_time_ms=7, error_code=0, session_id=77, responses=[topic])
     reply.with_header(correlation_id=1)
     return bytes(reply.encode(header=True))
 
@@ -78,17 +93,34 @@ def test_a_fetch_reply_is_walked_without_a_copy(version: int) -> None:
         90,
         10,
     )
+    assert (item.aborted, item.diverging) == (((9, 5), (2**40, 2**41)), None)
+    assert fetch.session_id(memoryview(raw)) == 77
     assert bytes(item.records) == b"the records"
     item.records[0] = ord("T")
     assert b"The records" in raw
 
 
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_a_fetch_reply_says_where_histories_part(version: int) -> None:
+    partition_class = FetchResponse.FetchableTopicResponse.PartitionData
+    fields = {
+        "current_leader": partition_class.LeaderIdAndEpoch(leader_id=2, leader_epoch=9),
+        "diverging_epoch": partition_class.EpochEndOffset(epoch=7, end_offset=2**40),
+    }
+    for names in (["diverging_epoch"], ["current_leader"], [*fields]):
+        raw = fetch_reply(version, b"the records", **{name: fields[name] for name in names})
+        _, _, fetched = fetch.decode_reply(version, memoryview(raw))
+        assert [item.diverging for item in fetched] == [(7, 2**40) if "diverging_epoch" in names else None] * 2
+
+
 @pytest.mark.parametrize("version", [fetch.VERSIONS[0], fetch.VERSIONS[1]])
-def test_a_fetch_reply_cut_anywhere_is_a_typed_error_or_shorter(version: int) -> None:
+def test_a_fetch_reply_cut_anywhere_or_with_more_behind_it_is_a_typed_error(version: int) -> None:
     raw = fetch_reply(version, b"the records")
-    for cut in range(len(raw) - 1):
+    for cut in range(len(raw)):
         with pytest.raises(ProtocolError):
             fetch.decode_reply(version, memoryview(raw)[:cut])
+    with pytest.raises(ProtocolError, match="1 bytes behind"):
+        fetch.decode_reply(version, memoryview(raw + b"\0"))
 
 
 @given(st.binary(max_size=200), st.sampled_from(list(FETCH_VERSIONS)))
@@ -125,7 +157,7 @@ def test_a_produce_reply_is_read_with_its_messages(version: int) -> None:
         error_code=0,
         base_offset=2**40,
         log_append_time_ms=-1,
-        log_start_offset=0,
+        log_start_offset=2**33,
         record_errors=[],
         error_message=None,
     )
@@ -149,9 +181,9 @@ def test_a_produce_reply_is_read_with_its_messages(version: int) -> None:
     key = TOPIC_ID if version >= 13 else "orders"
     assert throttle_ms == 11
     assert results == [
-        produce.Produced(key, 0, 0, 2**40, -1, None),
-        produce.Produced(key, 1, 87, -1, -1, "whole"),
+        produce.Produced(key, 0, 0, 2**40, -1, 2**33, None),
+        produce.Produced(key, 1, 87, -1, -1, 0, "whole"),
     ]
-    for cut in range(len(raw) - 5):
+    for cut in range(len(raw)):
         with pytest.raises(ProtocolError):
             produce.decode_reply(version, memoryview(raw)[:cut])

@@ -1,0 +1,114 @@
+"""From a file's text to a checked block of settings: every problem at once, in words, with its place. Pure but for
+reading the file."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from strait.errors import ConfigError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` for the nearest known word, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def read_yaml(path: Path, where: str) -> Any:
+    """What a YAML or JSON file holds. Raises ConfigError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(where, [f"cannot be read: {error.strerror}"], hint="name an existing file") from error
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506  a SafeLoader that also refuses doubled keys
+    except yaml.YAMLError as error:
+        raise ConfigError(where, [f"is neither YAML nor JSON: {' '.join(str(error).split())}"]) from error
+
+
+def validated(model: type[Model], raw: Any, where: str) -> Model:
+    """The block that ``raw`` describes. Raises ConfigError with every problem."""
+    if not isinstance(raw, dict):
+        raise ConfigError(where, [f"must be an object with keys {sorted(_keys(model))}, not {type(raw).__name__}"])
+    try:
+        # Through JSON: strict mode then takes lists for tuples, as a file gives them, and nothing else.
+        return model.model_validate_json(json.dumps(raw))
+    except ValidationError as error:
+        raise ConfigError(where, [line for item in error.errors() for line in _explain(model, item)]) from None
+    except TypeError as error:  # YAML knows types that JSON does not, such as sets
+        raise ConfigError(where, [f"holds a value that JSON cannot: {error}"], hint="put it in quotes") from None
+
+
+def _explain(model: type[BaseModel], item: Any) -> list[str]:
+    """One line for each problem in one of pydantic's error items, with where it is and a near name if misspelt."""
+    path = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        *parents, key = item["loc"]
+        return [f"{path}: unknown key{did_you_mean(str(key), _keys_at(model, parents))}"]
+    message = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "literal_error" and isinstance(item["input"], str):
+        message += did_you_mean(item["input"], re.findall(r"'([^']*)'", item["ctx"]["expected"]))
+    return [f"{path}: {line}" if path else line for line in message.splitlines()]
+
+
+def _keys_at(model: type[BaseModel], path: list[Any]) -> list[str]:
+    """The keys that the block at ``path`` takes: fields are walked, a key of a mapping or place in a list is a step."""
+    current: Any = model
+    for part in path:
+        if _is_block(current):
+            field = next((name for name, key in _named(current) if key == part), None)
+            current = current.model_fields[field].annotation if field else None
+        else:
+            current = _innermost(current)
+        if not _is_block(current) and type(None) in get_args(current):
+            current = _innermost(current)
+    return _keys(current) if _is_block(current) else []
+
+
+def _innermost(kind: Any) -> Any:
+    """What a mapping, a list or an optional value holds."""
+    inner = [each for each in get_args(kind) if each not in (Ellipsis, type(None))]
+    return inner[-1] if inner else None
+
+
+def _is_block(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [key for _, key in _named(model)]
+
+
+def _named(model: type[BaseModel]) -> list[tuple[str, str]]:
+    """Each field with the key that stands for it in the file."""
+    return [(name, field.alias or name) for name, field in model.model_fields.items()]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML lets the second of two equal keys win in silence; a links file may not. And a time is a text, as in JSON."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  yaml's own way to say it
+        first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if key in seen:
+            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
+        seen.add(key)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)

@@ -1,0 +1,93 @@
+"""The application of one task group while `strait run` runs: kept alive, and at rest while its plan says so."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from strait import naming
+from strait.cli.progress import Progress
+from strait.config import Spark
+from strait.errors import LaunchError, SetupError
+from strait.launch.base import EXIT_CONFIG, Application, State
+from strait.launch.local import LocalLauncher
+from strait.spec import AppSpec
+from strait.state.schema import Plan
+
+_RESTART_SECONDS = (1.0, 5.0, 15.0, 30.0)  # pauses before the first, second, … restart in a row
+_SETTLED_SECONDS = 60.0  # an application that lived so long is no longer "in a row"
+
+
+class GroupApplication:
+    """One application by the plan of its group.
+
+    Args:
+        make_spec: what it needs to run by a plan.
+    """
+
+    def __init__(
+        self,
+        link: str,
+        group: str,
+        folder: Path,
+        launcher: LocalLauncher,
+        spark: Spark,
+        progress: Progress,
+        make_spec: Callable[[Plan], AppSpec],
+    ) -> None:
+        self.name = naming.application_name(link, group)
+        self._link = link
+        self._spec_path = folder / f"{self.name}.json"
+        self._launcher = launcher
+        self._spark = spark
+        self._progress = progress
+        self._make_spec = make_spec
+        self._deaths = 0
+        self._start_at = 0.0  # when to start it again; 0.0: it runs, or has not ended yet
+        self.submitted_at = 0.0
+
+    def keep(self, plan: Plan) -> Application | None:
+        """The application as it is; started again after a pause where it has ended and its plan does not say stopped.
+
+        Raises:
+            LaunchError: it says that only a change of configuration helps.
+            SetupError: this machine lacks what it needs.
+        """
+        application = self._launcher.state(self.name)
+        if application is not None and application.state.alive:
+            self._start_at = 0.0
+            return application
+        if plan.stopped:
+            return application
+        if application is not None and self._start_at == 0.0:
+            self._mourn(application)
+        if time.monotonic() >= self._start_at:
+            self._write_spec(plan)
+            started = self._launcher.submit(self.name, self._spec_path, self._spark)
+            self.submitted_at = time.monotonic()
+            self._progress.say("submitted", f"submitted application {started.name}, log {started.log_path}")
+        return application
+
+    def stop(self, grace_seconds: float) -> None:
+        """End it."""
+        self._launcher.stop(self.name, grace_seconds=grace_seconds)
+
+    def _mourn(self, application: Application) -> None:
+        cause = self._launcher.cause(application)
+        if application.exit_code == EXIT_CONFIG:
+            raise LaunchError(f"link {self._link}: application {application.name} ended: {cause}")
+        lived = time.time() - application.submitted_at_ms / 1000
+        self._deaths = 0 if lived > _SETTLED_SECONDS else min(self._deaths + 1, len(_RESTART_SECONDS) - 1)
+        pause = _RESTART_SECONDS[self._deaths]
+        self._start_at = time.monotonic() + pause
+        if application.state is State.DEAD:
+            self._progress.say(
+                "died", f"application {application.name} died: {cause}; starting it again in {pause:g} s", cause=cause
+            )
+
+    def _write_spec(self, plan: Plan) -> None:
+        try:
+            self._make_spec(plan).write(self._spec_path)
+        except OSError as error:
+            raise SetupError(
+                f"link {self._link}: writing {self._spec_path}: {error.strerror}", hint="free or change that disk"
+            ) from error

@@ -1,0 +1,82 @@
+"""`strait import`: a links file from the configuration of Mirus or MirrorMaker 2."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strait.cli.options import JsonOption, print_json
+
+if TYPE_CHECKING:
+    from strait.importing.draft import Draft
+
+app = typer.Typer(
+    help="Translate the configuration of Mirus or MirrorMaker 2 into a links file.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+LinkName = Annotated[str | None, typer.Option("--link", help="Name of the link. Default: from what is read.")]
+SecretsDir = Annotated[
+    str, typer.Option("--secrets-dir", help="Folder in which the links file is to look for secrets, a file for each.")
+]
+
+
+@app.command("mirus")
+def mirus(
+    files: Annotated[
+        list[Path], typer.Argument(help="Of a connector and, if need be, its worker; the last word counts.")
+    ],
+    link: LinkName = None,
+    secrets_dir: SecretsDir = "/etc/strait/secrets",
+    as_json: JsonOption = False,
+) -> None:
+    """Print the links file for a Mirus connector, and on standard error what it cannot say. Secrets become references."""
+    from strait.importing.mirus import translate_mirus
+
+    _print("mirus", files, translate_mirus(_read(files), link=link, secrets_dir=secrets_dir), as_json)
+
+
+@app.command("mm2")
+def mm2(
+    files: Annotated[list[Path], typer.Argument(help="mm2.properties, or a MirrorSourceConnector's configuration.")],
+    link: LinkName = None,
+    secrets_dir: SecretsDir = "/etc/strait/secrets",
+    as_json: JsonOption = False,
+) -> None:
+    """Print the links file for MirrorMaker 2, and on standard error what it cannot say. Secrets become references."""
+    from strait.importing.mm2 import translate_mm2
+
+    _print("mm2", files, translate_mm2(_read(files), link=link, secrets_dir=secrets_dir), as_json)
+
+
+def _read(files: list[Path]) -> Mapping[str, str]:
+    from strait.errors import ConfigError
+    from strait.importing.reading import properties_of
+
+    properties: dict[str, str] = {}
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(str(file), [f"cannot be read: {error}"]) from None
+        properties |= properties_of(text, str(file))
+    return properties
+
+
+def _print(tool: str, files: list[Path], draft: "Draft", as_json: bool) -> None:
+    from strait.importing.writing import as_yaml
+
+    draft.checked(f"import {tool}: what became of {', '.join(map(str, files))}")
+    if as_json:
+        notes = [{"at": list(path), "note": note} for path, said in draft.notes.items() for note in said]
+        print_json({"links_file": draft.as_data(), "notes": notes, "left_out": draft.left})
+        return
+    typer.echo(
+        f"# Translated by `strait import {tool}` from {', '.join(file.name for file in files)}.\n{as_yaml(draft)}",
+        nl=False,
+    )
+    for key, why in draft.left.items():
+        sys.stderr.write(f"left out  {key}: {why}\n")

@@ -1,0 +1,70 @@
+"""How fast a slot may copy: its share of the link's budget and of each topic class's, live from the plan.
+
+The brake is on fetching, not on sending: a batch that waits in memory would keep the whole reply that it came in, and so
+the room that topics without a budget need.
+"""
+
+from collections.abc import Iterable
+
+from strait.state.schema import Budget
+
+BURST_SECONDS = 0.25  # how much is asked for at once
+SAVED_SECONDS = 1.0  # how much of what was not used may be used later, so that a hesitation costs no rate
+
+
+class _Bucket:
+    """Fills at the allowed rate. What comes may overdraw it, once; then it must be paid back first."""
+
+    def __init__(self, bytes_per_second: float, now: float) -> None:
+        self.bytes_per_second = bytes_per_second
+        self._bytes = bytes_per_second * BURST_SECONDS
+        self._at = now
+
+    def wait(self, now: float) -> float:
+        """Seconds until something may be asked for."""
+        full = self.bytes_per_second * SAVED_SECONDS
+        self._bytes = min(full, self._bytes + (now - self._at) * self.bytes_per_second)
+        self._at = now
+        return 0.0 if self._bytes > 0 else -self._bytes / self.bytes_per_second + 1e-3
+
+    def take(self, size: int) -> None:
+        self._bytes -= size
+
+
+class Budgets:
+    """Those of one slot. Times are the loop's."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[str, _Bucket] = {}
+
+    def follow(self, budgets: Iterable[Budget], slot: int, now: float) -> None:
+        """Take up what the plan says now; what is owed under an unchanged budget stays owed."""
+        rates = {
+            budget.topic_class: budget.bytes_per_second * budget.slot_shares[slot]
+            for budget in budgets
+            if slot < len(budget.slot_shares) and budget.slot_shares[slot] > 0
+        }
+        for topic_class in self._buckets.keys() - rates.keys():
+            del self._buckets[topic_class]
+        for topic_class, rate in rates.items():
+            bucket = self._buckets.get(topic_class)
+            if bucket is None or bucket.bytes_per_second != rate:
+                self._buckets[topic_class] = _Bucket(rate, now)
+
+    def wait(self, topic_class: str, now: float) -> float:
+        """Seconds until a topic of this class may be fetched; 0 now."""
+        return max((bucket.wait(now) for bucket in self._of(topic_class)), default=0.0)
+
+    def take(self, topic_class: str, size: int) -> None:
+        """So much of it has come."""
+        for bucket in self._of(topic_class):
+            bucket.take(size)
+
+    def bytes_at_once(self, topic_class: str) -> float | None:
+        """How much should come in one go at most, so that the rate is even; None: as much as may."""
+        rates = [bucket.bytes_per_second for bucket in self._of(topic_class)]
+        return min(rates) * BURST_SECONDS if rates else None
+
+    def _of(self, topic_class: str) -> list[_Bucket]:
+        names = ("", topic_class) if topic_class else ("",)
+        return [bucket for name in names if (bucket := self._buckets.get(name)) is not None]

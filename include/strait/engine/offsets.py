@@ -1,0 +1,67 @@
+"""Asking a broker for offsets of partitions that it leads: where their logs begin and end."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
+
+from strait.engine.channel import Channel
+from strait.wire.fetch import READ_UNCOMMITTED
+
+LATEST = -1
+EARLIEST = -2
+_API_KEY = 2
+_VERSIONS = (6, 7)
+
+Offsets = Mapping[tuple[str, int], tuple[int, int]]
+"""(topic, partition) -> (error, offset)."""
+
+
+def ask_offsets(
+    channel: Channel,
+    partitions: Iterable[tuple[str, int]],
+    timestamp: int,
+    *,
+    on_offsets: Callable[[Offsets], None],
+    on_lost: Callable[[str], None],
+) -> None:
+    """Ask for the offsets of these (topic, partition) at a timestamp, or at the ends (EARLIEST, LATEST)."""
+    channel.ask(
+        _request(channel.version(_API_KEY, _VERSIONS), partitions, timestamp),
+        ListOffsetsResponse,
+        on_reply=lambda reply: on_offsets(_offsets_of(reply)),
+        on_lost=on_lost,
+    )
+
+
+def _request(version: int, partitions: Iterable[tuple[str, int]], timestamp: int) -> Any:
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, number in partitions:
+        topics[topic].append(number)
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    return ListOffsetsRequest(
+        version=version,
+        replica_id=-1,
+        isolation_level=READ_UNCOMMITTED,
+        topics=[
+            topic_class(
+                name=topic,
+                partitions=[
+                    topic_class.ListOffsetsPartition(
+                        partition_index=number, current_leader_epoch=-1, timestamp=timestamp
+                    )
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in topics.items()
+        ],
+    )
+
+
+def _offsets_of(reply: Any) -> Offsets:
+    return {
+        (topic.name, item.partition_index): (item.error_code, item.offset)
+        for topic in reply.topics
+        for item in topic.partitions
+    }

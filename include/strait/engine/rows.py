@@ -1,0 +1,69 @@
+"""Putting small batches together where a reply holds nothing else: the same as batch by batch, at a third of the cost. Pure."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from strait.engine.shapes import Piece, Rules
+from strait.offset_map import Stretch
+from strait.wire.batch import parse
+from strait.wire.joining import Row
+from strait.wire.records import compressed
+
+MERGE_RECORDS_PER_BATCH = 64
+"""Rebuilding costs a microsecond or two a record, a batch costs the destination's broker about a hundred."""
+MERGE_BATCHES = 4
+MERGED_BYTES = 256 << 10
+MERGE_BATCH_BYTES = MERGED_BYTES // MERGE_BATCHES
+
+
+def plain_row(records: memoryview, position: int, rules: Rules) -> Row | None:
+    """All that a partition's part of a reply holds, if that is small batches without compression alone, all of them to be
+    copied and none of their records to be treated by itself."""
+    row = None if rules.picky else Row.of(records, MERGE_BATCHES)
+    if row is None or row.heads["base_offset"][0] < position:
+        return None
+    if row.heads["records"].max() > MERGE_RECORDS_PER_BATCH or row.heads["length"].max() > MERGE_BATCH_BYTES:
+        return None
+    if rules.left_out is not None:
+        producers = np.unique(row.heads["producer_id"]).tolist()
+        if any(rules.left_out.get(producer, True) for producer in producers):
+            return None
+    return row
+
+
+def put_together(row: Row, rules: Rules) -> Iterator[Piece | memoryview] | None:
+    """Pieces, and between or behind them the bytes of batches that are too few or would be too large together. None
+    where something is wrong with one of them, which is told by taking them one by one."""
+    bounds = row.groups(MERGED_BYTES)
+    if bounds[-1] - bounds[-2] < MERGE_BATCHES:
+        bounds.pop()
+    if len(bounds) == 1:
+        return None
+    joined = row.joined(bounds)
+    return None if joined is None else _pieces(row, bounds, joined, rules)
+
+
+def _pieces(row: Row, bounds: list[int], joined: Iterator[bytearray], rules: Rules) -> Iterator[Piece | memoryview]:
+    for (first, behind), plain in zip(pairwise(bounds), joined, strict=True):
+        data = compressed(plain, rules.codec) if rules.codec else plain
+        heads = row.heads[first:behind]
+        stretches = _stretches(heads)
+        position = stretches[-1].source + stretches[-1].records
+        if len(data) <= rules.max_batch_bytes:
+            batch, epoch = parse(memoryview(data)), int(heads["leader_epoch"][-1])
+            yield Piece(batch, data, stretches, position, heads["crc"].tobytes(), epoch)
+        else:
+            yield row.data[row.at[first] : row.at[behind]]
+    if bounds[-1] < len(row):
+        yield row.data[row.at[bounds[-1]] : row.at[-1]]
+
+
+def _stretches(heads: Any) -> list[Stretch]:
+    """Consecutive source offsets, run by run."""
+    starts = heads["base_offset"].astype(np.int64)
+    ends = starts + heads["records"]
+    breaks = [0, *(np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist(), len(heads)]
+    return [Stretch(int(starts[one]), int(ends[other - 1] - starts[one])) for one, other in pairwise(breaks)]

@@ -1,0 +1,105 @@
+"""The source does not hold the position any more: what was lost, and how the topic's policy goes on. Loss is never silent."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, NamedTuple
+
+from strait.engine import codes
+from strait.engine.cluster import Cluster
+from strait.engine.loop import Loop
+from strait.engine.losses import Action, Losses
+from strait.engine.offsets import EARLIEST, LATEST, Offsets, ask_offsets
+from strait.engine.partition import Partition
+from strait.reasons import Reason
+
+_LOOK_SECONDS = 1.0
+OnLoss = Literal["halt", "continue", "restart"]
+
+
+class Outside(NamedTuple):
+    """Source offsets [``lost_from``, ``lost_to``) cannot be copied, or were copied and are no more. Copying goes on at
+    ``position``; None: it halts."""
+
+    cause: Reason
+    lost_from: int
+    lost_to: int
+    detail: str
+    position: int | None
+
+    def action(self) -> Action:
+        if self.position is None:
+            return "halted"
+        return "restarted" if self.position < self.lost_from else "continued"
+
+
+def judge(position: int, log_start: int, end: int, on_loss: OnLoss) -> Outside | None:
+    """What a position outside of [``log_start``, ``end``] means; None: it is inside, the broker has moved on."""
+    if position < log_start:
+        detail = f"offsets {position} to {log_start - 1} were removed before they were copied"
+        on = None if on_loss == "halt" else log_start
+        return Outside(Reason.SOURCE_DATA_LOST, position, log_start, detail, on)
+    if position > end:
+        detail = f"its log ends at {end}, and all before offset {position} was copied"
+        goes_on = {"halt": None, "continue": end, "restart": log_start}[on_loss]
+        return Outside(Reason.SOURCE_TRUNCATED, end, position, detail, goes_on)
+    return None
+
+
+class SourceRange:
+    """Looks into partitions whose position the source refuses."""
+
+    def __init__(self, loop: Loop, source: Cluster, losses: Losses) -> None:
+        self._loop = loop
+        self._source = source
+        self._losses = losses
+
+    def look_into(self, partition: Partition) -> None:
+        """Ask for the ends of its log and act on them."""
+        node = self._source.leader(partition.topic, partition.number).node
+        channel = self._source.channel(node) if node >= 0 else None
+        partition.block(
+            Reason.SOURCE_LEADERLESS, "the range of its log is being looked up", self._loop.now + _LOOK_SECONDS
+        )
+        if channel is None:
+            return
+        asked = partition.position, partition.generation
+
+        def ask(timestamp: int, take: Callable[[int], None]) -> None:
+            place = (partition.topic, partition.number)
+            ask_offsets(channel, [place], timestamp, on_offsets=partial(self._read, take), on_lost=self._lost)
+
+        def take_start(log_start: int) -> None:
+            ask(LATEST, lambda end: self._decide(partition, asked, log_start, end))
+
+        ask(EARLIEST, take_start)
+
+    def diverged(self, partition: Partition, end: int) -> None:
+        """The source's leader says that its log, as we know it, ended at ``end``: another leader lost what we copied."""
+        self._act(partition, judge(partition.position, 0, end, partition.policy.on_loss))
+
+    def _read(self, take: Callable[[int], None], offsets: Offsets) -> None:
+        error, offset = next(iter(offsets.values()))
+        if error:
+            self._source.refresh()
+        else:
+            take(offset)
+
+    def _lost(self, _: str) -> None:
+        self._source.refresh()
+
+    def _decide(self, partition: Partition, asked: tuple[int, int], log_start: int, end: int) -> None:
+        if (partition.position, partition.generation) == asked and not partition.retired:
+            self._act(partition, judge(asked[0], log_start, end, partition.policy.on_loss))
+
+    def _act(self, partition: Partition, outside: Outside | None) -> None:
+        if outside is None:
+            partition.last_epoch = -1  # an epoch that the log never had is refused like an offset that it has not
+            partition.unblock()
+            return
+        lost = outside.lost_from, outside.lost_to
+        self._losses.source_lost(partition, outside.cause, lost, outside.action(), outside.detail)
+        if outside.position is None:
+            wait = codes.wait_for(outside.cause)[0]
+            partition.block(outside.cause, outside.detail, self._loop.now + wait)
+        else:
+            partition.jump(outside.position)

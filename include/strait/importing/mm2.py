@@ -1,0 +1,132 @@
+"""MirrorMaker 2: `mm2.properties` with its flows, or the configuration of a MirrorSourceConnector. Pure."""
+
+from collections.abc import Mapping
+from itertools import permutations
+
+from strait.errors import ConfigError
+from strait.importing.clients import put_clients
+from strait.importing.draft import Draft, Flow, Given, as_name
+from strait.importing.mm2_rows import MM2_ROWS
+from strait.importing.naming import add_patterns, routing_rules
+from strait.importing.table import translate
+
+_WHERE = "import mm2"
+_EXCLUDED = r".*\.replica"  # of MirrorMaker 2's defaults; the others are internal topics, which stay out anyway
+_SOURCE_CONNECTOR = "MirrorSourceConnector"
+
+
+def translate_mm2(properties: Mapping[str, str], *, link: str | None, secrets_dir: str) -> Draft:
+    """The links file, with a link for each flow. Raises ConfigError where there is no flow, or an end has no address."""
+    draft = Draft(secrets_dir)
+    # A connector may name `clusters`, too, and does nothing with it.
+    is_driver = "clusters" in properties and "source.cluster.alias" not in properties
+    flows = _of_driver(properties, draft) if is_driver else _of_connector(properties)
+    if link is not None and len(flows) > 1:
+        raise ConfigError(_WHERE, [f"--link names one link, and there are {len(flows)} flows"])
+    for (source, target), given in flows.items():
+        name = link or as_name(f"{source}-to-{target}")
+        _put_flow(Flow(draft, name, as_name(source), as_name(target)), source, target, given)
+    return draft
+
+
+def _put_flow(flow: Flow, source: str, target: str, given: list[Given]) -> None:
+    said = {each.name for each in given}
+    translate(flow, MM2_ROWS, given)
+    for end, alias in (("source", source), ("destination", target)):
+        if (end, "bootstrap.servers") not in flow.clients:
+            raise ConfigError(_WHERE, [f"no `bootstrap.servers` of cluster {alias}"])
+    if not said & {"topics", "topics.whitelist"}:
+        flow.put([".*"], "topics", "regex", note="MirrorMaker 2's default: all topics.")
+    if not said & {"topics.exclude", "topics.blacklist"}:
+        excluded = Given("topics.exclude", "topics.exclude", _EXCLUDED)
+        add_patterns(flow, excluded, [_EXCLUDED], "topics", "exclude")
+        flow.note("MirrorMaker 2's default; internal topics stay out anyway.", "topics", "exclude")
+    _put_names(flow, source, target)
+    for path, value in _DEFAULTS.items():
+        if flow.get(*path) is None:
+            flow.put(value, *path, note="MirrorMaker 2's default.")
+    if flow.get("replication_factor") == -1:
+        del flow.draft.links[flow.name]["replication_factor"]  # the destination broker's, our default
+    put_clients(flow)
+
+
+def _put_names(flow: Flow, source: str, target: str) -> None:
+    policy = flow.names.get("class")
+    is_identity = policy is not None and policy.value.endswith("IdentityReplicationPolicy")
+    rules = routing_rules(flow, alone=is_identity)
+    if rules:
+        flow.put({"policy": "rules", "rules": rules}, "naming")
+    if is_identity:
+        return
+    if policy is not None and not policy.value.endswith("DefaultReplicationPolicy"):
+        flow.leave(policy, "own code cannot be taken over; `naming` is as by MirrorMaker 2's default, correct it")
+        flow.note(
+            f"{policy.value.rpartition('.')[2]} cannot be taken over: correct this to the names it makes.", "naming"
+        )
+    naming = {"policy": "alias"}
+    if flow.source != source:
+        naming["alias"] = source
+    if flow.destination != target:
+        naming["destination_alias"] = target
+    if "separator" in flow.names:
+        naming["separator"] = flow.names["separator"].value
+    flow.put(naming, "naming")
+
+
+_DEFAULTS: Mapping[tuple[str, ...], object] = {
+    ("replication_factor",): 2,
+    ("configs", "sync"): True,
+    ("acls", "sync"): True,
+    ("heartbeats", "enabled"): True,
+}
+"""What MirrorMaker 2 does where nothing is said, and Strait does not."""
+
+
+def _of_driver(properties: Mapping[str, str], draft: Draft) -> dict[tuple[str, str], list[Given]]:
+    """Each enabled flow with its properties, named as a connector has them; the more special ones first."""
+    aliases = [alias for alias in (part.strip() for part in properties["clusters"].split(",")) if alias]
+    enabled = []
+    for source, target in permutations(aliases, 2):
+        prefix = f"{source}->{target}."
+        if properties.get(f"{prefix}enabled", properties.get("enabled", "false")).lower() == "true":
+            enabled.append((source, target))
+        else:
+            draft.left |= {key: "the flow is not enabled" for key in properties if key.startswith(prefix)}
+    if not enabled:
+        raise ConfigError(_WHERE, ["no flow is enabled"], hint="MirrorMaker 2 wants `A->B.enabled = true`")
+    return {flow: _of_flow(properties, aliases, flow) for flow in enabled}
+
+
+def _of_flow(properties: Mapping[str, str], aliases: list[str], flow: tuple[str, str]) -> list[Given]:
+    prefix = f"{flow[0]}->{flow[1]}."
+    others = tuple(f"{source}->{target}." for source, target in permutations(aliases, 2) if (source, target) != flow)
+    own, shared = [], []
+    for key, value in properties.items():
+        alias = next((alias for alias in aliases if key.startswith(f"{alias}.")), None)
+        if key.startswith(prefix):
+            own.append(Given(key.removeprefix(prefix), key, value))
+        elif alias in flow:
+            end = "source" if alias == flow[0] else "target"
+            shared.append(Given(_of_cluster(end, key.removeprefix(f"{alias}.")), key, value))
+        elif alias is None and key != "clusters" and not key.startswith(others):
+            shared.append(Given(key, key, value))
+    special = {given.name for given in own}
+    return [*own, *(given for given in shared if given.name not in special)]
+
+
+def _of_cluster(end: str, name: str) -> str:
+    """`A.consumer.x` is a connector's `source.consumer.x`, `A.x` its `source.cluster.x`."""
+    return f"{end}.{name}" if name.startswith(("consumer.", "producer.", "admin.")) else f"{end}.cluster.{name}"
+
+
+def _of_connector(properties: Mapping[str, str]) -> dict[tuple[str, str], list[Given]]:
+    kind = properties.get("connector.class", _SOURCE_CONNECTOR)
+    if not kind.endswith(_SOURCE_CONNECTOR):
+        raise ConfigError(_WHERE, [f"connector.class is {kind}"], hint=f"name the file of the {_SOURCE_CONNECTOR}")
+    source = properties.get("source.cluster.alias")
+    if source is None:
+        raise ConfigError(_WHERE, ["neither `clusters` nor `source.cluster.alias`"], hint="is it MirrorMaker 2's?")
+    target = properties.get("target.cluster.alias", "target")
+    given = [Given(key, key, value) for key, value in properties.items()]
+    # What is said of a cluster counts before what is said of some of its clients.
+    return {(source, target): sorted(given, key=lambda each: ".cluster." not in each.name)}

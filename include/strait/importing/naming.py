@@ -1,0 +1,95 @@
+"""Names of copies: RegexRouter, Kafka Connect's way to route by regular expression, as naming rules. Pure."""
+
+import re
+from collections.abc import Iterable
+
+from pydantic import TypeAdapter, ValidationError
+
+from strait.importing.draft import Flow, Given
+from strait.settings import Regex, check_replacement
+
+_ROUTER = "RegexRouter"
+_UNTOUCHED = "records are copied as they are; transformations other than RegexRouter are not taken over"
+_JAVA_ONLY = re.compile(r"\\Q|&&")
+_REFERENCE = re.compile(r"\\(.)|\$(\d)|\$\{(\w+)\}|(\\)")
+_regex = TypeAdapter(Regex)
+
+
+def why_not_regex(pattern: str) -> str | None:
+    """Why an expression of Java's cannot be taken as it is; None where it can."""
+    if _JAVA_ONLY.search(pattern):
+        return r"`\Q…\E` and `&&` mean something in Java's regular expressions only"
+    try:
+        _regex.validate_python(pattern)
+    except ValidationError as error:
+        return str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+    return None
+
+
+def add_patterns(flow: Flow, given: Given, patterns: Iterable[str], *path: str) -> None:
+    """Add expressions to a list of the link's; those that cannot be taken are left, each with why."""
+    for pattern in patterns:
+        why = why_not_regex(pattern)
+        if why is None:
+            flow.add([pattern], *path)
+        else:
+            flow.leave(Given(given.name, f"{given.key}: {pattern}", pattern), why)
+
+
+def take_transform(flow: Flow, given: Given) -> None:
+    """Keep it for `routing_rules`."""
+    flow.transforms[given.name] = given
+
+
+def routing_rules(flow: Flow, *, alone: bool) -> list[dict[str, str]]:
+    """The naming rule that the link's RegexRouter is, if it has one. All other transformations are left.
+
+    Args:
+        alone: nothing else changes the names; a router behind something that does is left as well.
+    """
+    listed = flow.transforms.pop("transforms", None)
+    routers = [name for name in ([] if listed is None else listed.items) if _is_router(flow, name)]
+    rules = []
+    if alone and len(routers) == 1 and listed is not None and listed.items == routers:
+        rules = _rule(flow, routers[0])
+    for given in flow.transforms.values():
+        if not rules:
+            flow.leave(
+                given, _UNTOUCHED if alone else "names are changed twice; say by `naming` what comes out of both"
+            )
+    if listed is not None and not rules:
+        flow.leave(listed, _UNTOUCHED)
+    return rules
+
+
+def _is_router(flow: Flow, name: str) -> bool:
+    kind = flow.transforms.get(f"{name}.type")
+    return kind is not None and kind.value.endswith(_ROUTER)
+
+
+def _rule(flow: Flow, name: str) -> list[dict[str, str]]:
+    expected = {f"{name}.{part}" for part in ("type", "regex", "replacement")}
+    if set(flow.transforms) != expected:  # a predicate, for one
+        return []
+    pattern, replacement = flow.transforms[f"{name}.regex"], _replacement(flow.transforms[f"{name}.replacement"].value)
+    why = why_not_regex(pattern.value)
+    try:
+        if why is None:
+            check_replacement(pattern.value, replacement)
+            return [{"match": pattern.value, "replace": replacement}]
+    except ValueError as error:
+        why = str(error)
+    flow.leave(pattern, why)
+    return []
+
+
+def _replacement(java: str) -> str:
+    r"""`$1` and `${name}` as `\g<1>` and `\g<name>`; what a backslash escapes is meant literally."""
+
+    def spelt(found: re.Match[str]) -> str:
+        literal, number, name, lone = found.groups()
+        if number or name:
+            return rf"\g<{number or name}>"
+        return r"\\" if lone or literal == "\\" else str(literal)
+
+    return _REFERENCE.sub(spelt, java)

@@ -1,0 +1,88 @@
+"""The connection behind the administration of one cluster: made at once, and every answer waited for in one way."""
+
+import time
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from confluent_kafka import KafkaException
+
+from strait.errors import ClusterUnavailable, StraitError
+from strait.kafka.clients import CONNECT_TIMEOUT_SECONDS, Watch, ask, make_admin
+from strait.kafka.translate import error_of
+
+REQUEST_SECONDS = 15.0
+_WAIT_SLICE_SECONDS = 0.25
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes(Generic[Key, Value]):
+    """What came of one request about many things: each has a result or a failure."""
+
+    results: Mapping[Key, Value]
+    failures: Mapping[Key, StraitError]
+
+    def or_raise(self) -> Mapping[Key, Value]:
+        """The results, where nothing failed; else the first failure."""
+        for failure in self.failures.values():
+            raise failure
+        return self.results
+
+    def unless_away(self) -> "Outcomes[Key, Value]":
+        """Itself, but raises ClusterUnavailable where that is a failure: it is not about one of the things."""
+        for failure in self.failures.values():
+            if isinstance(failure, ClusterUnavailable):
+                raise failure
+        return self
+
+
+class Connection:
+    """Connects when made, so that an unreachable cluster or a refused password shows at once.
+
+    Raises:
+        ConfigError: a property that librdkafka does not know.
+        ClusterUnavailable, NotAuthorized: within `CONNECT_TIMEOUT_SECONDS`.
+    """
+
+    def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
+        self.cluster = cluster
+        self._watch = Watch(cluster)
+        self._client = make_admin(properties, self._watch)
+        self.cluster_id = str(self._list_topics().cluster_id)
+
+    def _list_topics(self) -> Any:
+        def call(seconds: float) -> Any:
+            try:
+                return self._client.list_topics(timeout=seconds)
+            finally:
+                self._client.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
+
+        return ask(self._watch, "connecting", CONNECT_TIMEOUT_SECONDS, call)
+
+    def _wait(
+        self, futures: Mapping[Key, Future[Any]], doing: str, none_if: Collection[int] = ()
+    ) -> Outcomes[Key, Any]:
+        """Wait for all futures; a result of None counts as True. Error codes in ``none_if`` give None instead."""
+        deadline = time.monotonic() + REQUEST_SECONDS + 5
+        pending = set(futures.values())
+        while pending:
+            pending = wait(pending, timeout=_WAIT_SLICE_SECONDS).not_done
+            self._client.poll(0)
+            if pending and time.monotonic() > deadline:
+                raise ClusterUnavailable(self.cluster, f"{doing.format('…')}: no answer in time")
+        results: dict[Key, Any] = {}
+        failures: dict[Key, StraitError] = {}
+        for key, future in futures.items():
+            try:
+                result = future.result()
+                results[key] = True if result is None else result
+            except KafkaException as exception:
+                if error_of(exception).code() in none_if:
+                    results[key] = None
+                else:
+                    failures[key] = self._watch.translate(exception, doing.format(key))
+        return Outcomes(results, failures)

@@ -1,0 +1,83 @@
+"""Reading a topic of one partition once, from some place to its end."""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, TopicPartition
+
+from strait.errors import ClusterUnavailable
+from strait.kafka.clients import Watch, ask, make_consumer
+
+_SECONDS = 60.0  # without an answer
+_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
+_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
+
+
+def read_topic(
+    properties: Mapping[str, str], cluster: str, topic: str, *, first: int = 0, since_ms: int | None = None
+) -> Iterator[Message]:
+    """Every committed record up to the end of the topic as it is when it is reached. A missing topic has none.
+
+    Args:
+        first: the offset to begin with; where it is gone, the first that is there.
+        since_ms: begin with the first record of this time or later instead.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized
+    """
+    watch = Watch(cluster)
+    consumer = make_consumer(
+        properties,
+        watch,
+        group_id=f"{topic}.read",  # demanded by librdkafka, used by nobody
+        isolation_level="read_committed",
+        enable_partition_eof=True,
+        auto_offset_reset="earliest",
+        fetch_wait_max_ms=100,  # an empty read tells the end of a topic
+    )
+    try:
+        if _exists(consumer, watch, topic):
+            begin = first if since_ms is None else _offset_at(consumer, watch, topic, since_ms)
+            consumer.assign([TopicPartition(topic, 0, begin)])
+            yield from _until_end(consumer, watch, topic)
+    finally:
+        consumer.close()
+
+
+def _until_end(consumer: Consumer, watch: Watch, topic: str) -> Iterator[Message]:
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        message = consumer.poll(0.5)
+        error = None if message is None else message.error()
+        if message is None:
+            if time.monotonic() > deadline:
+                raise ClusterUnavailable(watch.cluster, f"reading {topic}: no answer in time")
+        elif error is None:
+            yield message
+            deadline = time.monotonic() + _SECONDS
+        elif error.code() == _EOF:
+            return
+        elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # that of a group that is not used
+            raise watch.translate(error, f"reading {topic}")
+
+
+def _exists(consumer: Consumer, watch: Watch, topic: str) -> bool:
+    def call(seconds: float) -> Any:
+        try:
+            return consumer.list_topics(topic, timeout=seconds)
+        finally:
+            consumer.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
+
+    error = ask(watch, f"looking for {topic}", _SECONDS, call).topics[topic].error
+    if error is not None and error.code() not in _MISSING:
+        raise watch.translate(error, f"looking for {topic}")
+    return error is None
+
+
+def _offset_at(consumer: Consumer, watch: Watch, topic: str, time_ms: int) -> int:
+    def call(seconds: float) -> Any:
+        return consumer.offsets_for_times([TopicPartition(topic, 0, time_ms)], timeout=seconds)
+
+    offset = ask(watch, f"looking up a time in {topic}", _SECONDS, call)[0].offset
+    return int(offset) if offset >= 0 else OFFSET_END

@@ -1,0 +1,69 @@
+"""Predicts when the source's retention will reach what is not copied yet. Pure.
+
+Retention deletes whole segments, every few minutes at most, so its pace shows only over hours.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from strait.model import TopicPartition
+from strait.state.schema import Report
+
+WINDOW_SECONDS = 6 * 3600
+"""Between the two observations that the pace is taken from, where reports reach back so far."""
+
+WARN_SECONDS = 24 * 3600
+"""People are shown nothing that is further away."""
+
+Reports = Mapping[tuple[str, int], Sequence[Report]]
+
+
+class Observation(NamedTuple):
+    """One partition as last reported. Offsets are the source's; -1: not known."""
+
+    at_ms: int
+    log_start: int
+    position: int
+    lag_records: int
+
+
+def observations(group: str, reports: Reports) -> dict[TopicPartition, Observation]:
+    """The newest word on each partition, whoever said it."""
+    return dict(sorted(_seen(group, reports), key=lambda found: found[1].at_ms))
+
+
+def seconds_to_loss(
+    earlier: Mapping[TopicPartition, Observation], later: Mapping[TopicPartition, Observation]
+) -> dict[TopicPartition, float]:
+    """Seconds until records are deleted that are not copied, if the partition stood still from now on and deletion kept
+    its pace. Only of partitions that lag and whose source was seen to delete."""
+    found = {}
+    for partition, now in later.items():
+        before = earlier.get(partition)
+        if before is None or now.lag_records <= 0 or min(before.log_start, now.log_start, now.position) < 0:
+            continue
+        seconds = (now.at_ms - before.at_ms) / 1000
+        deleted = now.log_start - before.log_start
+        if seconds > 0 and deleted > 0:
+            found[partition] = max(0, now.position - now.log_start) * seconds / deleted
+    return found
+
+
+def lags(group: str, reports: Reports) -> bool:
+    """Whether anything could be lost at all."""
+    return any(seen.lag_records > 0 for _, seen in _seen(group, reports))
+
+
+def duration(seconds: float) -> str:
+    """For people."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _seen(group: str, reports: Reports) -> Iterator[tuple[TopicPartition, Observation]]:
+    for (of_group, _), parts in reports.items():
+        for report in parts if of_group == group else ():
+            for item in report.partitions:
+                seen = Observation(report.at_ms, item.log_start, item.position, item.lag_records)
+                yield TopicPartition(item.topic, item.partition), seen

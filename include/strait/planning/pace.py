@@ -1,0 +1,75 @@
+"""How fast partitions catch up, and which are held back by a budget: from two reports some seconds apart. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from strait.model import TopicPartition
+from strait.state.schema import PartitionReport, Plan, Report
+
+USED_UP = 0.9
+"""A budget of which so much is used holds back whatever lags behind: slots keep a little below it."""
+
+Reports = Mapping[tuple[str, int], Sequence[Report]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Of one task group.
+
+    Attributes:
+        seconds_left: until a partition has caught up, where it comes nearer to its source's end.
+        throttled: what holds a partition back, in words.
+    """
+
+    seconds_left: Mapping[TopicPartition, float] = field(default_factory=dict)
+    throttled: Mapping[TopicPartition, str] = field(default_factory=dict)
+
+
+def pace_of(plan: Plan, earlier: Reports, now: Reports) -> Pace:
+    """Compare what the same running slots said. Those that were started between say nothing of their pace."""
+    pairs = list(_pairs(plan.group, earlier, now))
+    return Pace(dict(_seconds_left(pairs)), dict(_throttled(plan, pairs)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """One partition as one slot saw it twice."""
+
+    partition: TopicPartition
+    before: PartitionReport
+    after: PartitionReport
+    seconds: float
+
+
+def _pairs(group: str, earlier: Reports, now: Reports) -> Iterator[_Pair]:
+    for slot, parts in now.items():
+        before = {(report.application, report.part): report for report in earlier.get(slot, ())}
+        for report in parts if slot[0] == group else ():
+            other = before.get((report.application, report.part))
+            if other is None or other.started_at_ms != report.started_at_ms or other.at_ms >= report.at_ms:
+                continue
+            rows = {(item.topic, item.partition): item for item in other.partitions}
+            for item in report.partitions:
+                then = rows.get((item.topic, item.partition))
+                if then is not None:
+                    where = TopicPartition(item.topic, item.partition)
+                    yield _Pair(where, then, item, (report.at_ms - other.at_ms) / 1000)
+
+
+def _seconds_left(pairs: Sequence[_Pair]) -> Iterator[tuple[TopicPartition, float]]:
+    for pair in pairs:
+        nearer = pair.before.lag_records - pair.after.lag_records
+        if nearer > 0 and pair.after.lag_records > 0:
+            yield pair.partition, pair.after.lag_records * pair.seconds / nearer
+
+
+def _throttled(plan: Plan, pairs: Sequence[_Pair]) -> Iterator[tuple[TopicPartition, str]]:
+    class_of = {topic.source: topic.policy.topic_class for topic in plan.topics}
+    for budget in plan.budgets:
+        sharing = [pair for pair in pairs if budget.topic_class in ("", class_of.get(pair.partition.topic))]
+        rate = sum(max(0, pair.after.bytes - pair.before.bytes) / pair.seconds for pair in sharing)
+        if rate >= budget.bytes_per_second * sum(budget.slot_shares) * USED_UP:  # this group's part of it
+            whose = f"class {budget.topic_class}" if budget.topic_class else "the link"
+            for pair in sharing:
+                if pair.after.lag_records > 0:
+                    yield pair.partition, f"{whose} may write {budget.bytes_per_second:,} bytes/s, and does"

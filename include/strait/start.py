@@ -1,0 +1,70 @@
+"""Where copying begins in a partition that a link meets for the first time. Pure.
+
+Said in the links file, and told apart here by type: a word, a time, or an offset for each partition.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
+
+_FORMS = "`earliest`, `latest`, a time such as 2026-01-31T12:00:00Z, milliseconds since 1970, or an object {partition: offset}"
+
+
+def _parse(value: Any) -> Any:
+    if value in ("earliest", "latest") or _is_natural(value):
+        return value
+    if isinstance(value, str):
+        return _milliseconds(value)
+    if isinstance(value, dict) and value:
+        return {_partition(key): _offset(offset) for key, offset in value.items()}
+    raise ValueError(f"{value!r} is none of {_FORMS}")
+
+
+def _milliseconds(text: str) -> int:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is none of {_FORMS}") from None
+    if time.tzinfo is None:
+        raise ValueError(f"the time {text!r} needs a zone, such as Z at its end")
+    if time.timestamp() < 0:
+        raise ValueError(f"the time {text!r} is before 1970, where Kafka's timestamps begin")
+    return round(time.timestamp() * 1000)
+
+
+def _partition(key: Any) -> int:
+    number = int(key) if isinstance(key, str) and key.isdecimal() else key  # keys are texts in JSON
+    if not _is_natural(number):
+        raise ValueError(f"{key!r} is not a partition: it takes a number from 0 on")
+    return int(number)
+
+
+def _offset(value: Any) -> int:
+    if not _is_natural(value):
+        raise ValueError(f"{value!r} is not an offset: it takes a number from 0 on")
+    return int(value)
+
+
+def _is_natural(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+Start = Annotated[
+    Literal["earliest", "latest"] | int | Mapping[int, int],
+    PlainValidator(_parse),
+    PlainSerializer(lambda start: start, return_type=Any),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": ["earliest", "latest"]},
+                {"type": "string", "format": "date-time"},
+                {"type": "integer"},
+                {"type": "object", "additionalProperties": {"type": "integer"}},
+            ],
+            "x-shown": "[start](#start)",
+        }
+    ),
+]
+"""A word, milliseconds since 1970, or partition -> offset."""

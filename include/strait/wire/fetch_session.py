@@ -1,0 +1,78 @@
+"""Fetch sessions (KIP-227): the broker remembers what was asked for, so that a request names only what has changed since.
+
+A session has one request under way at a time; each has the epoch behind the last one's, which the broker's taking it uses up. So
+after anything but a good reply everything is asked for again, under a new session: one large request, and never a record lost. A
+broker that has no room for another session answers with session 0, and every request is a full one then.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+from strait.wire.fetch import FetchPosition
+
+FETCH_SESSION_ID_NOT_FOUND = 70
+
+Key = tuple[str | UUID, int]
+Positions = list[tuple[str | UUID, list[FetchPosition]]]
+Numbers = list[tuple[str | UUID, list[int]]]
+
+_NO_ID = 0
+_NEW = 0  # the epoch of a request that begins a session, and ends the one that it names
+_LAST_EPOCH = 2**31 - 1
+
+_T = TypeVar("_T")
+
+
+class Request(NamedTuple):
+    """What the next fetch request says, in the words of ``fetch.encode_request``: (id, epoch), topics, forgotten."""
+
+    session: tuple[int, int]
+    topics: Positions
+    forgotten: Numbers
+
+
+class FetchSession:
+    """The bookkeeping of one session: ``next_request``, then for that request ``took`` or ``lost``, and so on."""
+
+    def __init__(self) -> None:
+        self._id = _NO_ID
+        self._epoch = _NEW
+        self._known: Mapping[Key, FetchPosition] = {}  # as the broker has it when it has taken the last request
+
+    @property
+    def established(self) -> bool:
+        """Whether replies leave out partitions of which there is no news: neither records nor another high watermark or start."""
+        return self._epoch != _NEW
+
+    def next_request(self, wanted: Mapping[Key, FetchPosition]) -> Request:
+        """The request that makes the broker look at ``wanted`` and at nothing else."""
+        before = self._known if self.established else {}
+        changed = {key: position for key, position in wanted.items() if before.get(key) != position}
+        gone = [(key, key[1]) for key in before if key not in wanted]
+        self._known = dict(wanted)
+        return Request((self._id, self._epoch), _by_topic(changed.items()), _by_topic(gone))
+
+    def took(self, session_id: int, error: int) -> None:
+        """A reply came: the session that it names, and the error of the whole request (0: none).
+
+        Whatever the error, it is not known whether the epoch was used up.
+        """
+        if error == FETCH_SESSION_ID_NOT_FOUND or (not error and session_id == _NO_ID):
+            self._id, self._epoch = _NO_ID, _NEW
+        elif error or (self.established and session_id != self._id):
+            self.lost()
+        else:
+            self._id = session_id
+            self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
+
+    def lost(self) -> None:
+        """No reply came, or none that can be read. The next request ends the session, if the broker still has it, and begins anew."""
+        self._epoch = _NEW
+
+
+def _by_topic(items: Iterable[tuple[Key, _T]]) -> list[tuple[str | UUID, list[_T]]]:
+    topics: dict[str | UUID, list[_T]] = {}
+    for (topic, _), item in items:
+        topics.setdefault(topic, []).append(item)
+    return list(topics.items())

@@ -1,0 +1,98 @@
+"""What the tasks of the approval DAG do: look for something to ask about, and act on the answer.
+
+What was shown goes from task to task: it is what the answer is about, and nothing else is done.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from strait.planning.approval import ShownPlan
+
+log = logging.getLogger(__name__)
+
+APPROVE, REJECT = "Approve", "Reject"
+VARIABLE_PREFIX = "strait_rejected_"
+_BODY_LINES_MOST = 200  # Airflow keeps it in its database, and nobody reads more
+
+
+def look(link: str) -> dict[str, Any]:
+    """What somebody is to be asked about: a `ShownPlan`, and `body` for the page. Skips when there is nothing."""
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    from strait_airflow.control import live_control
+    from strait_airflow.errors import airflow_errors
+
+    with airflow_errors(), live_control(link) as control:
+        shown = control.show(control.propose())
+    if not shown.effects:
+        raise AirflowSkipException(f"link {link}: nothing to ask about")
+    before = _rejected(link)
+    if before.get("fingerprint") == shown.fingerprint:
+        raise AirflowSkipException(
+            f"link {link}: {before.get('by')} rejected these changes at {before.get('at')}; "
+            f"delete the Variable {variable_name(link)} to be asked again"
+        )
+    return {"shown": shown.as_data(), "body": _body(shown)}
+
+
+def act(link: str, found: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+    """Do what was shown where it was approved. A rejection by a person is remembered, so that he is asked once.
+
+    Raises:
+        AirflowFailException: what would be done now is not what was shown; the next run asks anew.
+    """
+    from strait.planning.approval import ShownPlan
+    from strait_airflow.control import live_control
+    from strait_airflow.errors import airflow_errors
+
+    with airflow_errors():
+        shown = ShownPlan.parse(json.dumps(found["shown"]), where=f"what link {link} was asked about")
+    who = (answer.get("responded_by_user") or {}).get("name")
+    if answer["chosen_options"] != [APPROVE]:
+        if who is None:
+            return _said(f"link {link}: nobody has answered; nothing is done, and the next run asks again")
+        _remember(link, shown, who)
+        return _said(f"link {link}: rejected by {who}; nothing is done")
+    log.info("link %s: approved by %s", link, who)
+    with airflow_errors(), live_control(link) as control:
+        return _said(control.apply(shown=shown).as_text())
+
+
+def variable_name(link: str) -> str:
+    """The Variable that holds what was rejected last."""
+    return f"{VARIABLE_PREFIX}{link}"
+
+
+def _rejected(link: str) -> dict[str, Any]:
+    from airflow.sdk import Variable
+
+    try:
+        found = json.loads(Variable.get(variable_name(link), default="{}"))
+    except ValueError:
+        return {}  # not of our making: whoever is asked once more is not harmed
+    return found if isinstance(found, dict) else {}
+
+
+def _remember(link: str, shown: "ShownPlan", who: str) -> None:
+    from airflow.sdk import Variable
+
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    value = json.dumps({"fingerprint": shown.fingerprint, "by": who, "at": at})
+    Variable.set(variable_name(link), value, description="Changes that were rejected; delete it to be asked again.")
+
+
+def _body(shown: "ShownPlan") -> str:
+    lines = shown.text.splitlines()
+    more = len(lines) - _BODY_LINES_MOST
+    cut = [*lines[:_BODY_LINES_MOST], f"... and {more} more lines, which `strait plan` shows"] if more > 0 else lines
+    return "\n".join(["```", *cut, "```"])
+
+
+def _said(text: str) -> str:
+    for line in text.splitlines():
+        log.info("%s", line)
+    return text.splitlines()[0]

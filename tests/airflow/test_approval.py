@@ -1,0 +1,101 @@
+"""What the tasks of the approval and pause DAGs do, on real brokers, called as Airflow calls them."""
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from strait.kafka.admin import Admin, NewTopic
+from strait_airflow import approval, control, pausing
+
+pytestmark = [pytest.mark.airflow, pytest.mark.broker]
+
+APPROVED = {"chosen_options": ["Approve"], "responded_by_user": {"id": "1", "name": "ann"}}
+UNANSWERED = {"chosen_options": ["Reject"], "responded_by_user": None}
+
+
+@pytest.fixture
+def link(clusters: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A link that wants to be asked, with a topic of its name; its Variable's topics all begin with that."""
+    name = f"l-{uuid.uuid4().hex[:8]}"
+    file = tmp_path / "links.yaml"
+    settings = {"source": "a", "destination": "b", "topics": {"regex": [f"{name}.*"]}, "approval": "required"}
+    ends = {"a": clusters.source.client_properties, "b": clusters.destination.client_properties}
+    file.write_text(yaml.safe_dump({"clusters": ends, "links": {name: settings}}))
+    monkeypatch.setenv("STRAIT_LINKS_FILE", str(file))
+    monkeypatch.setenv("STRAIT_HOME", str(tmp_path / "home"))
+    create(clusters, name)
+    return name
+
+
+def create(clusters: Any, topic: str) -> None:
+    Admin(clusters.source.client_properties, "a").create([NewTopic(topic, 2, 1)])
+
+
+def copies(clusters: Any, prefix: str) -> list[str]:
+    there = Admin(clusters.destination.client_properties, "b").observe(lambda _: False).topics
+    return sorted(topic for topic in there if topic.startswith(prefix))
+
+
+def stored(found: dict[str, Any]) -> dict[str, Any]:
+    """As it comes out of Airflow's database."""
+    return json.loads(json.dumps(found))
+
+
+def test_nothing_is_done_until_somebody_approves_and_then_just_that(link, clusters):
+    assert "changes wait for approval" in control.apply(link)
+    found = stored(approval.look(link))
+    assert f"2 changes to approve:\ncopies    {link}: from earliest\ncreates   {link}: 2 partitions" in found["body"]
+    assert "nobody has answered" in approval.act(link, found, UNANSWERED)
+    assert copies(clusters, link) == []
+    assert approval.act(link, found, APPROVED).startswith(f"created   {link}")
+    assert copies(clusters, link) == [link]
+    with pytest.raises(AirflowSkipException, match="nothing to ask about"):
+        approval.look(link)
+    assert control.apply(link).startswith("plan 1 stays as it is")
+
+
+def test_what_is_not_what_was_shown_is_refused_and_asked_anew(link, clusters):
+    found = stored(approval.look(link))
+    create(clusters, f"{link}-more")
+    with pytest.raises(AirflowFailException) as refused:
+        approval.act(link, found, APPROVED)
+    assert f"not shown: copies {link}-more" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert copies(clusters, link) == []
+    assert f"{link}-more" in approval.look(link)["body"]
+
+
+def test_what_was_rejected_is_not_asked_again_until_it_is_something_else(link, clusters, monkeypatch):
+    found = stored(approval.look(link))
+    rejected = {"fingerprint": found["shown"]["fingerprint"], "by": "ann", "at": "noon"}
+    monkeypatch.setenv(f"AIRFLOW_VAR_{approval.variable_name(link).upper()}", json.dumps(rejected))
+    with pytest.raises(AirflowSkipException, match="ann rejected these changes at noon; delete the Variable"):
+        approval.look(link)
+    create(clusters, f"{link}-more")
+    assert f"{link}-more" in approval.look(link)["body"]
+    monkeypatch.setenv(f"AIRFLOW_VAR_{approval.variable_name(link).upper()}", "nonsense")
+    assert approval.look(link)
+
+
+def test_what_was_shown_cannot_be_changed_on_the_way(link):
+    found = stored(approval.look(link))
+    found["shown"]["effects"] = []
+    with pytest.raises(AirflowFailException, match="it was edited"):
+        approval.act(link, found, APPROVED)
+
+
+def test_a_pause_needs_no_approval_and_names_who_asked_for_it(link):
+    with pytest.raises(AirflowFailException, match="it has no plan yet"):
+        pausing.change(link, "pause", "", "", by="ann")
+    approval.act(link, stored(approval.look(link)), APPROVED)
+    assert "published plan 2 of group default" in pausing.change(link, "pause", f"{link}:1", "a test", by="ann")
+    assert control.apply(link).startswith("plan 2 stays as it is")
+    assert "1 of 2 partitions wait: paused" in control.metrics(link)
+    with pytest.raises(AirflowFailException, match="is not paused by itself"):
+        pausing.change(link, "resume", link, "", by="ann")
+    assert "published plan 3" in pausing.change(link, "resume", f"{link}:1", "", by="ann")

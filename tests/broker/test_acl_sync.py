@@ -1,0 +1,232 @@
+"""Rights on copies, and the rights that a link needs for its upkeep, on brokers that grant nothing else."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import ResourceType
+
+from strait import config
+from strait.control import Control, Outcome
+from strait.kafka.admin import Admin
+from strait.model import TopicAcl
+from support.acls import Right, decided, documented, grant, withdraw
+from support.secured import Secured
+from support.topics import alter, create, delete, exists, grow, look
+from support.waiting import eventually
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture
+def link() -> str:
+    return f"acls-{uuid.uuid4().hex[:8]}"
+
+
+def control_of(secured: Secured, link: str, topics: Any, properties: Any = None, **settings: Any) -> Control:
+    clusters = properties or {"a": secured.source.client_properties, "b": secured.destination.client_properties}
+    naming = {"policy": "prefix", "prefix": "copy."}
+    block = {"source": "a", "destination": "b", "topics": topics, "naming": naming, **settings}
+    raw = {"clusters": {name: dict(found) for name, found in clusters.items()}, "links": {link: block}}
+    return Control(config.parse(raw, where="test"), link)
+
+
+def acl(name: str, user: str, operation: str, permission: str = "ALLOW", pattern: str = "LITERAL") -> TopicAcl:
+    return TopicAcl(name, pattern, f"User:{user}", "*", operation, permission)
+
+
+@pytest.fixture
+def admins(secured: Secured, link: str) -> Iterator[tuple[Admin, Admin]]:
+    """Of source and destination. Afterwards no rule of the test is left."""
+    both = Admin(secured.source.client_properties, "a"), Admin(secured.destination.client_properties, "b")
+    yield both
+    for admin in both:
+        admin.remove_acls_each([one for one in admin.acls() if link in one.name]).or_raise()
+
+
+def of_link(admin: Admin, link: str) -> set[TopicAcl]:
+    return {one for one in admin.acls() if link in one.name}
+
+
+def test_rights_on_topics_become_rights_on_copies_but_never_to_write(
+    secured: Secured, admins: tuple[Admin, Admin], link: str
+) -> None:
+    source, destination = admins
+    topic = f"{link}.orders"
+    create(secured.source, topic)
+    create(secured.source, f"{link}.private")
+    given = [
+        acl(topic, "ann", "READ"),
+        acl(topic, "bob", "ALL"),
+        acl(topic, "carl", "WRITE"),
+        acl(topic, "dora", "WRITE", "DENY"),
+        acl(f"{link}.", "eve", "READ", pattern="PREFIXED"),
+        acl(f"{link}.private", "ann", "READ"),
+    ]
+    source.add_acls_each(given).or_raise()
+    by_hand = acl(f"copy.{topic}", "zoe", "WRITE")
+    destination.add_acls_each([by_hand]).or_raise()
+    wanted = {
+        by_hand,
+        acl(f"copy.{topic}", "ann", "READ"),
+        acl(f"copy.{topic}", "bob", "READ"),
+        acl(f"copy.{topic}", "dora", "WRITE", "DENY"),
+        acl(f"copy.{link}.", "eve", "READ", pattern="PREFIXED"),
+    }
+    topics = {"include": [topic]}
+    with control_of(secured, link, topics, acls={"sync": True}) as control:
+        control.run_cycle()
+        control.run_cycle()  # the copy is there now
+        eventually(lambda: of_link(destination, link) == wanted, what=lambda: f"not {of_link(destination, link)}")
+        again = control.run_cycle()
+        assert (again.done, again.published) == ((), False)
+        source.remove_acls_each(given[:1]).or_raise()
+        destination.remove_acls_each([acl(f"copy.{topic}", "bob", "READ")]).or_raise()
+        eventually(lambda: given[0] not in source.acls(), what="one rule fewer")
+        assert control.run_cycle().done == (f"allowed   ALLOW READ on topic copy.{topic} to User:bob",)
+        eventually(lambda: of_link(destination, link) == wanted, what="that nothing else has changed")
+    with control_of(secured, link, topics, acls={"sync": True, "remove": True}) as control:
+        eventually(lambda: control.propose().upkeep.acls.add == (), what="that all is known")
+        assert control.run_cycle().done == (f"withdrew  ALLOW READ on topic copy.{topic} to User:ann",)
+        left = wanted - {acl(f"copy.{topic}", "ann", "READ")}
+        eventually(lambda: of_link(destination, link) == left, what=lambda: f"not {of_link(destination, link)}")
+
+
+def test_no_right_is_given_unless_the_link_is_told_to(secured: Secured, admins: tuple[Admin, Admin], link: str) -> None:
+    source, destination = admins
+    create(secured.source, f"{link}.orders")
+    source.add_acls_each([acl(f"{link}.orders", "ann", "READ")]).or_raise()
+    with control_of(secured, link, {"include": [f"{link}.orders"]}) as control:
+        control.run_cycle()
+        assert control.run_cycle().done == ()
+    assert of_link(destination, link) == set()
+
+
+class Upkeep:
+    """A link between principals of their own that is to do all that there is to do to copies."""
+
+    def __init__(self, secured: Secured, link: str) -> None:
+        self.secured, self.link, self.topic = secured, link, f"{link}.orders"
+        self.users = {"source": f"{link}-source", "destination": f"{link}-destination"}
+        self.names = {"source": self.topic, "destination": f"copy.{self.topic}"}
+        self.clusters = {"source": secured.source, "destination": secured.destination}
+
+    def rights(self, end: str, words: str) -> list[Right]:
+        return documented(end, self.link, self.names[end], words)
+
+    def grant(self, end: str, rights: list[Right]) -> None:
+        grant(self.clusters[end], self.users[end], rights)
+
+    def control(self) -> Control:
+        properties = {
+            name: self.secured.tls(self.clusters[end], self.secured.authority.issue(self.users[end]))
+            for name, end in (("a", "source"), ("b", "destination"))
+        }
+        return control_of(
+            self.secured,
+            self.link,
+            {"include": [self.topic]},
+            properties,
+            configs={"sync": True},
+            acls={"sync": True},
+            delete_copies_after_seconds=0,
+        )
+
+
+@pytest.fixture
+def upkeep(secured: Secured, link: str) -> Iterator[Upkeep]:
+    it = Upkeep(secured, link)
+    create(secured.source, it.topic)
+    for end in it.users:
+        it.grant(end, it.rights(end, "On the"))
+    yield it
+    for end, cluster in it.clusters.items():
+        admin = Admin(cluster.client_properties, end)
+        admin.remove_acls_each([one for one in admin.acls() if link in one.name]).or_raise()
+
+
+def change_all(it: Upkeep) -> None:
+    alter(it.secured.source, it.topic, retention_ms="900000")
+    grow(it.secured.source, it.topic, 2)
+
+
+def test_without_the_rights_for_it_a_copy_stays_as_it_is_and_copying_goes_on(upkeep: Upkeep) -> None:
+    copy = upkeep.names["destination"]
+    with upkeep.control() as control:
+        assert control.run_cycle().created == (copy,)
+        change_all(upkeep)
+        outcome = control.run_cycle()
+        assert outcome.done == ()
+        assert "TOPIC_AUTHORIZATION_FAILED" in outcome.refused[copy]
+        assert "CLUSTER_AUTHORIZATION_FAILED" in outcome.refused["ACLs"]
+        (waiting,) = outcome.plan.waiting
+        assert (waiting.reason, waiting.partitions) == ("destination_has_fewer_partitions", (1,))
+        assert "adding them: cluster b: adding partitions" in waiting.detail
+        assert outcome.plan.topics[0].slots == (0, None)
+
+
+def test_with_the_documented_rights_all_is_done_and_each_right_is_used(upkeep: Upkeep) -> None:
+    for end in upkeep.users:
+        upkeep.grant(end, upkeep.rights(end, "Also on the"))
+    secured, topic, copy = upkeep.secured, upkeep.topic, upkeep.names["destination"]
+    create(secured.source, f"{upkeep.link}.other")
+    grant(secured.source, upkeep.users["source"], [Right(ResourceType.TOPIC, f"{upkeep.link}.other", "READ")])
+    with upkeep.control() as control:
+        control.run_cycle()
+        change_all(upkeep)
+        outcome = control.run_cycle()
+        assert outcome.refused == {}
+        verbs = {line.split()[0] for line in outcome.done}
+        assert verbs == {"grew", "altered", "allowed"}, outcome.as_text()
+        delete(secured.source, topic)
+        eventually(lambda: _deleted(control.run_cycle(), copy), what=lambda: control.run_cycle().as_text())
+        eventually(lambda: not exists(secured.destination, copy), what="no copy")
+    for end, cluster in upkeep.clusters.items():
+        allowed, denied = decided(cluster, upkeep.users[end])
+        assert {right for right in denied if right.kind is not ResourceType.GROUP} == set()
+        assert [right for right in upkeep.rights(end, "Also on the") if right not in allowed] == []
+
+
+def _deleted(outcome: Outcome, copy: str) -> bool:
+    return any(line.startswith(f"deleted   {copy}, ") for line in outcome.done)
+
+
+def test_a_topic_that_the_link_may_not_see_any_more_is_not_taken_for_deleted(upkeep: Upkeep) -> None:
+    for end in upkeep.users:
+        upkeep.grant(end, upkeep.rights(end, "Also on the"))
+    other = f"{upkeep.link}.other"
+    create(upkeep.secured.source, other)
+    grant(upkeep.secured.source, upkeep.users["source"], [Right(ResourceType.TOPIC, other, "READ")])
+    with upkeep.control() as control:
+        control.run_cycle()
+        withdraw(upkeep.secured.source, upkeep.users["source"], upkeep.rights("source", "On the"))
+
+        def kept() -> bool:
+            details = [item.detail for item in control.run_cycle().plan.waiting if item.topic == upkeep.topic]
+            return any("the source does not say that it is gone" in detail for detail in details)
+
+        eventually(kept, what=lambda: f"not {control.run_cycle().plan.waiting}")
+    assert exists(upkeep.secured.destination, upkeep.names["destination"])
+
+
+def test_a_topic_whose_configurations_may_not_be_read_waits_unless_it_is_copied_already(upkeep: Upkeep) -> None:
+    other = f"{upkeep.link}.other"
+    create(upkeep.secured.source, other)
+    grant(upkeep.secured.source, upkeep.users["source"], [Right(ResourceType.TOPIC, other, "READ")])
+    file = {"include": [upkeep.topic, other]}
+    with upkeep.control() as made:
+        made.link = made.link.model_copy(update={"topics": made.link.topics.model_copy(update=file)})
+        outcome = made.run_cycle()
+        waiting = {item.topic: item.reason for item in outcome.plan.waiting}
+        assert waiting == {other: "source_denied"}
+        assert [topic.source for topic in outcome.plan.topics] == [upkeep.topic]
+        assert look(upkeep.secured.destination, upkeep.names["destination"]).partitions == 1
+        right = Right(ResourceType.TOPIC, upkeep.topic, "DESCRIBE_CONFIGS")
+        withdraw(upkeep.secured.source, upkeep.users["source"], [right])
+
+        def denied() -> str:
+            return made._source.observe(upkeep.topic.__eq__, ("retention.ms",)).topics[upkeep.topic].denied
+
+        eventually(denied, what="that its configurations may not be read")
+        assert not made.run_cycle().published, "what is copied goes on by the plan in force"

@@ -1,0 +1,162 @@
+"""What was shown is what is done: on real brokers, against other control planes, and with a broken state."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from strait import naming, pausing
+from strait.config import LinksFile, parse
+from strait.control import Control
+from strait.errors import ApprovalMissing, StateError
+from strait.kafka.admin import Admin, NewTopic
+from strait.planning.approval import ShownPlan
+from strait.planning.pauses import Scope
+
+pytestmark = pytest.mark.broker
+
+MakeFile = Callable[..., LinksFile]
+
+
+@pytest.fixture
+def link(topic_name: str) -> str:
+    return "p" + topic_name[-8:]
+
+
+@pytest.fixture
+def make_file(clusters: Any, link: str) -> MakeFile:
+    def make(**settings: Any) -> LinksFile:
+        base = {"source": "a", "destination": "b", "topics": {"regex": [f"{link}-.*"]}, "approval": "required"}
+        ends = {
+            "a": dict(clusters.source.client_properties),
+            "b": dict(clusters.destination.client_properties),
+        }
+        return parse({"clusters": ends, "links": {link: base | settings}}, where="links file")
+
+    return make
+
+
+def create(cluster: Any, topic: str, partitions: int = 2, **configs: str) -> None:
+    Admin(cluster.client_properties, "x").create([NewTopic(topic, partitions, 1, configs)])
+
+
+def topics_of(cluster: Any, prefix: str) -> list[str]:
+    return sorted(t for t in Admin(cluster.client_properties, "x").observe(lambda _: False).topics if prefix in t)
+
+
+def test_nothing_is_done_unasked_and_what_was_shown_is_done(clusters: Any, make_file: MakeFile, link: str) -> None:
+    create(clusters.source, f"{link}-orders")
+    with Control(make_file(), link) as control:
+        with pytest.raises(ApprovalMissing, match="2 changes wait for approval"):
+            control.run_cycle()
+        assert topics_of(clusters.destination, link) == []
+        shown = control.show(control.propose())
+        outcome = control.apply(shown=shown)
+        assert outcome.created == (f"{link}-orders",)
+        assert [topic.slots for topic in outcome.plan.topics] == [(0, 0)]
+        assert not control.run_cycle().published
+
+
+def test_slots_come_and_what_halts_halts_without_anybody_s_leave(clusters: Any, make_file: MakeFile, link: str) -> None:
+    create(clusters.source, f"{link}-orders")
+    with Control(make_file(), link) as control:
+        control.apply(shown=control.show(control.propose()))
+    with Control(make_file(groups={"default": {"slots": 2}}), link) as control:
+        assert control.run_cycle().plan.topics[0].slots == (0, 1)
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_world_that_has_changed_is_refused_with_what_differs(
+    clusters: Any, make_file: MakeFile, link: str, early: bool
+) -> None:
+    """Before the first look, or between it and the publication: both times nothing is published."""
+    create(clusters.source, f"{link}-orders")
+    with Control(make_file(), link) as control:
+        proposal = control.propose()
+        shown = control.show(proposal)
+        create(clusters.source, f"{link}-secrets")
+        with pytest.raises(ApprovalMissing, match=f"not shown: copies {link}-secrets"):
+            control.apply(None if early else proposal, shown=shown)
+        assert naming.plan_topic(link) not in topics_of(clusters.destination, link) or not control.propose().plans
+        again = control.show(control.propose())
+        assert len(control.apply(shown=again).plan.topics) == 2
+
+
+def test_what_another_control_plane_has_done_meanwhile_is_no_longer_to_be_done(
+    clusters: Any, make_file: MakeFile, link: str
+) -> None:
+    create(clusters.source, f"{link}-orders")
+    with Control(make_file(), link) as control, Control(make_file(), link) as other:
+        shown = control.show(control.propose())
+        other.apply(shown=other.show(other.propose()))
+        with pytest.raises(ApprovalMissing, match=f"no longer: copies {link}-orders"):
+            control.apply(shown=shown)
+
+
+def test_a_state_that_cannot_be_read_refuses_approved_plans_and_pauses_and_changes_nothing(
+    clusters: Any, make_file: MakeFile, link: str
+) -> None:
+    create(clusters.source, f"{link}-orders")
+    file = make_file()
+    with Control(file, link) as control:
+        control.apply(shown=control.show(control.propose()))
+    create(clusters.source, f"{link}-more")
+    with Control(file, link) as control:
+        shown = control.show(control.propose())
+    newer = Producer(clusters.destination.client_properties)
+    newer.produce(naming.plan_topic(link), key=b'{"group":"default"}', value=json.dumps({"v": 2}).encode())
+    assert newer.flush(30) == 0
+    with Control(file, link) as control, pytest.raises(StateError, match="it has v 2, and this version"):
+        control.apply(shown=shown)
+    with pytest.raises(StateError, match="it has v 2"):
+        pausing.pause(file, link, Scope(), by="ann", reason="")
+    assert f"{link}-more" not in topics_of(clusters.destination, link)
+
+
+def test_the_backfill_and_the_risks_are_shown(clusters: Any, make_file: MakeFile, link: str) -> None:
+    topic = f"{link}-orders"
+    create(clusters.source, topic, 1)
+    create(clusters.destination, topic, 1, **{"max.message.bytes": "1000", "retention.ms": "3600000"})
+    producer = Producer(clusters.source.client_properties)
+    for number in range(100):
+        producer.produce(topic, b"x" * 1000, timestamp=1_700_000_000_000 + number)
+    assert producer.flush(30) == 0
+    with Control(make_file(start=1_700_000_000_050), link) as control:
+        proposal = control.propose()
+        ahead = control.forecast(proposal)
+        shown = control.show(proposal, ahead)
+    (found,) = ahead.backfill.topics
+    assert (found.records, found.bytes_from) == (50, "log")
+    assert found.bytes >= 50_000
+    assert [risk.code for risk in ahead.risks] == ["shorter_retention", "smaller_messages"]
+    assert ahead.unknown == ()
+    assert f"backfill  {topic}: 50 records" in shown.text
+    assert f"risk      {topic}: smaller_messages" in shown.text
+
+
+def test_a_plan_file_is_done_once_and_only_as_written(
+    clusters: Any, make_file: MakeFile, link: str, tmp_path: Path
+) -> None:
+    from broker.test_command_line import links_file, strait
+
+    create(clusters.source, f"{link}-orders")
+    ends = clusters.source.client_properties, clusters.destination.client_properties
+    path = links_file(tmp_path, *ends, topics={"regex": [f"{link}-.*"]}, approval="required")
+    file = tmp_path / "plan.json"
+    common = ("--config", str(path), "--link", "a-to-b")
+    done = strait(tmp_path, "plan", *common, "--out", str(file), "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    said, written = json.loads(done.stdout), ShownPlan.parse(file.read_text(), where="f")
+    assert said["fingerprint"] == written.fingerprint
+    assert said["backfill"]["records"] == 0
+    assert strait(tmp_path, "apply", *common).returncode == 1
+    assert strait(tmp_path, "apply", str(file), *common).returncode == 0
+    again = strait(tmp_path, "apply", str(file), *common)
+    assert again.returncode == 1
+    assert f"no longer: copies {link}-orders" in again.stderr
+    file.write_text(file.read_text().replace("-orders", "-secrets"))
+    edited = strait(tmp_path, "apply", str(file), *common)
+    assert (edited.returncode, "it was edited" in edited.stderr) == (2, True)

@@ -1,0 +1,182 @@
+"""Same names both ways: everybody writes everywhere, and each record is everywhere once."""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from strait import naming
+from strait.control import Control
+from strait.embedded.kafka import Cluster
+from strait.kafka.admin import Admin
+from strait.kafka.reading import read_topic
+from strait.reasons import Reason
+from strait.registration import register
+from strait.state.codec import decode
+from strait.state.schema import Registration, TopicPolicy
+from support.engine import EngineLink
+from support.mesh import Mesh
+from support.waiting import eventually
+
+pytestmark = pytest.mark.broker
+MakeMesh = Callable[..., Mesh]
+
+
+@pytest.fixture(scope="module")
+def third(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("third"))
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def make_mesh(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[MakeMesh]:
+    made: list[Mesh] = []
+
+    def make(**settings: Any) -> Mesh:
+        both = {"a": clusters.source, "b": clusters.destination}
+        mesh = Mesh(**{"clusters": both, "topic": topic_name, "folder": tmp_path} | settings)
+        made.append(mesh)
+        mesh.make_topics()
+        return mesh
+
+    yield make
+    for mesh in made:
+        mesh.stop()
+
+
+def cluster_id(cluster: Cluster) -> str:
+    return Admin(cluster.client_properties, "it").cluster_id
+
+
+def registrations(cluster: Cluster) -> list[Registration]:
+    messages = read_topic(cluster.client_properties, "it", naming.PRODUCERS_TOPIC)
+    return [decode(Registration, message.key(), message.value()) for message in messages if message.value()]
+
+
+@pytest.mark.parametrize("seed", [23])
+def test_in_a_mesh_of_three_each_record_is_everywhere_once_whoever_is_killed(
+    make_mesh: MakeMesh, clusters: Any, third: Cluster, seed: int
+) -> None:
+    """All write at once, with ever new producers; links begin one after the other, and slots are killed all the time."""
+    rng = random.Random(seed)
+    links = list(permutations("abc", 2))
+    mesh = make_mesh(clusters={"a": clusters.source, "b": clusters.destination, "c": third}, links=links)
+    with mesh.writing(rounds=8, records=150, pause_seconds=0.5):
+        for link in rng.sample(links, len(links)):
+            mesh.start(link)
+        for _ in range(4):
+            time.sleep(rng.uniform(0.3, 1.0))
+            link = rng.choice(links)
+            mesh.kill(link)
+            mesh.start(link)
+    mesh.until_everywhere()
+    mesh.assert_each_once()
+
+
+def test_along_a_line_copies_are_copied_on_and_never_back(make_mesh: MakeMesh, clusters: Any, third: Cluster) -> None:
+    links = [("a", "b"), ("b", "c"), ("c", "b"), ("b", "a")]
+    three = {"a": clusters.source, "b": clusters.destination, "c": third}
+    mesh = make_mesh(clusters=three, links=links, copies="forward")
+    for link in links:
+        mesh.start(link)
+    with mesh.writing(rounds=3, records=50, pause_seconds=0.2):
+        pass
+    mesh.until_everywhere()
+    mesh.assert_each_once()
+
+
+def test_a_source_of_nothing_but_copies_is_left_out_and_not_read_again(make_mesh: MakeMesh) -> None:
+    there, back = ("a", "b"), ("b", "a")
+    mesh = make_mesh(links=[there, back], epoch_seconds=2)
+    mesh.write("a", 1000)
+    mesh.start(there)
+    mesh.start(back)
+    eventually(lambda: [row.left_out for row in mesh.reports(back)] == [500, 500], what="copies are left out")
+    eventually(
+        lambda: [runs[-1].source_base for _, runs in sorted(mesh.runs(back).items())] == [500, 500],
+        what=lambda: f"reading begins behind them: {mesh.runs(back)}",
+    )
+    eventually(lambda: [row.left_out for row in mesh.reports(back)] == [0, 0], what="the next epoch reads none of them")
+    mesh.write("b", 10)
+    mesh.until_everywhere()
+    mesh.assert_each_once()
+
+
+def test_a_link_is_registered_before_its_plan_and_again_where_the_register_is_gone(
+    make_mesh: MakeMesh, clusters: Any, third: Cluster
+) -> None:
+    link = ("a", "c")
+    mesh = make_mesh(clusters={"a": clusters.source, "c": third}, links=[link])
+    with Control(mesh.file, mesh.name(link)) as control:
+        plan = control.run_cycle().plan
+        assert plan.registered
+        ours = Registration(
+            producer_id=plan.producer_id,
+            link=mesh.name(link),
+            source=cluster_id(clusters.source),
+            destination=cluster_id(third),
+        )
+        assert ours in registrations(third)
+        admin = AdminClient(third.client_properties)
+        admin.delete_topics([naming.PRODUCERS_TOPIC])[naming.PRODUCERS_TOPIC].result()
+        eventually(lambda: naming.PRODUCERS_TOPIC not in admin.list_topics(timeout=10).topics, what="it is gone")
+        assert not control.run_cycle().published
+        assert registrations(third) == [ours]
+
+
+def test_a_register_that_cannot_be_read_holds_new_producers_back_until_it_is_mended(
+    make_link: Callable[..., EngineLink], topic_name: str
+) -> None:
+    link = make_link(topics={topic_name: 1}, policy=TopicPolicy(copies="skip"))
+    link.make_topics()
+    link.publish()
+    key = b'{"producer_id":1234567890}'
+    write(link.source, naming.PRODUCERS_TOPIC, key, b"garbage")
+    try:
+        write(link.source, topic_name, None, b"born here")
+        link.start_slot()
+        row = link.until_waiting(topic_name, 0, Reason.PRODUCERS_UNREADABLE)
+        assert "Invalid JSON" in row.detail
+    finally:
+        write(link.source, naming.PRODUCERS_TOPIC, key, None)
+    link.until_copied()
+    link.assert_equal()
+
+
+def test_the_register_is_asked_whichever_broker_leads_it(
+    make_link: Callable[..., EngineLink], clusters: Any, three_brokers: Cluster, topic_name: str
+) -> None:
+    policy = TopicPolicy(copies="skip")
+    link = make_link(source=three_brokers, destination=clusters.destination, topics={topic_name: 1}, policy=policy)
+    link.make_topics()
+    other = Registration(producer_id=1 << 40, link="other", source="elsewhere", destination="here")
+    properties = three_brokers.client_properties
+    register(Admin(properties, "it"), properties, other, 3)
+    link.publish()
+    link.start_slot()
+    write(three_brokers, topic_name, None, b"one")
+    link.until_copied(1)
+    leader = (
+        AdminClient(properties).list_topics(naming.PRODUCERS_TOPIC).topics[naming.PRODUCERS_TOPIC].partitions[0].leader
+    )
+    three_brokers.stop_broker(leader)
+    try:
+        write(three_brokers, topic_name, None, b"two")
+        link.until_copied(2)
+    finally:
+        three_brokers.start_broker(leader)
+    link.assert_equal()
+
+
+def write(cluster: Cluster, topic: str, key: bytes | None, value: bytes | None) -> None:
+    producer = Producer(cluster.client_properties | {"enable.idempotence": True})
+    producer.produce(topic, value, key, partition=0)
+    assert producer.flush(30) == 0

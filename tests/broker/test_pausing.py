@@ -1,0 +1,193 @@
+"""Pausing and resuming live: what is meant stops, nothing else does, and all of it goes on exactly where it was."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from strait import pausing
+from strait.config import LinksFile, parse
+from strait.control import Control
+from strait.errors import ConfigError, StateError
+from strait.link_status import link_status
+from strait.planning.pauses import Scope
+from strait.state.store import StateReader
+from support.engine import EngineLink
+from support.records import ends
+from support.waiting import eventually
+
+pytestmark = pytest.mark.broker
+
+MakeLink = Callable[..., EngineLink]
+
+
+def links_file(link: EngineLink, **settings: Any) -> LinksFile:
+    raw = {
+        "clusters": {
+            "source": dict(link.source.client_properties),
+            "destination": dict(link.destination.client_properties),
+        },
+        "links": {
+            link.name: {"source": "source", "destination": "destination", "topics": {"include": sorted(link.topics)}}
+            | settings
+        },
+    }
+    return parse(raw, where="links file")
+
+
+@contextmanager
+def writing(link: EngineLink) -> Iterator[None]:
+    """Somebody writes to every partition all the time."""
+    stopped = threading.Event()
+    producer = Producer(link.source.client_properties | {"linger.ms": 5})
+
+    def write() -> None:
+        number = 0
+        while not stopped.wait(0.005):
+            for topic, partitions in link.topics.items():
+                producer.produce(topic, f"value {number}".encode(), b"key", partition=number % partitions)
+            producer.poll(0)
+            number += 1
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(30)
+        assert producer.flush(30) == 0
+
+
+def until_followed(link: EngineLink, version: int) -> None:
+    """Wait until the slot has taken up this plan, or a later one."""
+    properties = link.destination.client_properties
+    with StateReader(properties, "destination", link.name, follow=("reports",)) as state:
+        state.catch_up()
+
+        def followed() -> bool:
+            state.poll(0.1)
+            return any(report.plan_version >= version for parts in state.reports.values() for report in parts)
+
+        eventually(followed, what=lambda: f"plan {version} is followed {link.log()}")
+
+
+def change(link: EngineLink, file: LinksFile, what: str, *, paused: bool) -> None:
+    scope = Scope.parse(what)
+    if paused:
+        done = pausing.pause(file, link.name, scope, by="ann", reason="a test")
+    else:
+        done = pausing.resume(file, link.name, scope)
+    for plan in done.published:
+        until_followed(link, plan.version)
+
+
+def test_what_is_paused_stops_alone_and_goes_on_exactly(make_link: MakeLink, topic_name: str) -> None:
+    link = make_link(topics={f"{topic_name}.a": 2, f"{topic_name}.b": 1})
+    first, second = sorted(link.topics)
+    link.make_topics()
+    file = links_file(link)
+    with Control(file, link.name) as control:
+        control.run_cycle()
+    link.start_slot()
+    with writing(link):
+        eventually(lambda: all(ends(link.destination, first, 2)), what=lambda: f"it copies {link.log()}")
+        change(link, file, f"{first}:1", paused=True)
+        before = ends(link.destination, first, 2) + ends(link.destination, second, 1)
+        eventually(
+            lambda: (
+                ends(link.destination, first, 2)[0] > before[0] and ends(link.destination, second, 1)[0] > before[2]
+            ),
+            what="the others go on",
+        )
+        assert ends(link.destination, first, 2)[1] == before[1]
+        change(link, file, "", paused=True)
+        change(link, file, f"{first}:1", paused=False)
+        before = ends(link.destination, first, 2) + ends(link.destination, second, 1)
+        found = link_status(file, link.name)
+        assert {(row.state, row.reason) for row in found.rows} == {("waiting", "paused")}
+        assert "the link was paused by ann at " in found.rows[0].detail
+        assert ends(link.destination, first, 2) + ends(link.destination, second, 1) == before
+        with Control(file, link.name) as control:
+            assert not control.run_cycle().published, "what planning makes of a pause is what pausing made of it"
+        change(link, file, "", paused=False)
+        eventually(lambda: ends(link.destination, first, 2)[1] > before[1], what=lambda: f"it goes on {link.log()}")
+    link.until_copied()
+    link.assert_equal()
+    with Control(file, link.name) as control:
+        assert not control.run_cycle().published
+
+
+@pytest.mark.parametrize("seed", [31])
+def test_pausing_and_resuming_at_random_neither_loses_nor_doubles_a_record(
+    make_link: MakeLink, topic_name: str, seed: int
+) -> None:
+    dice = random.Random(seed)
+    link = make_link(topics={topic_name: 3}, slots=2)
+    link.make_topics()
+    file = links_file(link, groups={"default": {"slots": 2}})
+    with Control(file, link.name) as control:
+        control.run_cycle()
+    link.start_slot(0)
+    link.start_slot(1)
+    paused: set[str] = set()
+    with writing(link):
+        for _ in range(12):
+            what = dice.choice(["", topic_name, f"{topic_name}:0", f"{topic_name}:2"])
+            scope = Scope.parse(what)
+            if what in paused:
+                pausing.resume(file, link.name, scope)
+            else:
+                pausing.pause(file, link.name, scope, by="dice", reason="")
+            paused ^= {what}
+        for what in paused:
+            pausing.resume(file, link.name, Scope.parse(what))
+    link.until_copied()
+    link.assert_equal()
+
+
+def test_a_pause_survives_control_planes_that_publish_at_the_same_time(make_link: MakeLink, topic_name: str) -> None:
+    link = make_link(topics={f"{topic_name}.{number}": 1 for number in range(4)})
+    link.make_topics()
+    files = [
+        links_file(link, topics={"include": sorted(link.topics)[: 2 + number % 3]}, groups={"default": {"slots": 1}})
+        for number in range(3)
+    ]
+    with Control(files[0], link.name) as control:
+        control.run_cycle()
+    threads = [threading.Thread(target=lambda file=file: cycle(file, link.name), daemon=True) for file in files]
+    for thread in threads:
+        thread.start()
+    pausing.pause(files[0], link.name, Scope(sorted(link.topics)[0]), by="ann", reason="")
+    pausing.pause(files[0], link.name, Scope(), by="bob", reason="")
+    pausing.resume(files[0], link.name, Scope())
+    for thread in threads:
+        thread.join(120)
+    cycle(files[2], link.name)
+    with StateReader(link.destination.client_properties, "destination", link.name, follow=("plan",)) as state:
+        state.catch_up()
+        plan = state.plans["default"]
+    assert [(item.topic, item.by) for item in plan.pauses] == [(sorted(link.topics)[0], "ann")]
+    assert {item.topic: item.reason for item in plan.waiting} == {sorted(link.topics)[0]: "paused"}
+    assert [topic.slots for topic in plan.topics] == [(None,), (0,), (0,), (0,)]
+
+
+def cycle(file: LinksFile, link: str) -> None:
+    with Control(file, link) as control:
+        control.run_cycle()
+
+
+def test_what_was_never_planned_or_never_paused_is_refused(make_link: MakeLink, topic_name: str) -> None:
+    link = make_link(topics={topic_name: 1})
+    link.make_topics()
+    file = links_file(link)
+    with pytest.raises(StateError, match="it has no plan yet"):
+        pausing.pause(file, link.name, Scope(), by="ann", reason="")
+    cycle(file, link.name)
+    with pytest.raises(ConfigError, match="is not paused"):
+        pausing.resume(file, link.name, Scope(topic_name))
+    assert pausing.pause(file, link.name, Scope("nobody"), by="ann", reason="").published, "it is kept for later"

@@ -1,0 +1,203 @@
+"""Task groups on real brokers: what moves between them, while records keep coming, is copied once and in order."""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Producer
+
+from strait import naming
+from strait.config import parse
+from strait.control import Control
+from strait.model import topic_id_text
+from strait.state.codec import encode
+from strait.state.schema import PartitionReport, Plan, PlannedTopic
+from strait.state.store import ControlPublisher, StateReader
+from support.engine import EngineLink
+from support.reports import plain_report
+from support.waiting import eventually
+
+pytestmark = pytest.mark.broker
+
+MakeControl = Callable[..., Control]
+Newest = Callable[[str, int], PartitionReport | None]
+
+
+@pytest.fixture
+def link(make_link: Callable[..., EngineLink], topic_name: str) -> EngineLink:
+    """Two topics of three partitions; both sides have them."""
+    made = make_link(topics={f"{topic_name}.moving": 3, f"{topic_name}.gold": 1})
+    made.make_topics()
+    return made
+
+
+@pytest.fixture
+def control(link: EngineLink) -> Iterator[MakeControl]:
+    """Make a control plane of the link; ``moving`` is the group of its topic."""
+    made: list[Control] = []
+
+    def make(groups: dict[str, Any], moving: str = "default", **settings: Any) -> Control:
+        rules = [{"match": ".*gold", "group": "gold"}] if "gold" in groups else []
+        rules.append({"match": ".*moving", "group": moving})
+        topics = {"include": list(link.topics), "rules": rules}
+        block = {"source": "source", "destination": "destination", "topics": topics, "groups": groups} | settings
+        clusters = {"source": link.source.client_properties, "destination": link.destination.client_properties}
+        named = {name: dict(properties) for name, properties in clusters.items()}
+        made.append(Control(parse({"clusters": named, "links": {link.name: block}}, where="test"), link.name))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def writer(link: EngineLink) -> Iterator[Callable[[], None]]:
+    """Writes a little into every partition all the time; called, it ends and has written all."""
+    over = threading.Event()
+    producer = Producer(link.source.client_properties | {"linger.ms": 5})
+
+    def write() -> None:
+        for number in itertools.count():
+            if over.is_set():
+                return
+            for topic, partitions in link.topics.items():
+                producer.produce(topic, f"{number}", partition=number % partitions)
+            producer.poll(0)
+            time.sleep(0.002)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+
+    def end() -> None:
+        over.set()
+        thread.join(60)
+        assert producer.flush(60) == 0
+
+    yield end
+    over.set()
+    thread.join(60)
+
+
+def groups_of(plans: dict[str, Plan], topic: str) -> set[str]:
+    """The groups that copy partitions of the topic."""
+    return {
+        group
+        for group, plan in plans.items()
+        for planned in plan.topics
+        if planned.source == topic and any(slot is not None for slot in planned.slots)
+    }
+
+
+def until_it_goes_on(link: EngineLink, newest: Newest, topic: str) -> None:
+    """Wait until more was copied than now."""
+    now = newest(topic, 0)
+    position = -1 if now is None else now.position
+
+    def look() -> bool:
+        row = newest(topic, 0)
+        return row is not None and row.position > position + 100
+
+    eventually(look, what=lambda: f"more copied than {position}: {newest(topic, 0)} {link.log()}")
+
+
+def test_a_topic_moves_between_groups_without_a_gap_or_a_double(
+    link: EngineLink, control: MakeControl, writer: Callable[[], None]
+) -> None:
+    groups: dict[str, Any] = {"default": {}, "gold": {}}
+    moving, gold = link.topics
+    plan = control(groups).run_cycle().plans
+    assert {group: plan[group].version for group in plan} == {"default": 1, "gold": 1}
+    link.start_slot()
+    link.start_slot(group="gold")
+    with link.reports() as newest:
+        for group in ("gold", "default"):
+            outcome = control(groups, moving=group).run_cycle()
+            assert groups_of(dict(outcome.plans), moving) == {group}
+            assert groups_of(dict(outcome.plans), gold) == {"gold"}
+            until_it_goes_on(link, newest, moving)
+    writer()
+    link.until_copied()
+    link.assert_equal()
+
+
+def test_history_is_copied_in_its_own_lane_and_handed_over_when_it_has_caught_up(
+    link: EngineLink, control: MakeControl, writer: Callable[[], None]
+) -> None:
+    moving, _ = link.topics
+    producer = Producer(link.source.client_properties | {"compression.type": "lz4"})
+    for number in range(20_000):
+        producer.produce(moving, f"history {number}", partition=number % 3)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    keeper = control({"default": {}, "gold": {}, "backfill": {}}, backfill={"behind_records": 2000})
+    first = keeper.run_cycle()
+    assert groups_of(dict(first.plans), moving) == {"backfill"}
+    assert not first.plans["backfill"].stopped
+    for group in ("default", "gold", "backfill"):
+        link.start_slot(group=group)
+    last = eventually(
+        lambda: groups_of(dict((outcome := keeper.run_cycle()).plans), moving) == {"default"} and outcome,
+        what=lambda: f"all of it handed over: {link.log()}",
+    )
+    assert last.plans["backfill"].stopped, "there is nothing left for it to do"
+    writer()
+    link.until_copied()
+    link.assert_equal()
+
+
+def test_slots_are_added_by_what_slots_report(link: EngineLink, control: MakeControl) -> None:
+    keeper = control({"default": {"max_slots": 3, "slot_bytes_per_second": 90_000}})
+    assert keeper.run_cycle().plan.slots == 1
+    moving, _ = link.topics
+    producer = Producer(link.destination.client_properties)
+    now_ms = int(time.time() * 1000)
+    for seconds_ago, end in ((50, 0), (0, 5000)):  # 100 records of 1000 bytes a second in each of two partitions
+        items = tuple(
+            PartitionReport(
+                topic=moving,
+                partition=number,
+                state="caught_up",
+                position=end,
+                end=end,
+                lag_records=0,
+                lag_seconds=0.0,
+                records=10,
+                bytes=10_000,
+            )
+            for number in range(2)
+        )
+        at_ms = now_ms - seconds_ago * 1000
+        key, value = encode(plain_report(link=link.name, at_ms=at_ms, partitions=items))
+        producer.produce(naming.reports_topic(link.name), key=key, value=value, timestamp=at_ms)
+    assert producer.flush(30) == 0
+    with control({"default": {"max_slots": 3, "slot_bytes_per_second": 90_000}}) as later:
+        outcome = later.run_cycle()
+    assert outcome.plan.slots == 3
+    busy = next(topic for topic in outcome.plan.topics if topic.source == moving)
+    assert busy.slots[0] != busy.slots[1], "the two busy ones have a slot each"
+
+
+def test_a_plan_of_very_many_partitions_is_published_and_read(link: EngineLink, control: MakeControl) -> None:
+    first = control({"default": {}}).run_cycle().plan
+    topics = tuple(
+        PlannedTopic(
+            source=f"topic-{number:06}",
+            destination=f"topic-{number:06}",
+            source_id=topic_id_text(uuid4()),
+            destination_id=topic_id_text(uuid4()),
+            slots=(number % 64,) * 4,
+        )
+        for number in range(25_000)
+    )
+    plan = first.model_copy(update={"version": 2, "topics": topics, "slots": 64})
+    properties = link.destination.client_properties
+    with StateReader(properties, "destination", link.name, follow=("plan",)) as state:
+        with ControlPublisher(properties, "destination", link.name).exclusive(state) as publication:
+            publication.publish([plan])
+        state.catch_up(60)
+        assert state.plans["default"] == plan

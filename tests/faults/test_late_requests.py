@@ -1,0 +1,136 @@
+"""Requests that arrive when their sender has given them up and gone on: zombies, the case that compare-and-append is for."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from support.engine import EngineLink
+from support.far import FarCluster
+from support.load import writing
+from support.proxy import PRODUCE
+from support.waiting import eventually
+
+pytestmark = pytest.mark.broker
+
+MakeLink = Callable[..., EngineLink]
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3])
+@pytest.mark.parametrize("seed", [21])
+def test_zombie_requests_add_nothing_twice_and_nothing_out_of_order(
+    make_link: MakeLink, far_source: FarCluster, far_destination: FarCluster, seed: int, slots: int
+) -> None:
+    """Held between nothing and two seconds: before the look-up, between it and the next batch, and long after. With
+    ``slots`` copies that race for the same partitions all the time."""
+    rng = random.Random(seed)
+    link = make_link(source=far_source, destination=far_destination)
+    link.make_topics()
+    link.publish()
+    racing = [link.start_slot() for _ in range(slots)]
+    with writing(far_source, link.topics, seed=seed):
+        eventually(lambda: link.copied() > 0, what=lambda: f"copying has begun: {link.log()}")
+        for _ in range(12):
+            seconds = rng.choice([0.0, 0.02, 0.1, 0.4, 2.0])
+            held = far_destination.proxy.hold(
+                PRODUCE, seconds=seconds, skip=rng.randrange(5), times=rng.randrange(1, 4)
+            )
+            eventually(lambda held=held: held() > 0, what=lambda: f"a request is held: {link.log()}")
+            before = link.copied()
+            eventually(lambda before=before: link.copied() > before, what=lambda: f"it goes on: {link.log()}")
+    link.until_copied()
+    link.assert_equal()
+    assert [slot.poll() for slot in racing] == [None] * slots, link.log()
+
+
+@pytest.mark.parametrize("seed", [25])
+def test_a_dead_slots_request_arrives_after_its_death(
+    make_link: MakeLink, far_source: FarCluster, far_destination: FarCluster, seed: int
+) -> None:
+    """And so does that of the slot after it: what nobody alive remembers counts, once."""
+    link = make_link(source=far_source, destination=far_destination, topics={"alone." + str(seed): 1})
+    link.make_topics()
+    link.publish()
+    with writing(far_source, link.topics, seed=seed, records=2_000):
+        pass
+    for _ in range(2):
+        held = far_destination.proxy.hold(PRODUCE, seconds=3.0)
+        slot = link.start_slot()
+        eventually(lambda held=held: held() == 1, what=lambda: f"its first request is held: {link.log()}")
+        link.kill(slot)
+        before = link.copied()
+        eventually(lambda before=before: link.copied() > before, what="the request arrives, and counts")
+    link.start_slot()
+    link.until_copied()
+    link.assert_equal()
+
+
+@pytest.mark.parametrize("seed", [22])
+def test_a_request_that_arrives_after_its_time_out(
+    make_link: MakeLink, far_source: FarCluster, far_destination: FarCluster, seed: int
+) -> None:
+    """The slot waits for the reply as long as it ever would, here two seconds, gives up, goes on; then the broker gets it."""
+    link = make_link(source=far_source, destination=far_destination)
+    link.make_topics()
+    link.publish()
+    link.start_slot(changed={"strait.engine.sender:_REPLY_TIMEOUT_SECONDS": 2.0})
+    with writing(far_source, link.topics, seed=seed):
+        for _ in range(2):
+            held = far_destination.proxy.hold(PRODUCE, seconds=0.5, until_it_leaves=True)
+            eventually(lambda held=held: held() == 1, what=lambda: f"a request is held: {link.log()}")
+            before = link.copied()
+            eventually(lambda before=before: link.copied() > before + 1000, what=lambda: f"it goes on: {link.log()}")
+    link.until_copied()
+    link.assert_equal()
+
+
+@pytest.mark.parametrize("seed", [23])
+def test_a_network_that_stalls_forgets_and_refuses(
+    make_link: MakeLink, far_source: FarCluster, far_destination: FarCluster, seed: int
+) -> None:
+    """Also in silence: what is open arrives nowhere any more. Nobody waits for a time-out of half a minute then."""
+    rng = random.Random(seed)
+    link = make_link(source=far_source, destination=far_destination)
+    link.make_topics()
+    link.publish()
+    link.start_slot()
+    with writing(far_source, link.topics, seed=seed):
+        for proxy in rng.sample([far_source.proxy, far_destination.proxy] * 2, 4):
+            eventually(lambda: link.copied() > 0, what=lambda: f"copying has begun: {link.log()}")
+            for fault in rng.sample([proxy.forget_all, proxy.stall, proxy.refuse, proxy.cut_all], 2):
+                fault()
+            before = link.written()
+            eventually(lambda before=before: link.written() > before + 5_000, what="the source goes on meanwhile")
+            proxy.calm()
+            before = link.copied()
+            eventually(
+                lambda before=before: link.copied() > before + 1000,
+                what=lambda: f"it goes on: {link.log()}",
+                within_seconds=29.0,  # on a busy machine; a few on an idle one
+            )
+    link.until_copied()
+    link.assert_equal()
+
+
+@pytest.mark.parametrize("seed", [24])
+def test_a_slow_and_distant_network(
+    make_link: MakeLink, far_source: FarCluster, far_destination: FarCluster, seed: int
+) -> None:
+    """100 ms there and back on both sides, then 2 MB/s besides, then cuts besides."""
+    link = make_link(source=far_source, destination=far_destination)
+    link.make_topics()
+    link.publish()
+    proxies = (far_source.proxy, far_destination.proxy)
+    for proxy in proxies:
+        proxy.delay(0.1)
+    link.start_slot()
+    with writing(far_source, link.topics, seed=seed, records=20_000):
+        eventually(lambda: link.copied() > 0, what=lambda: f"copying has begun: {link.log()}")
+        for proxy in proxies:
+            proxy.limit(2e6)
+        cuts = [proxy.cut(way, times=None, chance=0.1) for proxy in proxies for way in ("request", "reply")]
+        eventually(lambda: sum(cut() for cut in cuts) > 10, what=lambda: f"some cuts: {link.log()}")
+        for proxy in proxies:
+            proxy.calm()
+    link.until_copied()
+    link.assert_equal()

@@ -1,0 +1,23 @@
+"""All faults at random for three minutes; ``make soak MINUTES=30`` does it for longer."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.soak import soak
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(1200)]
+
+
+@pytest.mark.parametrize("seed", [71])
+def test_three_minutes_of_everything_leave_the_copy_equal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    def say(line: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"\n{line}")
+            sys.stdout.flush()
+
+    recoveries = soak(tmp_path, minutes=3.0, seed=seed, say=say)
+    assert sum(map(len, recoveries.values())) > 5

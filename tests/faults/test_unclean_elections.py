@@ -1,0 +1,143 @@
+"""A replica that lacks records becomes the leader, and the log that was copied, or the copy, is not what it was."""
+
+import signal
+from collections.abc import Callable, Sequence
+
+import pytest
+from confluent_kafka import Producer
+
+from strait.embedded.kafka import Cluster
+from strait.reasons import Reason
+from strait.state.schema import TopicPolicy
+from support.engine import EngineLink
+from support.records import ends, read_all
+from support.upkeep import elect_preferred, elect_unclean, in_sync, leaders, reassign
+from support.waiting import eventually
+
+pytestmark = pytest.mark.broker
+
+MakeLink = Callable[..., EngineLink]
+LAGGING, AHEAD = 1, 2
+
+
+def write(cluster: Cluster, topic: str, partitions: int, numbers: Sequence[int]) -> None:
+    """Records whose values are these numbers, the same into each partition."""
+    # Idempotent: an election makes it send again, and what it sends again must be there once and in order.
+    settings = {"linger.ms": 20, "message.timeout.ms": 120_000, "enable.idempotence": True}
+    producer = Producer(cluster.client_properties | settings)
+    for number in numbers:
+        for partition in range(partitions):
+            producer.produce(topic, b"%d" % number, partition=partition)
+    assert producer.flush(120) == 0
+
+
+def numbers(cluster: Cluster, topic: str, partitions: int) -> list[list[int]]:
+    return [[int(record.value or b"") for record in records] for records in read_all(cluster, topic, partitions)]
+
+
+def put_on_two(cluster: Cluster, topic: str, partitions: int) -> None:
+    """On the broker that will have all records, which leads, and the one that will lack some."""
+    reassign(cluster, topic, [[AHEAD, LAGGING]] * partitions)
+    eventually(lambda: in_sync(cluster, topic) == [{AHEAD, LAGGING}] * partitions, what="two replicas")
+    elect_preferred(cluster, topic)
+    eventually(lambda: leaders(cluster, topic) == [AHEAD] * partitions, what="the preferred leader leads")
+
+
+def lose(cluster: Cluster, partitions: dict[str, int], left: int) -> None:
+    """The broker that has all dies, and the other one leads, with ``left`` records in each partition."""
+    cluster.kill(AHEAD)
+    cluster.start_broker(LAGGING)
+    for topic, count in partitions.items():
+        for number in range(count):
+            elect_unclean(cluster, topic, number, LAGGING)
+        eventually(lambda t=topic, n=count: ends(cluster, t, n) == [left] * n, what="the new leader's log")
+
+
+def test_a_source_truncated_by_an_unclean_election_is_never_copied_over(
+    make_long_link: MakeLink, topic_name: str, three_brokers: Cluster
+) -> None:
+    """The records up to the truncation stay equal; what the source has lost stays on the destination."""
+    link = make_long_link("source", 1)
+    put_on_two(three_brokers, topic_name, 1)
+    link.start_slot()
+    write(link.source, topic_name, 1, range(1_000))
+    link.until_copied()
+    three_brokers.kill(LAGGING)
+    write(link.source, topic_name, 1, range(1_000, 2_000))
+    link.until_copied(2_000)
+    lose(three_brokers, link.topics, 1_000)
+    row = link.until_waiting(topic_name, 0, Reason.SOURCE_TRUNCATED)
+    assert row.position == 2_000
+    (left,), (copied,) = read_all(link.source, topic_name, 1), read_all(link.destination, topic_name, 1)
+    assert copied[:1_000] == left
+    assert len(copied) == 2_000
+
+
+def test_a_source_truncated_and_grown_again_beyond_our_position_is_noticed(
+    make_long_link: MakeLink, topic_name: str, three_brokers: Cluster
+) -> None:
+    """Only leader epochs tell: the offset that is asked for next is there, in another log. By a slot that slept meanwhile,
+    and by one that was killed and started again."""
+    link = make_long_link("source", 2)
+    link.slots, link.policy = 2, TopicPolicy(on_loss="continue")
+    link.publish()
+    put_on_two(three_brokers, topic_name, 2)
+    sleeping, killed = (
+        link.start_slot(slot, changed={"strait.engine.slot:CHECKPOINT_SECONDS": 0.5}) for slot in (0, 1)
+    )
+    write(link.source, topic_name, 2, range(500))
+    link.until_copied()
+    three_brokers.kill(LAGGING)
+    write(link.source, topic_name, 2, range(500, 1_000))
+    link.until_copied(2_000)
+    eventually(lambda: confirmed(link, topic_name) == [1_000, 1_000], what="checkpoints")
+    sleeping.send_signal(signal.SIGSTOP)
+    link.kill(killed)
+    lose(three_brokers, link.topics, 500)
+    write(link.source, topic_name, 2, range(10_000, 11_000))
+    sleeping.send_signal(signal.SIGCONT)
+    link.start_slot(1)
+    link.until_copied(4_000)
+    expected = [*range(1_000), *range(10_000, 11_000)]
+    assert numbers(link.destination, topic_name, 2) == [expected, expected]
+    assert sorted(
+        (loss.partition, loss.cause, loss.from_offset, loss.to_offset, loss.action) for loss in link.losses()
+    ) == [(number, str(Reason.SOURCE_TRUNCATED), 500, 1_000, "continued") for number in (0, 1)]
+
+
+def confirmed(link: EngineLink, topic: str) -> list[int]:
+    """How many records of each partition the newest checkpoint confirms."""
+    return [max(run.sequence_end for run in link.runs(topic, number)) for number in range(link.topics[topic])]
+
+
+def test_a_destination_truncated_by_an_unclean_election_is_made_whole_again(
+    make_long_link: MakeLink, topic_name: str, three_brokers: Cluster
+) -> None:
+    """Whatever the policy says of losses of the source. That it was acknowledged is known before any checkpoint says so."""
+    link = make_long_link("destination", 1)
+    policies = {f"{topic_name}.{on_loss}": TopicPolicy(on_loss=on_loss) for on_loss in ("halt", "continue", "restart")}
+    link.topics = dict.fromkeys(policies, 1)
+    link.make_topics()
+    link.publish(policies=policies)
+    for topic in policies:
+        put_on_two(three_brokers, topic, 1)
+    link.start_slot()
+    for topic in policies:
+        write(link.source, topic, 1, range(500))
+    link.until_copied()
+    three_brokers.kill(LAGGING)
+    for topic in policies:  # until then nothing is acknowledged
+        eventually(lambda topic=topic: in_sync(three_brokers, topic) == [{AHEAD}], what=f"{topic} has one replica")
+        write(link.source, topic, 1, range(500, 1_000))
+    link.until_copied()
+    lose(three_brokers, link.topics, 500)
+    link.until_copied()
+    for topic in policies:
+        write(link.source, topic, 1, range(1_000, 1_010))
+    link.until_copied()
+    link.assert_equal()
+    assert sorted(
+        (loss.topic, loss.side, loss.cause, loss.from_offset, loss.to_offset, loss.action) for loss in link.losses()
+    ) == [
+        (topic, "destination", str(Reason.DESTINATION_TRUNCATED), 500, 1_000, "restarted") for topic in sorted(policies)
+    ]

@@ -1,0 +1,24 @@
+"""A link that copies, by one slot in the test's own process."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from strait.control import Control
+from strait.engine.slot import run_epoch
+
+
+@contextmanager
+def copying(control: Control, folder: Path) -> Iterator[None]:
+    """A slot in this process, for as long as the block."""
+    spec = control.spec(control.run_cycle().plan, ledger_dir=folder / "ledger", checkpoint_dir=folder / "checkpoint")
+    stop = threading.Event()
+    slot = threading.Thread(target=run_epoch, args=(spec, 0, 1, "by hand", stop.is_set))
+    slot.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        slot.join(60)
+        assert not slot.is_alive()

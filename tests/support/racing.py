@@ -1,0 +1,170 @@
+"""Copies of one partition without sockets: the engine's own decisions against a map and a destination made of lists."""
+
+from collections.abc import Callable, Collection, Mapping
+from uuid import UUID
+
+from strait.engine.buffers import BufferPool
+from strait.engine.intake import Intake
+from strait.engine.map_keeper import MapKeeper
+from strait.engine.partition import OutBatch, Partition, Phase
+from strait.errors import StraitError
+from strait.model import topic_id_text
+from strait.offset_map import places
+from strait.reasons import Reason
+from strait.state.aside import SetAside
+from strait.state.codec import RunKey, run_key
+from strait.state.schema import Loss, Run, TopicPolicy
+from strait.wire.batch import parse
+from strait.wire.fetch import Fetched
+from strait.wire.records import Record, read_records
+from support.histories import MAX_BYTES, History
+
+SOURCE_ID, DESTINATION_ID = UUID(int=1), UUID(int=2)
+OnAck = Callable[[StraitError | None], None]
+
+
+class World:
+    """What all copies share: the source's history, the map, and the destination's log. Batches of the producers
+    ``links`` are copies, which are not copied."""
+
+    def __init__(self, history: History, start: int = 0, links: Collection[int] = ()) -> None:
+        self.history = history
+        self.log: list[Record] = []
+        self._links = links
+        self.expected = [
+            record
+            for record in history.committed
+            if record.offset >= start and history.producers.get(record.offset, -1) not in links
+        ]
+        self.map: dict[RunKey, Run] = {}
+        first = Run(
+            topic="t",
+            partition=0,
+            destination="t",
+            source_id=topic_id_text(SOURCE_ID),
+            destination_id=topic_id_text(DESTINATION_ID),
+            source_base=start,
+            destination_base=0,
+            sequence_base=0,
+            sequence_end=0,
+            checkpoint_at_ms=0,
+        )
+        self.map[run_key(first)] = first
+
+    def left_out(self, _: TopicPolicy) -> Mapping[int, bool]:
+        return {producer_id: producer_id in self._links for producer_id in range(-1, 10)}
+
+    def judge(self, partition: Partition, producer_ids: frozenset[int]) -> None:
+        raise AssertionError(f"{partition}: {producer_ids} are judged")
+
+    @property
+    def runs(self) -> list[Run]:
+        return sorted(self.map.values(), key=lambda run: run.sequence_base)
+
+
+class Notes:
+    """The map as one copy writes it: in order, and acknowledged when the test says so."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._waiting: list[tuple[RunKey, Run | None, OnAck | None]] = []
+
+    def write_run(self, run: Run, on_ack: OnAck | None = None) -> None:
+        self._waiting.append((run_key(run), run, on_ack))
+
+    def forget_run(self, run: Run) -> None:
+        self._waiting.append((run_key(run), None, None))
+
+    def write_loss(self, loss: Loss, on_ack: OnAck | None = None) -> None:
+        raise AssertionError(f"nothing was lost: {loss}")
+
+    def write_aside(self, aside: SetAside, on_ack: OnAck) -> None:
+        raise AssertionError(f"nothing was refused: {aside}")
+
+    def settle(self, most: int, *, acknowledge: bool = True) -> None:
+        """Write so many of those that wait."""
+        settled, self._waiting = self._waiting[:most], self._waiting[most:]
+        for key, run, on_ack in settled:
+            if run is None:
+                self._world.map.pop(key, None)
+            else:
+                self._world.map[key] = run
+            if acknowledge and on_ack is not None:
+                on_ack(None)
+
+
+class Copy:
+    """One slot's copy of the partition."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._pool = BufferPool(1 << 30)
+        self.start()
+
+    def start(self) -> None:
+        """Begin anew, as after a crash: all that was not written is forgotten."""
+        self.notes = Notes(self._world)
+        self._keeper = MapKeeper(self.notes)
+        self._intake = Intake(
+            self._pool,
+            self.notes,
+            9,
+            self._world,
+            emit=self._queue,
+            stop=self._stop,
+            broken=self._broken,
+            freed=lambda _: None,
+        )
+        policy = TopicPolicy(max_message_bytes=MAX_BYTES)
+        self.partition = Partition("t", 0, "t", SOURCE_ID, DESTINATION_ID, policy)
+
+    def find(self) -> None:
+        """The one recovery path."""
+        runs, sequence = self._world.runs, len(self._world.log)
+        positions = places(runs, sequence)
+        if len(positions) > 1 and sequence:
+            position = next(one for one in positions if one - 1 == self._world.log[-1].offset)
+        else:
+            position = positions[0]
+        self.partition.found(runs, sequence, position)
+
+    def fetch(self, batches: int) -> None:
+        """Take in the next so many batches of the source."""
+        if self.partition.phase is not Phase.RUNNING:
+            self.find()
+        history = self._world.history
+        frame = self._pool.adopt(bytearray(history.bytes_from(self.partition.position, batches)))
+        item = Fetched("t", 0, 0, 0, 0, 0, frame.view(), tuple(history.aborted_from(self.partition.position)))
+        assert self._intake.take(self.partition, item, frame, tailing=False)
+        frame.release()
+
+    def send(self) -> bool:
+        """Send what may go out; False if the destination expected another record."""
+        world, partition = self._world, self.partition
+        while partition.may_send(0.0):
+            batch = partition.dequeue()
+            batch.buffer.release()
+            if batch.sequence != len(world.log):
+                partition.doubt(None, "conflict", 0.0)
+                return False
+            copied = read_records(parse(batch.view))
+            originals = world.expected[len(world.log) : len(world.log) + len(copied)]
+            assert [one[1:] for one in copied] == [one[1:] for one in originals]
+            world.log += originals
+            partition.acked(batch, 0.0)
+        return True
+
+    def keep_map(self, log_start: int = -1) -> None:
+        """Write a checkpoint and tidy up."""
+        if self.partition.phase is Phase.RUNNING:
+            self.partition.destination_log_start = log_start
+            self._keeper.check(self.partition, self._world.runs, 1)
+
+    def _queue(self, batch: OutBatch) -> None:
+        self.partition.enqueue(batch)
+
+    def _stop(self, _: Partition, reason: Reason, detail: str) -> None:
+        raise AssertionError(f"{reason}: {detail}")
+
+    def _broken(self, _: Partition, cause: str) -> None:
+        raise AssertionError(cause)

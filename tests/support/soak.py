@@ -1,0 +1,111 @@
+"""``python -m support.soak --minutes 30 --seed 1``: a live source, two slots, two copies of each, and one fault after the
+other, drawn at random from all of ``support.storm``; at the end every record is compared."""
+
+import argparse
+import secrets
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+from strait.embedded.kafka import Cluster
+from support.engine import EngineLink
+from support.far import FarCluster, FarLink, running
+from support.load import writing
+from support.records import assert_copied, ends
+from support.storm import Storm
+from support.waiting import eventually
+
+GOAL_SECONDS = 5.0
+_PROGRESS_SECONDS = 10.0
+_TOPICS = {"soak.one": 3, "soak.two": 2, "soak.three": 1}
+_PER_SECOND = 2_000
+_KEEP = {"min.insync.replicas": "2"}
+
+Recoveries = dict[str, list[float]]
+
+
+def soak(folder: Path, minutes: float, seed: int, say: Callable[[str], None]) -> Recoveries:
+    """Returns after how many seconds copying went on, for each kind of fault. Fails where the copy is not equal."""
+    say(f"seed {seed}, {minutes:g} minutes")
+    source, destination = FarCluster(folder / "source", seed=seed), FarCluster(folder / "destination", 3, seed=seed)
+    with running(source, destination):
+        link = FarLink("soak", source, destination, folder, dict(_TOPICS), slots=2)
+        link.make_topics(destination_configs=_KEEP)
+        link.publish()
+        storm = Storm(link, source, destination, seed)
+        try:
+            storm.begin()
+            with writing(source, link.topics, seed=seed, per_second=_PER_SECOND):
+                recoveries = _suffer(link, storm, minutes, say)
+                storm.end()
+            link.until_copied(within_seconds=300.0)
+            say("comparing")
+            records = sum(assert_copied(source, destination, topic, count) for topic, count in _TOPICS.items())
+        finally:
+            link.stop()
+    say(f"{records} records equal; seed {seed}")
+    for line in table(recoveries):
+        say(line)
+    return recoveries
+
+
+def _suffer(link: EngineLink, storm: Storm, minutes: float, say: Callable[[str], None]) -> Recoveries:
+    recoveries: Recoveries = defaultdict(list)
+    begun = spoken_at = time.monotonic()
+    until_it_copies(link)
+    while time.monotonic() < begun + minutes * 60:
+        name = storm.draw()
+        storm.faults[name]()
+        seconds = until_it_copies(link)
+        recoveries[name].append(seconds)
+        assert not storm.dead_slots(), f"slots {storm.dead_slots()} ended by themselves after {name}: {link.log()}"
+        now = time.monotonic()
+        if seconds > GOAL_SECONDS:
+            say(f"{now - begun:6.0f} s  {name}: copying again after {seconds:.1f} s")
+        if now >= spoken_at + _PROGRESS_SECONDS:
+            spoken_at = now
+            faults = sum(map(len, recoveries.values()))
+            say(f"{now - begun:6.0f} s  {link.written()} written, {link.copied()} copied, {faults} faults, last {name}")
+    return recoveries
+
+
+def until_it_copies(link: EngineLink) -> float:
+    """Seconds until something that is written from now on is copied, in every partition: with all that had piled up."""
+    begun = time.monotonic()
+    before = _ends(link, link.source)
+    eventually(
+        lambda: all(copied > then for copied, then in zip(_ends(link, link.destination), before, strict=True)),
+        what=lambda: f"every partition comes past {before}: {_ends(link, link.destination)}: {link.log()}",
+        within_seconds=180.0,
+    )
+    return time.monotonic() - begun
+
+
+def _ends(link: EngineLink, cluster: Cluster) -> list[int]:
+    return [end for topic, count in link.topics.items() for end in ends(cluster, topic, count)]
+
+
+def table(recoveries: Recoveries) -> list[str]:
+    """How soon copying went on after each kind of fault, the slowest kind first."""
+    every = sorted(second for seconds in recoveries.values() for second in seconds)
+    within = sum(second <= GOAL_SECONDS for second in every)
+    lines = [f"copying again within {GOAL_SECONDS:g} s after {within} of {len(every)} faults"]
+    for name, seconds in sorted(recoveries.items(), key=lambda pair: -max(pair[1])):
+        lines.append(
+            f"{name:28} {len(seconds):4} times  median {median(seconds):5.1f} s  longest {max(seconds):5.1f} s"
+        )
+    return lines
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)
+    options = argparse.ArgumentParser(description="Break a running link for a while, and compare every record.")
+    options.add_argument("--minutes", type=float, default=30.0)
+    options.add_argument("--seed", type=int, default=secrets.randbelow(1 << 31))
+    chosen = options.parse_args()
+    with tempfile.TemporaryDirectory(prefix="strait-soak-") as directory:
+        soak(Path(directory), chosen.minutes, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))

@@ -1,0 +1,58 @@
+"""A links file with many links: what is wrong with one of them, or with its cluster, is nobody else's trouble."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from strait.config import link_names, links_with_approval, load_link
+from strait.errors import ConfigError
+
+CLUSTERS: dict[str, Any] = {name: {"bootstrap.servers": f"{name}:9092"} for name in ("eu", "us", "asia")}
+GOOD = {"source": "eu", "destination": "us"}
+
+
+def file_of(tmp_path: Path, links: dict[str, Any], **clusters: Any) -> Path:
+    path = tmp_path / "links.yaml"
+    path.write_text(yaml.safe_dump({"clusters": CLUSTERS | clusters, "links": links}))
+    return path
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"source": "nowhere", "destination": "us"},
+        {"source": ["eu"]},
+        "words",
+        None,
+        [],
+        {"topics": 5},
+        {"approval": []},
+    ],
+)
+def test_a_wrong_link_is_refused_alone(tmp_path: Path, bad: Any) -> None:
+    path = file_of(tmp_path, {"good": GOOD, "bad": bad})
+    assert link_names(path) == ("bad", "good")
+    assert links_with_approval(path) == frozenset()
+    assert load_link(path, "good").links["good"].destination == "us"
+    with pytest.raises(ConfigError, match=r"links\.bad"):
+        load_link(path, "bad")
+
+
+def test_a_wrong_cluster_is_trouble_for_the_links_that_use_it(tmp_path: Path) -> None:
+    path = file_of(tmp_path, {"good": GOOD, "bad": GOOD | {"source": "asia"}}, asia={"client.id": "no address"})
+    assert set(load_link(path, "good").clusters) == {"eu", "us"}
+    with pytest.raises(ConfigError, match=r"clusters\.asia: `bootstrap.servers` is required"):
+        load_link(path, "bad")
+
+
+def test_a_misspelt_cluster_is_told_with_the_nearest_of_all(tmp_path: Path) -> None:
+    path = file_of(tmp_path, {"bad": GOOD | {"source": "asai"}})
+    with pytest.raises(ConfigError, match=r"no cluster is called 'asai'; did you mean 'asia'\?"):
+        load_link(path, "bad")
+
+
+def test_who_wants_to_be_asked_is_known_whatever_else_is_wrong(tmp_path: Path) -> None:
+    path = file_of(tmp_path, {"asked": {"approval": "required", "source": 5}, "not": GOOD})
+    assert links_with_approval(path) == frozenset({"asked"})

@@ -1,0 +1,148 @@
+"""A connection that has died in silence is told from one that is slow. The sockets are real, the time is not."""
+
+import socket
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import cast
+from uuid import UUID
+
+import pytest
+
+from strait.engine.buffers import Buffer, BufferPool
+from strait.engine.channel import NO_REPLY, Channel
+from strait.engine.cluster import Cluster
+from strait.engine.dial import Connection
+from strait.engine.loop import Loop
+from strait.engine.partition import OutBatch, Partition
+from strait.engine.sender import Sender
+from strait.state.schema import TopicPolicy
+from strait.wire import produce
+
+TIMEOUT_SECONDS = 4.0
+LARGE = bytes(64 << 20)  # more than a connection holds on its way
+
+
+class Line:
+    """A channel whose other end takes only what it is told to."""
+
+    def __init__(self) -> None:
+        self.skipped_seconds = 0.0
+        self.lost: list[str] = []
+        self.loop = Loop()
+        self._peers: list[socket.socket] = []
+        self.connect()
+
+    def connect(self) -> None:
+        """To the broker, anew."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            ours = socket.create_connection(server.getsockname())
+            self._peer, _ = server.accept()
+        self._peer.setblocking(False)
+        self._peers.append(self._peer)
+        connection = Connection("it", ("broker", 1), ours)
+        connection.versions = {produce.API_KEY: produce.VERSIONS}
+        self._channel = Channel(self.loop, BufferPool(1 << 20), connection, lambda _: None)
+
+    def send(self, body: bytes) -> None:
+        self._channel.send(
+            0, 0, [body], on_reply=Buffer.release, on_lost=self.lost.append, timeout_seconds=TIMEOUT_SECONDS
+        )
+
+    def pass_seconds(self, seconds: float, *, taking: int = 0) -> None:
+        """In steps of a quarter, in each of which the other end takes so many bytes of what is on its way."""
+        for _ in range(int(seconds * 4)):
+            left = taking
+            while left > 0 and not self._channel.closed:
+                try:
+                    left -= len(self._peer.recv(left))
+                except BlockingIOError:
+                    if not self._channel.unsent_bytes:
+                        break
+                self.loop.run_once(0.01)
+            self.skipped_seconds += 0.25
+            self.loop.run_once(0.0)
+            self._channel.expire()
+
+    def be_patient(self, seconds: float) -> None:
+        self._channel.be_patient(seconds)
+
+    def channel(self, *_: int) -> Channel:
+        """As a cluster gives it to a sender."""
+        return self._channel
+
+    def close(self) -> None:
+        self._channel.close("the test ends")
+        for peer in self._peers:
+            peer.close()
+        self.loop.close()
+
+
+@pytest.fixture
+def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
+    found = Line()
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + found.skipped_seconds)
+    monkeypatch.setattr("strait.engine.loop.time", clock)
+    yield found
+    found.close()
+
+
+def test_a_small_request_that_was_taken_and_not_answered_is_given_up(line: Line) -> None:
+    line.send(b"hello")
+    line.pass_seconds(TIMEOUT_SECONDS - 1, taking=1 << 20)
+    assert line.lost == []
+    line.pass_seconds(1.5)
+    assert line.lost == [NO_REPLY]
+
+
+def test_a_large_request_that_nobody_takes_is_given_up(line: Line) -> None:
+    line.send(LARGE)
+    line.pass_seconds(TIMEOUT_SECONDS + 0.5)
+    assert line.lost == [NO_REPLY]
+
+
+def test_a_large_request_that_is_taken_slowly_is_not(line: Line) -> None:
+    line.send(LARGE)
+    line.pass_seconds(4 * TIMEOUT_SECONDS, taking=1 << 20)
+    assert line.lost == []
+    line.pass_seconds(TIMEOUT_SECONDS + 0.5)
+    assert line.lost == [NO_REPLY]
+
+
+def test_small_requests_that_go_into_the_void_do_not_keep_a_connection(line: Line) -> None:
+    for _ in range(20):
+        if not line.lost:
+            line.send(b"hello")
+            line.pass_seconds(0.25, taking=1 << 20)
+    assert set(line.lost) == {NO_REPLY}
+
+
+def test_a_broker_that_throttles_is_waited_for(line: Line) -> None:
+    line.send(b"hello")
+    line.be_patient(10.0)
+    line.pass_seconds(10.0 + TIMEOUT_SECONDS - 1)
+    assert line.lost == []
+    line.pass_seconds(2.0)
+    assert line.lost == [NO_REPLY]
+
+
+def test_a_broker_that_did_not_answer_in_time_gets_more_time_the_next_time(line: Line) -> None:
+    """Else a request that takes longer than the time-out would be sent for ever."""
+    partition = Partition("t", 0, "t", UUID(int=1), UUID(int=2), TopicPolicy())
+    partition.destination_node = 1
+    sender = Sender(
+        line.loop, cast(Cluster, line), 1, on_result=lambda *_: None, on_lost=lambda _, cause: line.lost.append(cause)
+    )
+    waited = []
+    for _ in range(5):
+        line.connect()
+        line.lost.clear()
+        buffer = BufferPool(1 << 20).take(100)
+        partition.enqueue(OutBatch(partition, 0, buffer.view(), buffer, 0, 1, 0, 1, 0, (), 0, 0, tailing=True))
+        sender.schedule(partition)
+        sender.send()
+        waited.append(0.0)
+        while not line.lost:
+            line.pass_seconds(0.25)
+            waited[-1] += 0.25
+    assert waited == pytest.approx([4, 8, 16, 32, 40], abs=0.5)

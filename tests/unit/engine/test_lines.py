@@ -1,0 +1,81 @@
+"""Several connections to one broker: who uses which."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from strait.engine.buffers import BufferPool
+from strait.engine.cluster import Cluster, Line
+from strait.engine.dial import Connection
+from strait.engine.loop import Loop
+from strait.engine.meter import Meter
+from strait.engine.pump import Pump
+from strait.engine.sender import LINES
+from strait.model import topic_id_text
+from strait.spec import AppSpec
+from strait.state.schema import Plan, PlannedTopic
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    loop = Loop()
+    found = Cluster(loop, BufferPool(1 << 20), "it", {"bootstrap.servers": "broker:1"})
+    yield found
+    found.close()
+    loop.close()
+
+
+def dialled(cluster: Cluster, line: Line) -> socket.socket:
+    ours, peer = socket.socketpair()
+    cluster._dialled(line, Connection("it", ("broker", 1), ours))
+    return peer
+
+
+def test_each_line_to_a_broker_is_a_connection_of_its_own(cluster: Cluster) -> None:
+    one, other = dialled(cluster, Line(1)), dialled(cluster, Line(1, 1))
+    with one, other:
+        first, second = cluster.channel(1), cluster.channel(1, 1)
+        assert first is not None
+        assert second is not None
+        second.close("the test")
+        assert (cluster.channel(1), cluster.channel(1, 1)) == (first, None)
+        assert (cluster.trouble(1), cluster.trouble(1, 1)) == ("", "the test")
+
+
+@pytest.fixture
+def pump(tmp_path: Path) -> Iterator[Pump]:
+    brokers = {"bootstrap.servers": "127.0.0.1:1"}
+    spec = AppSpec(
+        link="l", group="default", source_name="a", source=brokers, destination_name="b", destination=brokers,
+        slots=2, slot_memory_bytes=1 << 20, epoch_seconds=60, ledger_dir=str(tmp_path), checkpoint_dir=str(tmp_path),
+    )  # fmt: skip
+    state = cast(Any, SimpleNamespace(runs={}, map_end=0))
+    found = Pump(spec, 0, 1, state, cast(Any, None), Meter(spec, 0, "it"))
+    yield found
+    found.close()
+
+
+def plan(*slots: int | None) -> Plan:
+    one, other = topic_id_text(UUID(int=1)), topic_id_text(UUID(int=2))
+    topic = PlannedTopic(source="t", destination="t", source_id=one, destination_id=other, slots=slots)
+    return Plan(link="l", group="default", version=1, producer_id=1, slots=2, topics=(topic,), published_at_ms=1)
+
+
+def test_the_partitions_of_a_slot_are_dealt_out_over_the_lines_whatever_their_numbers(pump: Pump) -> None:
+    pump.follow(plan(0, 1, 0, 1, 0, 1, 0, 1))
+    assert [partition.line for partition in pump.partitions] == [0, 1, 0, 1]
+    assert LINES == 2
+
+
+def test_a_partition_keeps_to_its_line_when_others_come_and_go(pump: Pump) -> None:
+    pump.follow(plan(0, 0, 0, 0))
+    kept = pump.partitions[3]
+    pump.follow(plan(1, 1, 1, 0))
+    pump.follow(plan(0, 0, 1, 0))
+    assert pump.partitions[-1] is kept
+    assert kept.line == 1

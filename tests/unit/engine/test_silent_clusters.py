@@ -1,0 +1,97 @@
+"""One connection that dies in silence tells on the others to its cluster. The sockets are real, the time is not."""
+
+import socket
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from strait.engine.buffers import Buffer, BufferPool
+from strait.engine.channel import NO_REPLY
+from strait.engine.cluster import Cluster, Line
+from strait.engine.dial import Connection
+from strait.engine.loop import Loop
+
+TIMEOUT_SECONDS = 4.0
+FIRST_CORRELATION = (1 << 20) + 1
+
+
+class Known:
+    """A cluster with channels to some of its brokers, already dialled."""
+
+    def __init__(self, *lines: Line) -> None:
+        self.skipped_seconds = 0.0
+        self.lost: dict[Line, str] = {}
+        self.loop = Loop()
+        self.cluster = Cluster(self.loop, BufferPool(1 << 20), "it", {"bootstrap.servers": "broker:1"})
+        self.peers: dict[Line, socket.socket] = {}
+        for line in lines:
+            ours, self.peers[line] = socket.socketpair()
+            self.cluster._dialled(line, Connection("it", ("broker", 1), ours))
+        self.channels = {line: self.cluster._channels[line] for line in lines}
+
+    def send(self, line: Line, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self.channels[line].send(
+            0, 9, [b"hello"],
+            on_reply=Buffer.release,
+            on_lost=lambda cause: self.lost.update({line: cause}),
+            timeout_seconds=timeout_seconds,
+        )  # fmt: skip
+
+    def reply(self, line: Line) -> None:
+        """To its first request."""
+        self.peers[line].sendall((4).to_bytes(4, "big") + FIRST_CORRELATION.to_bytes(4, "big"))
+        self.loop.run_once(0.1)
+
+    def pass_seconds(self, seconds: float) -> None:
+        for _ in range(int(seconds * 4)):
+            self.skipped_seconds += 0.25
+            self.loop.run_once(0.0)
+            self.cluster.expire()
+
+    @property
+    def closed(self) -> set[Line]:
+        return {line for line, channel in self.channels.items() if channel.closed}
+
+    def close(self) -> None:
+        self.cluster.close()
+        for peer in self.peers.values():
+            peer.close()
+        self.loop.close()
+
+
+ONE, TWO, THREE, FOUR = (Line(node) for node in (1, 2, 3, 4))
+ONE_QUIET = Line(1, -1)
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[Known]:
+    found = Known(ONE, ONE_QUIET, TWO, THREE, FOUR)
+    monkeypatch.setattr(
+        "strait.engine.loop.time", SimpleNamespace(monotonic=lambda: time.monotonic() + found.skipped_seconds)
+    )
+    yield found
+    found.close()
+
+
+def test_what_was_not_heard_since_is_given_up_with_it_unless_it_is_waited_for(known: Known) -> None:
+    known.send(ONE)
+    known.send(TWO)
+    known.send(THREE, timeout_seconds=4 * TIMEOUT_SECONDS)
+    known.send(ONE_QUIET, timeout_seconds=4 * TIMEOUT_SECONDS)
+    known.pass_seconds(2.0)
+    known.reply(TWO)
+    known.pass_seconds(1.0)
+    assert known.closed == set()
+    known.pass_seconds(1.5)
+    assert known.closed == {ONE, ONE_QUIET, FOUR}  # two was heard meanwhile, three has said that it is slow
+    assert known.lost == {ONE: NO_REPLY, ONE_QUIET: "as silent as another connection to it"}
+
+
+def test_a_connection_that_is_cut_says_nothing_of_the_others(known: Known) -> None:
+    known.send(ONE)
+    known.peers[ONE].close()
+    known.loop.run_once(0.1)
+    known.pass_seconds(1.0)
+    assert known.closed == {ONE}

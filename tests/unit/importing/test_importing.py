@@ -1,0 +1,367 @@
+"""What Mirus and MirrorMaker 2 are told, a link is told; what cannot be told is named, and no secret comes through."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import yaml
+
+from strait.config import Link, LinksFile, parse
+from strait.errors import ConfigError
+from strait.importing.clients import CLIENT_ROWS
+from strait.importing.draft import Draft
+from strait.importing.mirus import MIRUS_ROWS, translate_mirus
+from strait.importing.mm2 import translate_mm2
+from strait.importing.mm2_rows import MM2_ROWS
+from strait.importing.table import Row
+from strait.importing.writing import as_yaml
+from strait.naming import Names
+
+MIRUS = {
+    "name": "eu-mirror",
+    "connector.class": "com.salesforce.mirus.MirusSourceConnector",
+    "consumer.client.id": "mirus",
+    "consumer.bootstrap.servers": "a:1",
+    "destination.consumer.bootstrap.servers": "b:1",
+}
+MM2 = {"clusters": "a, b", "a.bootstrap.servers": "a:1", "b.bootstrap.servers": "b:1", "a->b.enabled": "true"}
+CONNECTOR = {
+    "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+    "source.cluster.alias": "a",
+    "target.cluster.alias": "b",
+    "source.cluster.bootstrap.servers": "a:1",
+    "target.cluster.bootstrap.servers": "b:1",
+}
+SECRETS = "/etc/secrets"
+
+
+def mirus(**properties: str) -> Draft:
+    return translate_mirus(MIRUS | properties, link=None, secrets_dir=SECRETS)
+
+
+def mm2(**properties: str) -> Draft:
+    return translate_mm2(MM2 | properties, link=None, secrets_dir=SECRETS)
+
+
+def file_of(draft: Draft) -> LinksFile:
+    """What a person gets, read again; and that it says the same as the draft."""
+    found = parse(yaml.safe_load(as_yaml(draft)), where="translated")
+    assert found == draft.checked("draft")
+    return found
+
+
+def link_of(draft: Draft) -> Link:
+    (link,) = file_of(draft).links.values()
+    return link
+
+
+def test_a_mirus_connector_becomes_a_link() -> None:
+    draft = mirus(
+        **{
+            "topics.whitelist": "orders, payments",
+            "topics.regex": r"metrics\..*",
+            "topics.regex.list": "a.*,^b$",
+            "destination.topic.name.prefix": "eu.",
+            "tasks.max": "40",
+            "consumer.auto.offset.reset": "latest",
+            "enable.partition.matching": "true",
+        }
+    )
+    link = link_of(draft)
+    assert list(file_of(draft).links) == ["eu-mirror"]
+    assert link.topics.include == ("orders", "payments")
+    assert link.topics.regex == (r"metrics\..*", "a.*", "^b$")
+    assert Names(link).destination("orders") == "eu.orders"
+    assert (link.create_topics, link.start, link.groups["default"].max_slots) == (False, "latest", 40)
+    assert file_of(draft).clusters["source"] == {"bootstrap.servers": "a:1", "client.id": "mirus"}
+    assert draft.left == {}
+
+
+@pytest.mark.parametrize(
+    ("properties", "name"),
+    [
+        ({}, "orders"),
+        ({"destination.topic.name.suffix": ".eu"}, "orders.eu"),
+        ({"destination.topic.name.prefix": "x.", "destination.topic.name.suffix": ".y"}, "x.orders.y"),
+        (
+            {
+                "transforms": "r",
+                "transforms.r.type": "org.apache.kafka.connect.transforms.RegexRouter",
+                "transforms.r.regex": "(ord)(.*)",
+                "transforms.r.replacement": r"$2-$1\$x",
+            },
+            "ers-ord$x",
+        ),
+    ],
+)
+def test_copies_have_the_names_that_mirus_gives_them(properties: dict[str, str], name: str) -> None:
+    draft = mirus(**properties)
+    assert Names(link_of(draft)).destination("orders") == name
+    assert not any(key.startswith("transforms") for key in draft.left)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"transforms": "i", "transforms.i.type": "InsertField$Value", "transforms.i.topic.field": "t"},
+        {
+            "transforms": "r",
+            "transforms.r.type": "RegexRouter",
+            "transforms.r.regex": r"\Qa\E",
+            "transforms.r.replacement": "b",
+        },
+        {
+            "transforms": "r",
+            "transforms.r.type": "RegexRouter",
+            "transforms.r.regex": "a",
+            "transforms.r.replacement": "$3",
+        },
+        {
+            "destination.topic.name.prefix": "x.",
+            "transforms": "r",
+            "transforms.r.type": "RegexRouter",
+            "transforms.r.regex": "x(.*)",
+            "transforms.r.replacement": "$1",
+        },
+    ],
+)
+def test_transformations_that_cannot_be_taken_over_are_named(properties: dict[str, str]) -> None:
+    draft = mirus(**properties)
+    assert {key for key in properties if key.startswith("transforms")} <= set(draft.left)
+
+
+def test_what_mirus_leaves_to_chance_is_noted() -> None:
+    text = as_yaml(mirus(**{"enable.destination.topic.checking": "false"}))
+    assert "# Records keep their partition" in text
+    assert "# Mirus left creation to the brokers" in text
+
+
+def test_a_worker_says_where_the_destination_is() -> None:
+    without = {key: value for key, value in MIRUS.items() if not key.startswith("destination.")}
+    with pytest.raises(ConfigError, match="name the worker's file, too"):
+        translate_mirus(without, link=None, secrets_dir=SECRETS)
+    worker = {"bootstrap.servers": "b:1", "producer.security.protocol": "SSL", "offset.storage.topic": "o"}
+    draft = translate_mirus(without | worker, link="mine", secrets_dir=SECRETS)
+    assert file_of(draft).clusters["destination"] == {"bootstrap.servers": "b:1", "security.protocol": "SSL"}
+    assert list(draft.links) == ["mine"]
+    assert draft.left["offset.storage.topic"].startswith("needless")
+
+
+def test_each_enabled_flow_of_mirror_maker_2_becomes_a_link() -> None:
+    draft = translate_mm2(
+        MM2
+        | {
+            "clusters": "a, b, c.d",
+            "c.d.bootstrap.servers": "c:1",
+            "topics": "shared",
+            "a->b.topics": r"orders, metrics\..*, a.b",
+            "a->b.topics.exclude": "tmp.*",
+            "b->a.enabled": "true",
+            "a->c.d.enabled": "true",
+            "c.d->a.topics": "x",
+            "replication.factor": "3",
+            "a->b.replication.factor": "-1",
+            "a.producer.acks": "1",
+        },
+        link=None,
+        secrets_dir=SECRETS,
+    )
+    links = file_of(draft).links
+    assert list(links) == ["a-to-b", "a-to-c-d", "b-to-a"]
+    assert links["a-to-b"].topics.include == ("orders",)
+    assert links["a-to-b"].topics.regex == (r"metrics\..*", "a.b")
+    assert links["a-to-b"].topics.exclude == ("tmp.*",)
+    assert links["b-to-a"].topics.include == ("shared",)
+    assert (links["a-to-b"].replication_factor, links["b-to-a"].replication_factor) == (None, 3)
+    assert Names(links["b-to-a"]).destination("orders") == "b.orders"
+    assert Names(links["a-to-c-d"]).came_from_destination("c.d.orders") is False  # as with MirrorMaker 2, see below
+    assert draft.left["c.d->a.topics"] == "the flow is not enabled"
+
+
+def test_what_mirror_maker_2_does_unasked_is_in_the_file() -> None:
+    link = link_of(mm2())
+    assert link.topics.regex == (".*",)
+    assert link.topics.exclude == (r".*\.replica",)
+    assert (link.replication_factor, link.configs.sync, link.acls.sync, link.heartbeats.enabled) == (
+        2,
+        True,
+        True,
+        True,
+    )
+    assert link.naming.policy == "alias"
+    assert as_yaml(mm2()).count("# MirrorMaker 2's default") == 6
+
+
+def test_what_mirror_maker_2_is_told_is_in_the_file() -> None:
+    link = link_of(
+        mm2(
+            **{
+                "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+                "sync.topic.configs.enabled": "false",
+                "sync.topic.acls.enabled": "false",
+                "config.properties.exclude": "a,b",
+                "use.defaults.from": "source",
+                "emit.heartbeats.enabled": "false",
+                "emit.heartbeats.interval.seconds": "7",
+                "a->b.consumer.auto.offset.reset": "latest",
+                "tasks.max": "5",
+            }
+        )
+    )
+    assert link.naming.policy == "identity"
+    assert (link.configs.sync, link.acls.sync, link.heartbeats.enabled) == (False, False, False)
+    assert (link.configs.exclude, link.configs.defaults_from) == (("a", "b"), "source")
+    assert (link.heartbeats.interval_seconds, link.start, link.groups["default"].max_slots) == (7, "latest", 5)
+
+
+def test_a_connector_of_mirror_maker_2_is_translated_like_a_flow() -> None:
+    properties = CONNECTOR | {
+        "clusters": "a,b",
+        "replication.policy.separator": "_",
+        "topics": "t",
+        "producer.override.linger.ms": "5",
+    }
+    draft = translate_mm2(properties, link="mine", secrets_dir=SECRETS)
+    assert Names(link_of(draft)).destination("t") == "a_t"
+    assert list(draft.links) == ["mine"]
+    assert "tuning" in draft.left["producer.override.linger.ms"]
+
+
+def test_a_policy_of_somebodys_own_is_left_and_marked_where_names_are_to_be_corrected() -> None:
+    draft = mm2(
+        **{"replication.policy.class": "com.example.OurPolicy", "mirrors": "a->b", "auto.offset.reset": "latest"}
+    )
+    assert link_of(draft).naming.policy == "alias"
+    assert "    # OurPolicy cannot be taken over: correct this to the names it makes.\n    naming:" in as_yaml(draft)
+    assert set(draft.left) == {"replication.policy.class", "auto.offset.reset"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "error"),
+    [
+        (MM2 | {"a->b.enabled": "false"}, "no flow is enabled"),
+        ({"topics": "x"}, "neither `clusters` nor `source.cluster.alias`"),
+        (CONNECTOR | {"connector.class": "x.MirrorCheckpointConnector"}, "name the file of the MirrorSourceConnector"),
+        ({key: value for key, value in MM2.items() if not key.startswith("b.")}, "no `bootstrap.servers` of cluster b"),
+    ],
+)
+def test_a_file_that_makes_no_link_is_an_error(properties: dict[str, str], error: str) -> None:
+    with pytest.raises(ConfigError, match=error):
+        translate_mm2(properties, link=None, secrets_dir=SECRETS)
+
+
+SECRET = "hunter2-and-more"
+JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+
+
+@pytest.mark.parametrize(
+    ("properties", "cluster"),
+    [
+        (
+            {"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": f'{JAAS} username="u" password="{SECRET}";'},
+            {
+                "sasl.mechanism": "SCRAM-SHA-512",
+                "sasl.username": "u",
+                "sasl.password": "${directory:/etc/secrets:a.sasl.password}",
+            },
+        ),
+        (
+            {
+                "sasl.jaas.config": f"OAuthBearerLoginModule required clientId='c' clientSecret='{SECRET}' scope='s';",
+                "sasl.oauthbearer.token.endpoint.url": "https://t",
+            },
+            {
+                "sasl.oauthbearer.client.id": "c",
+                "sasl.oauthbearer.client.secret": "${directory:/etc/secrets:a.sasl.oauthbearer.client.secret}",
+                "sasl.oauthbearer.scope": "s",
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.token.endpoint.url": "https://t",
+            },
+        ),
+        (
+            {"ssl.keystore.location": "/k.p12", "ssl.keystore.password": SECRET, "ssl.truststore.location": "/t.pem"},
+            {
+                "ssl.keystore.location": "/k.p12",
+                "ssl.keystore.password": "${directory:/etc/secrets:a.ssl.keystore.password}",
+                "ssl.ca.location": "/t.pem",
+            },
+        ),
+        (
+            {"ssl.keystore.type": "PEM", "ssl.keystore.location": "/k", "ssl.key.password": "${directory:/run:key}"},
+            {"ssl.certificate.location": "/k", "ssl.key.location": "/k", "ssl.key.password": "${directory:/run:key}"},
+        ),
+        (
+            {
+                "ssl.keystore.key": SECRET,
+                "ssl.endpoint.identification.algorithm": "",
+                "security.protocol": "${file:/f:p}",
+            },
+            {
+                "ssl.key.pem": "${directory:/etc/secrets:a.ssl.key.pem}",
+                "ssl.endpoint.identification.algorithm": "none",
+                "security.protocol": "${directory:/etc/secrets:a.security.protocol}",
+            },
+        ),
+        ({"ssl.keystore.location": "/k.jks", "ssl.keystore.password": SECRET, "ssl.truststore.password": SECRET}, {}),
+        (
+            {
+                "sasl.mechanism": "AWS_MSK_IAM",
+                "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+            },
+            {},
+        ),
+        ({"ssl.protocol": "TLSv1.3", "sasl.client.callback.handler.class": "x"}, {}),
+        ({"sasl.jaas.config": f"Krb5LoginModule required keyTab='{SECRET}';"}, {}),
+    ],
+)
+def test_credentials_become_librdkafkas_and_secrets_references(
+    properties: dict[str, str], cluster: dict[str, str]
+) -> None:
+    draft = mm2(**{f"a.{key}": value for key, value in properties.items()})
+    found = dict(file_of(draft).clusters["a"])
+    assert found.pop("bootstrap.servers") == "a:1"
+    assert found == cluster
+    assert SECRET not in as_yaml(draft)
+    assert SECRET not in str(draft.left)
+    assert cluster or draft.left
+
+
+READ = {"name", "enabled", "clusters", "mirrors", "connector.class", "source.cluster.alias", "target.cluster.alias"}
+READ |= {
+    f"{head}ssl.{store}.type"
+    for head in ("", "consumer.", "source.cluster.", "a.")
+    for store in ("keystore", "truststore")
+}
+CLIENTS = [name for row in CLIENT_ROWS for name in row.names]
+
+
+def named(rows: Sequence[Row], *heads: str) -> list[str]:
+    """A property for each name of a table, and each of a client's behind the prefixes."""
+    tables = [name.replace("*", "x.y") for row in rows for name in row.names]
+    return [name for name in [*tables, *(head + name for head in heads for name in CLIENTS)] if name not in READ]
+
+
+@pytest.mark.parametrize(
+    ("translated", "base", "names"),
+    [
+        (translate_mirus, MIRUS, named(MIRUS_ROWS, "", "consumer.")),
+        (translate_mm2, CONNECTOR, named(MM2_ROWS, "source.cluster.")),
+        (translate_mm2, MM2, ["wibble", "a.wibble", "a->b.wibble", "b->a.topics", *named([], "a.")]),
+    ],
+)
+@pytest.mark.parametrize("value", ["zzz", "(", "-7", SECRET, "1.5"])
+def test_each_property_changes_the_file_or_is_left_with_a_reason(
+    translated: Callable[..., Draft], base: dict[str, str], names: list[str], value: str
+) -> None:
+    plain = translated(base, link=None, secrets_dir=SECRETS)
+    for name in names:
+        draft = translated({name: value} | base, link=None, secrets_dir=SECRETS)
+        left = [why for key, why in draft.left.items() if key.startswith(name)]
+        assert name in base or left or as_yaml(draft) != as_yaml(plain), name
+        if name.endswith(("password", "ssl.keystore.key", "jaas.config")):
+            assert SECRET not in as_yaml(draft) + str(draft.left)
+
+
+def test_a_cluster_at_the_end_of_two_flows_is_noted_once() -> None:
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";'
+    draft = mm2(**{"b->a.enabled": "true", "b.sasl.jaas.config": jaas})
+    assert as_yaml(draft).count("# Put the secret of") == 1

@@ -1,0 +1,135 @@
+"""What somebody is asked about, and that nothing else is done than what was shown."""
+
+import json
+from typing import Any
+
+import pytest
+
+from strait.errors import ApprovalMissing, ConfigError
+from strait.planning.approval import Approval, ShownPlan
+from strait.planning.effects import Effect, Effects, effects, fingerprint
+from strait.planning.plan import Proposal
+from strait.state.schema import Plan
+from unit.planning.test_plan import cluster, link, propose, publish
+
+ORDERS = cluster("a", {"orders": 2})
+NONE = cluster("b", {})
+
+
+def told(settings: Any, proposal: Proposal) -> list[str]:
+    return [" ".join(str(effect).split()) for effect in effects(settings, proposal)]
+
+
+def applied(settings: Any, *args: Any) -> tuple[Plan, Any]:
+    return publish(propose(settings, *args))
+
+
+def test_a_topic_to_create_is_shown_with_what_it_becomes_and_that_it_is_copied() -> None:
+    shown = told(link(start="latest"), propose(link(start="latest"), ORDERS, NONE))
+    assert shown[0] == "copies orders: from latest"
+    assert shown[1].startswith("creates orders: 2 partitions")
+
+
+def test_what_is_left_when_the_topic_is_there_was_all_shown() -> None:
+    settings = link(naming={"policy": "prefix", "prefix": "dr."})
+    before = effects(settings, propose(settings, ORDERS, NONE))
+    after = effects(settings, propose(settings, ORDERS, cluster("b", {"dr.orders": 2})))
+    assert after == (Effect("copies", "orders", "to dr.orders, from earliest"),)
+    Approval("l", before).check_rest(after)
+    with pytest.raises(ApprovalMissing, match="not shown: copies orders"):
+        Approval("l", (Effect("copies", "orders", "to dr.orders, from latest"),)).check_rest(after)
+
+
+def test_nobody_is_asked_about_what_stays_moves_waits_or_is_paused() -> None:
+    settings, here = link(), cluster("b", {"orders": 2})
+    plan, runs = applied(settings, ORDERS, here)
+    for now, there in (
+        (ORDERS, here),
+        (cluster("a", {}), here),  # it waits, as its source is missing
+        (cluster("a", {"orders": 2}, generation="2"), here),  # it halts
+        (ORDERS, cluster("b", {"orders": 2}, **{"max.message.bytes": "77"})),
+    ):
+        assert told(settings, propose(settings, now, there, plan, runs)) == []
+    more_slots = link(groups={"default": {"slots": 5}})
+    proposal = propose(more_slots, ORDERS, here, plan, runs)
+    assert proposal.draft is not None
+    assert told(more_slots, proposal) == []
+
+
+def test_a_topic_that_nothing_selects_any_more_and_a_rule_are_asked_about() -> None:
+    both = cluster("a", {"orders": 1, "payments": 1}), cluster("b", {"orders": 1, "payments": 1})
+    plan, runs = applied(link(), *both)
+    narrower = link(
+        topics={
+            "include": ["orders"],
+            "rules": [{"match": ".*", "on_loss": "continue"}],
+            "budget": {"bytes_per_second": 9},
+        }
+    )
+    assert told(narrower, propose(narrower, *both, plan, runs)) == [
+        "budget of the link: link 9 bytes/s",
+        "changes orders: on_loss halt -> continue",
+        "leaves payments",
+    ]
+
+
+SHOWN: Effects = (Effect("copies", "orders", "from earliest"), Effect("creates", "orders", "2 partitions"))
+OTHER = Effect("copies", "secrets", "from earliest")
+
+
+def test_what_was_shown_may_be_done_and_nothing_else() -> None:
+    Approval("l", SHOWN).check(SHOWN)
+    Approval("l", SHOWN).check_rest(SHOWN[:1])
+    Approval("l", None).check(SHOWN)
+    Approval("l", ()).check(())
+    with pytest.raises(ApprovalMissing, match="not shown: copies secrets: from earliest") as refused:
+        Approval("l", SHOWN).check((*SHOWN, OTHER))
+    assert refused.value.unseen == ("not shown: copies secrets: from earliest",)
+    with pytest.raises(ApprovalMissing, match="no longer: creates orders: 2 partitions"):
+        Approval("l", SHOWN).check(SHOWN[:1])
+
+
+def test_where_approval_is_required_and_nothing_was_shown_it_is_waited_for() -> None:
+    with pytest.raises(ApprovalMissing, match="link l: 2 changes wait for approval:\n  copies orders: from earliest\n"):
+        Approval("l", ()).check(SHOWN)
+
+
+def test_of_very_many_differences_the_first_are_told() -> None:
+    many = tuple(Effect("copies", f"t{number:05}", "") for number in range(50_000))
+    with pytest.raises(ApprovalMissing) as refused:
+        Approval("l", ()).check(many)
+    assert len(refused.value.unseen) == 21
+    assert refused.value.unseen[-1] == "and 49980 more"
+
+
+def test_a_fingerprint_is_that_of_the_effects_in_whatever_order() -> None:
+    assert fingerprint(SHOWN) == fingerprint(SHOWN[::-1])
+    assert fingerprint(SHOWN) != fingerprint(SHOWN[:1])
+    assert fingerprint([Effect("a", "b c", "")]) != fingerprint([Effect("a", "b", "c")])
+
+
+def test_a_plan_file_is_read_as_it_was_written() -> None:
+    written = ShownPlan.of("l", SHOWN, "text")
+    assert ShownPlan.parse(written.model_dump_json(), where="f") == written
+    assert written.shown == SHOWN
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"effects": [["copies", "secrets", ""]]}, "it was edited"),
+        ({"v": 2}, "has v 2"),
+        ({"effects": "all"}, "effects: "),
+        ({"and": 1}, "and: unknown key"),
+    ],
+)
+def test_a_plan_file_that_somebody_changed_is_refused(change: dict[str, Any], what: str) -> None:
+    raw = json.loads(ShownPlan.of("l", SHOWN, "text").model_dump_json()) | change
+    with pytest.raises(ConfigError, match=what):
+        ShownPlan.parse(json.dumps(raw), where="plan file f")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null"])
+def test_what_is_no_plan_file_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="plan file f: "):
+        ShownPlan.parse(text, where="plan file f")

@@ -1,0 +1,109 @@
+"""How much there is to copy, and how long that takes: as exact as what is known allows, and saying so."""
+
+from typing import Any
+
+import pytest
+
+from strait.model import TopicPartition
+from strait.planning.backfill import Backfill, Reports, TopicBackfill, backfill_of, beginnings
+from strait.planning.starts import AtOffset, AtTime, Begin, Range
+from strait.state.schema import PartitionReport
+from support.reports import plain_report
+from unit.planning.test_plan import cluster, link, propose
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def heard(*rows: tuple[int, int, int], bytes_per_second: float = 0.0) -> Reports:
+    """Rows of records, bytes and lag."""
+    partitions = tuple(
+        PartitionReport(
+            topic="other",
+            partition=number,
+            state="copying",
+            position=0,
+            end=lag,
+            lag_records=lag,
+            lag_seconds=0.0,
+            records=records,
+            bytes=size,
+        )
+        for number, (records, size, lag) in enumerate(rows)
+    )
+    return {("default", 0): (plain_report(partitions=partitions, bytes_per_second=bytes_per_second),)}
+
+
+def only(begin: Begin, held: Range, sizes: Any = (), reports: Reports | None = None) -> TopicBackfill:
+    (topic,) = backfill_of(link(), {ORDERS: begin}, {ORDERS: held}, dict(sizes), reports or {}).topics
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("begin", "records", "size"),
+    [
+        ("earliest", 400, 40_000),
+        ("latest", 0, 0),
+        (AtOffset(400), 100, 10_000),
+        (AtTime(5), 200, 20_000),
+    ],
+)
+def test_the_brokers_tell_how_large_it_is_and_the_start_how_much_of_it(begin: Begin, records: int, size: int) -> None:
+    found = only(begin, Range(100, 500, 300), {ORDERS: 40_000})
+    assert (found.records, found.bytes, found.bytes_from) == (records, size, "log")
+
+
+def test_where_they_do_not_the_link_s_average_is_taken_and_else_a_guess() -> None:
+    assert only("earliest", Range(0, 10), reports=heard((100, 5_000, 0))).bytes == 500
+    guessed = only("earliest", Range(0, 10))
+    assert (guessed.bytes, guessed.bytes_from) == (10_000, "guess")
+
+
+def test_the_least_certain_part_says_how_certain_the_topic_is() -> None:
+    begins: dict[TopicPartition, Begin] = {ORDERS: "earliest", TopicPartition("orders", 1): "earliest"}
+    ranges = dict.fromkeys(begins, Range(0, 10))
+    (topic,) = backfill_of(link(), begins, ranges, {ORDERS: 1_000}, {}).topics
+    assert (topic.partitions, topic.records, topic.bytes_from) == (2, 20, "guess")
+
+
+def test_a_partition_of_which_nothing_is_known_is_left_out() -> None:
+    assert backfill_of(link(), {ORDERS: "earliest"}, {}, {}, {}).topics == ()
+    assert backfill_of(link(), {ORDERS: AtOffset(50)}, {ORDERS: Range(0, 10)}, {}, {}).topics == ()
+
+
+def test_topics_that_are_yet_to_be_created_count_as_well() -> None:
+    settings = link(start="latest")
+    proposal = propose(settings, cluster("a", {"orders": 2, "clicks": 1}), cluster("b", {"clicks": 1}))
+    assert beginnings(settings, proposal) == {
+        ORDERS: "latest",
+        TopicPartition("orders", 1): "latest",
+        TopicPartition("clicks", 0): "latest",
+    }
+
+
+def lines(rate: float, lag: int, limit: int | None = None) -> list[str]:
+    settings = link(topics={"regex": [".*"], "budget": {"bytes_per_second": limit}})
+    held, size = Range(0, 3_600_000), {ORDERS: 3_600_000_000}
+    return list(
+        backfill_of(
+            settings, {ORDERS: "earliest"}, {ORDERS: held}, size, heard((0, 0, lag), bytes_per_second=rate)
+        ).lines()
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "lag", "limit", "said"),
+    [
+        (500_000.0, 10, None, "about 2.0 h at 0.50 MB/s, what it copies now"),
+        (500_000.0, 10, 250_000, "about 4.0 h at 0.25 MB/s, its budget"),
+        (500_000.0, 0, 1_000_000, "about 60 min at 1.00 MB/s, its budget"),
+        (500_000.0, 0, None, "for a time that is not known: the link has not had a backlog to be measured by"),
+    ],
+)
+def test_how_long_it_takes_is_told_by_what_holds_it_back(rate: float, lag: int, limit: int | None, said: str) -> None:
+    topic, total = lines(rate, lag, limit)
+    assert topic == "backfill  orders: 3,600,000 records, 3,600.0 MB"
+    assert total == f"backfill  in all 3,600,000 records, 3,600.0 MB, {said}"
+
+
+def test_nothing_to_copy_is_not_worth_a_line() -> None:
+    assert list(Backfill((TopicBackfill("orders", 1, 0, 0, "log"),)).lines()) == []

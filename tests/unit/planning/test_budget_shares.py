@@ -1,0 +1,94 @@
+"""A budget is dealt out over the slots of all task groups, and stays so while loads only waver."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strait.config import Topics
+from strait.model import TopicPartition
+from strait.planning.budgets import budgets_of, dealt_anew
+from strait.planning.dealing import Place
+from strait.state.schema import Budget, Plan, PlannedTopic
+
+LIMITS = {"bytes_per_second": 1000, "classes": {"gold": 300}}
+RULES = [{"match": "gold.*", "class": "gold"}]
+
+
+def topics(**budget: Any) -> Topics:
+    return Topics.model_validate({"budget": budget or LIMITS, "rules": [] if budget else RULES}, strict=False)
+
+
+def placed(topic: str, group: str, *slots: int | None) -> dict[TopicPartition, Place]:
+    """Its partitions in this group, each in one of these slots."""
+    return {TopicPartition(topic, number): Place(group, slot) for number, slot in enumerate(slots) if slot is not None}
+
+
+def shares(found: dict[str, tuple[Budget, ...]]) -> dict[str, dict[str, tuple[float, ...]]]:
+    return {group: {item.topic_class: item.slot_shares for item in budgets} for group, budgets in found.items()}
+
+
+def plans(found: dict[str, tuple[Budget, ...]]) -> dict[str, Plan]:
+    return {
+        group: Plan(link="l", group=group, version=1, producer_id=1, slots=9, budgets=budgets, published_at_ms=0)
+        for group, budgets in found.items()
+    }
+
+
+def test_before_anything_is_measured_shares_go_by_the_partitions_that_a_budget_is_for() -> None:
+    places = placed("gold", "default", 0, 0, 0, 1) | placed("b", "default", 1, 1, None) | placed("c", "default", 0, 1)
+    found = budgets_of(topics(), places, {"default": 2}, {}, {})
+    assert shares(found) == {"default": {"": (0.5, 0.5), "gold": (0.75, 0.25)}}
+
+
+def test_shares_are_of_the_whole_link_whichever_group_copies() -> None:
+    places = placed("gold", "default", 0, 1) | placed("b", "bulk", 0, 0)
+    found = budgets_of(topics(), places, {"default": 2, "bulk": 1}, {}, {})
+    assert shares(found) == {
+        "default": {"": (0.25, 0.25), "gold": (0.5, 0.5)},
+        "bulk": {"": (0.5,), "gold": (0.0,)},
+    }
+
+
+def test_measured_loads_count_more_than_the_number_of_partitions() -> None:
+    loads = {TopicPartition("a", 0): 9e6, TopicPartition("a", 1): 1e6, TopicPartition("a", 2): 1e6}
+    found = budgets_of(topics(), placed("a", "default", 0, 1, 1), {"default": 2}, loads, {})
+    first, second = shares(found)["default"][""]
+    assert first > 0.75
+    assert second == pytest.approx(1 - first)
+
+
+def test_shares_stay_while_loads_waver_and_follow_when_they_change() -> None:
+    places, slots = placed("a", "default", 0, 1), {"default": 2}
+
+    def of(first: float, second: float, previous: dict[str, Plan]) -> dict[str, tuple[Budget, ...]]:
+        loads = {TopicPartition("a", 0): first, TopicPartition("a", 1): second}
+        return budgets_of(topics(bytes_per_second=7), places, slots, loads, previous)
+
+    begun = of(5e6, 5e6, {})
+    assert of(5.5e6, 4.5e6, plans(begun)) == begun
+    assert of(9e6, 1e6, plans(begun)) != begun
+    assert budgets_of(topics(bytes_per_second=8), places, slots, {}, plans(begun))["default"][0].bytes_per_second == 8
+
+
+def test_without_a_budget_there_is_none() -> None:
+    assert budgets_of(Topics(), placed("a", "default", 0), {"default": 1}, {}, {}) == {"default": ()}
+
+
+@given(st.lists(st.lists(st.none() | st.integers(0, 6), max_size=9), max_size=5))
+def test_shares_add_up_to_one_whatever_is_copied(slots: list[list[int | None]]) -> None:
+    places: dict[TopicPartition, Place] = {}
+    for number, each in enumerate(slots):
+        places |= placed(str(number), "ab"[number % 2], *each)
+    found = budgets_of(topics(bytes_per_second=7), places, {"a": 7, "b": 7}, {}, {})
+    every = [share for budgets in found.values() for budget in budgets for share in budget.slot_shares]
+    assert len(every) == 14
+    assert sum(every) == pytest.approx(1)
+
+
+def test_what_a_group_may_use_is_dealt_anew_within_the_group() -> None:
+    before = Budget(bytes_per_second=7, slot_shares=(0.3, 0.1))
+    topic = PlannedTopic(source="a", destination="a", source_id="s", destination_id="d", slots=(None, 1))
+    first, second = dealt_anew(before, [topic], 2).slot_shares
+    assert (first, second) == (0.0, pytest.approx(0.4))

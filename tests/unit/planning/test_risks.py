@@ -1,0 +1,99 @@
+"""What may go wrong with topics that begin to be copied."""
+
+from dataclasses import replace
+
+import pytest
+
+from strait.model import TopicFacts
+from strait.planning.pairs import Pair
+from strait.planning.risks import Known, Risk, risks, similar_names
+
+HOUR_MS = 3_600_000
+FOR_EVER = str((1 << 63) - 1)
+SOURCE = TopicFacts(
+    "orders",
+    "s",
+    3,
+    configs={
+        "max.message.bytes": "2000000",
+        "retention.ms": str(48 * HOUR_MS),
+        "cleanup.policy": "delete",
+        "message.timestamp.before.max.ms": FOR_EVER,
+        "message.timestamp.after.max.ms": str(HOUR_MS),
+    },
+)
+TARGET = replace(SOURCE, topic="dr.orders", topic_id="d")
+
+
+def found(partitions: int = 3, known: Known | None = None, growing: tuple[str, ...] = (), **configs: str) -> list[Risk]:
+    changed = {name.replace("_", "."): value for name, value in configs.items()}
+    target = replace(TARGET, partitions=partitions, configs={**TARGET.configs, **changed})
+    return list(risks([Pair(SOURCE, target)], growing, ["orders"], known or Known()))
+
+
+def codes(*args: object, **fields: object) -> list[str]:
+    return [risk.code for risk in found(*args, **fields)]
+
+
+def test_a_copy_that_is_as_its_source_is_no_risk() -> None:
+    assert found() == []
+
+
+@pytest.mark.parametrize(
+    ("configs", "code"),
+    [
+        ({"max_message_bytes": "1999999"}, "smaller_messages"),
+        ({"max_message_bytes": "9999999"}, None),
+        ({"retention_ms": str(47 * HOUR_MS)}, "shorter_retention"),
+        ({"retention_ms": "-1"}, None),
+        ({"retention_ms": str(HOUR_MS), "cleanup_policy": "compact"}, None),
+        ({"message_timestamp_before_max_ms": str(HOUR_MS)}, "timestamps_before"),
+        ({"message_timestamp_before_max_ms": str(72 * HOUR_MS)}, None),
+        ({"message_timestamp_after_max_ms": str(HOUR_MS // 2)}, "timestamps_after"),
+        ({"message_timestamp_after_max_ms": FOR_EVER}, None),
+        ({"max_message_bytes": "", "retention_ms": "", "message_timestamp_before_max_ms": ""}, None),
+    ],
+)
+def test_a_stricter_destination_is_told(configs: dict[str, str], code: str | None) -> None:
+    assert codes(**configs) == ([] if code is None else [code])
+
+
+def test_an_old_broker_has_one_bound_for_both_sides() -> None:
+    old = {name: value for name, value in TARGET.configs.items() if not name.startswith("message.timestamp")}
+    target = replace(TARGET, configs=old | {"message.timestamp.difference.max.ms": str(HOUR_MS // 2)})
+    assert [risk.code for risk in risks([Pair(SOURCE, target)], (), (), Known())] == [
+        "timestamps_after",
+        "timestamps_before",
+    ]
+
+
+def test_fewer_partitions_are_a_risk_unless_they_are_added() -> None:
+    (risk,) = found(partitions=2)
+    assert str(risk) == "risk      orders: fewer_partitions: dr.orders has 2 partitions, the source 3; the rest waits"
+    assert found(partitions=2, growing=("dr.orders",)) == []
+    assert found(partitions=4) == []
+
+
+def test_rights_that_are_known_to_be_missing_are_told_and_unknown_ones_are_not() -> None:
+    denied = Known({"orders": {"DESCRIBE"}}, {"dr.orders": {"DESCRIBE", "READ"}})
+    assert [risk.detail for risk in found(known=denied)] == [
+        "the source does not allow READ on it",
+        "the destination does not allow WRITE on dr.orders",
+    ]
+    allowed = Known({"orders": {"READ"}}, {"dr.orders": {"WRITE"}})
+    assert found(known=allowed) == []
+
+
+def test_a_quota_concerns_the_whole_link() -> None:
+    (risk,) = found(known=Known(destination_quotas={"user (default)": 1e6}))
+    assert (
+        str(risk)
+        == "risk      the link: quota: the destination limits user (default) to 1,000,000 bytes/s, broker by broker"
+    )
+
+
+def test_copies_whose_names_brokers_take_for_one_are_told_with_both() -> None:
+    names = {"x": "a.b_c", "y": "a_b.c", "z": "a_b_d"}
+    (risk,) = similar_names(names, ["y", "z"])
+    assert (risk.code, risk.topic) == ("similar_names", "y")
+    assert risk.detail.startswith("a_b.c differs from a.b_c only by `.` and `_`")

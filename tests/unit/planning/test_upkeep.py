@@ -1,0 +1,79 @@
+"""All that copies need, told in words and remembered by the plan."""
+
+from typing import Any
+
+from strait.config import Link
+from strait.model import ClusterFacts, TopicAcl, TopicFacts
+from strait.planning.acl_sync import AclChanges
+from strait.planning.plan import Draft
+from strait.planning.retirement import DeleteTopic, Retirement
+from strait.planning.selection import Selection
+from strait.planning.topics import find_homes
+from strait.planning.upkeep import Memory, Upkeep, follows_acls, upkeep_of
+from strait.planning.upkeep_text import upkeep_data, upkeep_lines
+
+READ = TopicAcl("orders", "LITERAL", "User:ann", "*", "READ", "ALLOW")
+
+
+def link(**settings: Any) -> Link:
+    block = {"source": "a", "destination": "b", "topics": {"regex": [".*"]}}
+    return Link.model_validate(block | settings, strict=False)
+
+
+def cluster(name: str, partitions: int, acls: Any = None, **configs: str) -> ClusterFacts:
+    named = {key.replace("_", "."): value for key, value in configs.items()}
+    topic = TopicFacts("orders", f"{name}-orders", partitions, topic_configs=named)
+    return ClusterFacts(name, f"cluster-{name}", {"orders": topic}, acls)
+
+
+def upkeep(settings: Link, source: ClusterFacts, destination: ClusterFacts, **more: Any) -> Upkeep:
+    homes = find_homes(settings, Selection({"orders": "orders"}, (), ()), source, destination)
+    return upkeep_of(settings, homes, source, destination, more.pop("memory", Memory()), **more)
+
+
+def test_each_thing_is_one_line() -> None:
+    settings = link(configs={"sync": True}, acls={"sync": True})
+    source = cluster("a", 6, frozenset({READ}), retention_ms="1", segment_ms="2")
+    destination = cluster("b", 3, frozenset(), retention_ms="5", segment_bytes="9")
+    retirement = Retirement(delete=(DeleteTopic("copy.old", "old", 7),))
+    found = upkeep(settings, source, destination, retirement=retirement)
+    assert list(upkeep_lines(found)) == [
+        "grows     orders: from 3 to 6 partitions",
+        "alters    orders: retention.ms 5 -> 1, segment.ms by default -> 2, segment.bytes 9 -> by default",
+        "allows    orders: ALLOW READ on topic orders to User:ann",
+        "deletes   copy.old: the source has no old any more",
+    ]
+    assert not found.empty
+    assert [key for key, value in upkeep_data(found).items() if value] == ["grow", "alter", "acls", "delete"]
+
+
+def test_a_link_as_it_is_needs_nothing() -> None:
+    settings = link(configs={"sync": True})
+    found = upkeep(settings, cluster("a", 2, retention_ms="1"), cluster("b", 2, retention_ms="1"))
+    assert found.empty
+    assert list(upkeep_lines(found)) == []
+
+
+def test_rules_are_asked_for_only_where_some_topic_follows_them() -> None:
+    assert not follows_acls(link())
+    assert follows_acls(link(acls={"sync": True}))
+    ruled = link(topics={"rules": [{"match": "orders", "sync_acls": True}]})
+    assert follows_acls(ruled)
+    assert upkeep(ruled, cluster("a", 1, frozenset({READ})), cluster("b", 1, frozenset())).acls.add == (READ,)
+    others = link(topics={"rules": [{"match": "clicks", "sync_acls": True}]})
+    assert upkeep(others, cluster("a", 1, frozenset({READ})), cluster("b", 1, frozenset())).acls.add == ()
+
+
+def test_the_plan_remembers_what_was_given_and_where_the_link_began() -> None:
+    settings = link(acls={"sync": True, "remove": True})
+    there = cluster("b", 1, frozenset({READ}))
+    first = upkeep(settings, cluster("a", 1, frozenset({READ})), there, done=AclChanges((READ,), ()))
+    draft = Draft(1, False, (), (), (), copied_from=first.memory.copied_from, acls=first.given)
+    plan = draft.as_plan(link="l", group="default", version=1, producer_id=7, now_ms=1)
+    memory = Memory.of([plan])
+    assert (memory.copied_from, memory.acls) == ("cluster-a", (READ,))
+    other = TopicAcl("other", *READ[1:])
+    moved = ClusterFacts("a", "another cluster", cluster("a", 1).topics, frozenset({other}))
+    later = upkeep(settings, moved, there, memory=memory)
+    assert later.acls.remove == (READ,)
+    assert later.memory.copied_from == "cluster-a", "whatever the source has become"
