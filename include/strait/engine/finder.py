@@ -16,7 +16,7 @@ from strait.engine.lookup import Lookup
 from strait.engine.loop import Loop
 from strait.engine.offsets import LATEST, Offsets, ask_offsets
 from strait.engine.partition import Partition, Phase, Repetition
-from strait.engine.verification import Verification, verify_repetition
+from strait.engine.verification import Decide, Verification, verify_repetition
 from strait.model import topic_id_text
 from strait.offset_map import covering, destination_offset, locate, places, wire_sequence
 from strait.reasons import Reason
@@ -240,14 +240,18 @@ class Finder:
         partition, sequence = standing.partition, standing.found.sequence
         left = list(positions)
 
-        def decide(same: bool) -> None:
+        def decide(epoch: int | None) -> None:
             if not standing.still_asked:
                 return
             position = left.pop(0)
-            if not same and left:
+            if epoch is None and left:
                 attempt()
                 return
-            partition.found(runs, sequence, position if same else self._repeat(partition, runs, sequence, positions))
+            if epoch is None:
+                partition.found(runs, sequence, self._repeat(partition, runs, sequence, positions))
+            else:
+                partition.found(runs, sequence, position)
+                partition.prove(epoch)
             self._placed(partition, standing.found, False)
 
         def failed(cause: str) -> None:
@@ -268,13 +272,13 @@ class Finder:
         partition.recopied += max(0, positions[0] - safe)
         return safe
 
-    def verify(self, partition: Partition, changed: Callable[[], None]) -> None:
-        """Call ``changed`` if the last record that was copied is not at its place in the source any more."""
+    def verify(self, partition: Partition, decided: Decide) -> None:
+        """Find out whether the last record that was copied is at its place in the source still."""
         generation = partition.generation
 
-        def decide(same: bool) -> None:
-            if not same and partition.generation == generation and not partition.retired:
-                changed()
+        def decide(epoch: int | None) -> None:
+            if partition.generation == generation and not partition.retired:
+                decided(epoch)
 
         def failed(cause: str) -> None:
             if partition.generation == generation and not partition.retired:
@@ -289,7 +293,7 @@ class Finder:
         last: int,
         copied_at: int,
         source_at: int,
-        decide: Callable[[bool], None],
+        decide: Decide,
         failed: Callable[[str], None],
     ) -> None:
         source = self._source.channel(self._source.leader(partition.topic, partition.number).node)

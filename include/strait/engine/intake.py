@@ -84,7 +84,7 @@ class Intake:
                     self._pass(partition, shaped, frame, tailing)
                 elif isinstance(shaped, Skipped):
                     partition.position = max(partition.position, shaped.position)
-                    partition.last_epoch, partition.epoch_unproven = shaped.epoch, False
+                    partition.prove(shaped.epoch)
                     partition.left_out += shaped.left_out
                 elif isinstance(shaped, Aside):
                     self._put_aside(partition, shaped)
@@ -145,7 +145,7 @@ class Intake:
         )
         partition.mapped = last.source + last.records
         partition.position = piece.position
-        partition.last_epoch = -1  # until all that came is taken in
+        partition.prove(piece.epoch)
         partition.sequence += piece.batch.records
         self._emit(out)
 

@@ -19,7 +19,6 @@ from strait.state.schema import Registration, TopicPolicy
 
 MOST_JUDGED = 100_000
 """Beyond that they are forgotten and judged anew; each costs some hundred bytes."""
-HOLD_SECONDS = 30.0  # at most; whoever is asked then answers or is given up long before
 
 _NO_PRODUCER = -1
 
@@ -46,7 +45,7 @@ class Origins:
 
     def judge(self, partition: Partition, producer_ids: frozenset[int]) -> None:
         """Find out about these; the partition is fetched again once that is known."""
-        partition.hold(self._loop.now + HOLD_SECONDS)
+        partition.hold(self._loop.now)
         self._asked |= producer_ids
         self._waiting.add(partition)
         if not self._looking:

@@ -22,7 +22,7 @@ from strait.state.schema import PartitionReport, Run, TopicPolicy
 PROOF_SECONDS = 5.0
 """A broker that has forgotten a producer takes any sequence from it. So unless this partition was acknowledged within
 this time, its next batch goes alone: were it refused and its successor taken, its records would be lost."""
-
+_HOLD_SECONDS = 30.0  # at most; whoever is asked then answers or is given up long before
 
 BATCH_OVERHEAD_BYTES = 1 << 10
 """What a queued batch costs besides its bytes: objects that hold it. With one record in a batch that is most of it."""
@@ -188,8 +188,13 @@ class Partition:
             if checkpoint.sequence_end <= sequence:
                 self.acked_epoch = self.last_epoch = checkpoint.source_epoch
         self.epoch_unproven = True
+        self.release()  # who was asked meanwhile may never answer
         self.phase = Phase.RUNNING
         self.last_ack_at = float("-inf")  # the first batch goes alone
+
+    def prove(self, epoch: int) -> None:
+        """This is the source's leader epoch of what lies before the position."""
+        self.last_epoch, self.epoch_unproven = epoch, False
 
     def told(self, behind: int) -> list[Gap]:
         """What the map says already of the records from the next one to number ``behind``, right or wrong. Once each."""
@@ -235,9 +240,9 @@ class Partition:
         """Fetch nothing until then."""
         self.reason, self.detail, self.blocked_until, self.held = reason, detail, until, False
 
-    def hold(self, until: float) -> None:
-        """Fetch nothing until something is known, or until then at most, though nothing is wrong."""
-        self.held, self.blocked_until = True, until
+    def hold(self, now: float) -> None:
+        """Fetch nothing until something is known that is being asked for, though nothing is wrong."""
+        self.held, self.blocked_until = True, now + _HOLD_SECONDS
 
     def release(self) -> None:
         """It is known."""

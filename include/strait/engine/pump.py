@@ -354,11 +354,19 @@ class Pump:
     def _take_divergence(self, partition: Partition, end: int) -> None:
         """Its source's log is not the one that was copied. Where that is told by the map alone, the last record decides:
         records of a later leader may have been copied since the last checkpoint."""
-        if partition.epoch_unproven:
-            partition.epoch_unproven, partition.last_epoch = False, -1
-            self._finder.verify(partition, lambda: self._source_range.diverged(partition, end))
-        else:
+        if not partition.epoch_unproven:
             self._source_range.diverged(partition, end)
+            return
+
+        def decided(epoch: int | None) -> None:
+            partition.release()
+            if epoch is None:
+                self._source_range.diverged(partition, end)
+            else:
+                partition.prove(epoch)
+
+        partition.hold(self._loop.now)  # fetched again before, it says the same again
+        self._finder.verify(partition, decided)
 
     def take_led_anew(self) -> set[Partition]:
         """Those whose source has another leader since the last call. What tells truncation is checkpointed at once."""
