@@ -9,7 +9,6 @@ Appends a table to results-many-partitions.md.
 """
 
 import argparse
-import datetime
 import random
 import sys
 import tempfile
@@ -21,6 +20,8 @@ from confluent_kafka import Producer
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from measuring import add_row
+
 from strait.embedded.kafka import Cluster
 from strait.state.schema import Budget
 from support.engine import EngineLink
@@ -28,6 +29,11 @@ from support.records import ends
 from support.waiting import eventually
 
 RESULTS = Path(__file__).parent / "results-many-partitions.md"
+INTRODUCTION = (
+    "# Many partitions in a slot, and budgets\n\nMade by `many_partitions.py`. Bounds: idle below 5 % of a core, "
+    "budget within 10 %."
+)
+HEAD = ("partitions, idle", "brokers", "of a core", "budget", "held")
 RECORD_BYTES = 10_000
 
 
@@ -101,24 +107,14 @@ def main() -> None:
         folder = Path(name)
         share = idle_share(source, destination, folder, asked.partitions, asked.seconds)
         ratio = budget_ratio(source, destination, folder, asked.rate, asked.seconds)
-    if not RESULTS.exists():
-        head = ("date", "partitions, idle", "brokers", "of a core", "budget", "held")
-        RESULTS.write_text(
-            "# Many partitions in a slot, and budgets\n\nMade by `many_partitions.py`. Bounds: idle below 5 % of a core, "
-            f"budget within 10 %.\n\n| {' | '.join(head)} |\n|{' --- |' * len(head)}\n",
-            encoding="utf-8",
-        )
     row = (
-        f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M}",
         f"{asked.partitions:,}",
         str(asked.brokers),
         f"{share:.1%}",
         f"{asked.rate / 1e6:g} MB/s",
         f"{ratio:.1%}",
     )
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.write(f"| {' | '.join(row)} |\n")
-    print(" | ".join(row))
+    add_row(RESULTS, INTRODUCTION, HEAD, row)
 
 
 if __name__ == "__main__":

@@ -33,3 +33,14 @@ def append_table(results: Path, measured: str, head: Sequence[str], rows: Sequen
     columns = f"| {' | '.join(head)} |", f"| --- |{' --: |' * (len(head) - 1)}"
     with results.open("a", encoding="utf-8") as file:
         file.write("\n".join(["", f"## {when} · {commit()}", "", measured, "", *columns, *rows, ""]))
+
+
+def add_row(results: Path, introduction: str, head: Sequence[str], row: Sequence[str]) -> None:
+    """Add a line to a file's only table, and print it; the first line brings the file. A column before all others says when."""
+    if not results.exists():
+        columns = f"| {' | '.join(['date', *head])} |\n|{' --- |' * (len(head) + 1)}\n"
+        results.write_text(f"{introduction}\n\n{columns}", encoding="utf-8")
+    row = (f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M}", *row)
+    with results.open("a", encoding="utf-8") as file:
+        file.write(f"| {' | '.join(row)} |\n")
+    print(" | ".join(row))

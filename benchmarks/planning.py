@@ -9,7 +9,6 @@ Appends a row for each number to results-planning.md.
 """
 
 import argparse
-import datetime
 import random
 import resource
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import cramjam
+from measuring import add_row
 
 from strait.collector import collector_paused
 from strait.config import Link
@@ -29,6 +29,11 @@ from strait.state.codec import encode
 from strait.state.schema import Plan, Run
 
 RESULTS = Path(__file__).parent / "results-planning.md"
+INTRODUCTION = (
+    "# Planning\n\nMade by `planning.py`, CPU seconds of a cycle, on one core, without what brokers are asked. Bound: 100,000 "
+    "partitions below 2 s."
+)
+HEAD = ("partitions", "slots", "first plan", "nothing new", "by measured load", "plan", "zstd", "peak memory")
 T = TypeVar("T")
 
 
@@ -109,28 +114,10 @@ def main() -> None:
     parser.add_argument("--topics-of", type=int, default=10, help="partitions of each topic")
     parser.add_argument("--slots", type=int, default=64)
     asked = parser.parse_args()
-    if not RESULTS.exists():
-        head = (
-            "date",
-            "partitions",
-            "slots",
-            "first plan",
-            "nothing new",
-            "by measured load",
-            "plan",
-            "zstd",
-            "peak memory",
-        )
-        RESULTS.write_text(
-            "# Planning\n\nMade by `planning.py`, CPU seconds of a cycle, on one core, without what brokers are asked. Bound: 100,000 "
-            f"partitions below 2 s.\n\n| {' | '.join(head)} |\n|{' --- |' * len(head)}\n",
-            encoding="utf-8",
-        )
     for partitions in asked.partitions:
         seconds, made = plan(partitions, asked.topics_of, asked.slots)
         _, value = encode(made)
         row = (
-            f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M}",
             f"{partitions:,}",
             str(asked.slots),
             *(f"{seconds[step]:.2f} s" for step in ("first plan", "nothing new", "by measured load")),
@@ -138,9 +125,7 @@ def main() -> None:
             f"{len(cramjam.zstd.compress(value, 3)) / 1e6:.2f} MB",
             f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:,.0f} MB",
         )
-        with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(f"| {' | '.join(row)} |\n")
-        print(" | ".join(row))
+        add_row(RESULTS, INTRODUCTION, HEAD, row)
 
 
 if __name__ == "__main__":

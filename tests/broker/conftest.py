@@ -1,4 +1,4 @@
-"""Links for the engine's tests."""
+"""Links for the engine's tests, and one cluster for what is tried by itself."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from strait.embedded.kafka import Cluster
 from support.engine import EngineLink
+from support.raw import RawClient
 from support.secured import Secured, secured_clusters
 
 
@@ -27,6 +29,19 @@ def make_link(tmp_path: Path, topic_name: str, request: pytest.FixtureRequest) -
     yield make
     for link in made:
         link.stop()
+
+
+@pytest.fixture
+def cluster(clusters: Any) -> Cluster:
+    """For tests that need no other."""
+    found: Cluster = clusters.destination
+    return found
+
+
+@pytest.fixture
+def raw(cluster: Cluster) -> Iterator[RawClient]:
+    with RawClient(cluster) as client:
+        yield client
 
 
 @pytest.fixture(scope="package")

@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 
 from strait.embedded.kafka import Cluster
 from strait.state.schema import TopicPolicy
+from support.background import background
 from support.engine import EngineLink
 from support.records import Record, ends, read_all
 from support.waiting import eventually
@@ -70,22 +71,15 @@ class Writer:
 @contextmanager
 def writing(link: EngineLink, topic: str, seed: int, seconds: float) -> Iterator[threading.Thread]:
     """Write in the background for about so long."""
-    stop = threading.Event()
     writer = Writer(link, topic, seed)
 
-    def write() -> None:
+    def write(stop: threading.Event) -> None:
         until = time.monotonic() + seconds
         while time.monotonic() < until and not stop.is_set():
             writer.write(40)
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
+    with background(write) as thread:
         yield thread
-        thread.join()
-    finally:
-        stop.set()
-        thread.join()
 
 
 def until_compacted(link: EngineLink, topic: str, writer: Writer) -> None:

@@ -20,6 +20,7 @@ from strait.engine.dial import dial
 from strait.engine.security import Security
 from strait.naming import plan_topic
 from strait.reasons import Reason
+from support.background import background
 from support.engine import EngineLink
 from support.waiting import eventually
 
@@ -31,9 +32,8 @@ MakeLink = Callable[..., EngineLink]
 @contextmanager
 def loading(link: EngineLink, records: int, seconds: float, seed: int) -> Iterator[threading.Thread]:
     """Write records of seeded sizes to the link's topics, spread over about so many seconds, in the background."""
-    stop = threading.Event()
 
-    def load() -> None:
+    def load(stop: threading.Event) -> None:
         rng = random.Random(seed)
         producer = Producer(
             link.source.client_properties
@@ -64,14 +64,8 @@ def loading(link: EngineLink, records: int, seconds: float, seed: int) -> Iterat
                     break
         producer.flush(120)
 
-    thread = threading.Thread(target=load)
-    thread.start()
-    try:
+    with background(load) as thread:
         yield thread
-        thread.join()
-    finally:
-        stop.set()
-        thread.join()
 
 
 def test_two_racing_copies_and_twenty_kills_leave_the_copy_equal(make_link: MakeLink, topic_name: str) -> None:

@@ -31,11 +31,6 @@ TIME_MS = 1_600_000_000_000
 
 
 @pytest.fixture
-def cluster(clusters: Any) -> Cluster:
-    return clusters.destination
-
-
-@pytest.fixture
 def link(cluster: Cluster, topic_name: str) -> str:
     name = "q" + topic_name[-8:]
     ensure_state_topics(Admin(cluster.client_properties, "b"), name, None)

@@ -6,9 +6,9 @@ import pytest
 
 from strait.errors import StraitError
 from strait.kafka.admin import Admin
-from strait.state.schema import Run
 from strait.state.store import StateReader, StateWriter, ensure_state_topics
 from support.pki import Authority
+from support.reports import plain_run
 from support.secured import PASSWORD, Secured, link_between, produce, set_scram_password
 from support.waiting import eventually
 
@@ -63,7 +63,7 @@ def test_what_a_writer_could_not_send_with_an_old_password_goes_out_with_the_new
     writer = StateWriter(properties, "destination", link)
     acks: list[tuple[int, StraitError | None]] = []
     for number in range(100):
-        writer.write_run(run(number), lambda error, number=number: acks.append((number, error)))
+        writer.write_run(plain_run(partition=number), lambda error, number=number: acks.append((number, error)))
     assert not writer.flush(2.0)
     assert acks == []
 
@@ -72,19 +72,6 @@ def test_what_a_writer_could_not_send_with_an_old_password_goes_out_with_the_new
     assert acks == [(number, None) for number in range(100)]
     with StateReader(secured.destination.client_properties, "destination", link, follow=("map",)) as reader:
         reader.catch_up()
-        assert [runs for number in range(100) for runs in reader.runs["t", number]] == [run(n) for n in range(100)]
-
-
-def run(partition: int) -> Run:
-    return Run(
-        topic="t",
-        partition=partition,
-        destination="t",
-        source_id="s",
-        destination_id="d",
-        source_base=0,
-        destination_base=0,
-        sequence_base=0,
-        sequence_end=0,
-        checkpoint_at_ms=0,
-    )
+        assert [runs for number in range(100) for runs in reader.runs["t", number]] == [
+            plain_run(partition=n) for n in range(100)
+        ]

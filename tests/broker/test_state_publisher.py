@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,11 +22,6 @@ from support.waiting import eventually
 pytestmark = pytest.mark.broker
 
 PARTITIONS = 8
-
-
-@pytest.fixture
-def cluster(clusters: Any) -> Cluster:
-    return clusters.destination
 
 
 @pytest.fixture

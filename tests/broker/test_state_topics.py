@@ -13,9 +13,9 @@ from strait.embedded.kafka import Cluster
 from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin, NewTopic
 from strait.state.codec import encode, encode_key, run_key
-from strait.state.schema import Loss, PartitionReport, Plan, Report, Run
+from strait.state.schema import Loss, PartitionReport, Plan, Report
 from strait.state.store import ControlPublisher, StateReader, StateWriter, ensure_state_topics
-from support.reports import plain_report
+from support.reports import plain_report, plain_run
 from support.waiting import eventually
 
 pytestmark = pytest.mark.broker
@@ -23,21 +23,6 @@ pytestmark = pytest.mark.broker
 
 def plan(link: str, version: int = 1) -> Plan:
     return Plan(link=link, group="default", version=version, producer_id=1, slots=1, published_at_ms=0)
-
-
-def run(partition: int = 0, sequence_end: int = 0) -> Run:
-    return Run(
-        topic="t",
-        partition=partition,
-        destination="t",
-        source_id="s",
-        destination_id="d",
-        source_base=0,
-        destination_base=0,
-        sequence_base=0,
-        sequence_end=sequence_end,
-        checkpoint_at_ms=0,
-    )
 
 
 def report(link: str, partitions: int = 1, application: str = "app", part: int = 0, parts: int = 1) -> Report:
@@ -64,11 +49,6 @@ def report(link: str, partitions: int = 1, application: str = "app", part: int =
 
 
 @pytest.fixture
-def cluster(clusters: Any) -> Cluster:
-    return clusters.destination
-
-
-@pytest.fixture
 def link(cluster: Cluster, topic_name: str) -> str:
     """Its state topics are there and empty."""
     name = topic_name.replace(".", "-")[-50:]
@@ -91,7 +71,7 @@ def writer(cluster: Cluster, link: str) -> StateWriter:
 def publish(cluster: Cluster, link: str, state: StateReader, *plans: Plan) -> None:
     for item in plans:
         with ControlPublisher(cluster.client_properties, "b", link).exclusive(state) as publication:
-            publication.publish([item], [run()] if item.version == 1 else [])
+            publication.publish([item], [plain_run()] if item.version == 1 else [])
 
 
 def write_raw(cluster: Cluster, topic: str, key: bytes, value: bytes | None) -> None:
@@ -120,7 +100,7 @@ def test_what_is_published_is_read_by_whoever_comes_later(cluster: Cluster, link
     with StateReader(cluster.client_properties, "b", link) as later:
         later.catch_up()
         assert later.plans["default"].version == 2
-        assert later.runs["t", 0] == (run(),)
+        assert later.runs["t", 0] == (plain_run(),)
 
 
 def test_a_follower_hears_of_a_plan_by_polling(cluster: Cluster, link: str, reader: StateReader) -> None:
@@ -135,7 +115,7 @@ def test_a_slot_writes_checkpoints_and_hears_that_they_are_safe(
     link: str, writer: StateWriter, reader: StateReader
 ) -> None:
     acknowledged: list[Any] = []
-    writer.write_run(run(sequence_end=5), acknowledged.append)
+    writer.write_run(plain_run(sequence_end=5), acknowledged.append)
     assert acknowledged == []
     assert writer.flush(30)
     assert acknowledged == [None]
@@ -145,7 +125,7 @@ def test_a_slot_writes_checkpoints_and_hears_that_they_are_safe(
 
 def test_the_last_run_written_under_a_key_is_the_one_that_stays(writer: StateWriter, reader: StateReader) -> None:
     for end in range(5000):
-        writer.write_run(run(sequence_end=end))
+        writer.write_run(plain_run(sequence_end=end))
     assert writer.flush(30)
     reader.catch_up()
     assert reader.runs["t", 0][0].sequence_end == 4999
@@ -153,16 +133,16 @@ def test_the_last_run_written_under_a_key_is_the_one_that_stays(writer: StateWri
 
 def test_no_record_is_missed_however_many_come_at_once(writer: StateWriter, reader: StateReader) -> None:
     for partition in range(5000):
-        writer.write_run(run(partition))
+        writer.write_run(plain_run(partition=partition))
     assert writer.flush(30)
     reader.catch_up()
     assert len(reader.runs) == 5000
 
 
 def test_a_tombstone_takes_a_run_away(cluster: Cluster, link: str, writer: StateWriter, reader: StateReader) -> None:
-    writer.write_run(run())
+    writer.write_run(plain_run())
     assert writer.flush(30)
-    write_raw(cluster, naming.map_topic(link), encode_key(run_key(run())), None)
+    write_raw(cluster, naming.map_topic(link), encode_key(run_key(plain_run())), None)
     reader.catch_up()
     assert reader.runs == {}
 
@@ -196,7 +176,7 @@ def test_a_destination_that_is_away_costs_reports_and_no_time_and_keeps_every_ru
         writer.write_report(big)
     assert writer.dropped_reports > 0
     for partition in range(100):
-        writer.write_run(run(partition), refused.append)
+        writer.write_run(plain_run(partition=partition), refused.append)
     assert not writer.flush(0.1)
     assert refused == []
 

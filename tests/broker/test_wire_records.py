@@ -1,7 +1,6 @@
 """Records, markers and what a fetch says besides, held against what Kafka's ordinary clients write and read on real brokers."""
 
 import random
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -21,18 +20,6 @@ pytestmark = pytest.mark.broker
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 BASE_MS = 1_700_000_000_000
 OUT_OF_RANGE = 1
-
-
-@pytest.fixture
-def cluster(request: pytest.FixtureRequest) -> Cluster:
-    found: Cluster = request.getfixturevalue("clusters").source
-    return found
-
-
-@pytest.fixture
-def raw(cluster: Cluster) -> Iterator[RawClient]:
-    with RawClient(cluster) as client:
-        yield client
 
 
 def make_topic(cluster: Cluster, topic: str, **configs: str) -> None:

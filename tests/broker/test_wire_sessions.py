@@ -1,6 +1,5 @@
 """Fetch sessions as a real broker keeps them."""
 
-from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
@@ -18,18 +17,6 @@ pytestmark = pytest.mark.broker
 
 INVALID_FETCH_SESSION_EPOCH = 71
 PARTITIONS = 20
-
-
-@pytest.fixture
-def cluster(request: pytest.FixtureRequest) -> Cluster:
-    found: Cluster = request.getfixturevalue("clusters").source
-    return found
-
-
-@pytest.fixture
-def raw(cluster: Cluster) -> Iterator[RawClient]:
-    with RawClient(cluster) as client:
-        yield client
 
 
 @pytest.fixture

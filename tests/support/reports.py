@@ -1,8 +1,8 @@
-"""A slot's report with nothing remarkable in it."""
+"""A slot's report, and a run of the map, with nothing remarkable in them."""
 
 from typing import Any
 
-from strait.state.schema import Report
+from strait.state.schema import Report, Run
 
 _PLAIN: dict[str, Any] = {
     "link": "l",
@@ -27,8 +27,25 @@ _PLAIN: dict[str, Any] = {
     "recoveries": 0,
     "partitions": (),
 }
+_RUN: dict[str, Any] = {
+    "topic": "t",
+    "partition": 0,
+    "destination": "t",
+    "source_id": "s",
+    "destination_id": "d",
+    "source_base": 0,
+    "destination_base": 0,
+    "sequence_base": 0,
+    "sequence_end": 0,
+    "checkpoint_at_ms": 0,
+}
 
 
 def plain_report(**remarkable: Any) -> Report:
     """Give what the test is about."""
     return Report(**_PLAIN | remarkable)
+
+
+def plain_run(**remarkable: Any) -> Run:
+    """Give what the test is about."""
+    return Run(**_RUN | remarkable)

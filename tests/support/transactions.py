@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 
 from strait.embedded.kafka import Cluster
 from strait.offset_map import Gap, covering, destination_offset, gaps_of
+from support.background import background
 from support.engine import EngineLink
 from support.records import read_all
 
@@ -63,12 +64,11 @@ class Transactions:
 def small_transactions(link: EngineLink, topic: str, count: int, seed: int) -> Iterator[threading.Thread]:
     """Write so many transactions of a few records in the background, some of them aborted, two open at a time, plain
     records between them."""
-    stop = threading.Event()
     partitions = link.topics[topic]
     producers = [Transactions(link.source, f"{topic}-{number}", topic, partitions) for number in range(2)]
     plain = Producer(link.source.client_properties)
 
-    def write() -> None:
+    def write(stop: threading.Event) -> None:
         rng = random.Random(seed)
         for number in range(count):
             if stop.is_set():
@@ -85,14 +85,8 @@ def small_transactions(link: EngineLink, topic: str, count: int, seed: int) -> I
                 assert plain.flush(_SECONDS) == 0
             first.end(rng.random() < 0.7)
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
+    with background(write) as thread:
         yield thread
-        thread.join()
-    finally:
-        stop.set()
-        thread.join()
 
 
 def assert_map_is_exact(link: EngineLink) -> None:

@@ -36,14 +36,7 @@ class Topics:
 
     def count(self, topic: str) -> int:
         """How many records were ever written to it, all partitions together."""
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
-        while True:
-            try:
-                return ask(self._watch, f"counting topic {topic}", _TIMEOUT_SECONDS, lambda _: self._count(topic))
-            except ClusterUnavailable:  # such as while librdkafka does not know yet that a leader is another one
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_BETWEEN_LOOKS_SECONDS)
+        return ask(self._watch, f"counting topic {topic}", _TIMEOUT_SECONDS, lambda _: self._count(topic))
 
     def names(self) -> set[str]:
         listed = ask(
@@ -65,8 +58,6 @@ class Topics:
             time.sleep(_BETWEEN_LOOKS_SECONDS)
 
     def _has_leaders(self, topic: str) -> bool:
-        # Asks for its metadata by name: librdkafka remembers "unknown" and would not ask again just to count.
-        self._admin.list_topics(topic, timeout=_TIMEOUT_SECONDS)
         try:
             return self._count(topic) == 0
         except KafkaException:
@@ -76,5 +67,8 @@ class Topics:
         ask(self._watch, doing, _TIMEOUT_SECONDS, lambda _: future.result(_TIMEOUT_SECONDS))
 
     def _count(self, topic: str) -> int:
+        # Asks for its metadata by name: librdkafka remembers "unknown", and leaders that are no more, and would not ask
+        # again just to count.
+        self._admin.list_topics(topic, timeout=_TIMEOUT_SECONDS)
         latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(PARTITIONS)}
         return sum(answer.result().offset for answer in self._admin.list_offsets(latest).values())

@@ -109,13 +109,13 @@ def _read(batch: Batch, data: memoryview) -> list[Record]:
     try:
         return [
             _record((offset, timestamp_ms, key, value, tuple(headers) if headers else ()))
-            for offset, timestamp_ms, key, value, headers in map(_fields, DefaultRecordBatch(padded(header, data)))
+            for offset, timestamp_ms, key, value, headers in map(_fields, DefaultRecordBatch(_padded(header, data)))
         ]
     except (CorruptRecordException, OverflowError, MemoryError) as error:  # the last two: a length near 2**63
         raise CorruptBatch(str(error) or "a length cannot be right") from error
 
 
-def padded(*pieces: bytes | memoryview) -> memoryview:
+def _padded(*pieces: bytes | memoryview) -> memoryview:
     """The pieces of a batch without compression as the compiled codec may read them."""
     return memoryview(b"".join((*pieces, _PADDING)))[: -len(_PADDING)]
 
