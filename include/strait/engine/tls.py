@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
-
 from strait.errors import ConfigError
 
 PROPERTIES = frozenset(
@@ -83,6 +81,9 @@ def _identify(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
 
 def _open_keystore(path: Path, password: str) -> tuple[bytes, bytes]:
     """A PKCS#12 file as PEM: the certificate with what leads to its authority, and the key."""
+    # Here, since it takes 9 MB of every slot, and few have such a file.
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
+
     key, certificate, others = pkcs12.load_key_and_certificates(path.read_bytes(), password.encode())
     if key is None or certificate is None:
         raise ValueError(f"{path} holds no key with a certificate")
