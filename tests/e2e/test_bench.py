@@ -54,7 +54,14 @@ def test_both_copiers_copy_the_same_data_and_are_compared(tmp_path):
     assert measured["latency: p99 against MirrorMaker 2, floor included"] > 0  # what is added may drown in noise
     assert judged["single: drain rate against MirrorMaker 2"] is None
 
-    for step in ("fill the source", "1kib-lz4-rehearsal: strait", "1kib-lz4: mm2", "1kib-lz4: strait", "bare relay"):
+    for step in (
+        "fill the source",
+        "1kib-lz4-rehearsal: strait",
+        "1kib-lz4: mm2",
+        "1kib-lz4: strait",
+        "latency-rehearsal: mm2",
+        "bare relay",
+    ):
         assert step in done.stderr
     assert list(tmp_path.iterdir()) == []
 

@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from strait.embedded.kafka import Cluster
 from strait.engine.buffers import BufferPool
 from strait.engine.channel import Channel
+from strait.engine.codes import Answer
 from strait.engine.cluster import parse_addresses
 from strait.engine.dial import dial
 from strait.engine.loop import Loop
@@ -19,6 +20,7 @@ from strait.engine.security import Security
 from strait.engine.verification import Verification
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import topic_uuid
+from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from support.upkeep import elect_preferred, in_sync, leaders, reassign
 from support.waiting import eventually
@@ -37,15 +39,19 @@ def write(cluster: Cluster, topic: str, numbers: range, acks: str) -> None:
     assert producer.flush(60) == 0
 
 
-def verdict(cluster: Cluster, partition: Partition, copied_at: int, source_at: int) -> int | str | None:
-    """What is decided, or the cause of failure."""
-    said: list[int | str | None] = []
+def verdict(cluster: Cluster, partition: Partition, copied_at: int, source_at: int) -> int | tuple[Reason, str] | None:
+    """What is decided, or why it could not be: the reason code and the cause."""
+    said: list[int | tuple[Reason, str] | None] = []
+
+    def failed(answer: Answer, cause: str) -> None:
+        said.append((answer.reason, cause))
+
     with closing(Loop()) as loop:
         address = parse_addresses("it", cluster.bootstrap)[LEADER - 1]
         channel = Channel(
             loop, BufferPool(1 << 20), dial("it", address, Security("it", cluster.client_properties)), said.append
         )
-        Verification(partition, copied_at, source_at, said.append, said.append).start(channel, channel)
+        Verification(partition, copied_at, source_at, said.append, failed).start(channel, channel)
         while not said:
             loop.run_once(1.0)
             channel.expire()
@@ -86,5 +92,6 @@ def test_what_a_leader_does_not_show_yet_is_not_called_lost(three_brokers: Clust
     assert verdict(three_brokers, partition, 10, 10) is None
     with asleep(three_brokers, FOLLOWER):
         write(three_brokers, topic_name, range(10, 11), "1")
-        assert verdict(three_brokers, partition, 10, 10) == "the source does not show offset 10 yet"
+        not_yet = Reason.SOURCE_UNREACHABLE, "the source does not show offset 10 yet"
+        assert verdict(three_brokers, partition, 10, 10) == not_yet
     eventually(lambda: isinstance(verdict(three_brokers, partition, 10, 10), int), what="the follower has it")

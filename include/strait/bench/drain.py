@@ -3,8 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from statistics import median
+from dataclasses import dataclass
 
 import psutil
 
@@ -130,13 +129,6 @@ def figures(samples: Sequence[Sample], total_bytes: int) -> DrainFigures:
         cpu_seconds_whole=last.copier_cpu_seconds,
         broker_cpu_seconds=brokers,
         other_cpu_share=max(0.0, machine - brokers - cpu_seconds) / (seconds * (os.cpu_count() or 1)),
-    )
-
-
-def middle(rounds: Sequence[DrainFigures]) -> DrainFigures:
-    """Of each figure the median."""
-    return DrainFigures(
-        **{each.name: median(getattr(found, each.name) for found in rounds) for each in fields(DrainFigures)}
     )
 
 

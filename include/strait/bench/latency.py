@@ -4,6 +4,7 @@ Producer and consumer are processes of their own, so that no interpreter lock of
 read the machine's one monotonic clock. The consumer measures all it sees; what was sent while warming up is left out.
 """
 
+import gc
 import math
 import multiprocessing
 import struct
@@ -125,6 +126,7 @@ def _receive(connection: Connection, whose: str, timeout_seconds: float) -> list
 
 
 def _send(properties: dict[str, str], topic: str, trickle: Trickle, count: int) -> None:
+    gc.disable()  # its pauses would be the records' delays
     producer = make_producer(properties, Watch("source"), linger_ms=0)
     body = values(trickle.value_bytes - _STAMP.size)
     interval_ns = 1_000_000_000 // trickle.records_per_second
@@ -140,6 +142,7 @@ def _send(properties: dict[str, str], topic: str, trickle: Trickle, count: int) 
 
 
 def _listen(results: Connection, properties: dict[str, str], topic: str, count: int) -> None:
+    gc.disable()  # what is seen stays, and would be looked through again and again
     consumer = make_consumer(properties, Watch("destination"), group_id="strait-bench", auto_offset_reset="earliest")
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
     seen: list[tuple[int, int]] = []

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import Any, Literal
 
-from strait.bench.drain import DrainFigures, middle
+from strait.bench.drain import DrainFigures
 from strait.bench.latency import LatencyFigures
 from strait.bench.machine import Machine
+from strait.bench.rounds import middle
 
 Content = Literal["equal", "not compared"]
 
@@ -79,12 +80,24 @@ class DrainResult:
 
 @dataclass(frozen=True, slots=True)
 class LatencyResult:
-    """One copier, or NO_COPIER, and one trickle."""
+    """One copier, or NO_COPIER, and one trickle. ``rounds``: see `DrainResult`."""
 
     workload: str
     copier: str
     figures: LatencyFigures
     cpu_cores: float | None
+    rounds: tuple["LatencyResult", ...] = ()
+
+    @classmethod
+    def middle(cls, rounds: Sequence["LatencyResult"]) -> "LatencyResult":
+        """One result for several rounds of the same."""
+        cores = [found.cpu_cores for found in rounds if found.cpu_cores is not None]
+        return replace(
+            rounds[0],
+            figures=middle([found.figures for found in rounds]),
+            cpu_cores=median(cores) if cores else None,
+            rounds=tuple(rounds),
+        )
 
 
 @dataclass(frozen=True, slots=True)

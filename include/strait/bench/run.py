@@ -208,18 +208,25 @@ class _Bench:
             return measure_relay(total_bytes // 2, at_once=workload.slots)
 
     def trickle(self, workload: Trickle) -> None:
-        """Measure the floor, then each copier."""
-        with self._fresh():
-            self._source_topics.create(workload.name)
-            probe(self._source.client_properties, workload.name)
-            self._results.latencies.append(self._trickle_through(NO_COPIER, workload, workload.name, None))
+        """Measure the floor and each copier by turns, once each has run unmeasured: see `_rehearse`."""
         for copier in self._copiers:
-            with self._fresh():
-                topic = f"{workload.name}-{copier}"
-                command = self._command(copier, topic, 1)
-                self._source_topics.create(topic)
-                self._destination_topics.create(command.destination_topic)
-                self._results.latencies.append(self._trickle_through(copier, workload, topic, command))
+            self._trickle_with(copier, replace(workload, name=f"{workload.name}-rehearsal"))
+        found: dict[str, list[LatencyResult]] = {copier: [] for copier in (NO_COPIER, *self._copiers)}
+        for _ in range(self._rounds):
+            for copier, rounds in found.items():
+                rounds.append(self._trickle_with(copier, workload))
+        self._results.latencies += map(LatencyResult.middle, found.values())
+
+    def _trickle_with(self, copier: str, workload: Trickle) -> LatencyResult:
+        with self._fresh():
+            topic = f"{workload.name}-{copier}"
+            self._source_topics.create(topic)
+            if copier == NO_COPIER:
+                probe(self._source.client_properties, topic)
+                return self._trickle_through(copier, workload, topic, None)
+            command = self._command(copier, topic, 1)
+            self._destination_topics.create(command.destination_topic)
+            return self._trickle_through(copier, workload, topic, command)
 
     def _trickle_through(self, copier: str, workload: Trickle, topic: str, command: Command | None) -> LatencyResult:
         label = f"{workload.name}: {copier if command else 'without a copier'}"

@@ -64,7 +64,7 @@ WORKLOADS: tuple[Workload, ...] = (
     Drain("1kib-defaults", "1 KiB records, 16 KiB batches", 1_600_000, 1024, 16 * _KIB, 16 * _KIB, "none"),
     Drain("100b-defaults", "100 B records, 16 KiB batches", 8_000_000, 100, 16 * _KIB, 16 * _KIB, "none"),
     Drain("single", "200 B records, one batch each", 1_200_000, 200, None, 1, "none", slots=2),
-    Trickle("latency", "200 B records, 1,000 a second", 1000, 200, 10.0, 30.0),
+    Trickle("latency", "200 B records, 1,000 a second", 1000, 200, 30.0, 30.0),
 )
 
 

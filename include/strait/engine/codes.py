@@ -1,5 +1,6 @@
 """What Kafka's error codes mean for one partition: the reason to show, and how soon to look again."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kafka import errors
@@ -74,7 +75,7 @@ CONFLICTS = frozenset({45, 46, 59})
 """Somebody of this link wrote there meanwhile, or the leader has not caught up: look up the position, go on from it."""
 
 
-def answer(table: dict[int, Answer], code: int, otherwise: Reason) -> Answer:
+def answer(table: Mapping[int, Answer], code: int, otherwise: Reason) -> Answer:
     """The answer to a code; an unknown one is shown as ``otherwise`` and tried again shortly."""
     return table.get(code) or Answer(otherwise, SHORTLY_SECONDS, refresh=True)
 

@@ -87,7 +87,7 @@ class Fetcher:
     def fit(self, fetchers: int) -> None:
         """Size the replies by the way to the source and by what the other fetchers need."""
         times = min(FAR_TIMES, 1 + int(self._source.round_trip_seconds / NEAR_SECONDS))
-        self._far = 1 << (times.bit_length() - 1)
+        self._far = 1 << (times - 1).bit_length()
         self.reply_bytes = self.share_of(self._pool.budget_bytes, fetchers, self._far)
 
     def assign(self, partitions: Iterable[Partition]) -> None:

@@ -16,13 +16,15 @@ from strait.engine.lookup import Lookup
 from strait.engine.loop import Loop
 from strait.engine.offsets import LATEST, Offsets, ask_offsets
 from strait.engine.partition import Partition, Phase, Repetition
-from strait.engine.verification import Decide, Verification, verify_repetition
+from strait.engine.verification import Decide, Failed, Verification, verify_repetition
 from strait.model import topic_id_text
 from strait.offset_map import covering, destination_offset, locate, places, wire_sequence
 from strait.reasons import Reason
 from strait.state.schema import Run
 
 FIND_SECONDS = 0.02
+_NO_SOURCE = codes.Answer(Reason.SOURCE_UNREACHABLE, codes.SHORTLY_SECONDS)
+_NO_DESTINATION = codes.Answer(Reason.DESTINATION_UNREACHABLE, codes.SHORTLY_SECONDS)
 Doubt = Callable[[Partition, Reason | None, str, tuple[float, float]], None]
 
 
@@ -139,7 +141,7 @@ class Finder:
             partitions,
             self.runs_of,
             on_outcome=self._take_outcome,
-            on_failed=self._failed,
+            on_failed=self._lookup_failed,
         ).start()
 
     def _take_outcome(self, partition: Partition, outcome: recovery.Found | recovery.Refused) -> None:
@@ -148,11 +150,15 @@ class Finder:
         else:
             self._standing.append(_Standing(partition, partition.generation, outcome))
 
-    def _failed(self, partition: Partition, code: int, cause: str) -> None:
-        answer = codes.answer(codes.PRODUCE, code, Reason.DESTINATION_UNREACHABLE)
-        self._destination.refresh()
+    def _lookup_failed(self, partition: Partition, code: int, cause: str) -> None:
         text = f"looking up {cause}: {codes.name(code)}" if code else f"looking up the position: {cause}"
-        self._doubt(partition, answer.reason, text, answer.wait_seconds)
+        self._again(partition, codes.answer(codes.PRODUCE, code, Reason.DESTINATION_UNREACHABLE), text)
+
+    def _again(self, partition: Partition, answer: codes.Answer, detail: str) -> None:
+        """It could not be found this time."""
+        self._source.refresh()
+        self._destination.refresh()
+        self._doubt(partition, answer.reason, detail, answer.wait_seconds)
 
     # --- the map ------------------------------------------------------------------------------------------------------
 
@@ -176,7 +182,7 @@ class Finder:
             self._destination.refresh()
             for standing in asked:
                 if standing.still_asked:
-                    self._failed(standing.partition, 0, f"the end of {self._map_topic}: {cause}")
+                    self._lookup_failed(standing.partition, 0, f"the end of {self._map_topic}: {cause}")
 
         ask_offsets(channel, [(self._map_topic, 0)], LATEST, on_offsets=take, on_lost=lost)
 
@@ -224,13 +230,10 @@ class Finder:
             partition.found(runs, sequence, repetition.first)
             self._placed(partition, standing.found, False)
 
-        def failed(cause: str) -> None:
-            if standing.still_asked:
-                self._failed(partition, 0, f"the batch at offset {repetition.offset}: {cause}")
-
+        failed = self._unless_settled(partition, f"the batch at offset {repetition.offset}")
         destination = self._destination.channel(partition.destination_node)
         if destination is None:
-            failed("its leader cannot be reached")
+            failed(_NO_DESTINATION, "its leader cannot be reached")
         else:
             verify_repetition(partition, repetition, destination, decide, failed)
 
@@ -254,12 +257,8 @@ class Finder:
                 partition.prove(epoch)
             self._placed(partition, standing.found, False)
 
-        def failed(cause: str) -> None:
-            if standing.still_asked:
-                self._failed(partition, 0, f"the last record: {cause}")
-
         def attempt() -> None:
-            self._compare(partition, sequence - 1, copied_at, left[0] - 1, decide, failed)
+            self._compare(partition, sequence - 1, copied_at, left[0] - 1, decide)
 
         copied_at = destination_offset(covering(runs, sequence - 1), sequence - 1)
         attempt()
@@ -280,30 +279,31 @@ class Finder:
             if partition.generation == generation and not partition.retired:
                 decided(epoch)
 
-        def failed(cause: str) -> None:
-            if partition.generation == generation and not partition.retired:
-                self._failed(partition, 0, f"the last record: {cause}")
-
         last = partition.acked_sequence - 1
-        self._compare(partition, last, last + partition.shift, partition.copied_to - 1, decide, failed)
+        self._compare(partition, last, last + partition.shift, partition.copied_to - 1, decide)
 
-    def _compare(
-        self,
-        partition: Partition,
-        last: int,
-        copied_at: int,
-        source_at: int,
-        decide: Decide,
-        failed: Callable[[str], None],
-    ) -> None:
+    def _compare(self, partition: Partition, last: int, copied_at: int, source_at: int, decide: Decide) -> None:
+        failed = self._unless_settled(partition, "the last record")
         source = self._source.channel(self._source.leader(partition.topic, partition.number).node)
         destination = self._destination.channel(partition.destination_node)
-        if source is None or destination is None:
-            failed("a leader cannot be reached")
+        if source is None:
+            failed(_NO_SOURCE, "the source's leader cannot be reached")
+        elif destination is None:
+            failed(_NO_DESTINATION, "the destination's leader cannot be reached")
         else:
             shared = partition.policy.on_foreign == "expect"  # the map then knows the place of checkpoints only
             among = (self._producer_id, wire_sequence(last)) if shared else None
             Verification(partition, copied_at, source_at, decide, failed, among).start(source, destination)
+
+    def _unless_settled(self, partition: Partition, what: str) -> Failed:
+        """Look again if ``what`` cannot be read, unless the partition was doubted or given away meanwhile."""
+        generation = partition.generation
+
+        def failed(answer: codes.Answer, cause: str) -> None:
+            if partition.generation == generation and not partition.retired:
+                self._again(partition, answer, f"looking up {what}: {cause}")
+
+        return failed
 
     def runs_of(self, partition: Partition) -> Sequence[Run]:
         """The runs for exactly these two topics; where there are none and the policy lets a source topic that was made

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
+import numpy as np
 import psutil
 
 from strait import __version__
@@ -28,7 +29,9 @@ class Meter:
         self._application = application
         self._process = psutil.Process()
         self._started_at_ms = int(time.time() * 1000)
-        self._latencies: deque[tuple[float, float]] = deque(maxlen=LATENCY_SAMPLES)  # (monotonic seconds, ms)
+        self._latencies_ms = np.zeros(LATENCY_SAMPLES)  # the newest, in a ring
+        self._taken_at = np.full(LATENCY_SAMPLES, -np.inf)  # monotonic seconds
+        self._taken = 0
         self._totals: deque[tuple[float, int, int]] = deque([(time.monotonic(), 0, 0)])
         self._records = 0
         self._bytes = 0
@@ -38,7 +41,10 @@ class Meter:
         self._records += batch.records
         self._bytes += len(batch.view)
         if batch.tailing:
-            self._latencies.append((now, max(0.0, time.time() * 1000 - batch.max_timestamp_ms)))
+            place = self._taken % LATENCY_SAMPLES
+            self._latencies_ms[place] = max(0.0, time.time() * 1000 - batch.max_timestamp_ms)
+            self._taken_at[place] = now
+            self._taken += 1
 
     def reports(
         self, partitions: Sequence[Partition], plan_version: int, now: float, heartbeat: HeartbeatReport | None = None
@@ -83,12 +89,10 @@ class Meter:
         ]
 
     def _percentiles(self, now: float) -> tuple[float | None, float | None]:
-        while self._latencies and self._latencies[0][0] < now - LATENCY_WINDOW_SECONDS:
-            self._latencies.popleft()
-        if not self._latencies:
+        ordered = np.sort(self._latencies_ms[self._taken_at >= now - LATENCY_WINDOW_SECONDS])
+        if not len(ordered):
             return None, None
-        ordered = sorted(latency for _, latency in self._latencies)
-        return round(ordered[len(ordered) // 2], 3), round(ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)], 3)
+        return round(float(ordered[len(ordered) // 2]), 3), round(float(ordered[len(ordered) * 99 // 100]), 3)
 
     def _rates(self, now: float) -> tuple[float, float]:
         self._totals.append((now, self._records, self._bytes))

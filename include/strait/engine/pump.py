@@ -344,7 +344,7 @@ class Pump:
                 self._doubt(partition, None, detail, codes.SOON_SECONDS)
 
     def _take_placed(self, partition: Partition, found: recovery.Found, anew: bool) -> None:
-        if partition.reason is Reason.DESTINATION_UNREACHABLE:
+        if partition.reason in (Reason.SOURCE_UNREACHABLE, Reason.DESTINATION_UNREACHABLE):
             partition.clear()
         if found.lost is not None:
             self._losses.destination_lost(partition, *found.lost)

@@ -57,6 +57,9 @@ class LocalLauncher:
         self._tied_to = tied_to
         self._job = job
         self._spark_submit = spark_submit
+        self._seen: dict[
+            str, tuple[Path, psutil.Process]
+        ] = {}  # a live process of each name, so that not all are looked at
         self._children: list[subprocess.Popen[bytes]] = []  # kept to reap those that end before this process does
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
@@ -146,8 +149,13 @@ class LocalLauncher:
     def _running(self, name: str) -> Submission | None:
         """The newest submission of this name that lives."""
         self._reap()
-        running = map(Submission, processes.find(self.directory / name))
-        return max(running, key=lambda one: one.submitted_at_ms, default=None)
+        if name in self._seen and processes.bears(self._seen[name][1], self._seen[name][0]):
+            return Submission(self._seen[name][0])  # while it lives no other is started
+        found = processes.find(self.directory / name)
+        newest = max(map(Submission, found), key=lambda one: one.submitted_at_ms, default=None)
+        if newest is not None:
+            self._seen[name] = newest.folder, found[newest.folder][0]
+        return newest
 
     def _surely_running(self, name: str) -> Submission | None:
         """The same, but one that has not told how it ended is looked for several times."""

@@ -26,6 +26,11 @@ def find(below: Path) -> Mapping[Path, list[psutil.Process]]:
     return found
 
 
+def bears(process: psutil.Process, mark: Path) -> bool:
+    """Whether this process lives and belongs to the submission with this folder."""
+    return _mark(process) == mark
+
+
 def end(look: Callable[[], Sequence[psutil.Process]], *, grace_seconds: float) -> Sequence[psutil.Process]:
     """Ask the processes that ``look`` finds to end, then kill what is left. Returns what survived even that.
 

@@ -107,6 +107,16 @@ def test_of_several_rounds_the_median_counts(results: Results):
     ]
 
 
+def test_of_several_rounds_of_latency_the_median_of_each_percentile_counts(results: Results):
+    rounds = [latency("strait", 1.0, 90.0), latency("strait", 3.0, 20.0), latency("strait", 2.0, 30.0)]
+    results.latencies[2] = LatencyResult.middle(rounds)
+    found = measured(results)
+    assert found["latency: added p50 against MirrorMaker 2"] == (pytest.approx(1.7 / 29.7), True)
+    assert found["latency: added p99 against MirrorMaker 2"] == (pytest.approx(29 / 399), True)
+    assert results.latencies[2].cpu_cores == 0.2
+    assert [each["figures"]["p99_ms"] for each in results.as_json()["latencies"][2]["rounds"]] == [90.0, 20.0, 30.0]
+
+
 def test_what_was_not_run_is_neither_met_nor_missed(results: Results):
     results.drains.pop(0)
     results.drains[0] = replace(results.drains[0], relays=None)
