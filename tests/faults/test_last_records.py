@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 from strait.embedded.kafka import Cluster
 from strait.engine.buffers import BufferPool
 from strait.engine.channel import Channel
-from strait.engine.codes import Answer
 from strait.engine.cluster import parse_addresses
+from strait.engine.codes import Answer
 from strait.engine.dial import dial
 from strait.engine.loop import Loop
 from strait.engine.partition import Partition
