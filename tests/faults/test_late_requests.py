@@ -134,3 +134,27 @@ def test_a_slow_and_distant_network(
             proxy.calm()
     link.until_copied()
     link.assert_equal()
+
+
+@pytest.mark.parametrize("seed", [25])
+def test_a_lossy_and_distant_network(
+    make_link: MakeLink, far_source: FarCluster, far_destination: FarCluster, seed: int
+) -> None:
+    """100 ms there and back on both sides, and every hundredth segment is lost: copying keeps pace with what such a way lets
+    through, and works off what has piled up."""
+    link = make_link(source=far_source, destination=far_destination)
+    link.make_topics()
+    link.publish()
+    proxies = (far_source.proxy, far_destination.proxy)
+    for proxy in proxies:
+        proxy.lose(0.01, round_trip_seconds=0.1)
+    link.start_slot()
+    with writing(far_source, link.topics, seed=seed, per_second=40):
+        eventually(
+            lambda: link.copied() > 400 and all(proxy.lost() > 5 for proxy in proxies),
+            what=lambda: f"copying goes on, with losses {[proxy.lost() for proxy in proxies]}: {link.log()}",
+        )
+    with writing(far_source, link.topics, seed=seed + 1, records=1_000):
+        pass
+    link.until_copied()
+    link.assert_equal()

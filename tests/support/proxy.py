@@ -4,6 +4,7 @@ It reads Kafka's framing (plain listeners only), so a fault can be aimed at one 
 """
 
 import json
+import math
 import subprocess
 import sys
 import threading
@@ -19,6 +20,8 @@ from support.proxy_frames import Rule, Way
 
 ENGINE = CLIENT_ID
 """Rules for the engine leave the clients of the state topics alone."""
+
+_SEGMENT_BYTES, _MATHIS = 1448, 1.22
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, DESCRIBE_PRODUCERS = 0, 1, 2, 3, 18, 61
 
@@ -116,6 +119,19 @@ class Proxy:
     def limit(self, bytes_per_second: float) -> None:
         """At most that fast on each connection, each way; 0 is unlimited."""
         self._order({"weather": {"bytes_per_second": bytes_per_second}})
+
+    def lose(self, share: float, round_trip_seconds: float) -> None:
+        """Lose so many of TCP's segments on a long way. What is behind one that is lost waits until it has come after all, and
+        a connection is as fast as congestion control lets it be (Mathis et al. 1997): 180 kB/s at 1 % and 100 ms. For connections made from
+        now on."""
+        rate = _SEGMENT_BYTES * _MATHIS / (round_trip_seconds * math.sqrt(share))
+        self._order(
+            {"weather": {"delay_seconds": round_trip_seconds / 2, "loss_share": share, "bytes_per_second": rate}}
+        )
+
+    def lost(self) -> int:
+        """How often something was lost so far."""
+        return int(self._order({"lost": True}))
 
     def stall(self, *, stalls: bool = True) -> None:
         """Let nothing through, and lose nothing."""

@@ -3,7 +3,9 @@ answered by one; it ends with its input. See ``support.proxy``."""
 
 import asyncio
 import json
+import math
 import random
+import socket
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -16,6 +18,8 @@ from support.proxy_frames import Frame, Piece, Rule, Walker
 
 _CHUNK_BYTES = 1 << 18
 _QUEUED_BYTES = 256 << 20  # each way of a connection; more is left with the sender
+_SEGMENT_BYTES = 1448
+_LOSSY_BYTES = 1 << 16  # congestion control lets no more be under way; the rest is left with the sender, who can tell
 _LINGER_SECONDS = 3.0  # for the broker to take a held request before its connection is closed
 
 
@@ -27,6 +31,8 @@ class Weather:
     rules: list[Rule] = field(default_factory=list)
     delay_seconds: float = 0.0  # each way
     bytes_per_second: float = 0.0  # of each connection, each way; 0 is unlimited
+    loss_share: float = 0.0  # of TCP's segments
+    lost: int = 0
     refuses: bool = False
     flows: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -34,22 +40,35 @@ class Weather:
         self,
         delay_seconds: float | None = None,
         bytes_per_second: float | None = None,
+        loss_share: float | None = None,
         stalls: bool | None = None,
         refuses: bool | None = None,
         calm: bool = False,
     ) -> None:
         """Only what is named changes. Rules of before a calm keep their numbers and counts, and do nothing."""
         if calm:
-            delay_seconds, bytes_per_second, stalls, refuses = 0.0, 0.0, False, False
+            delay_seconds, bytes_per_second, loss_share, stalls, refuses = 0.0, 0.0, 0.0, False, False
             for rule in self.rules:
                 rule.times = 0
         self.delay_seconds = self.delay_seconds if delay_seconds is None else delay_seconds
         self.bytes_per_second = self.bytes_per_second if bytes_per_second is None else bytes_per_second
+        self.loss_share = self.loss_share if loss_share is None else loss_share
         self.refuses = self.refuses if refuses is None else refuses
         if stalls:
             self.flows.clear()
         elif stalls is not None:
             self.flows.set()
+
+    @property
+    def most_queued_bytes(self) -> int:
+        return _LOSSY_BYTES if self.loss_share else _QUEUED_BYTES
+
+    def way_seconds(self, size: int) -> float:
+        """How long so many bytes are under way now. Of those that are lost the sender hears after a round trip."""
+        segments = math.ceil(size / _SEGMENT_BYTES)
+        lost = self.loss_share > 0.0 and self.rng.random() > (1 - self.loss_share) ** segments
+        self.lost += lost
+        return self.delay_seconds * (3 if lost else 1)
 
     def rule_for(self, frame: Frame) -> Rule | None:
         return next((rule for rule in self.rules if rule.takes(frame, self.rng)), None)
@@ -76,7 +95,7 @@ class Lane:
         while data := await reader.read(_CHUNK_BYTES):
             for piece in self._walker.feed(data):
                 self._accept(piece)
-            while self._queued_bytes > _QUEUED_BYTES:
+            while self._queued_bytes > self._weather.most_queued_bytes:
                 self._changed.clear()
                 await self._changed.wait()
 
@@ -106,7 +125,7 @@ class Lane:
         return data[:at] + bytes([data[at] ^ 1 << self._weather.rng.randrange(8)]) + data[at + 1 :]
 
     def _put(self, data: bytes | None) -> None:
-        due = asyncio.get_running_loop().time() + self._weather.delay_seconds
+        due = asyncio.get_running_loop().time() + self._weather.way_seconds(len(data or b""))
         self._queue.append((due, data))
         self._queued_bytes += len(data or b"")
         self._changed.set()
@@ -173,6 +192,9 @@ class Link:
             self.cut()
             return
         self._writers.append(broker)
+        if self._weather.loss_share:
+            for one in self._writers:
+                one.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _LOSSY_BYTES)
         client_leaves = asyncio.ensure_future(self._there.take(reader))
         replies_end = asyncio.ensure_future(self._back.take(broker_reader))
         giving = [asyncio.ensure_future(self._there.give(broker)), asyncio.ensure_future(self._back.give(writer))]
@@ -251,6 +273,8 @@ class Proxy:
                 return weather.rules[number].fired
             case {"weather": changes}:
                 weather.change(**changes)
+            case {"lost": _}:
+                return weather.lost
             case {"cut": _}:
                 for link in list(self._links):
                     link.cut()

@@ -66,6 +66,7 @@ class Channel:
         self._heard_at = loop.now
         self._handed_bytes = 0  # to the kernel, on this connection
         self._taken_bytes = 0  # of them by the other side, as last seen
+        self._unread_bytes = 0  # with the kernel, as last seen
         self.unsent_bytes = 0
         self.closed = False
         self._take(connection)
@@ -161,6 +162,7 @@ class Channel:
         """
         if self._pending:
             self._notice_taking()
+            self._notice_coming()
             oldest = self._pending[0]
             if max(oldest.sent_at, self._heard_at) + oldest.timeout_seconds < self._loop.now:
                 self.close(NO_REPLY)
@@ -176,6 +178,14 @@ class Channel:
         if held and taken > self._taken_bytes:
             self._heard_at = max(self._heard_at, self._loop.now)
         self._taken_bytes = taken
+
+    def _notice_coming(self) -> None:
+        """Whether more has arrived. The loop sleeps until a good part of a reply is there (see `_wake_for`), and over a slow
+        line that alone may take longer than a reply that does not begin."""
+        (unread,) = struct.unpack("i", fcntl.ioctl(self._socket.fileno(), termios.FIONREAD, b"\0\0\0\0"))
+        if unread > self._unread_bytes:
+            self._heard_at = max(self._heard_at, self._loop.now)
+        self._unread_bytes = unread
 
     def close(self, cause: str) -> None:
         """Close and tell every waiting request why. Nothing happens the second time."""
@@ -208,7 +218,7 @@ class Channel:
         self._tls = isinstance(self._socket, TlsSocket)
         self._wake_bytes = 1
         self._watching_writes = False
-        self._handed_bytes = self._taken_bytes = 0
+        self._handed_bytes = self._taken_bytes = self._unread_bytes = 0
         self._socket.setblocking(False)
         self._loop.watch(self._socket.fileno(), self, writable=False)
 

@@ -1,6 +1,7 @@
 """A connection that has died in silence is told from one that is slow. The sockets are real, the time is not."""
 
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from strait.state.schema import TopicPolicy
 from strait.wire import produce
 
 TIMEOUT_SECONDS = 4.0
+FIRST_CORRELATION = (1 << 20) + 1
 LARGE = bytes(64 << 20)  # more than a connection holds on its way
 
 
@@ -64,6 +66,13 @@ class Line:
             self.loop.run_once(0.0)
             self._channel.expire()
 
+    def answer_slowly(self, seconds: float, data: bytes) -> None:
+        """Some of ``data`` every quarter of a second, all of it in that time."""
+        steps = int(seconds * 4)
+        for step in range(steps):
+            self._peer.sendall(data[len(data) * step // steps : len(data) * (step + 1) // steps])
+            self.pass_seconds(0.25)
+
     def be_patient(self, seconds: float) -> None:
         self._channel.be_patient(seconds)
 
@@ -104,6 +113,15 @@ def test_a_large_request_that_nobody_takes_is_given_up(line: Line) -> None:
 def test_a_large_request_that_is_taken_slowly_is_not(line: Line) -> None:
     line.send(LARGE)
     line.pass_seconds(4 * TIMEOUT_SECONDS, taking=1 << 20)
+    assert line.lost == []
+    line.pass_seconds(TIMEOUT_SECONDS + 0.5)
+    assert line.lost == [NO_REPLY]
+
+
+def test_a_large_reply_that_comes_slowly_is_waited_for(line: Line) -> None:
+    """Less than what the loop is woken for comes within the time-out."""
+    line.send(b"hello")
+    line.answer_slowly(4 * TIMEOUT_SECONDS, struct.pack(">ii", 4 << 20, FIRST_CORRELATION) + bytes(1 << 20))
     assert line.lost == []
     line.pass_seconds(TIMEOUT_SECONDS + 0.5)
     assert line.lost == [NO_REPLY]
