@@ -57,9 +57,8 @@ class LocalLauncher:
         self._tied_to = tied_to
         self._job = job
         self._spark_submit = spark_submit
-        self._seen: dict[
-            str, tuple[Path, psutil.Process]
-        ] = {}  # a live process of each name, so that not all are looked at
+        # A live process of each name that was found, so that not every process is looked at each time.
+        self._seen: dict[str, tuple[Path, psutil.Process]] = {}
         self._children: list[subprocess.Popen[bytes]] = []  # kept to reap those that end before this process does
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
