@@ -34,6 +34,7 @@ REPLICATE = Path(strait.__file__).parents[2] / "spark_jobs" / "replicate.py"
 # SIGINT, which the JVM inherits: so the Python driver alone takes them, stops its query, and all end with 0.
 _ATTENDED = 'trap "" TERM INT; "$@"; code=$?; echo $code >"$0.partial" && mv "$0.partial" "$0"'
 
+_SHOWS_SECONDS = 0.005
 _LOOKS = 3
 _PAUSE_SECONDS = 0.05
 """A process that is just becoming another program shows no environment for a moment. So one without an exit code is
@@ -132,6 +133,9 @@ class LocalLauncher:
                 start_new_session=True,
             )
         self._children.append(child)
+        shell = psutil.Process(child.pid)
+        while child.poll() is None and not processes.bears(shell, new.folder):
+            time.sleep(_SHOWS_SECONDS)  # whoever looked before it shows its environment would think that nothing runs
 
     def _environment(self, new: Submission, spark: Spark, spark_submit: Path, java: Path) -> Mapping[str, str]:
         # Airflow gives its tasks its own settings and secrets; they are none of the application's business.
