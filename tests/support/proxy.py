@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from strait.engine.dial import CLIENT_ID
-from support.proxy_frames import Rule, Way
+from support.proxy_frames import SEGMENT_BYTES, Rule, Way
 
 ENGINE = CLIENT_ID
 """Rules for the engine leave the clients of the state topics alone."""
 
-_SEGMENT_BYTES, _MATHIS = 1448, 1.22
+_MATHIS = 1.22
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, DESCRIBE_PRODUCERS = 0, 1, 2, 3, 18, 61
 
@@ -122,9 +122,9 @@ class Proxy:
 
     def lose(self, share: float, round_trip_seconds: float) -> None:
         """Lose so many of TCP's segments on a long way. What is behind one that is lost waits until it has come after all, and
-        a connection is as fast as congestion control lets it be (Mathis et al. 1997): 180 kB/s at 1 % and 100 ms. For connections made from
-        now on."""
-        rate = _SEGMENT_BYTES * _MATHIS / (round_trip_seconds * math.sqrt(share))
+        a connection is as fast as congestion control lets it be (Mathis et al. 1997): 180 kB/s at 1 % and
+        100 ms. For connections made from now on."""
+        rate = SEGMENT_BYTES * _MATHIS / (round_trip_seconds * math.sqrt(share))
         self._order(
             {"weather": {"delay_seconds": round_trip_seconds / 2, "loss_share": share, "bytes_per_second": rate}}
         )

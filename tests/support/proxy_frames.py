@@ -9,6 +9,9 @@ from typing import Literal, NamedTuple
 
 Way = Literal["request", "reply"]
 
+SEGMENT_BYTES = 1448
+"""What TCP sends at once over Ethernet."""
+
 _HEAD_BYTES = 80
 """Of a request: its length, API key, version, correlation and the client's id are within them."""
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from support.proxy_frames import Frame, Piece, Rule, Walker
+from support.proxy_frames import SEGMENT_BYTES, Frame, Piece, Rule, Walker
 
 _CHUNK_BYTES = 1 << 18
 _QUEUED_BYTES = 256 << 20  # each way of a connection; more is left with the sender
-_SEGMENT_BYTES = 1448
 _LOSSY_BYTES = 1 << 16  # congestion control lets no more be under way; the rest is left with the sender, who can tell
 _LINGER_SECONDS = 3.0  # for the broker to take a held request before its connection is closed
 
@@ -65,7 +64,7 @@ class Weather:
 
     def way_seconds(self, size: int) -> float:
         """How long so many bytes are under way now. Of those that are lost the sender hears after a round trip."""
-        segments = math.ceil(size / _SEGMENT_BYTES)
+        segments = math.ceil(size / SEGMENT_BYTES)
         lost = self.loss_share > 0.0 and self.rng.random() > (1 - self.loss_share) ** segments
         self.lost += lost
         return self.delay_seconds * (3 if lost else 1)

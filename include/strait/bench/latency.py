@@ -4,7 +4,6 @@ Producer and consumer are processes of their own, so that no interpreter lock of
 read the machine's one monotonic clock. The consumer measures all it sees; what was sent while warming up is left out.
 """
 
-import gc
 import math
 import multiprocessing
 import struct
@@ -18,6 +17,7 @@ from confluent_kafka import TopicPartition
 from strait.bench.payloads import values
 from strait.bench.progress import Advance
 from strait.bench.workloads import PARTITIONS, Trickle
+from strait.collector import collector_paused
 from strait.errors import MeasurementError
 from strait.kafka.clients import Watch, make_consumer, make_producer
 
@@ -125,8 +125,8 @@ def _receive(connection: Connection, whose: str, timeout_seconds: float) -> list
     raise MeasurementError(f"latency: the {whose} said nothing for {timeout_seconds:.0f} s")
 
 
+@collector_paused()  # its pauses would be the records' delays
 def _send(properties: dict[str, str], topic: str, trickle: Trickle, count: int) -> None:
-    gc.disable()  # its pauses would be the records' delays
     producer = make_producer(properties, Watch("source"), linger_ms=0)
     body = values(trickle.value_bytes - _STAMP.size)
     interval_ns = 1_000_000_000 // trickle.records_per_second
@@ -141,8 +141,8 @@ def _send(properties: dict[str, str], topic: str, trickle: Trickle, count: int) 
     producer.flush(_PATIENCE_SECONDS)
 
 
+@collector_paused()  # what is seen stays, and would be looked through again and again
 def _listen(results: Connection, properties: dict[str, str], topic: str, count: int) -> None:
-    gc.disable()  # what is seen stays, and would be looked through again and again
     consumer = make_consumer(properties, Watch("destination"), group_id="strait-bench", auto_offset_reset="earliest")
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
     seen: list[tuple[int, int]] = []

@@ -3,11 +3,12 @@
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
@@ -25,6 +26,7 @@ from strait.bench.workloads import PARTITIONS, Drain, Trickle, Workload
 from strait.embedded.kafka import Cluster
 from strait.errors import MeasurementError, SetupError
 
+Result = TypeVar("Result", DrainResult, LatencyResult)
 COPIERS = (mm2.NAME, strait_runner.NAME)
 _BROKER_HEAP_MIB = 1024
 _BROKER_PROPERTIES = {"log.segment.delete.delay.ms": "1000", "log.retention.hours": "-1"}
@@ -127,13 +129,17 @@ class _Bench:
         with self._fresh():
             loaded = self._fill(workload)
             expected = self._digests("source", self._source, workload.name, workload) if self._compare_content else None
-            found: dict[str, list[DrainResult]] = {copier: [] for copier in self._copiers}
-            for _ in range(self._rounds):
-                for copier, rounds in found.items():
-                    rounds.append(self._drain_with(copier, workload, loaded, expected))
-                expected = None
-            self._results.drains += map(DrainResult.middle, found.values())
+
+            def measure(copier: str, number: int) -> DrainResult:
+                return self._drain_with(copier, workload, loaded, None if number else expected)
+
+            self._results.drains += map(DrainResult.middle, self._by_turns(self._copiers, measure))
             self._compare_content = False
+
+    def _by_turns(self, copiers: Sequence[str], measure: Callable[[str, int], Result]) -> list[list[Result]]:
+        """``measure(copier, number of the round)``, round after round. Returns each copier's rounds."""
+        rounds = [[measure(copier, number) for copier in copiers] for number in range(self._rounds)]
+        return [list(of_copier) for of_copier in zip(*rounds, strict=True)]
 
     def _rehearse(self, workload: Drain) -> None:
         """Let each copier copy some of it unmeasured: a broker that has just started compiles its code for the requests of
@@ -211,21 +217,16 @@ class _Bench:
         """Measure the floor and each copier by turns, once each has run unmeasured: see `_rehearse`."""
         for copier in self._copiers:
             self._trickle_with(copier, replace(workload, name=f"{workload.name}-rehearsal"))
-        found: dict[str, list[LatencyResult]] = {copier: [] for copier in (NO_COPIER, *self._copiers)}
-        for _ in range(self._rounds):
-            for copier, rounds in found.items():
-                rounds.append(self._trickle_with(copier, workload))
-        self._results.latencies += map(LatencyResult.middle, found.values())
+        turns = self._by_turns((NO_COPIER, *self._copiers), lambda copier, _: self._trickle_with(copier, workload))
+        self._results.latencies += map(LatencyResult.middle, turns)
 
     def _trickle_with(self, copier: str, workload: Trickle) -> LatencyResult:
         with self._fresh():
             topic = f"{workload.name}-{copier}"
+            command = None if copier == NO_COPIER else self._command(copier, topic, 1)
             self._source_topics.create(topic)
-            if copier == NO_COPIER:
-                probe(self._source.client_properties, topic)
-                return self._trickle_through(copier, workload, topic, None)
-            command = self._command(copier, topic, 1)
-            self._destination_topics.create(command.destination_topic)
+            if command is not None:
+                self._destination_topics.create(command.destination_topic)
             return self._trickle_through(copier, workload, topic, command)
 
     def _trickle_through(self, copier: str, workload: Trickle, topic: str, command: Command | None) -> LatencyResult:
@@ -233,6 +234,7 @@ class _Bench:
         source = self._source.client_properties
         seconds = workload.warm_up_seconds + workload.seconds
         if command is None:
+            probe(source, topic)
             with self._steps.step(label, seconds) as advance:
                 found = measure_latency(source, topic, source, topic, workload, advance)
             return LatencyResult(workload.name, copier, found, cpu_cores=None)

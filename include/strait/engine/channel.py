@@ -173,7 +173,7 @@ class Channel:
 
     def _notice_taking(self) -> None:
         """Whether the other side's kernel still takes what ours holds. Once that holds nothing, the reply is due."""
-        (held,) = struct.unpack("i", fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, b"\0\0\0\0"))
+        held = self._kernel_says(termios.TIOCOUTQ)
         taken = self._handed_bytes - held
         if held and taken > self._taken_bytes:
             self._heard_at = max(self._heard_at, self._loop.now)
@@ -182,10 +182,15 @@ class Channel:
     def _notice_coming(self) -> None:
         """Whether more has arrived. The loop sleeps until a good part of a reply is there (see `_wake_for`), and over a slow
         line that alone may take longer than a reply that does not begin."""
-        (unread,) = struct.unpack("i", fcntl.ioctl(self._socket.fileno(), termios.FIONREAD, b"\0\0\0\0"))
+        unread = self._kernel_says(termios.FIONREAD)
         if unread > self._unread_bytes:
             self._heard_at = max(self._heard_at, self._loop.now)
         self._unread_bytes = unread
+
+    def _kernel_says(self, request: int) -> int:
+        """What an ioctl on the socket answers: a number of bytes."""
+        (size,) = struct.unpack("i", fcntl.ioctl(self._socket.fileno(), request, b"\0\0\0\0"))
+        return int(size)
 
     def close(self, cause: str) -> None:
         """Close and tell every waiting request why. Nothing happens the second time."""

@@ -59,7 +59,7 @@ class LocalLauncher:
         self._job = job
         self._spark_submit = spark_submit
         # A live process of each name that was found, so that not every process is looked at each time.
-        self._seen: dict[str, tuple[Path, psutil.Process]] = {}
+        self._seen: dict[str, tuple[psutil.Process, Path]] = {}
         self._children: list[subprocess.Popen[bytes]] = []  # kept to reap those that end before this process does
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
@@ -152,12 +152,13 @@ class LocalLauncher:
     def _running(self, name: str) -> Submission | None:
         """The newest submission of this name that lives."""
         self._reap()
-        if name in self._seen and processes.bears(self._seen[name][1], self._seen[name][0]):
-            return Submission(self._seen[name][0])  # while it lives no other is started
+        seen = self._seen.get(name)
+        if seen is not None and processes.bears(*seen):
+            return Submission(seen[1])  # while it lives no other is started
         found = processes.find(self.directory / name)
         newest = max(map(Submission, found), key=lambda one: one.submitted_at_ms, default=None)
         if newest is not None:
-            self._seen[name] = newest.folder, found[newest.folder][0]
+            self._seen[name] = found[newest.folder][0], newest.folder
         return newest
 
     def _surely_running(self, name: str) -> Submission | None:
