@@ -50,6 +50,7 @@ class Reason(StrEnum):
     DESTINATION_NOT_ENOUGH_REPLICAS = "destination_not_enough_replicas"
     DESTINATION_DISK = "destination_disk"
     PRODUCERS_UNREADABLE = "producers_unreadable"
+    ANOTHER_COPY = "another_copy"
     MAP_RUN_MISSING = "map_run_missing"
     PLAN_MISSING = "plan_missing"
     SLOT_SILENT = "slot_silent"
@@ -234,6 +235,11 @@ _TEXTS = {
     Reason.PRODUCERS_UNREADABLE: _Text(
         "The source's topic strait.producers holds a record that cannot be read, so copies cannot be told from other records.",
         "Upgrade Strait if a newer one wrote it, else write a good record or a tombstone under the same key.",
+        _ITSELF,
+    ),
+    Reason.ANOTHER_COPY: _Text(
+        "Another slot or application of this link writes the partition, and records this old are sent by only one.",
+        "Nothing is wrong with the copy; find out why two run, and end one. This one goes on when the other stops.",
         _ITSELF,
     ),
     Reason.MAP_RUN_MISSING: _Text(

@@ -46,7 +46,7 @@ def loading(link: EngineLink, records: int, seconds: float, seed: int) -> Iterat
         )
         payload = rng.randbytes(4096)
         places = [(topic, partition) for topic, count in link.topics.items() for partition in range(count)]
-        begun = time.monotonic()
+        begun, first_ms = time.monotonic(), int(time.time() * 1000)  # old records would be sent by one copy at a time
         for number in range(records):
             topic, partition = places[number % len(places)]
             start = rng.randrange(3900)
@@ -56,7 +56,7 @@ def loading(link: EngineLink, records: int, seconds: float, seed: int) -> Iterat
                 b"%d" % number,
                 partition,
                 headers=[("n", b"%d" % number)] if number % 10 == 0 else None,
-                timestamp=1_700_000_000_000 + number,
+                timestamp=first_ms + number // 10,
             )
             if number % 1000 == 0:
                 producer.poll(0)

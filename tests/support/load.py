@@ -1,4 +1,8 @@
-"""Somebody who writes into a link's topics while a test breaks things."""
+"""Somebody who writes into a link's topics while a test breaks things.
+
+The records are of now unless a test wants old ones: those are sent by one copy at a time, and tests that race copies want them
+to race.
+"""
 
 import random
 import threading
@@ -16,10 +20,17 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 class Writer:
     """Records of seeded sizes, keys, headers and codecs, dealt out to every partition of ``topics`` (name -> partitions),
-    at most ``per_second`` of them, until ``stop`` or ``records`` are written."""
+    at most ``per_second`` of them, until ``stop`` or ``records`` are written. Their timestamps begin ``age_seconds`` ago."""
 
     def __init__(
-        self, cluster: Cluster, topics: dict[str, int], *, seed: int, per_second: float, records: int | None = None
+        self,
+        cluster: Cluster,
+        topics: dict[str, int],
+        *,
+        seed: int,
+        per_second: float,
+        records: int | None = None,
+        age_seconds: float = 0.0,
     ) -> None:
         self._places = [(topic, partition) for topic, count in topics.items() for partition in range(count)]
         self._rng = random.Random(seed)
@@ -40,6 +51,7 @@ class Writer:
         ]
         self._per_second = per_second
         self._records = records
+        self._first_ms = int((time.time() - age_seconds) * 1000)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="writer")
         self.written = 0
@@ -84,16 +96,22 @@ class Writer:
             b"%d" % number,
             partition,
             headers=[("n", b"%d" % number)] if number % 10 == 0 else None,
-            timestamp=1_700_000_000_000 + number,
+            timestamp=self._first_ms + number // 10,
         )
 
 
 @contextmanager
 def writing(
-    cluster: Cluster, topics: dict[str, int], *, seed: int, per_second: float = 5_000, records: int | None = None
+    cluster: Cluster,
+    topics: dict[str, int],
+    *,
+    seed: int,
+    per_second: float = 5_000,
+    records: int | None = None,
+    age_seconds: float = 0.0,
 ) -> Iterator[Writer]:
     """Write in the background: until ``records`` are written, or as long as the block lasts."""
-    writer = Writer(cluster, topics, seed=seed, per_second=per_second, records=records)
+    writer = Writer(cluster, topics, seed=seed, per_second=per_second, records=records, age_seconds=age_seconds)
     writer.start()
     try:
         yield writer

@@ -21,7 +21,8 @@ from support.waiting import eventually
 
 GOAL_SECONDS = 5.0
 _PROGRESS_SECONDS = 10.0
-_TOPICS = {"soak.one": 3, "soak.two": 2, "soak.three": 1}
+_YOUNG, _OLD = {"soak.one": 3, "soak.two": 2}, {"soak.three": 1}
+_TOPICS = _YOUNG | _OLD
 _PER_SECOND = 2_000
 _KEEP = {"min.insync.replicas": "2"}
 
@@ -39,7 +40,10 @@ def soak(folder: Path, minutes: float, seed: int, say: Callable[[str], None]) ->
         storm = Storm(link, source, destination, seed)
         try:
             storm.begin()
-            with writing(source, link.topics, seed=seed, per_second=_PER_SECOND):
+            with (
+                writing(source, _YOUNG, seed=seed, per_second=_PER_SECOND),
+                writing(source, _OLD, seed=seed, per_second=_PER_SECOND // 5, age_seconds=2 * 86_400.0),
+            ):
                 recoveries = _suffer(link, storm, minutes, say)
                 storm.end()
             link.until_copied(within_seconds=300.0)

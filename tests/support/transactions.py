@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ class Transactions:
         self._topic = topic
         self._partitions = partitions
         self._number = 0
+        self._first_ms = int(time.time() * 1000)  # old records would be sent by one copy at a time
         self._producer = Producer(
             cluster.client_properties | {"transactional.id": name, "linger.ms": 0, "compression.type": "lz4"}
         )
@@ -43,7 +45,7 @@ class Transactions:
                 f"{self._name} {self._number} {number}".encode(),
                 number % self._partitions if partition is None else partition,
                 headers=[("n", b"%d" % number)] if number % 3 == 0 else None,
-                timestamp=1_700_000_000_000 + self._number,
+                timestamp=self._first_ms + self._number,
             )
         assert self._producer.flush(_SECONDS) == 0
 

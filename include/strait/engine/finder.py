@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from strait.engine import codes, recovery
+from strait.engine import codes, recovery, standby
 from strait.engine.channel import Channel
 from strait.engine.cluster import Cluster
 from strait.engine.lookup import Lookup
@@ -198,6 +198,9 @@ class Finder:
             return
         standing = standing._replace(found=with_what_was_acknowledged(standing.partition, standing.found))
         partition, sequence = standing.partition, standing.found.sequence
+        if standby.keeps_out(partition, sequence, self._loop.now):
+            self.add(partition)
+            return
         runs = self.runs_of(partition)
         if not any(run.source_id == topic_id_text(partition.source_id) for run in runs):
             partition.found(runs, sequence, None)  # another topic under the old name: it is copied from its start

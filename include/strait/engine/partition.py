@@ -80,10 +80,10 @@ class Partition:
         "_acked_source", "_open_promises", "_promises", "_told", "acked_epoch", "acked_sequence", "apart", "aside",
         "batches", "blocked_until", "bytes", "checked_to", "checkpoint_sequence", "claims", "conflicts", "destination",
         "destination_id", "destination_log_start", "destination_node", "detail", "digest", "end", "epoch_unproven",
-        "failures", "first_offset", "first_sequence", "first_source", "found_sequence", "generation", "held",
+        "failures", "first_offset", "first_sequence", "first_source", "forgettable", "found_sequence", "generation", "held",
         "in_flight", "last_ack_at", "last_epoch", "last_timestamp_ms", "left_out", "line", "log_start", "loss_noted", "mapped", "max_batch_bytes",
         "number", "passed", "phase", "policy", "position", "queue", "queued_bytes", "reason", "recopied", "records", "recoveries", "repetition",
-        "retired", "retry_at", "run", "scheduled", "sequence", "shift", "source_id", "topic",
+        "retired", "retry_at", "run", "scheduled", "sequence", "shift", "source_id", "topic", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -142,6 +142,9 @@ class Partition:
         self.aside: dict[int, tuple[Reason, str]] = {}  # source offset -> why it goes to quarantine
         self.checked_to = 0  # before this source offset checksums are checked here, too
         self.loss_noted: tuple[Reason, tuple[int, int]] | None = None
+        # how it keeps out of another copy's way, see strait.engine.standby
+        self.forgettable = False  # it holds records so old that the destination may forget us at any moment
+        self.watched = -1  # what the look-up before found, while we wait to see whether another copy writes
         # on its way
         self.destination_node = -1
         self.line = 0  # of those to that broker; all its batches keep to it, so that they stay in order
@@ -364,6 +367,11 @@ class Partition:
         self.failures = 0
         if self.blocked_until == 0.0:
             self.reason, self.detail = None, ""
+
+    @property
+    def untried(self) -> bool:
+        """Nothing was sent since the last look-up."""
+        return self.in_flight == 0 and self.acked_sequence == self.found_sequence
 
     @property
     def acked_position(self) -> int:

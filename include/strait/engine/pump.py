@@ -5,11 +5,12 @@ One thread and no locks. Every partition stands for itself: what goes wrong with
 
 import itertools
 import random
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 
 from strait import naming
-from strait.engine import codes, recovery, refusals
+from strait.engine import codes, recovery, refusals, standby
 from strait.engine.budgets import Budgets
 from strait.engine.buffers import BufferPool
 from strait.engine.cluster import Cluster
@@ -84,6 +85,7 @@ class Pump:
         )
         self._budgets = Budgets()
         self._led_anew: set[Partition] = set()
+        self._unwatched: set[Partition] = set()
         self._fetching = True
         self._expire_at = 0.0
 
@@ -153,6 +155,7 @@ class Pump:
             self._expire_at = self._loop.now + EXPIRE_SECONDS
             self._source.expire()
             self._destination.expire()
+        self._watch()
         self._finder.step()
         for sender in self._senders.values():
             sender.send()
@@ -265,7 +268,17 @@ class Pump:
 
     def _emit(self, batch: OutBatch) -> None:
         batch.partition.enqueue(batch)
+        if standby.note(batch, int(time.time() * 1000)):
+            self._unwatched.add(batch.partition)
         self._schedule(batch.partition)
+
+    def _watch(self) -> None:
+        """Before anything of them is sent, see whether another copy does."""
+        for partition in self._unwatched:
+            if partition.phase is Phase.RUNNING and not partition.retired:
+                standby.watch(partition, self._loop.now)
+                self._finder.add(partition)
+        self._unwatched.clear()
 
     def _take_result(self, batch: OutBatch, result: Produced) -> None:
         partition = batch.partition
@@ -284,8 +297,9 @@ class Pump:
             self._doubt(
                 partition, answer.reason, f"{text}: {result.message}" if result.message else text, answer.wait_seconds
             )
-        elif batch.crc and result.log_append_time_ms >= 0 and not partition.policy.destination_append_time:
-            partition.repetition = Repetition(result.base_offset, batch.crc, batch.first)
+        elif self._repeats(partition, result) and (batch.crc or partition.forgettable):
+            if batch.crc:
+                partition.repetition = Repetition(result.base_offset, batch.crc, batch.first)
             self._doubt(partition, None, f"another copy had written record {batch.sequence}", codes.SOON_SECONDS)
         elif result.base_offset == partition.expected_offset:
             partition.destination_log_start = result.log_start
@@ -304,6 +318,10 @@ class Pump:
                 f"record {batch.sequence} came to offset {result.base_offset} instead of {partition.expected_offset}",
                 codes.SLOW_SECONDS,
             )
+
+    def _repeats(self, partition: Partition, result: Produced) -> bool:
+        """The destination had that batch already: nothing is ever sent again blindly, so it is another copy's."""
+        return result.log_append_time_ms >= 0 and not partition.policy.destination_append_time
 
     def _take_ack(self, batch: OutBatch) -> None:
         partition = batch.partition

@@ -1,0 +1,87 @@
+"""Who stands by, and when it goes on: only old records need one writer at a time."""
+
+from uuid import UUID
+
+import pytest
+
+from strait.engine import standby
+from strait.engine.buffers import BufferPool
+from strait.engine.partition import OutBatch, Partition, Phase
+from strait.reasons import Reason
+from strait.state.schema import Run, TopicPolicy
+
+NOW_MS = 1_800_000_000_000
+OLD_MS = NOW_MS - standby.REMEMBERED_MS
+RUN = Run(
+    topic="t",
+    partition=0,
+    destination="t",
+    source_id="s",
+    destination_id="d",
+    source_base=0,
+    destination_base=0,
+    sequence_base=0,
+    sequence_end=0,
+    checkpoint_at_ms=0,
+)
+
+
+def placed(sequence: int, policy: TopicPolicy | None = None) -> Partition:
+    partition = Partition("t", 0, "t", UUID(int=1), UUID(int=2), policy or TopicPolicy())
+    partition.found([RUN], sequence, sequence)
+    return partition
+
+
+def batch_of(partition: Partition, timestamp_ms: int) -> OutBatch:
+    buffer = BufferPool(1 << 20).adopt(bytearray(1))
+    sequence = partition.sequence
+    return OutBatch(
+        partition, partition.generation, buffer.view(), buffer, sequence, 1, 0, 1, 0, b"", 0, timestamp_ms, False
+    )
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "policy", "forgettable"),
+    [
+        (NOW_MS, TopicPolicy(), False),
+        (OLD_MS + 1, TopicPolicy(), False),
+        (OLD_MS, TopicPolicy(), True),
+        (-1, TopicPolicy(), True),
+        (OLD_MS, TopicPolicy(destination_append_time=True), False),
+    ],
+)
+def test_the_first_old_record_has_its_partition_looked_up_once_more(
+    timestamp_ms: int, policy: TopicPolicy, forgettable: bool
+) -> None:
+    partition = placed(5, policy)
+    assert standby.note(batch_of(partition, timestamp_ms), NOW_MS) is forgettable
+    assert partition.forgettable is forgettable
+    assert not standby.note(batch_of(partition, timestamp_ms), NOW_MS)
+
+
+def test_who_has_written_since_the_look_up_goes_on_without_another() -> None:
+    partition = placed(5)
+    partition.acked(batch_of(partition, NOW_MS), 0.0)
+    assert not standby.note(batch_of(partition, OLD_MS), NOW_MS)
+    assert partition.forgettable
+
+
+def test_young_records_are_copied_by_as_many_as_there_are() -> None:
+    assert not standby.keeps_out(placed(5), 5, now=0.0)
+
+
+def test_a_copy_stands_by_for_as_long_as_another_one_writes() -> None:
+    partition = placed(5)
+    partition.forgettable = True
+    assert standby.keeps_out(partition, 5, now=10.0)
+    assert partition.phase is Phase.LOST
+    assert partition.reason is None
+    assert 11.0 <= partition.retry_at <= 12.0
+    assert standby.keeps_out(partition, 7, now=12.0)
+    assert (partition.reason, partition.detail) == (
+        Reason.ANOTHER_COPY,
+        "it has written up to record 7 while this one looked on",
+    )
+    assert standby.keeps_out(partition, 9, now=14.0)
+    assert not standby.keeps_out(partition, 9, now=16.0)
+    assert standby.keeps_out(partition, 9, now=20.0)  # after the next doubt, whoever looks watches first
