@@ -83,7 +83,7 @@ class Partition:
         "failures", "first_offset", "first_sequence", "first_source", "forgettable", "found_sequence", "generation", "held",
         "in_flight", "last_ack_at", "last_epoch", "last_timestamp_ms", "left_out", "line", "log_start", "loss_noted", "mapped", "max_batch_bytes",
         "number", "passed", "phase", "policy", "position", "queue", "queued_bytes", "reason", "recopied", "records", "recoveries", "repetition",
-        "retired", "retry_at", "run", "scheduled", "sequence", "shift", "source_id", "topic", "watched",
+        "retired", "retry_at", "run", "scheduled", "sent_sequence", "sequence", "shift", "source_id", "topic", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -144,6 +144,7 @@ class Partition:
         self.loss_noted: tuple[Reason, tuple[int, int]] | None = None
         # how it keeps out of another copy's way, see strait.engine.standby
         self.forgettable = False  # it holds records so old that the destination may forget us at any moment
+        self.sent_sequence = -1  # no record from here on was ever sent by us; -1: another copy has been found writing
         self.watched = -1  # what the look-up before found, while we wait to see whether another copy writes
         # on its way
         self.destination_node = -1
@@ -177,7 +178,7 @@ class Partition:
         self.claims = deque(run for run in runs if run.sequence_base > sequence)
         self.passed = None
         self._told = deque(sorted({gap for run in runs for gap in gaps_of(run, sequence)}))
-        self.sequence = self.acked_sequence = self.found_sequence = sequence
+        self.sequence = self.acked_sequence = self.found_sequence = self.sent_sequence = sequence
         self.shift = destination_offset(self.run, sequence) - sequence
         self.position = self._acked_source = position or 0
         self.mapped = self.position if position is not None and locate(runs, sequence) == position else -1
@@ -279,6 +280,7 @@ class Partition:
     def dequeue(self) -> OutBatch:
         batch = self.queue.popleft()
         self.queued_bytes -= len(batch.view) + BATCH_OVERHEAD_BYTES
+        self.sent_sequence = batch.sequence + batch.records
         return batch
 
     def drop_queue(self) -> None:

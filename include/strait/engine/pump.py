@@ -286,6 +286,7 @@ class Pump:
             return  # from before a doubt: the look-up finds out whether it counts
         if result.error in codes.CONFLICTS:
             partition.conflicts += 1
+            standby.beaten(partition)
             self._doubt(partition, None, codes.name(result.error), codes.SOON_SECONDS)
         elif result.error in refusals.ABOUT_THE_RECORDS:
             self._take_refusal(batch, result)
@@ -298,6 +299,7 @@ class Pump:
                 partition, answer.reason, f"{text}: {result.message}" if result.message else text, answer.wait_seconds
             )
         elif self._repeats(partition, result) and (batch.crc or partition.forgettable):
+            standby.beaten(partition)
             if batch.crc:
                 partition.repetition = Repetition(result.base_offset, batch.crc, batch.first)
             self._doubt(partition, None, f"another copy had written record {batch.sequence}", codes.SOON_SECONDS)

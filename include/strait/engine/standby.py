@@ -6,7 +6,8 @@ of the producer, however busy that is. It then takes any sequence. So of old rec
 appended a second time.
 
 Therefore only one copy sends them. Whoever has looked a partition up waits a moment and looks again: if the copy has grown
-meanwhile, another one is at it, and this one stands by for as long as it grows. Young records need none of that, since the
+meanwhile, another one is at it, and this one stands by for as long as it grows. Who has been writing, and finds nothing
+there that it did not send itself, goes on at once. Young records need none of that, since the
 broker cannot forget them between two batches; they are copied by as many as there are.
 """
 
@@ -38,7 +39,8 @@ def note(batch: OutBatch, now_ms: int) -> bool:
 def keeps_out(partition: Partition, sequence: int, now: float) -> bool:
     """Whether this copy does not write for now, where a look-up has found ``sequence`` to be the number of the next record.
     Then it is to be looked up once more."""
-    if not partition.forgettable:
+    was_writing = partition.acked_sequence > partition.found_sequence
+    if not partition.forgettable or (was_writing and sequence <= partition.sent_sequence):
         return False
     before, partition.watched = partition.watched, sequence
     if before == sequence:
@@ -49,6 +51,11 @@ def keeps_out(partition: Partition, sequence: int, now: float) -> bool:
         detail = f"it has written up to record {sequence} while this one looked on"
         partition.reason, partition.detail = Reason.ANOTHER_COPY, detail
     return True
+
+
+def beaten(partition: Partition) -> None:
+    """Another copy has written what this one has just sent."""
+    partition.sent_sequence = -1
 
 
 def watch(partition: Partition, now: float) -> None:

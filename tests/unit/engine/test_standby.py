@@ -66,6 +66,25 @@ def test_who_has_written_since_the_look_up_goes_on_without_another() -> None:
     assert partition.forgettable
 
 
+def test_who_was_writing_goes_on_at_once_unless_another_copy_has_been_at_it() -> None:
+    def in_the_middle() -> Partition:
+        partition = placed(5)
+        for timestamp_ms in (OLD_MS, OLD_MS, OLD_MS):
+            partition.enqueue(batch_of(partition, timestamp_ms))
+            partition.sequence += 1
+        standby.note(partition.queue[0], NOW_MS)
+        partition.acked(partition.dequeue(), 0.0)
+        partition.dequeue()
+        return partition
+
+    for found in (6, 7):  # as acknowledged, or what was under way has arrived
+        assert not standby.keeps_out(in_the_middle(), found, now=0.0)
+    assert standby.keeps_out(in_the_middle(), 8, now=0.0)  # the third was never sent
+    beaten = in_the_middle()
+    standby.beaten(beaten)
+    assert standby.keeps_out(beaten, 7, now=0.0)
+
+
 def test_young_records_are_copied_by_as_many_as_there_are() -> None:
     assert not standby.keeps_out(placed(5), 5, now=0.0)
 
