@@ -391,6 +391,7 @@ def test_a_loss_is_foreseen_from_what_slots_said_hours_ago(clusters: Any, contro
     topic = f"{link}-orders"
     create(clusters.source, topic)
     control.run_cycle()
+    alter(clusters.destination, naming.reports_topic(link), message_timestamp_type="CreateTime")
     producer = Producer(clusters.destination.client_properties)
     now_ms = int(time.time() * 1000)
 

@@ -1,6 +1,7 @@
 """The state topics on a real broker: what is written is read, what cannot be read harms nobody."""
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from strait.state.codec import encode, encode_key, run_key
 from strait.state.schema import Loss, PartitionReport, Plan, Report
 from strait.state.store import ControlPublisher, StateReader, StateWriter, ensure_state_topics
 from support.reports import plain_report, plain_run
+from support.topics import alter
 from support.waiting import eventually
 
 pytestmark = pytest.mark.broker
@@ -137,6 +139,42 @@ def test_no_record_is_missed_however_many_come_at_once(writer: StateWriter, read
     assert writer.flush(30)
     reader.catch_up()
     assert len(reader.runs) == 5000
+
+
+@pytest.mark.parametrize("hours", [-48, 48])
+def test_a_host_whose_clock_is_wrong_writes_its_state(cluster: Cluster, link: str, hours: int) -> None:
+    """Kafka refuses a record whose time is more than an hour ahead of the broker's."""
+    for name in (
+        naming.plan_topic,
+        naming.map_topic,
+        naming.reports_topic,
+        naming.losses_topic,
+        naming.quarantine_topic,
+    ):
+        topic = name(link)
+        producer = Producer(cluster.client_properties)
+        refused = []
+        producer.produce(
+            topic,
+            key=b"k",
+            timestamp=int((time.time() + hours * 3600) * 1000),
+            on_delivery=lambda error, _, refused=refused: refused.append(error),
+        )
+        assert producer.flush(30) == 0
+        assert refused == [None], topic
+
+
+def test_a_state_topic_that_takes_nothing_is_named_in_the_log(
+    cluster: Cluster, link: str, writer: StateWriter, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A report cannot say that reports are not written."""
+    alter(cluster, naming.reports_topic(link), max_message_bytes="10")
+    for _ in range(3):
+        writer.write_report(report(link))
+        assert writer.flush(30)
+    assert writer.dropped_reports == 3
+    (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("strait.state")]
+    assert f"writing to {naming.reports_topic(link)}" in line
 
 
 def test_a_tombstone_takes_a_run_away(cluster: Cluster, link: str, writer: StateWriter, reader: StateReader) -> None:

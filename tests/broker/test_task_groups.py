@@ -19,6 +19,7 @@ from strait.state.schema import PartitionReport, Plan, PlannedTopic
 from strait.state.store import ControlPublisher, StateReader
 from support.engine import EngineLink
 from support.reports import plain_report
+from support.topics import alter
 from support.waiting import eventually
 
 pytestmark = pytest.mark.broker
@@ -154,6 +155,7 @@ def test_slots_are_added_by_what_slots_report(link: EngineLink, control: MakeCon
     keeper = control({"default": {"max_slots": 3, "slot_bytes_per_second": 90_000}})
     assert keeper.run_cycle().plan.slots == 1
     moving, _ = link.topics
+    alter(link.destination, naming.reports_topic(link.name), message_timestamp_type="CreateTime")
     producer = Producer(link.destination.client_properties)
     now_ms = int(time.time() * 1000)
     for seconds_ago, end in ((50, 0), (0, 5000)):  # 100 records of 1000 bytes a second in each of two partitions

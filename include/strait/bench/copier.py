@@ -16,6 +16,7 @@ from strait.errors import MeasurementError
 
 _GRACE_SECONDS = 20.0
 _TELLING = ("error", "exception", "ERROR", "Exception")
+_ANNOUNCED_LINES = 4  # of a list of problems, with the line that it begins with
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,16 @@ class Running:
             raise MeasurementError(f"{self.command.copier}: ended by itself: {self.last_words()}")
 
     def last_words(self) -> str:
-        """The last line of its log that speaks of an error, else the last line."""
+        """The last line of its log that speaks of an error, with what it announces, else the last line."""
         lines = [line for file in self._logs() for line in file.read_text("utf-8", "replace").splitlines() if line]
-        telling = [line for line in lines if any(word in line for word in _TELLING) and not line.startswith("\tat ")]
-        return (telling or lines or ["its log is empty"])[-1].strip()
+        telling = [
+            at
+            for at, line in enumerate(lines)
+            if any(word in line for word in _TELLING) and not line.startswith("\tat ")
+        ]
+        last = telling[-1] if telling else len(lines) - 1
+        behind = last + (_ANNOUNCED_LINES if lines and lines[last].endswith(":") else 1)
+        return " ".join(line.strip() for line in lines[last:behind]) or "its log is empty"
 
     def _logs(self) -> list[Path]:
         output = self.command.log.with_suffix(".out")

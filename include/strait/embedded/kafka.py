@@ -49,7 +49,8 @@ class Cluster:
 
     ``properties`` are added to each node's settings and win over ours. ``users`` (name -> password) makes clients
     authenticate with SASL PLAIN; ``client_properties`` then holds the first one's credentials. ``listeners`` (name, in
-    capitals -> what it is) are open besides, under `bootstrap_of`; ``jvm_options`` are given to every node's JVM.
+    capitals -> what it is) are open besides, under `bootstrap_of`; ``jvm_options`` are given to every node's JVM, and
+    ``environment`` is its process's besides ours.
     ``optimized`` is for measuring: the JVM as it is in production, slower to warm up. ``ports`` are those for clients,
     one for each broker; without it free ones are taken.
 
@@ -68,6 +69,7 @@ class Cluster:
         users: Mapping[str, str] = _NO_ENTRIES,
         listeners: Mapping[str, Listener] = _NO_LISTENERS,
         jvm_options: Sequence[str] = (),
+        environment: Mapping[str, str] = _NO_ENTRIES,
         optimized: bool = False,
         detached: bool = False,
     ) -> None:
@@ -83,6 +85,7 @@ class Cluster:
             users=dict(users),
             listeners=dict(listeners),
             jvm_options=tuple(jvm_options),
+            environment=dict(environment),
             heap_mib=heap_mib,
             optimized=optimized,
             detached=detached,
@@ -240,7 +243,7 @@ class Cluster:
         command = [*self._java(node, heap_mib), "kafka.Kafka", str(folder / "server.properties")]
         process = self._process(node)
         start = process.start if self._layout.detached else partial(start_leashed, process)
-        start(command, environment=os.environ, log=folder / "jvm.out", directory=folder)
+        start(command, environment=os.environ | self._layout.environment, log=folder / "jvm.out", directory=folder)
 
     def _java(self, node: Node, heap_mib: int) -> list[str]:
         folder = self._folder(node)

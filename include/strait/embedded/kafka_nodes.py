@@ -56,6 +56,7 @@ class Layout(BaseModel):
     users: dict[str, str]
     listeners: dict[str, Listener] = {}
     jvm_options: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
     heap_mib: int
     optimized: bool
     detached: bool

@@ -8,7 +8,8 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.state.writer import QUARANTINED_BYTES, RECORD_BYTES
 
 _DAY_MS = 24 * 60 * 60 * 1000
-_COMPACTED = {"cleanup.policy": "compact", "max.message.bytes": str(RECORD_BYTES)}
+_STAMPED = {"message.timestamp.type": "LogAppendTime"}  # by a host's clock an hour ahead every record would be refused
+_COMPACTED = {"cleanup.policy": "compact", "max.message.bytes": str(RECORD_BYTES)} | _STAMPED
 _CHECKED = ("cleanup.policy", "max.message.bytes")
 
 
@@ -44,9 +45,10 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
 
 
 def _state_topics(link: str, replication_factor: int | None) -> list[NewTopic]:
-    kept_a_day = {"cleanup.policy": "delete", "retention.ms": str(_DAY_MS), "max.message.bytes": str(RECORD_BYTES)}
-    kept_for_ever = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-    set_aside = kept_for_ever | {"max.message.bytes": str(QUARANTINED_BYTES), "message.timestamp.type": "CreateTime"}
+    limited = {"cleanup.policy": "delete", "max.message.bytes": str(RECORD_BYTES)} | _STAMPED
+    kept_a_day = limited | {"retention.ms": str(_DAY_MS)}
+    kept_for_ever = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"} | _STAMPED
+    set_aside = kept_for_ever | {"max.message.bytes": str(QUARANTINED_BYTES)}
     return [
         NewTopic(naming.plan_topic(link), 1, replication_factor, _COMPACTED),
         NewTopic(naming.map_topic(link), 1, replication_factor, _COMPACTED),

@@ -1,5 +1,7 @@
 """What slots write: reports, which may be lost, and runs of the map, losses and quarantined records, which may not."""
 
+import logging
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -26,7 +28,9 @@ _WAITING_REPORT_BYTES = 16 << 20  # what waits for a slow destination counts tow
 _QUEUE_KIB = (QUARANTINED_BYTES + _WAITING_REPORT_BYTES) >> 10
 _SEND_TIMEOUT_MS = 30_000
 _FAREWELL_SECONDS = 0.2  # to finish what is under way with credentials that have been replaced
+_COMPLAINT_SECONDS = 60.0  # between two of one kind
 _PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001
+_LOGGER = logging.getLogger(__name__)
 
 
 class _Pending(NamedTuple):
@@ -57,6 +61,7 @@ class StateWriter:
         self._waiting_report_bytes = 0
         self._properties = properties
         self._rotation = Rotation(properties)
+        self._complained: dict[str, float] = {}
         self._unsent: list[_Pending] = []  # what a producer that we leave could not send any more
         self._producer = self._make_producer()
 
@@ -157,8 +162,19 @@ class StateWriter:
     def _done(self, record: _Pending, error: KafkaError | None, _: Message) -> None:
         if error is not None and error.code() in _PURGED:
             self._unsent.append(record)
-        elif record.on_ack is not None:
-            record.on_ack(None if error is None else self._watch.translate(error, f"writing to {record.topic}"))
+            return
+        refused = None if error is None else self._watch.translate(error, f"writing to {record.topic}")
+        if refused is not None:
+            self._complain(str(refused))
+        if record.on_ack is not None:
+            record.on_ack(refused)
+
+    def _complain(self, text: str) -> None:
+        """In the log, since a report that says it may be what is not written."""
+        now = time.monotonic()
+        if now - self._complained.get(text, float("-inf")) >= _COMPLAINT_SECONDS:
+            self._complained[text] = now
+            _LOGGER.warning("%s", text)
 
     def _report_done(self, size: int, error: StraitError | None) -> None:
         self._waiting_report_bytes -= size

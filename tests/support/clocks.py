@@ -1,0 +1,33 @@
+"""Clusters whose brokers have a wall clock of their own, which jumps when it is told to."""
+
+from pathlib import Path
+from typing import Any
+
+import libfaketime
+
+from strait.embedded.kafka import Cluster
+
+_LIBRARY = Path(libfaketime.__file__).parent / "vendor/libfaketime/src/libfaketime.so.1"
+
+
+class JumpingCluster(Cluster):
+    """Its brokers' clocks are right until ``jump``. What they measure spans of time with is never wrong, as on real hosts."""
+
+    def __init__(self, directory: Path, **settings: Any) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._clock = directory / "clock"
+        self.jump(0)
+        environment = {
+            "LD_PRELOAD": str(_LIBRARY),
+            "FAKETIME_TIMESTAMP_FILE": str(self._clock),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # else the JVM's waits never end
+        }
+        super().__init__(directory, environment=environment, **settings)
+
+    def jump(self, seconds: int) -> None:
+        """Let the clocks be so far ahead, or behind, from now on."""
+        written = self._clock.with_suffix(".new")
+        written.write_text(f"{seconds:+d}\n", encoding="ascii")
+        written.replace(self._clock)  # it is read at any moment
