@@ -4,11 +4,13 @@ import random
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import Producer
 
 from support.engine import EngineLink
 from support.far import FarCluster
 from support.load import writing
 from support.proxy import PRODUCE
+from support.records import ends
 from support.waiting import eventually
 
 pytestmark = pytest.mark.broker
@@ -156,5 +158,30 @@ def test_a_lossy_and_distant_network(
         )
     with writing(far_source, link.topics, seed=seed + 1, records=1_000):
         pass
+    link.until_copied()
+    link.assert_equal()
+
+
+def test_a_slow_line_is_shared(
+    make_link: MakeLink, far_source: FarCluster, far_destination: FarCluster, topic_name: str
+) -> None:
+    """A record comes before the 24 MB of others that came first: replies are as large as the line brings in a moment."""
+    large, small = f"{topic_name}.large", f"{topic_name}.small"
+    link = make_link(source=far_source, destination=far_destination, topics={large: 6, small: 1})
+    link.make_topics()
+    link.publish()
+    producer = Producer(far_source.client_properties)
+    payload = random.Random(1).randbytes(100_000)
+    for number in range(240):
+        producer.produce(large, payload, partition=number % 6)
+    assert producer.flush(60) == 0
+    far_source.proxy.limit(4e5)
+    link.start_slot()
+    eventually(lambda: sum(ends(far_destination, large, 6)) > 0, what=lambda: f"copying has begun: {link.log()}")
+    producer.produce(small, b"at last")
+    assert producer.flush(60) == 0
+    eventually(lambda: sum(ends(far_destination, small, 1)) == 1, what=lambda: f"the one record: {link.log()}")
+    assert sum(ends(far_destination, large, 6)) < 120
+    far_source.proxy.calm()
     link.until_copied()
     link.assert_equal()

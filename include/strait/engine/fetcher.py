@@ -32,6 +32,10 @@ NEAR_SECONDS = 0.025
 """A round trip to the source up to here costs little against what a reply takes to send on. Over a longer way as much more
 is asked for at once, since the next request can only begin where the last reply ends."""
 FAR_TIMES = 8
+REPLY_SECONDS = 2.0
+"""How long a reply may be on its way: all that is led by the broker waits for it. Over a slow line less is asked for at once."""
+FIRST_REPLY_BYTES = 1 << 20
+"""Before anything is known of the line."""
 SESSION_PARTITIONS = 32
 """From so many on the broker is asked under a session (KIP-227), and told only what changed."""
 PAUSE_SECONDS_PER_PARTITION = 2e-6
@@ -66,6 +70,7 @@ class Fetcher:
         self._node = node
         self._far = 1
         self.reply_bytes = REPLY_BYTES[0]
+        self._line_bytes_per_second = FIRST_REPLY_BYTES / REPLY_SECONDS
         self._budgets = budgets
         self._intake = intake
         self._out_of_range = out_of_range
@@ -114,8 +119,13 @@ class Fetcher:
         wanted, max_wait = self._wanted(waits)
         if not wanted and any(waits.values()):
             self._pause(min(filter(None, waits.values())))
-        elif wanted and self._pool.expect(self.reply_bytes):
-            self._send(channel, wanted, math.ceil(max_wait * 1000), self.reply_bytes)
+        elif wanted and self._pool.expect(size := self.size_of(self._line_bytes_per_second)):
+            self._send(channel, wanted, math.ceil(max_wait * 1000), size)
+
+    def size_of(self, line_bytes_per_second: float) -> int:
+        """Size of a reply that such a line delivers in time, a power of two, within what there is memory for."""
+        in_time = max(REPLY_BYTES[0], int(line_bytes_per_second * REPLY_SECONDS))
+        return min(self.reply_bytes, 1 << (in_time.bit_length() - 1))
 
     def _wanted(self, waits: Mapping[str, float]) -> tuple[list[Partition], float]:
         """The partitions to ask for, and how many seconds the broker may hold the request while others cannot be asked
@@ -162,10 +172,14 @@ class Fetcher:
                 partition.last_epoch,
             )
             asked[key] = (partition, partition.generation)
+        asked_at = self._loop.now
         session, request = self._session, (self._session or FetchSession()).next_request(positions)
 
         def take(frame: Buffer) -> None:
             self._answered(reply_bytes)
+            size = len(frame.view())
+            if size >= REPLY_BYTES[0] // 2:  # a smaller one tells how long the broker waited, not how fast the line is
+                self._line_bytes_per_second = size / max(1e-6, self._loop.now - asked_at)
             self._take(version, session, asked, frame)
 
         def lost(_: str) -> None:
