@@ -248,7 +248,12 @@ class Cluster:
     def _java(self, node: Node, heap_mib: int) -> list[str]:
         folder = self._folder(node)
         quick = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-        production = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
+        production = (  # as Kafka's own scripts start it, with the whole heap from the beginning
+            f"-Xms{heap_mib}m",
+            "-XX:+UseG1GC",
+            "-XX:MaxGCPauseMillis=20",
+            "-XX:InitiatingHeapOccupancyPercent=35",
+        )
         return [
             str(find_java()),
             f"-Xmx{heap_mib}m",
