@@ -8,6 +8,7 @@ import libfaketime
 from strait.embedded.kafka import Cluster
 
 _LIBRARY = Path(libfaketime.__file__).parent / "vendor/libfaketime/src/libfaketime.so.1"
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - not ours to choose
 
 
 class JumpingCluster(Cluster):
@@ -16,6 +17,7 @@ class JumpingCluster(Cluster):
     def __init__(self, directory: Path, **settings: Any) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._clock = directory / "clock"
+        self._pids: list[int | None] = []
         self.jump(0)
         environment = {
             "LD_PRELOAD": str(_LIBRARY),
@@ -25,6 +27,16 @@ class JumpingCluster(Cluster):
             "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # else the JVM's waits never end
         }
         super().__init__(directory, environment=environment, **settings)
+
+    def start(self) -> None:
+        super().start()
+        self._pids = [self.pid(broker) for broker in self.broker_ids]
+
+    def stop(self) -> None:
+        super().stop()
+        for pid in self._pids:
+            for left in _SHARED_MEMORY.glob(f"*faketime_*_{pid}"):  # a JVM ends without taking it away
+                left.unlink()
 
     def jump(self, seconds: int) -> None:
         """Let the clocks be so far ahead, or behind, from now on."""
