@@ -236,8 +236,10 @@ class Fetcher:
         partition.end = item.last_stable_offset
         partition.log_start = item.log_start
         partition.blocked_until = 0.0
-        self._budgets.take(partition.policy.topic_class, len(item.records))
-        whole = self._intake.take(partition, item, frame, tailing=tailing)
+        whole = True
+        if item.records:  # without a session a reply names every partition, most of them for nothing
+            self._budgets.take(partition.policy.topic_class, len(item.records))
+            whole = self._intake.take(partition, item, frame, tailing=tailing)
         if whole and (partition.failures == 0 or (partition.caught_up and not partition.in_flight)):
             partition.clear()
 
@@ -253,8 +255,8 @@ class Fetcher:
 
     def _pause(self, seconds: float) -> None:
         """Ask for nothing for a while, then at once."""
-        self._pause_until = self._loop.now + seconds
-        if seconds > _NO_PAUSE_SECONDS:
+        if seconds > _NO_PAUSE_SECONDS:  # else it would not end before the next event, whenever that is
+            self._pause_until = self._loop.now + seconds
             self._loop.call_later(seconds, self.ask)
 
     def _answered(self, reply_bytes: int) -> None:
