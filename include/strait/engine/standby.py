@@ -7,8 +7,8 @@ appended a second time.
 
 Therefore only one copy sends them. Whoever has looked a partition up waits a moment and looks again: if the copy has grown
 meanwhile, another one is at it, and this one stands by for as long as it grows. Who has been writing, and finds nothing
-there that it did not send itself, goes on at once. Young records need none of that, since the
-broker cannot forget them between two batches; they are copied by as many as there are.
+there that it did not send itself, goes on at once. Young records need none of that, since the broker cannot forget them
+between two batches; they are copied by as many as there are.
 """
 
 import random
