@@ -177,9 +177,10 @@ class Fetcher:
 
         def take(frame: Buffer) -> None:
             self._answered(reply_bytes)
-            size = len(frame.view())
-            if size >= REPLY_BYTES[0] // 2:  # a smaller one tells how long the broker waited, not how fast the line is
-                self._line_bytes_per_second = size / max(1e-6, self._loop.now - asked_at)
+            if (
+                frame.size >= REPLY_BYTES[0] // 2
+            ):  # a smaller one tells how long the broker waited, not how fast the line is
+                self._line_bytes_per_second = frame.size / max(1e-6, self._loop.now - asked_at)
             self._take(version, session, asked, frame)
 
         def lost(_: str) -> None:

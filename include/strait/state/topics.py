@@ -45,9 +45,9 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
 
 
 def _state_topics(link: str, replication_factor: int | None) -> list[NewTopic]:
-    limited = {"cleanup.policy": "delete", "max.message.bytes": str(RECORD_BYTES)} | _STAMPED
-    kept_a_day = limited | {"retention.ms": str(_DAY_MS)}
-    kept_for_ever = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"} | _STAMPED
+    deleted = {"cleanup.policy": "delete"} | _STAMPED
+    kept_a_day = deleted | {"retention.ms": str(_DAY_MS), "max.message.bytes": str(RECORD_BYTES)}
+    kept_for_ever = deleted | {"retention.ms": "-1", "retention.bytes": "-1"}
     set_aside = kept_for_ever | {"max.message.bytes": str(QUARANTINED_BYTES)}
     return [
         NewTopic(naming.plan_topic(link), 1, replication_factor, _COMPACTED),

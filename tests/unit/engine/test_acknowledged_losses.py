@@ -1,18 +1,16 @@
 """What a destination acknowledged and has no more is a loss, whether or not a checkpoint says so."""
 
-from uuid import UUID
-
 import pytest
 
 from strait.engine.finder import with_what_was_acknowledged
 from strait.engine.partition import Partition
 from strait.engine.recovery import Found
-from strait.state.schema import TopicPolicy
+from support.partitions import plain_partition
 
 
 def partition(*, found: int, acknowledged: int, shift: int = 7) -> Partition:
     """``found`` by its last look-up; since then all before ``acknowledged`` was acknowledged."""
-    one = Partition("t", 0, "t", UUID(int=1), UUID(int=2), TopicPolicy())
+    one = plain_partition()
     one.found_sequence, one.acked_sequence, one.shift = found, acknowledged, shift
     return one
 

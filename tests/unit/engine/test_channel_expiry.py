@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import cast
-from uuid import UUID
 
 import pytest
 
@@ -15,10 +14,10 @@ from strait.engine.channel import NO_REPLY, Channel
 from strait.engine.cluster import Cluster
 from strait.engine.dial import Connection
 from strait.engine.loop import Loop
-from strait.engine.partition import OutBatch, Partition
+from strait.engine.partition import OutBatch
 from strait.engine.sender import Sender
-from strait.state.schema import TopicPolicy
 from strait.wire import produce
+from support.partitions import plain_partition
 
 TIMEOUT_SECONDS = 4.0
 FIRST_CORRELATION = (1 << 20) + 1
@@ -146,7 +145,7 @@ def test_a_broker_that_throttles_is_waited_for(line: Line) -> None:
 
 def test_a_broker_that_did_not_answer_in_time_gets_more_time_the_next_time(line: Line) -> None:
     """Else a request that takes longer than the time-out would be sent for ever."""
-    partition = Partition("t", 0, "t", UUID(int=1), UUID(int=2), TopicPolicy())
+    partition = plain_partition()
     partition.destination_node = 1
     sender = Sender(
         line.loop, cast(Cluster, line), 1, on_result=lambda *_: None, on_lost=lambda _, cause: line.lost.append(cause)

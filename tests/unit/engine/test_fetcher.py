@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -12,21 +11,8 @@ from strait.engine.buffers import Buffer, BufferPool
 from strait.engine.cluster import Leader
 from strait.engine.fetcher import REPLY_BYTES, REPLY_SECONDS, Fetcher
 from strait.engine.loop import Loop
-from strait.engine.partition import Partition
-from strait.state.schema import Run, TopicPolicy
+from support.partitions import placed
 
-RUN = Run(
-    topic="t",
-    partition=0,
-    destination="t",
-    source_id="s",
-    destination_id="d",
-    source_base=0,
-    destination_base=0,
-    sequence_base=0,
-    sequence_end=0,
-    checkpoint_at_ms=0,
-)
 NO_TOPICS = struct.pack(">ib", 0, 0) + struct.pack(">ihi", 0, 0, 0) + b"\1\0"
 
 
@@ -51,12 +37,6 @@ class Source:
         self.open.append(on_reply)
 
 
-def partition(number: int) -> Partition:
-    one = Partition("t", number, "t", UUID(int=1), UUID(int=2), TopicPolicy())
-    one.found([RUN], 0, 0)
-    return one
-
-
 def fetcher(source: Any, partitions: int) -> Fetcher:
     found = Fetcher(
         Loop(),
@@ -69,7 +49,7 @@ def fetcher(source: Any, partitions: int) -> Fetcher:
         diverged=NotImplemented,
     )
     found.fit(1)
-    found.assign([partition(number) for number in range(partitions)])
+    found.assign([placed(number=number) for number in range(partitions)])
     return found
 
 

@@ -7,21 +7,11 @@ from strait.engine import recovery
 from strait.offset_map import SEQUENCE_MODULUS, full_sequence, wire_sequence
 from strait.reasons import Reason
 from strait.state.schema import Run
+from support.reports import plain_run
 
 
 def run(*, base: int = 0, source_base: int = 0, checkpoint: int = 0) -> Run:
-    return Run(
-        topic="t",
-        partition=0,
-        destination="t",
-        source_id="a",
-        destination_id="b",
-        source_base=source_base,
-        destination_base=base,
-        sequence_base=0,
-        sequence_end=checkpoint,
-        checkpoint_at_ms=0,
-    )
+    return plain_run(source_base=source_base, destination_base=base, sequence_end=checkpoint)
 
 
 def runs(*, base: int = 0, checkpoint: int = 0) -> list[Run]:

@@ -1,35 +1,16 @@
 """Who stands by, and when it goes on: only old records need one writer at a time."""
 
-from uuid import UUID
-
 import pytest
 
 from strait.engine import standby
 from strait.engine.buffers import BufferPool
 from strait.engine.partition import OutBatch, Partition, Phase
 from strait.reasons import Reason
-from strait.state.schema import Run, TopicPolicy
+from strait.state.schema import TopicPolicy
+from support.partitions import placed
 
 NOW_MS = 1_800_000_000_000
 OLD_MS = NOW_MS - standby.REMEMBERED_MS
-RUN = Run(
-    topic="t",
-    partition=0,
-    destination="t",
-    source_id="s",
-    destination_id="d",
-    source_base=0,
-    destination_base=0,
-    sequence_base=0,
-    sequence_end=0,
-    checkpoint_at_ms=0,
-)
-
-
-def placed(sequence: int, policy: TopicPolicy | None = None) -> Partition:
-    partition = Partition("t", 0, "t", UUID(int=1), UUID(int=2), policy or TopicPolicy())
-    partition.found([RUN], sequence, sequence)
-    return partition
 
 
 def batch_of(partition: Partition, timestamp_ms: int) -> OutBatch:
@@ -53,7 +34,7 @@ def batch_of(partition: Partition, timestamp_ms: int) -> OutBatch:
 def test_the_first_old_record_has_its_partition_looked_up_once_more(
     timestamp_ms: int, policy: TopicPolicy, forgettable: bool
 ) -> None:
-    partition = placed(5, policy)
+    partition = placed(5, policy=policy)
     assert standby.note(batch_of(partition, timestamp_ms), NOW_MS) is forgettable
     assert partition.forgettable is forgettable
     assert not standby.note(batch_of(partition, timestamp_ms), NOW_MS)

@@ -11,6 +11,7 @@ from strait.model import TopicPartition
 from strait.planning.pauses import Scope, edited, held, pause, pauses_of, resume
 from strait.planning.plan import Draft
 from strait.state.schema import Budget, Pause, Plan, PlannedTopic, Run, Waiting
+from support.reports import plain_run
 
 
 def paused(topic: str = "", partition: int | None = None, by: str = "ann", at_ms: int = 5_000) -> Pause:
@@ -18,18 +19,7 @@ def paused(topic: str = "", partition: int | None = None, by: str = "ann", at_ms
 
 
 def run(topic: str, partition: int, source_id: str = "s") -> Run:
-    return Run(
-        topic=topic,
-        partition=partition,
-        destination=topic,
-        source_id=source_id,
-        destination_id="d",
-        source_base=0,
-        destination_base=0,
-        sequence_base=0,
-        sequence_end=0,
-        checkpoint_at_ms=1,
-    )
+    return plain_run(topic=topic, partition=partition, destination=topic, source_id=source_id, checkpoint_at_ms=1)
 
 
 def draft(**topics: tuple[int | None, ...]) -> Draft:
