@@ -177,9 +177,7 @@ class Fetcher:
 
         def take(frame: Buffer) -> None:
             self._answered(reply_bytes)
-            if (
-                frame.size >= REPLY_BYTES[0] // 2
-            ):  # a smaller one tells how long the broker waited, not how fast the line is
+            if frame.size >= REPLY_BYTES[0] // 2:  # a smaller one tells of the broker's waiting, not of the line
                 self._line_bytes_per_second = frame.size / max(1e-6, self._loop.now - asked_at)
             self._take(version, session, asked, frame)
 
