@@ -28,8 +28,6 @@ def run_pytest(folder: Path, source: str, *options: str, ci: str = "") -> subpro
 
 SKIPPED = """
 import pytest
-
-from support.halves import HALVES
 @pytest.mark.broker
 @pytest.mark.skipif(True, reason="no broker here")
 def test_something_real(): ...
@@ -80,18 +78,37 @@ def test_both_halves_together_are_the_whole_suite():
     assert sorted(folder for half in HALVES for folder in half) == sorted(folders)
 
 
-def test_the_suite_fails_if_either_half_does(tmp_path):
-    for half in HALVES:
-        for folder in half:
-            (tmp_path / folder).mkdir(parents=True)
-            (tmp_path / folder / "test_sample.py").write_text("def test_it(): ...\n", encoding="utf-8")
-    command = [sys.executable, SUPPORT / "support" / "halves.py", "-c", os.devnull, "--import-mode=importlib"]
-    for half in HALVES:
-        sample = tmp_path / half[-1] / "test_sample.py"
-        sample.write_text("def test_it(): raise SystemError\n", encoding="utf-8")
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 1, done.stdout
-        assert "1 failed" in done.stdout
-        assert done.stdout.count(" passed") == 2
-        sample.write_text("def test_it(): ...\n", encoding="utf-8")
-    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+def run_halves(folder: Path, **samples: str) -> subprocess.CompletedProcess[str]:
+    """With one test in each folder: ``samples`` by the folder's name, else one that passes."""
+    for tier in (tier for half in HALVES for tier in half):
+        (folder / tier).mkdir(parents=True, exist_ok=True)
+        source = samples.get(Path(tier).name, "def test_it(): ...")
+        (folder / tier / "test_sample.py").write_text(source, encoding="utf-8")
+    options = ("-c", os.devnull, "--import-mode=importlib", "-p", "support.no_leftovers")
+    return subprocess.run(
+        [sys.executable, SUPPORT / "support" / "halves.py", *options],
+        env=os.environ | {"PYTHONPATH": str(SUPPORT)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_suite_passes_if_both_halves_do(tmp_path):
+    done = run_halves(tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert [line.count(" passed") for line in done.stdout.splitlines()[-2:]] == [1, 1]
+
+
+@pytest.mark.parametrize("tier", [Path(half[-1]).name for half in HALVES])
+def test_the_suite_fails_if_either_half_does_and_says_last_what_failed(tmp_path, tier):
+    done = run_halves(tmp_path, **{tier: "def test_it(): raise SystemError('of its own')"})
+    assert done.returncode == 1, done.stdout
+    assert any("FAILED" in line and tier in line and "of its own" in line for line in done.stdout.splitlines()[-4:])
+
+
+def test_the_suite_says_last_what_was_left_behind(tmp_path):
+    done = run_halves(tmp_path, broker=LEFT_BEHIND.format(pid_file=tmp_path / "pid"))
+    assert done.returncode == 1, done.stdout
+    assert any("sleep 300" in line for line in done.stdout.splitlines()[-4:]), done.stdout
