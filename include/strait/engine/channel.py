@@ -16,8 +16,10 @@ from strait.engine.loop import Loop
 from strait.engine.tls_socket import TlsSocket
 from strait.errors import ProtocolError, StraitError
 
-ANSWER_SECONDS = 4.0
-"""How long a small request's reply may take. Copying is to go on five seconds after a connection has died in silence."""
+ANSWER_SECONDS = 3.0
+"""How long a reply may take to begin. Copying is to go on five seconds after a connection has died in silence; a broker that
+is too slow for it gets more `patience`."""
+MOST_PATIENCE = 8.0
 
 _PIECES_PER_CALL = 512  # below IOV_MAX
 _TLS_CHUNK_BYTES = 1 << 18
@@ -68,6 +70,9 @@ class Channel:
         self._taken_bytes = 0  # of them by the other side, as last seen
         self._unread_bytes = 0  # with the kernel, as last seen
         self.unsent_bytes = 0
+        self.patience = 1.0
+        """How many times longer than said a reply may take: more after one that did not come, else a request that takes longer
+        would be sent for ever; no more than said once one has come in that time."""
         self.closed = False
         self._take(connection)
 
@@ -97,7 +102,7 @@ class Channel:
         *,
         on_reply: Callable[[Buffer], None],
         on_lost: Callable[[str], None],
-        timeout_seconds: float,
+        timeout_seconds: float = ANSWER_SECONDS,
         on_sent: Callable[[], None] | None = None,
     ) -> None:
         """Queue a request with a flexible header. ``on_sent``: the kernel has all of it, so its memory may be reused."""
@@ -164,7 +169,7 @@ class Channel:
             self._notice_taking()
             self._notice_coming()
             oldest = self._pending[0]
-            if max(oldest.sent_at, self._heard_at) + oldest.timeout_seconds < self._loop.now:
+            if max(oldest.sent_at, self._heard_at) + oldest.timeout_seconds * self.patience < self._loop.now:
                 self.close(NO_REPLY)
 
     def be_patient(self, seconds: float) -> None:
@@ -364,6 +369,8 @@ class Channel:
             self.close(f"a reply to request {correlation} came, which is not the oldest open one")
             return
         request = self._pending.popleft()
+        if self._loop.now <= request.sent_at + request.timeout_seconds:
+            self.patience = 1.0
         try:
             request.on_reply(frame)
         except StraitError as error:  # a malformed reply: this connection cannot be trusted any more

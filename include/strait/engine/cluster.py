@@ -19,7 +19,7 @@ from uuid import UUID
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from strait.engine.buffers import BufferPool
-from strait.engine.channel import NO_REPLY, Channel
+from strait.engine.channel import MOST_PATIENCE, NO_REPLY, Channel
 from strait.engine.dial import Connection, dial
 from strait.engine.loop import Loop
 from strait.engine.security import Security
@@ -80,6 +80,7 @@ class Cluster:
         self._channels: dict[Line, Channel] = {}
         self._dialling: set[Line] = set()
         self._failures: dict[Line, int] = {}
+        self._patience: dict[Line, float] = {}
         self._troubles: dict[Line, str] = {}
         self._asking = False
         self._asked_at = 0.0
@@ -227,6 +228,7 @@ class Cluster:
             channel.go_on_with(connection)
         else:
             channel = Channel(self._loop, self._pool, connection, partial(self._lost, line))
+            channel.patience = self._patience.pop(line, 1.0)
             self._channels[line] = channel
         self._renew_in_time(line, channel, connection)
         if line == _BOOTSTRAP:
@@ -237,6 +239,7 @@ class Cluster:
         if not self._closed:
             self._failures[line] = self._failures.get(line, 0) + 1
             self._troubles[line] = cause
+            self._patience[line] = min(MOST_PATIENCE, lost.patience * (2.0 if cause == NO_REPLY else 1.0))
             self.refresh()
             if cause == NO_REPLY:
                 self._suspect(lost.heard_at)

@@ -43,7 +43,6 @@ PAUSE_SECONDS_PER_PARTITION = 2e-6
 _NO_PAUSE_SECONDS = 1e-4
 _SESSION_ERRORS = frozenset({70, 71, 106})  # the broker has dropped the session; the next request begins another
 _OVERHEAD_BYTES = 1 << 14  # of a reply besides its records, so that it fits a buffer of its size
-_TIMEOUT_SECONDS = 4.0  # without a byte, eight times as long as a broker holds a request
 
 Asked = dict[Key, tuple[Partition, int]]
 
@@ -202,7 +201,6 @@ class Fetcher:
             [body],
             on_reply=take,
             on_lost=lost,
-            timeout_seconds=_TIMEOUT_SECONDS,
         )
 
     def _take(self, version: int, session: FetchSession | None, asked: Asked, frame: Buffer) -> None:

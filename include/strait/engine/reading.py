@@ -4,7 +4,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from strait.engine.buffers import Buffer
-from strait.engine.channel import ANSWER_SECONDS, Channel
+from strait.engine.channel import Channel
 from strait.errors import StraitError
 from strait.wire import fetch
 
@@ -49,4 +49,4 @@ def read_at(
     body = fetch.encode_request(
         version, [(key, [position])], max_wait_ms=0, max_bytes=most_bytes, isolation=fetch.READ_UNCOMMITTED
     )
-    channel.send(fetch.API_KEY, version, [body], on_reply=on_reply, on_lost=on_lost, timeout_seconds=ANSWER_SECONDS)
+    channel.send(fetch.API_KEY, version, [body], on_reply=on_reply, on_lost=on_lost)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from strait.engine.buffers import Buffer
-from strait.engine.channel import NO_REPLY, Channel
+from strait.engine.channel import Channel
 from strait.engine.cluster import Cluster
 from strait.engine.loop import Loop
 from strait.engine.partition import BATCH_OVERHEAD_BYTES, OutBatch, Partition
@@ -22,12 +22,9 @@ over the other."""
 REQUEST_BYTES = 4 << 20
 UNSENT_BYTES = 1 << 20  # what waits for the kernel: enough to keep it busy
 IN_FLIGHT_BYTES = 64 << 20
-PRODUCE_TIMEOUT_MS = 3_000
+PRODUCE_TIMEOUT_MS = 2_500
 """How long the broker may wait for its followers. Then it says so, and the log tells what it has; were it given longer, it
 could not be told from one that is dead."""
-
-_REPLY_TIMEOUT_SECONDS = 4.0
-_MOST_PATIENCE_SECONDS = 40.0  # with a broker that did not reply in time, again and again
 
 Sent = dict[tuple[str | UUID, int], OutBatch]
 
@@ -54,7 +51,6 @@ class Sender:
         self._ready: deque[Partition] = deque()
         self._in_flight_bytes = 0
         self._pause_until = 0.0
-        self._patience_seconds = _REPLY_TIMEOUT_SECONDS
 
     def schedule(self, partition: Partition) -> None:
         """The partition has something to send; it gets its turn."""
@@ -115,7 +111,6 @@ class Sender:
         size: int,
     ) -> None:
         self._in_flight_bytes += size
-        timeout_seconds = self._patience_seconds
 
         def take(frame: Buffer) -> None:
             try:
@@ -123,7 +118,6 @@ class Sender:
             finally:
                 frame.release()
             self._in_flight_bytes -= size
-            self._patience_seconds = _REPLY_TIMEOUT_SECONDS
             if throttle_ms:
                 self._pause_until = self._loop.now + throttle_ms / 1000
                 channel.be_patient(throttle_ms / 1000)
@@ -138,8 +132,6 @@ class Sender:
 
         def lost(cause: str) -> None:
             self._in_flight_bytes -= size
-            if cause == NO_REPLY:  # it may be so slow that it would never be waited for long enough
-                self._patience_seconds = min(_MOST_PATIENCE_SECONDS, 2 * timeout_seconds)
             for batch in sent.values():
                 batch.partition.in_flight -= 1
                 self._on_lost(batch, cause)
@@ -156,6 +148,5 @@ class Sender:
             produce.encode_request(topics, PRODUCE_TIMEOUT_MS),
             on_reply=take,
             on_lost=lost,
-            timeout_seconds=timeout_seconds,
             on_sent=free_memory,
         )

@@ -1,15 +1,19 @@
 """The state topics of a link: creating them, and refusing ones that would lose state."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Sequence, Set
 
 from strait import naming
-from strait.errors import StateError
+from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin, NewTopic
+from strait.model import TopicFacts
 from strait.state.writer import QUARANTINED_BYTES, RECORD_BYTES
 
 _DAY_MS = 24 * 60 * 60 * 1000
 _STAMPED = {"message.timestamp.type": "LogAppendTime"}  # by a host's clock an hour ahead every record would be refused
 _COMPACTED = {"cleanup.policy": "compact", "max.message.bytes": str(RECORD_BYTES)} | _STAMPED
+_SHOWN_SECONDS = 10.0
+_PAUSE_SECONDS = 0.1
 _CHECKED = ("cleanup.policy", "max.message.bytes")
 
 
@@ -18,6 +22,7 @@ def ensure_state_topics(admin: Admin, link: str, replication_factor: int | None)
 
     Raises:
         StateError: one of them exists in a form that would lose state: not compacted, or with several partitions.
+        ClusterUnavailable: one of them exists, and its brokers do not tell its form.
     """
     return _ensure(admin, _state_topics(link, replication_factor))
 
@@ -30,10 +35,10 @@ def ensure_producers_topic(admin: Admin, replication_factor: int | None) -> None
 def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
     wanted = {topic.topic: topic for topic in topics}
     created = admin.create(wanted.values())
-    facts = admin.observe(wanted.__contains__, _CHECKED).topics
+    facts = _look_at(admin, wanted.keys() - set(created))
     for name, topic in wanted.items():
-        if name not in facts or not facts[name].configs:
-            continue  # created a moment ago, and one of the brokers asked has not heard of it yet
+        if name not in facts or facts[name].denied:
+            continue  # it was created here, or may not be looked at
         if facts[name].partitions != topic.partitions:
             raise _unfit(admin.cluster, name, f"it has {facts[name].partitions} partitions instead of 1")
         policy = facts[name].configs.get("cleanup.policy", "")
@@ -42,6 +47,25 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
                 admin.cluster, name, f"its cleanup.policy is {policy!r} instead of {topic.configs['cleanup.policy']!r}"
             )
     return created
+
+
+def _look_at(admin: Admin, names: Set[str]) -> dict[str, TopicFacts]:
+    """What the cluster tells of topics that exist. It may not have heard yet of one that somebody created a moment ago."""
+    deadline = time.monotonic() + _SHOWN_SECONDS
+    while True:
+        topics = admin.observe(names.__contains__, _CHECKED).topics if names else {}
+        shown = {
+            name: topics[name] for name in names if name in topics and (topics[name].configs or topics[name].denied)
+        }
+        missing = sorted(names - shown.keys())
+        if not missing:
+            return shown
+        if time.monotonic() > deadline:
+            raise ClusterUnavailable(
+                admin.cluster,
+                f"checking state topic {missing[0]}: it exists, but was not shown within {_SHOWN_SECONDS:g} s",
+            )
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _state_topics(link: str, replication_factor: int | None) -> list[NewTopic]:

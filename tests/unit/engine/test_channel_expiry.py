@@ -5,19 +5,13 @@ import struct
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
 from strait.engine.buffers import Buffer, BufferPool
 from strait.engine.channel import NO_REPLY, Channel
-from strait.engine.cluster import Cluster
 from strait.engine.dial import Connection
 from strait.engine.loop import Loop
-from strait.engine.partition import OutBatch
-from strait.engine.sender import Sender
-from strait.wire import produce
-from support.partitions import plain_partition
 
 TIMEOUT_SECONDS = 4.0
 FIRST_CORRELATION = (1 << 20) + 1
@@ -31,19 +25,11 @@ class Line:
         self.skipped_seconds = 0.0
         self.lost: list[str] = []
         self.loop = Loop()
-        self._peers: list[socket.socket] = []
-        self.connect()
-
-    def connect(self) -> None:
-        """To the broker, anew."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             ours = socket.create_connection(server.getsockname())
             self._peer, _ = server.accept()
         self._peer.setblocking(False)
-        self._peers.append(self._peer)
-        connection = Connection("it", ("broker", 1), ours)
-        connection.versions = {produce.API_KEY: produce.VERSIONS}
-        self._channel = Channel(self.loop, BufferPool(1 << 20), connection, lambda _: None)
+        self._channel = Channel(self.loop, BufferPool(1 << 20), Connection("it", ("broker", 1), ours), lambda _: None)
 
     def send(self, body: bytes) -> None:
         self._channel.send(
@@ -75,14 +61,9 @@ class Line:
     def be_patient(self, seconds: float) -> None:
         self._channel.be_patient(seconds)
 
-    def channel(self, *_: int) -> Channel:
-        """As a cluster gives it to a sender."""
-        return self._channel
-
     def close(self) -> None:
         self._channel.close("the test ends")
-        for peer in self._peers:
-            peer.close()
+        self._peer.close()
         self.loop.close()
 
 
@@ -141,25 +122,3 @@ def test_a_broker_that_throttles_is_waited_for(line: Line) -> None:
     assert line.lost == []
     line.pass_seconds(2.0)
     assert line.lost == [NO_REPLY]
-
-
-def test_a_broker_that_did_not_answer_in_time_gets_more_time_the_next_time(line: Line) -> None:
-    """Else a request that takes longer than the time-out would be sent for ever."""
-    partition = plain_partition()
-    partition.destination_node = 1
-    sender = Sender(
-        line.loop, cast(Cluster, line), 1, on_result=lambda *_: None, on_lost=lambda _, cause: line.lost.append(cause)
-    )
-    waited = []
-    for _ in range(5):
-        line.connect()
-        line.lost.clear()
-        buffer = BufferPool(1 << 20).take(100)
-        partition.enqueue(OutBatch(partition, 0, buffer.view(), buffer, 0, 1, 0, 1, 0, (), 0, 0, tailing=True))
-        sender.schedule(partition)
-        sender.send()
-        waited.append(0.0)
-        while not line.lost:
-            line.pass_seconds(0.25)
-            waited[-1] += 0.25
-    assert waited == pytest.approx([4, 8, 16, 32, 40], abs=0.5)

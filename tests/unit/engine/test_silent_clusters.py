@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from strait.engine.buffers import Buffer, BufferPool
-from strait.engine.channel import NO_REPLY
+from strait.engine.channel import MOST_PATIENCE, NO_REPLY, Channel
 from strait.engine.cluster import Cluster, Line
 from strait.engine.dial import Connection
 from strait.engine.loop import Loop
@@ -26,10 +26,17 @@ class Known:
         self.loop = Loop()
         self.cluster = Cluster(self.loop, BufferPool(1 << 20), "it", {"bootstrap.servers": "broker:1"})
         self.peers: dict[Line, socket.socket] = {}
+        self.channels: dict[Line, Channel] = {}
         for line in lines:
-            ours, self.peers[line] = socket.socketpair()
-            self.cluster._dialled(line, Connection("it", ("broker", 1), ours))
-        self.channels = {line: self.cluster._channels[line] for line in lines}
+            self.connect(line)
+
+    def connect(self, line: Line) -> None:
+        """Anew, where there was a connection before."""
+        if line in self.peers:
+            self.peers[line].close()
+        ours, self.peers[line] = socket.socketpair()
+        self.cluster._dialled(line, Connection("it", ("broker", 1), ours))
+        self.channels[line] = self.cluster._channels[line]
 
     def send(self, line: Line, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self.channels[line].send(
@@ -95,3 +102,24 @@ def test_a_connection_that_is_cut_says_nothing_of_the_others(known: Known) -> No
     known.loop.run_once(0.1)
     known.pass_seconds(1.0)
     assert known.closed == {ONE}
+
+
+def test_a_broker_that_did_not_answer_in_time_gets_more_time_until_it_answers_in_time(known: Known) -> None:
+    """Else a request that takes longer than the time-out would be sent for ever."""
+
+    def waited() -> float:
+        known.send(ONE)
+        begun = known.skipped_seconds
+        while not known.channels[ONE].closed:
+            known.pass_seconds(0.25)
+        known.connect(ONE)
+        return (known.skipped_seconds - begun) / TIMEOUT_SECONDS
+
+    assert [waited() for _ in range(5)] == pytest.approx([1, 2, 4, 8, MOST_PATIENCE], abs=0.1)
+    known.send(ONE)
+    known.pass_seconds(TIMEOUT_SECONDS + 0.5)
+    known.reply(ONE)  # it is here, but it took longer than it should have
+    assert waited() == pytest.approx(MOST_PATIENCE, abs=0.1)
+    known.send(ONE)
+    known.reply(ONE)
+    assert waited() == pytest.approx(1, abs=0.1)
