@@ -5,13 +5,15 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
-from strait.bench import load
+from strait.bench import live_relay, load
 from strait.bench.content import digests
+from strait.bench.copier import running
 from strait.bench.latency import measure_latency, probe
 from strait.bench.relay import measure_relay
 from strait.bench.topics import Topics
 from strait.bench.workloads import PARTITIONS, Drain, Trickle, choose
 from strait.errors import MeasurementError
+from support.waiting import eventually
 
 pytestmark = pytest.mark.broker
 
@@ -98,3 +100,25 @@ def test_relays_move_every_byte_and_cost_something(at_once: int):
     found = measure_relay(10**9, at_once=at_once)
     assert found.bytes == 10**9
     assert found.cpu_seconds_per_gb > 0
+
+
+def test_the_live_relay_passes_on_what_is_there_and_what_comes(clusters, topic_name, tmp_path):
+    source, destination = (
+        Topics(name, getattr(clusters, name).client_properties) for name in ("source", "destination")
+    )
+    command = live_relay.command(tmp_path, clusters.source, clusters.destination, topic_name)
+    source.create(topic_name)
+    destination.create(command.destination_topic)
+    producer = Producer(clusters.source.client_properties | {"linger.ms": "1"})
+    with running(command, tmp_path) as relay:
+        for written in (1_000, 2_000):
+            for number in range(written - 1_000, written):
+                producer.produce(topic_name, f"value {number}", f"key {number}", partition=number % PARTITIONS)
+            assert producer.flush(60) == 0
+            eventually(
+                lambda written=written: destination.count(command.destination_topic) >= written,
+                what=lambda: f"all are passed on: {relay.last_words()}",
+            )
+        relay.require_alive()
+    copied = digests("destination", clusters.destination.client_properties, command.destination_topic, 2_000, nothing)
+    assert copied == digests("source", clusters.source.client_properties, topic_name, 2_000, nothing)

@@ -41,7 +41,7 @@ def test_both_copiers_copy_the_same_data_and_are_compared(tmp_path):
     assert strait["destination_batch_bytes"] == strait["source_batch_bytes"]  # passed on as they are
     assert mm2["source_batch_bytes"] == strait["source_batch_bytes"]
 
-    assert [latency["copier"] for latency in results["latencies"]] == ["none", "mm2", "strait"]
+    assert [latency["copier"] for latency in results["latencies"]] == ["none", "mm2", "strait", "relay"]
     for latency in results["latencies"]:
         assert 0 < latency["figures"]["p50_ms"] <= latency["figures"]["p99_ms"]
     assert results["relay"]["cpu_seconds_per_gb"] > 0
@@ -52,6 +52,7 @@ def test_both_copiers_copy_the_same_data_and_are_compared(tmp_path):
     measured = {bound["name"]: bound["measured"] for bound in results["bounds"]}
     assert judged["1kib-lz4: drain rate against MirrorMaker 2"] is not None
     assert measured["latency: p99 against MirrorMaker 2, floor included"] > 0  # what is added may drown in noise
+    assert measured["latency: added p50 of a bare relay against it"] > 0
     assert judged["single: drain rate against MirrorMaker 2"] is None
 
     for step in (
@@ -60,6 +61,7 @@ def test_both_copiers_copy_the_same_data_and_are_compared(tmp_path):
         "1kib-lz4: mm2",
         "1kib-lz4: strait",
         "latency-rehearsal: mm2",
+        "latency: relay",
         "bare relay",
     ):
         assert step in done.stderr

@@ -1,6 +1,6 @@
 """The numbers to hold, as ratios within one run: machines differ, ratios much less."""
 
-from strait.bench import mm2, strait_runner
+from strait.bench import live_relay, mm2, strait_runner
 from strait.bench.results import NO_COPIER, Bound, DrainResult, Results
 
 RATE_BOUNDS = {"1kib-lz4": 5.0, "100b-lz4": 8.0, "1kib-defaults": 3.0, "100b-defaults": 6.0, "single": 2.0}
@@ -39,18 +39,21 @@ def _relay(results: Results) -> list[Bound]:
 
 
 def _latencies(results: Results) -> list[Bound]:
-    """What a copier adds, which is its latency less the floor's. The plain ratio is shown beside it."""
-    ours, theirs, floor = (results.latency("latency", name) for name in (strait_runner.NAME, mm2.NAME, NO_COPIER))
+    """What a copier adds, which is its latency less the floor's. Shown beside it: the plain ratio, and what a bare relay adds,
+    which is what this machine lets any copier come to."""
+    found = [results.latency("latency", name) for name in (strait_runner.NAME, mm2.NAME, NO_COPIER, live_relay.NAME)]
     bounds = []
     for percentile in ("p50", "p99"):
-        mine, other, least = (
-            getattr(result.figures, f"{percentile}_ms") if result else None for result in (ours, theirs, floor)
+        mine, other, least, relayed = (
+            getattr(result.figures, f"{percentile}_ms") if result else None for result in found
         )
         plain = _ratio(mine, other)
         bounds.append(
             _at_most(f"latency: added {percentile} against MirrorMaker 2", LATENCY_BOUND, _added(mine, other, least))
         )
         bounds.append(Bound(f"latency: {percentile} against MirrorMaker 2, floor included", NO_LIMIT, plain, None))
+        limit = _added(relayed, other, least)
+        bounds.append(Bound(f"latency: added {percentile} of a bare relay against it", NO_LIMIT, limit, None))
     return bounds
 
 

@@ -7,11 +7,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from strait.bench import mm2, strait_runner
+from strait.bench import live_relay, mm2, strait_runner
 from strait.bench.results import NO_COPIER, Bound, DrainResult, Results
 from strait.embedded import paths
 
-_NAMES = {mm2.NAME: "MirrorMaker 2", strait_runner.NAME: "Strait", NO_COPIER: "no copier"}
+_NAMES = {
+    mm2.NAME: "MirrorMaker 2",
+    strait_runner.NAME: "Strait",
+    NO_COPIER: "no copier",
+    live_relay.NAME: "bare relay",
+}
 _HEADER = """# Results
 
 Appended by `strait bench` and by nobody else. README.md says how to read them.

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import psutil
 
-from strait.bench import bounds, load, mm2, strait_runner
+from strait.bench import bounds, live_relay, load, mm2, strait_runner
 from strait.bench.content import digests
 from strait.bench.copier import Command, Running, running
 from strait.bench.drain import Sample, figures, watch
@@ -28,7 +28,7 @@ from strait.errors import MeasurementError, SetupError
 
 Result = TypeVar("Result", DrainResult, LatencyResult)
 COPIERS = (mm2.NAME, strait_runner.NAME)
-_BROKER_HEAP_MIB = 1024
+_BROKER_HEAP_MIB = 3072
 _BROKER_PROPERTIES = {"log.segment.delete.delay.ms": "1000", "log.retention.hours": "-1"}
 _RELAY_BYTES = 8 * 10**9
 _REHEARSAL_SHARE = 0.5
@@ -203,7 +203,9 @@ class _Bench:
 
     def _command(self, copier: str, topic: str, slots: int) -> Command:
         ends = self._scratch, self._source, self._destination, topic
-        return mm2.command(*ends) if copier == mm2.NAME else strait_runner.command(*ends, slots=slots)
+        if copier == mm2.NAME:
+            return mm2.command(*ends)
+        return live_relay.command(*ends) if copier == live_relay.NAME else strait_runner.command(*ends, slots=slots)
 
     def _relays(self, workload: Drain, total_bytes: int) -> RelayResult | None:
         """As many as Strait has slots, so that both have the same of the machine; near it in time, since machines change."""
@@ -214,10 +216,11 @@ class _Bench:
             return measure_relay(total_bytes // 2, at_once=workload.slots)
 
     def trickle(self, workload: Trickle) -> None:
-        """Measure the floor and each copier by turns, once each has run unmeasured: see `_rehearse`."""
-        for copier in self._copiers:
+        """Measure the floor, the limit and each copier by turns, once each has run unmeasured: see `_rehearse`."""
+        copiers = (*self._copiers, live_relay.NAME) if self._relay_bytes else self._copiers
+        for copier in copiers:
             self._trickle_with(copier, replace(workload, name=f"{workload.name}-rehearsal"))
-        turns = self._by_turns((NO_COPIER, *self._copiers), lambda copier, _: self._trickle_with(copier, workload))
+        turns = self._by_turns((NO_COPIER, *copiers), lambda copier, _: self._trickle_with(copier, workload))
         self._results.latencies += map(LatencyResult.middle, turns)
 
     def _trickle_with(self, copier: str, workload: Trickle) -> LatencyResult:

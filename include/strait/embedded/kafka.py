@@ -39,6 +39,15 @@ _LAYOUT_FILE = "cluster.json"
 _START_SECONDS = 90.0
 _STOP_SECONDS = 10.0
 _CONTROLLER_HEAP_MIB = 128
+_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_PRODUCTION = (  # as Kafka's documentation has it (Operations, Java Version), with all of the heap from the beginning
+    "-XX:+AlwaysPreTouch",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:G1HeapRegionSize=16M",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
 
 
 class Cluster:
@@ -225,7 +234,7 @@ class Cluster:
     def _format(self, node: Node) -> None:
         # In one word: an id may begin with "-", which alone would be taken for an option.
         named = f"--cluster-id={self._layout.cluster_id}"
-        tool = [*self._java(node, 64), "kafka.tools.StorageTool", "format", named]
+        tool = [*self._java(node, 64, _QUICK), "kafka.tools.StorageTool", "format", named]
         done = subprocess.run(
             [*tool, "--config", self._folder(node) / "server.properties"],
             capture_output=True,
@@ -240,24 +249,18 @@ class Cluster:
     def _launch(self, node: Node) -> None:
         folder = self._folder(node)
         heap_mib = _CONTROLLER_HEAP_MIB if node.client_port is None else self._layout.heap_mib
-        command = [*self._java(node, heap_mib), "kafka.Kafka", str(folder / "server.properties")]
+        flags = (f"-Xms{heap_mib}m", *_PRODUCTION) if self._layout.optimized else _QUICK
+        command = [*self._java(node, heap_mib, flags), "kafka.Kafka", str(folder / "server.properties")]
         process = self._process(node)
         start = process.start if self._layout.detached else partial(start_leashed, process)
         start(command, environment=os.environ | self._layout.environment, log=folder / "jvm.out", directory=folder)
 
-    def _java(self, node: Node, heap_mib: int) -> list[str]:
+    def _java(self, node: Node, heap_mib: int, flags: Sequence[str]) -> list[str]:
         folder = self._folder(node)
-        quick = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-        production = (  # as Kafka's own scripts start it, with the whole heap from the beginning
-            f"-Xms{heap_mib}m",
-            "-XX:+UseG1GC",
-            "-XX:MaxGCPauseMillis=20",
-            "-XX:InitiatingHeapOccupancyPercent=35",
-        )
         return [
             str(find_java()),
             f"-Xmx{heap_mib}m",
-            *(production if self._layout.optimized else quick),
+            *flags,
             "-XX:+ExitOnOutOfMemoryError",  # else a broker limps on without some of its threads
             "-XX:-UsePerfData",
             f"-Djava.io.tmpdir={folder / 'tmp'}",  # native codecs unpack themselves there

@@ -32,6 +32,11 @@ _WOULD_BLOCK = BlockingIOError
 Piece = bytes | bytearray | memoryview
 
 
+def request_head(api_key: int, version: int, correlation: int) -> bytes:
+    """What stands before a request's body: a flexible header, without the frame's size before it."""
+    return struct.pack(">hhi", api_key, version, correlation) + _CLIENT_ID
+
+
 class _Held(NamedTuple):
     """A request that waits for the next connection."""
 
@@ -107,7 +112,7 @@ class Channel:
     ) -> None:
         """Queue a request with a flexible header. ``on_sent``: the kernel has all of it, so its memory may be reused."""
         self._correlation += 1
-        head = struct.pack(">hhi", api_key, version, self._correlation) + _CLIENT_ID
+        head = request_head(api_key, version, self._correlation)
         size = len(head) + sum(len(piece) for piece in body)
         pending = _Pending(self._correlation, on_reply, on_lost, timeout_seconds, self._loop.now)
         self._queue([struct.pack(">i", size) + head, *body], size + 4, on_sent, pending)
