@@ -26,20 +26,25 @@ class Record(NamedTuple):
 
 
 def ends(cluster: Cluster, topic: str, partitions: int) -> list[int]:
-    """The end offset of each partition. Asks again while leaders move."""
+    """The end offset of each partition. Asks again while leaders move.
+
+    In one of two hundred cases a client that was just made answers after one or three seconds, so another one is soon asked: who
+    measures how fast a copy recovers would measure that. An old one may go on asking an old leader.
+    """
     asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
-    client = AdminClient(cluster.client_properties)  # kept until the answers are there: without it they never come
     deadline = time.monotonic() + _PATIENCE_SECONDS
+    patience_seconds = 0.5
     while True:
-        found = client.list_offsets(asked, request_timeout=30)
+        client = AdminClient(cluster.client_properties)  # kept until the answers are there: without it they never come
+        found = client.list_offsets(asked, request_timeout=patience_seconds)
         try:
             return [found[TopicPartition(topic, partition)].result().offset for partition in range(partitions)]
         except KafkaException as error:
             passing = translate(error, cluster="it", doing="asking for end offsets").retriable
             if not passing or time.monotonic() > deadline:
                 raise
-            time.sleep(0.1)
-            client = AdminClient(cluster.client_properties)  # the old one may go on asking with an old leader's epoch
+            patience_seconds = min(30.0, 2 * patience_seconds)
+            time.sleep(0.05)
 
 
 def read(cluster: Cluster, topic: str, partitions: int) -> Iterator[tuple[int, Record]]:

@@ -19,7 +19,7 @@ from uuid import UUID
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from strait.engine.buffers import BufferPool
-from strait.engine.channel import MOST_PATIENCE, NO_REPLY, Channel
+from strait.engine.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
 from strait.engine.dial import Connection, dial
 from strait.engine.loop import Loop
 from strait.engine.security import Security
@@ -28,6 +28,8 @@ from strait.errors import ConfigError, StraitError
 METADATA_REFRESH_SECONDS = 60.0
 METADATA_PAUSE_SECONDS = 0.1  # between two refreshes that errors ask for
 DIAL_BACKOFF_SECONDS = (0.1, 1.0)
+ALIVE_SECONDS = ANSWER_SECONDS - 1.0
+"""Who was heard within this time is not as dead as a connection that was given up just now."""
 SESSION_SHARE = (0.5, 0.7)  # of a session's time, after which its channel gets another connection
 _ROUND_TRIPS = 5
 _QUIET = -1
@@ -242,13 +244,14 @@ class Cluster:
             self._patience[line] = min(MOST_PATIENCE, lost.patience * (2.0 if cause == NO_REPLY else 1.0))
             self.refresh()
             if cause == NO_REPLY:
-                self._suspect(lost.heard_at)
+                self._suspect()
 
-    def _suspect(self, silent_since: float) -> None:
-        """A connection has died in silence. What was not heard since either is likely as dead, and would take as long to
-        tell with the first request; but one that waits for a slow reply is left to its own patience."""
+    def _suspect(self) -> None:
+        """A connection has died in silence. What was not heard of late either is likely as dead, and would take as long to
+        tell with the first request; but one that waits for a slow reply is left to its own patience. The last replies before
+        all were forgotten came over this one or that."""
         for line, channel in list(self._channels.items()):
-            if channel.heard_at <= silent_since and (channel.idle or not line.patient):
+            if channel.heard_at < self._loop.now - ALIVE_SECONDS and (channel.idle or not line.patient):
                 channel.close(f"as silent as another connection to {self.name}")
 
 

@@ -85,11 +85,12 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[Known]:
 def test_what_was_not_heard_since_is_given_up_with_it_unless_it_is_waited_for(known: Known) -> None:
     known.send(ONE)
     known.send(TWO)
+    known.send(FOUR)
     known.send(THREE, timeout_seconds=4 * TIMEOUT_SECONDS)
     known.send(ONE_QUIET, timeout_seconds=4 * TIMEOUT_SECONDS)
-    known.pass_seconds(2.0)
+    known.reply(FOUR)  # the last that came before all were forgotten
+    known.pass_seconds(3.0)
     known.reply(TWO)
-    known.pass_seconds(1.0)
     assert known.closed == set()
     known.pass_seconds(1.5)
     assert known.closed == {ONE, ONE_QUIET, FOUR}  # two was heard meanwhile, three has said that it is slow
