@@ -28,7 +28,8 @@ from strait.errors import MeasurementError, SetupError
 
 Result = TypeVar("Result", DrainResult, LatencyResult)
 COPIERS = (mm2.NAME, strait_runner.NAME)
-_BROKER_HEAP_MIB = 3072
+_BROKER_HEAP_MIB = min(3072, psutil.virtual_memory().total >> 23)
+"""At most an eighth of the machine's memory: both brokers take all of theirs at once, and most of the rest is to be a cache."""
 _BROKER_PROPERTIES = {"log.segment.delete.delay.ms": "1000", "log.retention.hours": "-1"}
 _RELAY_BYTES = 8 * 10**9
 _REHEARSAL_SHARE = 0.5
