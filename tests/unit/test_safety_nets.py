@@ -87,7 +87,7 @@ def run_halves(folder: Path, **samples: str) -> subprocess.CompletedProcess[str]
     options = ("-c", os.devnull, "--import-mode=importlib", "-p", "support.no_leftovers")
     return subprocess.run(
         [sys.executable, SUPPORT / "support" / "halves.py", *options],
-        env=os.environ | {"PYTHONPATH": str(SUPPORT)},
+        env=os.environ | {"PYTHONPATH": str(SUPPORT), "PYTEST_ADDOPTS": ""},
         cwd=folder,
         capture_output=True,
         text=True,
