@@ -50,7 +50,6 @@ class _Pending(NamedTuple):
     correlation: int
     on_reply: Callable[[Buffer], None]
     on_lost: Callable[[str], None]
-    timeout_seconds: float
     sent_at: float
 
 
@@ -107,14 +106,13 @@ class Channel:
         *,
         on_reply: Callable[[Buffer], None],
         on_lost: Callable[[str], None],
-        timeout_seconds: float = ANSWER_SECONDS,
         on_sent: Callable[[], None] | None = None,
     ) -> None:
         """Queue a request with a flexible header. ``on_sent``: the kernel has all of it, so its memory may be reused."""
         self._correlation += 1
         head = request_head(api_key, version, self._correlation)
         size = len(head) + sum(len(piece) for piece in body)
-        pending = _Pending(self._correlation, on_reply, on_lost, timeout_seconds, self._loop.now)
+        pending = _Pending(self._correlation, on_reply, on_lost, self._loop.now)
         self._queue([struct.pack(">i", size) + head, *body], size + 4, on_sent, pending)
 
     def ask(
@@ -124,7 +122,6 @@ class Channel:
         *,
         on_reply: Callable[[Any], None],
         on_lost: Callable[[str], None],
-        timeout_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """Queue one of kafka-python's requests; its decoded reply comes back."""
 
@@ -140,7 +137,7 @@ class Channel:
         self._correlation += 1
         request.with_header(correlation_id=self._correlation, client_id=CLIENT_ID)
         data = bytes(request.encode(framed=True, header=True))
-        pending = _Pending(self._correlation, decode, on_lost, timeout_seconds, self._loop.now)
+        pending = _Pending(self._correlation, decode, on_lost, self._loop.now)
         self._queue([data], len(data), None, pending)
 
     def on_ready(self, readable: bool, writable: bool) -> None:
@@ -174,7 +171,7 @@ class Channel:
             self._notice_taking()
             self._notice_coming()
             oldest = self._pending[0]
-            if max(oldest.sent_at, self._heard_at) + oldest.timeout_seconds * self.patience < self._loop.now:
+            if max(oldest.sent_at, self._heard_at) + ANSWER_SECONDS * self.patience < self._loop.now:
                 self.close(NO_REPLY)
 
     def be_patient(self, seconds: float) -> None:
@@ -374,7 +371,7 @@ class Channel:
             self.close(f"a reply to request {correlation} came, which is not the oldest open one")
             return
         request = self._pending.popleft()
-        if self._loop.now <= request.sent_at + request.timeout_seconds:
+        if self._loop.now <= request.sent_at + ANSWER_SECONDS:
             self.patience = 1.0
         try:
             request.on_reply(frame)

@@ -9,11 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from strait.engine.buffers import Buffer, BufferPool
-from strait.engine.channel import NO_REPLY, Channel
+from strait.engine.channel import ANSWER_SECONDS, NO_REPLY, Channel
 from strait.engine.dial import Connection
 from strait.engine.loop import Loop
 
-TIMEOUT_SECONDS = 4.0
 FIRST_CORRELATION = (1 << 20) + 1
 LARGE = bytes(64 << 20)  # more than a connection holds on its way
 
@@ -32,9 +31,7 @@ class Line:
         self._channel = Channel(self.loop, BufferPool(1 << 20), Connection("it", ("broker", 1), ours), lambda _: None)
 
     def send(self, body: bytes) -> None:
-        self._channel.send(
-            0, 0, [body], on_reply=Buffer.release, on_lost=self.lost.append, timeout_seconds=TIMEOUT_SECONDS
-        )
+        self._channel.send(0, 0, [body], on_reply=Buffer.release, on_lost=self.lost.append)
 
     def pass_seconds(self, seconds: float, *, taking: int = 0) -> None:
         """In steps of a quarter, in each of which the other end takes so many bytes of what is on its way."""
@@ -78,7 +75,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
 
 def test_a_small_request_that_was_taken_and_not_answered_is_given_up(line: Line) -> None:
     line.send(b"hello")
-    line.pass_seconds(TIMEOUT_SECONDS - 1, taking=1 << 20)
+    line.pass_seconds(ANSWER_SECONDS - 1, taking=1 << 20)
     assert line.lost == []
     line.pass_seconds(1.5)
     assert line.lost == [NO_REPLY]
@@ -86,24 +83,24 @@ def test_a_small_request_that_was_taken_and_not_answered_is_given_up(line: Line)
 
 def test_a_large_request_that_nobody_takes_is_given_up(line: Line) -> None:
     line.send(LARGE)
-    line.pass_seconds(TIMEOUT_SECONDS + 0.5)
+    line.pass_seconds(ANSWER_SECONDS + 0.5)
     assert line.lost == [NO_REPLY]
 
 
 def test_a_large_request_that_is_taken_slowly_is_not(line: Line) -> None:
     line.send(LARGE)
-    line.pass_seconds(4 * TIMEOUT_SECONDS, taking=1 << 20)
+    line.pass_seconds(4 * ANSWER_SECONDS, taking=1 << 20)
     assert line.lost == []
-    line.pass_seconds(TIMEOUT_SECONDS + 0.5)
+    line.pass_seconds(ANSWER_SECONDS + 0.5)
     assert line.lost == [NO_REPLY]
 
 
 def test_a_large_reply_that_comes_slowly_is_waited_for(line: Line) -> None:
     """Less than what the loop is woken for comes within the time-out."""
     line.send(b"hello")
-    line.answer_slowly(4 * TIMEOUT_SECONDS, struct.pack(">ii", 4 << 20, FIRST_CORRELATION) + bytes(1 << 20))
+    line.answer_slowly(4 * ANSWER_SECONDS, struct.pack(">ii", 4 << 20, FIRST_CORRELATION) + bytes(1 << 20))
     assert line.lost == []
-    line.pass_seconds(TIMEOUT_SECONDS + 0.5)
+    line.pass_seconds(ANSWER_SECONDS + 0.5)
     assert line.lost == [NO_REPLY]
 
 
@@ -118,7 +115,7 @@ def test_small_requests_that_go_into_the_void_do_not_keep_a_connection(line: Lin
 def test_a_broker_that_throttles_is_waited_for(line: Line) -> None:
     line.send(b"hello")
     line.be_patient(10.0)
-    line.pass_seconds(10.0 + TIMEOUT_SECONDS - 1)
+    line.pass_seconds(10.0 + ANSWER_SECONDS - 1)
     assert line.lost == []
     line.pass_seconds(2.0)
     assert line.lost == [NO_REPLY]

@@ -62,7 +62,6 @@ class Client:
             on_reply=take,
             on_lost=lambda _: self.events.append(f"lost {body.decode()}"),
             on_sent=lambda: self.events.append(f"sent {body.decode()}"),
-            timeout_seconds=10,
         )  # fmt: skip
 
     def step(self) -> None:

@@ -8,12 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from strait.engine.buffers import Buffer, BufferPool
-from strait.engine.channel import MOST_PATIENCE, NO_REPLY, Channel
+from strait.engine.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
 from strait.engine.cluster import Cluster, Line
 from strait.engine.dial import Connection
 from strait.engine.loop import Loop
 
-TIMEOUT_SECONDS = 4.0
 FIRST_CORRELATION = (1 << 20) + 1
 
 
@@ -38,12 +37,11 @@ class Known:
         self.cluster._dialled(line, Connection("it", ("broker", 1), ours))
         self.channels[line] = self.cluster._channels[line]
 
-    def send(self, line: Line, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    def send(self, line: Line) -> None:
         self.channels[line].send(
             0, 9, [b"hello"],
             on_reply=Buffer.release,
             on_lost=lambda cause: self.lost.update({line: cause}),
-            timeout_seconds=timeout_seconds,
         )  # fmt: skip
 
     def reply(self, line: Line) -> None:
@@ -86,14 +84,15 @@ def test_what_was_not_heard_since_is_given_up_with_it_unless_it_is_waited_for(kn
     known.send(ONE)
     known.send(TWO)
     known.send(FOUR)
-    known.send(THREE, timeout_seconds=4 * TIMEOUT_SECONDS)
-    known.send(ONE_QUIET, timeout_seconds=4 * TIMEOUT_SECONDS)
+    known.send(THREE)
+    known.send(ONE_QUIET)
+    known.channels[THREE].patience = known.channels[ONE_QUIET].patience = 4.0
     known.reply(FOUR)  # the last that came before all were forgotten
-    known.pass_seconds(3.0)
+    known.pass_seconds(ANSWER_SECONDS - 1.0)
     known.reply(TWO)
     assert known.closed == set()
     known.pass_seconds(1.5)
-    assert known.closed == {ONE, ONE_QUIET, FOUR}  # two was heard meanwhile, three has said that it is slow
+    assert known.closed == {ONE, ONE_QUIET, FOUR}  # two was heard meanwhile, three is known to be slow
     assert known.lost == {ONE: NO_REPLY, ONE_QUIET: "as silent as another connection to it"}
 
 
@@ -114,11 +113,11 @@ def test_a_broker_that_did_not_answer_in_time_gets_more_time_until_it_answers_in
         while not known.channels[ONE].closed:
             known.pass_seconds(0.25)
         known.connect(ONE)
-        return (known.skipped_seconds - begun) / TIMEOUT_SECONDS
+        return (known.skipped_seconds - begun) / ANSWER_SECONDS
 
     assert [waited() for _ in range(5)] == pytest.approx([1, 2, 4, 8, MOST_PATIENCE], abs=0.1)
     known.send(ONE)
-    known.pass_seconds(TIMEOUT_SECONDS + 0.5)
+    known.pass_seconds(ANSWER_SECONDS + 0.5)
     known.reply(ONE)  # it is here, but it took longer than it should have
     assert waited() == pytest.approx(MOST_PATIENCE, abs=0.1)
     known.send(ONE)
