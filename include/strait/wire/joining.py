@@ -22,7 +22,6 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 _HEADER = np.dtype([(name, f">{code}") for name, code in zip(Batch._fields, HEADER_CODES, strict=False)])
 _LENGTH_BYTES = 5  # at most, of a varint that says how long a record is or which offset it has
 _TIME_BYTES = 9  # of one that says its time; one of ten cannot be shifted in 64 bits
-_FRONT_BYTES = _LENGTH_BYTES + 1 + _TIME_BYTES + _LENGTH_BYTES
 
 
 class Row:
@@ -46,7 +45,8 @@ class Row:
         at = _bounds(data)
         if len(at) <= max(least, 1):
             return None
-        heads = _at(data, _column(at[:-1]), HEADER_BYTES).view(_HEADER)[:, 0]
+        headers: Bytes = sliding_window_view(np.frombuffer(data, np.uint8), HEADER_BYTES)[_column(at[:-1])]
+        heads = headers.view(_HEADER)[:, 0]
         plain = (
             (heads["magic"] == 2)
             & (heads["attributes"] & ~besides == 0)
@@ -98,7 +98,7 @@ class Row:
             pieces[::2] = [fronts[one:other] for one, other in pairwise(ends[start : stop + 1])]
             pieces[1::2] = [data[one:other] for one, other in zip(rest[start:stop], behind[start:stop], strict=True)]
             times_ms = found.times_ms[start:stop]
-            size = ends[stop] - ends[start] + sum(map(len, pieces[1::2]))
+            size = ends[stop] - ends[start] + sum(behind[start:stop]) - sum(rest[start:stop])
             header = make_header(size, 0, int(times_ms[0]), int(times_ms.max()), stop - start)
             batch = bytearray().join([header, *pieces])
             seal(batch)
@@ -111,26 +111,26 @@ class Row:
 
     def _records(self) -> "_Records | None":
         counts = self.heads["records"].astype(np.int64)
+        held = np.frombuffer(self.data, np.uint8)
         starts, ends = _column(self.at[:-1]) + HEADER_BYTES, _column(self.at[1:])
         behind = ends
         if counts.max() > 1:
-            found = _record_starts(self.data, starts, ends, counts)
+            found = _record_starts(held, starts, ends, counts)
             if found is None:
                 return None
             starts = found
             behind = np.append(starts[1:], 0)
             behind[np.cumsum(counts) - 1] = ends
-        front = _at(self.data, starts, _FRONT_BYTES)
-        length = _read(front, np.zeros(len(starts), np.int64), _LENGTH_BYTES)
-        time = None if length is None else _read(front, length[1] + 1, _TIME_BYTES)
-        offset = None if length is None or time is None else _read(front, time[1], _LENGTH_BYTES)
+        length = _read(held, starts, _LENGTH_BYTES)
+        time = None if length is None else _read(held, length[1] + 1, _TIME_BYTES)
+        offset = None if length is None or time is None else _read(held, time[1], _LENGTH_BYTES)
         if length is None or time is None or offset is None:
             return None
         numbers = np.arange(len(starts)) - np.repeat(np.cumsum(counts) - counts, counts)
-        rest = starts + offset[1]
+        rest = offset[1]
         right = (
-            (starts + length[1] + length[0] == behind)
-            & (front[np.arange(len(starts)), length[1]] == 0)  # the record's attributes
+            (length[1] + length[0] == behind)
+            & (held.take(length[1], mode="clip") == 0)  # the record's attributes
             & (offset[0] == numbers)
             & (rest <= behind)
         )
@@ -160,20 +160,18 @@ def _bounds(data: memoryview) -> list[int]:
     return found
 
 
-def _record_starts(data: memoryview, starts: Column, ends: Column, counts: Column) -> Column | None:
+def _record_starts(held: Bytes, starts: Column, ends: Column, counts: Column) -> Column | None:
     """Where each record begins, from one to the next in all batches at the same time. None where they do not fill a batch."""
-    most, cursors, column = int(counts.max()), starts, np.zeros_like(starts)
+    fewest, most, cursors = int(counts.min()), int(counts.max()), starts
     found = np.empty((most, len(starts)), np.int64)
-    last = max(0, len(data) - _LENGTH_BYTES)  # no record has fewer bytes: one that begins behind it shows in the end
     for number in range(most):
         found[number] = cursors
-        goes_on = number < counts
-        length = _read(
-            _at(data, np.clip(np.where(goes_on, cursors, starts), 0, last), _LENGTH_BYTES), column, _LENGTH_BYTES
-        )
+        goes_on = None if number < fewest else number < counts
+        length = _read(held, cursors if goes_on is None else np.where(goes_on, cursors, starts), _LENGTH_BYTES)
         if length is None:
             return None
-        cursors = np.where(goes_on, cursors + length[1] + length[0], cursors)
+        following = length[0] + length[1]
+        cursors = following if goes_on is None else np.where(goes_on, following, cursors)
     if not np.array_equal(cursors, ends):
         return None
     begun: Column = found.T[np.arange(most) < counts[:, None]]
@@ -184,27 +182,20 @@ def _column(values: Sequence[int]) -> Column:
     return np.fromiter(values, np.int64, len(values))
 
 
-def _at(data: memoryview, starts: Column, count: int) -> Bytes:
-    """So many bytes from each start on, a row each; zeros behind the end."""
-    held = np.frombuffer(data, np.uint8)
-    missing = int(starts.max()) + count - len(held)
-    if missing > 0:
-        held = np.append(held, np.zeros(missing, np.uint8))
-    found: Bytes = sliding_window_view(held, count)[starts]
-    return found
+def _read(held: Bytes, starts: Column, most: int) -> tuple[Column, Column] | None:
+    """The signed varints that begin there, and where each ends. None where one is longer.
 
-
-def _read(front: Bytes, column: Column, most: int) -> tuple[Column, Column] | None:
-    """The signed varint that begins in each row at its column, and the column behind it. None where one is longer."""
-    rows = np.arange(len(front))
-    raw, end, goes_on = np.zeros(len(front), np.int64), column.copy(), np.ones(len(front), bool)
-    for number in range(most):
-        byte = front[rows, column + number].astype(np.int64)
-        raw |= np.where(goes_on, (byte & 0x7F) << (7 * number), 0)
-        end += goes_on
-        goes_on &= byte >= 0x80
+    What would lie outside is read as the byte at that end: it shows, since what is behind it then lies outside, too.
+    """
+    byte = held.take(starts, mode="clip").astype(np.int64)
+    raw, behind, goes_on = byte & 0x7F, starts + 1, byte >= 0x80
+    for number in range(1, most + 1):
         if not goes_on.any():
-            return (raw >> 1) ^ -(raw & 1), end
+            return (raw >> 1) ^ -(raw & 1), behind
+        byte = held.take(starts + number, mode="clip").astype(np.int64)
+        raw |= np.where(goes_on, (byte & 0x7F) << (7 * number), 0)
+        behind += goes_on
+        goes_on &= byte >= 0x80
     return None
 
 
