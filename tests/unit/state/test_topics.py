@@ -41,5 +41,8 @@ def test_a_topic_that_is_shown_late_is_checked_all_the_same() -> None:
 
 def test_a_topic_that_is_not_shown_is_not_taken_for_a_good_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "_SHOWN_SECONDS", 0.2)
-    with pytest.raises(ClusterUnavailable, match=r"checking state topic .*: it exists, but was not shown"):
+    with pytest.raises(
+        ClusterUnavailable,
+        match=r"checking state topic .*: it exists, but was not shown .*see whether all brokers and the controller run",
+    ):
         ensure_state_topics(cast(Admin, LateBrokers(unseen_looks=1_000)), "link", None)
