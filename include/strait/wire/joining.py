@@ -162,16 +162,15 @@ def _bounds(data: memoryview) -> list[int]:
 
 def _record_starts(held: Bytes, starts: Column, ends: Column, counts: Column) -> Column | None:
     """Where each record begins, from one to the next in all batches at the same time. None where they do not fill a batch."""
-    fewest, most, cursors = int(counts.min()), int(counts.max()), starts
+    most, cursors = int(counts.max()), starts
     found = np.empty((most, len(starts)), np.int64)
     for number in range(most):
         found[number] = cursors
-        goes_on = None if number < fewest else number < counts
-        length = _read(held, cursors if goes_on is None else np.where(goes_on, cursors, starts), _LENGTH_BYTES)
+        goes_on = number < counts
+        length = _read(held, np.where(goes_on, cursors, starts), _LENGTH_BYTES)
         if length is None:
             return None
-        following = length[0] + length[1]
-        cursors = following if goes_on is None else np.where(goes_on, following, cursors)
+        cursors = np.where(goes_on, length[0] + length[1], cursors)
     if not np.array_equal(cursors, ends):
         return None
     begun: Column = found.T[np.arange(most) < counts[:, None]]
@@ -188,15 +187,16 @@ def _read(held: Bytes, starts: Column, most: int) -> tuple[Column, Column] | Non
     What would lie outside is read as the byte at that end: it shows, since what is behind it then lies outside, too.
     """
     byte = held.take(starts, mode="clip").astype(np.int64)
-    raw, behind, goes_on = byte & 0x7F, starts + 1, byte >= 0x80
-    for number in range(1, most + 1):
-        if not goes_on.any():
-            return (raw >> 1) ^ -(raw & 1), behind
+    raw, behind, goes_on, number = byte & 0x7F, starts + 1, byte >= 0x80, 1
+    while goes_on.any():
+        if number == most:
+            return None
         byte = held.take(starts + number, mode="clip").astype(np.int64)
         raw |= np.where(goes_on, (byte & 0x7F) << (7 * number), 0)
         behind += goes_on
         goes_on &= byte >= 0x80
-    return None
+        number += 1
+    return (raw >> 1) ^ -(raw & 1), behind
 
 
 def _fronts(rest_bytes: Column, since_ms: Column, numbers: Column) -> tuple[bytes, Column]:
