@@ -10,6 +10,7 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+COMPILED := include/strait/wire/moving.pyx
 
 # uv fetches in seconds what pip needs minutes for; it is put into the environment where there is none.
 FIND_UV := uv=$$(for each in uv $(BIN)/uv; do "$$each" --version >/dev/null 2>&1 && { echo "$$each"; break; }; done || true)
@@ -88,8 +89,12 @@ $(BIN)/python:
 	fi
 	$(done)
 
-$(INSTALLED): requirements.lock pyproject.toml | $(BIN)/python
+$(INSTALLED): requirements.lock pyproject.toml $(COMPILED) | $(BIN)/python
 	$(call step,Python packages)
+	if ! command -v gcc cc >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		export DEBIAN_FRONTEND=noninteractive
+		apt-get update -qq && apt-get install -yqq --no-install-recommends gcc libc6-dev python3-dev >/dev/null || true
+	fi
 	$(FIND_UV)
 	if [ -z "$$uv" ]; then
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
@@ -97,6 +102,10 @@ $(INSTALLED): requirements.lock pyproject.toml | $(BIN)/python
 	fi
 	"$$uv" pip install --quiet --python $(BIN)/python -r requirements.lock
 	"$$uv" pip install --quiet --python $(BIN)/python --no-deps --editable .
+	if ! $(BIN)/python -c "import strait.wire.moving" 2>/dev/null; then
+		echo "install: compiling strait.wire.moving: no C compiler, or no headers of Python; all works, but small batches take" >&2
+		echo "  several times the CPU (Debian, Ubuntu: apt-get install gcc python3-dev, then make -B install)" >&2
+	fi
 	touch $@
 	$(done)
 

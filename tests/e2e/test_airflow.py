@@ -40,7 +40,12 @@ def copies_more(clusters, topic: str) -> None:
 def test_missing_topics_are_created_with_the_sources_partitions_and_copied(airflow, clusters):
     for topic in ("orders", "payments"):
         copies_more(clusters, topic)
-        assert all(end > 0 for end in ends(clusters.destination, topic, PARTITIONS[topic]))
+        # Its partitions are copied by several slots, which begin one after another.
+        eventually(
+            lambda topic=topic: all(end > 0 for end in ends(clusters.destination, topic, PARTITIONS[topic])),
+            what=f"{topic}: records in each of its {PARTITIONS[topic]} partitions",
+            within_seconds=180,
+        )
 
 
 def test_a_topic_added_in_the_variable_is_copied_by_the_application_that_runs(airflow, clusters):

@@ -16,7 +16,6 @@ from itertools import chain
 from strait.engine.rows import (
     MERGE_BATCH_BYTES,
     MERGE_BATCHES,
-    MERGE_RECORDS_PER_BATCH,
     MERGED_BYTES,
     plain_row,
     put_together,
@@ -26,9 +25,13 @@ from strait.errors import CorruptBatch
 from strait.offset_map import Stretch
 from strait.reasons import Reason
 from strait.wire.batch import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch, check, parse, split_batches
-from strait.wire.joining import Row
+from strait.wire.joining import COMPILED, Row
 from strait.wire.legacy import read_legacy
 from strait.wire.records import Record, build_batch, read_records, split_into
+
+MERGE_RECORDS_PER_BATCH = 64
+"""Where records are read and built anew to merge them: that costs a microsecond or two each, and a batch costs the destination's
+broker about a hundred."""
 
 _OLD = 1  # formats 0 and 1: each message stands alone, or wraps others
 _OLD_ATTRIBUTES_AT = 17
@@ -46,11 +49,10 @@ def shape(records: memoryview, position: int, aborted: Sequence[tuple[int, int]]
         CorruptBatch: nothing behind the batches yielded so far can be trusted.
     """
     row = plain_row(records, position, rules)
-    together = None if row is None else put_together(row, rules)
-    if row is None or together is None:
+    if row is None:
         yield from _one_by_one(records, position, aborted, rules)
         return
-    for item in together:
+    for item in put_together(row, rules):
         if isinstance(item, Piece):
             yield item
         else:
@@ -126,11 +128,20 @@ def _committed(found: Iterator[Batch], aborted: Sequence[tuple[int, int]]) -> It
 
 def _may_merge(batch: Batch, position: int, rules: Rules) -> bool:
     return batch.magic < 2 or (
-        batch.records <= MERGE_RECORDS_PER_BATCH
+        (not _many(batch) or _joins(batch))
         and batch.length <= MERGE_BATCH_BYTES
         and batch.base_offset >= position
         and not _touches(batch, rules)
     )
+
+
+def _many(batch: Batch) -> bool:
+    return batch.records > MERGE_RECORDS_PER_BATCH
+
+
+def _joins(batch: Batch) -> bool:
+    """Its records need not be read to merge it with others."""
+    return COMPILED and batch.whole and not batch.attributes & ~TRANSACTIONAL
 
 
 def _merged(small: list[Batch], position: int, rules: Rules) -> Iterator[Shape]:
@@ -159,14 +170,13 @@ def _together(group: Sequence[Batch], rules: Rules) -> Iterator[Piece | Sequence
     row = None
     if not _codec(group[0]):
         row = Row.of(memoryview(b"".join(batch.view for batch in group)), MERGE_BATCHES, besides=TRANSACTIONAL)
-    made = None if row is None else put_together(row, rules)
-    for item in made or (None,):
+    for item in (None,) if row is None else put_together(row, rules):
         yield item if isinstance(item, Piece) else group
 
 
 def _apiece(group: Sequence[Batch], position: int, rules: Rules) -> Iterator[Shape]:
-    """Batches that cannot simply be put together: as they are, if they are few, else read and built anew."""
-    if len(group) < MERGE_BATCHES:
+    """Batches that cannot simply be put together: as they are, if they are few or not that small, else read and built anew."""
+    if len(group) < MERGE_BATCHES or any(map(_many, group)):
         for batch in group:
             if _passes(batch, position, rules):
                 yield _as_it_is(batch)
@@ -179,9 +189,9 @@ def _apiece(group: Sequence[Batch], position: int, rules: Rules) -> Iterator[Sha
         yield from _rebuilt(records, group[-1], b"".join(batch.crc_bytes for batch in group), rules)
 
 
-def _kind(batch: Batch) -> tuple[int, int]:
-    """Format and codec."""
-    return (_OLD if batch.magic < 2 else batch.magic), _codec(batch)
+def _kind(batch: Batch) -> tuple[int, int, bool]:
+    """Format, codec, and whether only joining it is worth it."""
+    return (_OLD if batch.magic < 2 else batch.magic), _codec(batch), _many(batch)
 
 
 def _codec(batch: Batch) -> int:

@@ -28,6 +28,9 @@ from strait.spark.failure import root_cause
 from strait.spark.plan import plan_in_force
 from strait.spark.source import FORMAT, StraitDataSource
 from strait.spec import AppSpec
+from strait.wire.joining import COMPILED
+
+log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 LAST_EPOCH_SECONDS = 10.0
@@ -64,6 +67,10 @@ def _run(spec_path: Path, asked_to_stop: threading.Event) -> int:
 
 def _copy(spec_path: Path, asked_to_stop: threading.Event) -> None:
     spec = AppSpec.read(spec_path)
+    if not COMPILED:
+        log.warning(
+            "small batches take several times the CPU: strait.wire.moving was not compiled when Strait was installed"
+        )
     tied_away = tie_broken()
     session = SparkSession.builder.getOrCreate()
     _on_signals(lambda *_: asked_to_stop.set())  # again: Spark's context has taken SIGINT for itself

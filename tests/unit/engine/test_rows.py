@@ -1,5 +1,7 @@
 """Small batches put together a reply at a time become what they become one by one."""
 
+import random
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -8,9 +10,11 @@ from hypothesis import strategies as st
 
 from strait.engine.rows import MERGE_BATCHES, MERGED_BYTES, plain_row, put_together
 from strait.engine.shapes import Piece, Rules, Shape
-from strait.engine.shaping import shape
+from strait.engine.shaping import MERGE_RECORDS_PER_BATCH, shape
 from strait.errors import CorruptBatch
-from strait.wire.records import Record
+from strait.wire.batch import HEADER_BYTES, TRANSACTIONAL, split_batches
+from strait.wire.joining import COMPILED
+from strait.wire.records import Record, read_records
 from support.batches import source_batch
 
 RULES = Rules(1 << 20, 1 << 20)
@@ -75,17 +79,25 @@ def test_damage_is_told_as_one_by_one(reply: tuple[memoryview, int], data: st.Da
         assert there[:-1] == expected[: len(there) - 1]
 
 
+compiled = pytest.mark.skipif(not COMPILED, reason="strait.wire.moving was not compiled: no C compiler on this machine")
+
+
+def test_the_compiled_step_is_there_where_a_compiler_is() -> None:
+    assert COMPILED or shutil.which("gcc") is None
+
+
 def singles(count: int, size: int = 200) -> memoryview:
     return memoryview(
         bytearray().join(source_batch([Record(n, n, b"k", bytes(size), ())], n, n + 1) for n in range(count))
     )
 
 
+@compiled
 def test_a_reply_of_nothing_else_is_put_together() -> None:
     records = singles(5_000)
     row = plain_row(records, 0, RULES)
     assert row is not None
-    pieces = list(put_together(row, RULES) or ())
+    pieces = list(put_together(row, RULES))
     assert all(isinstance(piece, Piece) and piece.batch.length < MERGED_BYTES + 300 for piece in pieces)
     assert len(pieces) == -(-len(records) // MERGED_BYTES)
 
@@ -107,5 +119,70 @@ def test_so_is_what_begins_before_the_position_and_what_is_too_little() -> None:
     assert plain_row(singles(MERGE_BATCHES - 1), 0, RULES) is None
 
 
+@compiled
 def test_batches_of_judged_producers_are_put_together() -> None:
     assert plain_row(singles(10), 0, RULES._replace(left_out={-1: False})) is not None
+
+
+MANY = MERGE_RECORDS_PER_BATCH + 76
+
+
+def many(batches: int = 12, *, codec: int = 0, attributes: int = 0) -> bytearray:
+    """Batches as producers of small records make them by default."""
+    made = bytearray()
+    for first in range(0, batches * MANY, MANY):
+        records = [Record(first + n, 5_000 + n, b"%d" % (first + n), bytes(90), ()) for n in range(MANY)]
+        made += source_batch(records, first, first + MANY, codec=codec, attributes=attributes, producer_id=7)
+    return made
+
+
+def pieces_of(data: bytearray, rules: Rules = RULES) -> list[Piece]:
+    return [item for item in shape(memoryview(data), 0, (), rules) if isinstance(item, Piece)]
+
+
+def records_of(data: bytes | bytearray | memoryview) -> list[Record]:
+    return [record for batch in split_batches(memoryview(data)) for record in read_records(batch)]
+
+
+@compiled
+@pytest.mark.parametrize("attributes", [0, TRANSACTIONAL])
+def test_batches_of_many_small_records_are_put_together_where_that_needs_no_look_at_each(attributes: int) -> None:
+    data = many(attributes=attributes)
+    (piece,) = pieces_of(data)
+    assert records_of(piece.batch.view) == records_of(data)
+    assert piece.position == 12 * MANY
+
+
+def test_batches_of_many_records_pass_where_it_does() -> None:
+    assert len(pieces_of(many(codec=3))) == 12
+    small = RULES._replace(max_batch_bytes=len(many(2)))
+    assert all(piece.memory is None for piece in pieces_of(many(), small))
+
+
+def test_a_damaged_one_among_many_is_neither_joined_nor_hidden() -> None:
+    data = many()
+    data[len(data) // 2] ^= 1  # in a value, so that only the checksum tells
+    assert [bytes(piece.batch.view) for piece in pieces_of(data)] == [
+        bytes(batch.view) for batch in split_batches(memoryview(data), checked_to=0)
+    ]  # and the destination refuses it, for the checksum is as it was
+
+
+@compiled
+@given(replies(), st.integers(0, 2**32), st.integers(1, 4))
+def test_whatever_is_damaged_moves_no_byte_that_was_not_there(
+    reply: tuple[memoryview, int], seed: int, strokes: int
+) -> None:
+    """Also what the checksums would have told."""
+    from strait.wire.moving import moved
+
+    rng, raw = random.Random(seed), bytearray(reply[0])
+    for _ in range(strokes):
+        at = rng.randrange(len(raw) + 1)
+        raw[at : at + rng.choice((0, 1, 8))] = rng.choice(
+            (b"", b"\xff", b"\x80" * 10, rng.randbytes(3), raw[at : at + 60])
+        )
+    found = moved(raw)
+    if found is not None:
+        batch, _, _, records = found
+        assert batch[:HEADER_BYTES] == bytes(HEADER_BYTES)
+        assert HEADER_BYTES + 7 * records <= len(batch) <= len(raw) + 17 * records
