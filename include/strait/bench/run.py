@@ -13,6 +13,7 @@ from typing import TypeVar
 import psutil
 
 from strait.bench import bounds, live_relay, load, mm2, strait_runner
+from strait.bench.ballast import ballast
 from strait.bench.content import digests
 from strait.bench.copier import Command, Running, running
 from strait.bench.drain import Sample, figures, watch
@@ -196,10 +197,16 @@ class _Bench:
         os.sync()  # or writing back what was loaded would disturb whoever comes first
         brokers = [psutil.Process(_pid(cluster)) for cluster in (self._source, self._destination)]
         with (
+            ballast(self._scratch, loaded.bytes) as held,
             running(command, self._scratch) as process,
             self._steps.step(f"{workload.name}: {copier}", workload.records) as advance,
         ):
-            samples = watch(process, lambda: self._destination_topics.count(copy), loaded.records, brokers, advance)
+
+            def arrived(records: int) -> None:
+                held.keep(1.0 - records / loaded.records)
+                advance(records)
+
+            samples = watch(process, lambda: self._destination_topics.count(copy), loaded.records, brokers, arrived)
         return samples, process
 
     def _command(self, copier: str, topic: str, slots: int) -> Command:

@@ -68,17 +68,20 @@ class BufferPool:
             memory = idle.pop()
             self._idle_bytes -= length
         else:
-            if self.used_bytes + self._idle_bytes + length > self.budget_bytes:
-                self._idle.clear()  # of other sizes, kept for frames that no longer come
-                self._idle_bytes = 0
             memory = _fresh(length)
-        self.used_bytes += length
+        self._use(length)
         return Buffer(self.give_back, memory, size)
 
     def adopt(self, memory: bytearray) -> Buffer:
         """Count memory that was made elsewhere, a rebuilt batch, until it is let go. It is not kept for reuse."""
-        self.used_bytes += len(memory)
+        self._use(len(memory))
         return Buffer(self._disown, memory, len(memory))
+
+    def _use(self, length: int) -> None:
+        self.used_bytes += length
+        if self.used_bytes + self._idle_bytes > self.budget_bytes:
+            self._idle.clear()  # mostly of other sizes, kept for frames that no longer come
+            self._idle_bytes = 0
 
     def _disown(self, memory: Memory) -> None:
         self.used_bytes -= len(memory)

@@ -6,7 +6,7 @@ the batch's. What is behind them is copied as it is. All numbers of a record are
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -18,8 +18,6 @@ cdef enum:
     RECORDS_AT = 57
     INT_BYTES = 5  # at most, of a varint of 32 bits
     LONG_BYTES = 10  # and of 64
-    GROWTH_BYTES = 17  # at most, of a record: four of its length, nine of its time, four of its offset
-    SMALLEST_RECORD_BYTES = 7  # a byte each of length, attributes, time, offset, key, value, headers
 
 
 cdef inline int64_t number_at(const uint8_t* at, int size) noexcept nogil:
@@ -66,30 +64,74 @@ cdef inline int width(uint64_t raw) noexcept nogil:
     return size
 
 
-cdef int64_t count(const uint8_t* at, const uint8_t* end) noexcept nogil:
-    """How many records these batches say they have. -1 where that, or a length, cannot be right."""
-    cdef int64_t records = 0, size, more
-    while at != end:
-        if end - at < HEADER_BYTES:
-            return -1
-        size = PREFIX_BYTES + number_at(at + LENGTH_AT, 4)
-        if size < HEADER_BYTES or size > end - at:
-            return -1
-        more = number_at(at + RECORDS_AT, 4)
-        if more > (size - HEADER_BYTES) // SMALLEST_RECORD_BYTES:
-            return -1
-        records += more
-        at += size
-    return records
+cdef struct Sums:
+    int64_t records
+    int64_t data_bytes
+    int64_t first_ms
+    int64_t latest_ms
 
 
-cdef uint8_t* move(
-    const uint8_t* at, const uint8_t* end, uint8_t* to, int64_t* first_ms, int64_t* latest_ms
+cdef inline const uint8_t* front(
+    const uint8_t* at, const uint8_t* end, int64_t index, int64_t base_ms, int64_t* time_ms, const uint8_t** behind
 ) noexcept nogil:
-    """Write the records of counted batches one after the other. Returns where they end; NULL where one is not as it must be."""
-    cdef int64_t number = 0, index, records, base_ms, time_ms, length, delta, offset, rest
+    """Where the key begins of the record ``at`` that has this index in its batch. NULL where its front is not as it must be."""
+    cdef int64_t length, delta, offset
+    at = read(at, end, INT_BYTES, &length)
+    if at == NULL or length < 1 or length > end - at or at[0] != 0:  # the record's attributes
+        return NULL
+    behind[0] = at + length
+    at = read(at + 1, behind[0], LONG_BYTES, &delta)
+    if at == NULL:
+        return NULL
+    time_ms[0] = <int64_t> (<uint64_t> base_ms + <uint64_t> delta)  # it wraps in 64 bits, as it does where it is read
+    at = read(at, behind[0], INT_BYTES, &offset)
+    return at if at != NULL and offset == index else NULL
+
+
+cdef inline uint64_t since(int64_t first_ms, int64_t time_ms) noexcept nogil:
+    """A time as a batch holds it, relative to its first record's."""
+    return zigzag(<int64_t> (<uint64_t> time_ms - <uint64_t> first_ms))
+
+
+cdef bint measure(const uint8_t* at, const uint8_t* end, Sums* sums) noexcept nogil:
+    """Look through all; False where something is not as it must be. So ``move`` need not look again."""
+    cdef int64_t size, index, base_ms, time_ms, length
     cdef const uint8_t* batch_end
     cdef const uint8_t* behind
+    cdef const uint8_t* key
+    while at != end:
+        if end - at < HEADER_BYTES:
+            return False
+        size = PREFIX_BYTES + number_at(at + LENGTH_AT, 4)
+        if size < HEADER_BYTES or size > end - at:
+            return False
+        batch_end = at + size
+        base_ms = number_at(at + BASE_TIMESTAMP_AT, 8)
+        size = number_at(at + RECORDS_AT, 4)
+        at += HEADER_BYTES
+        for index in range(size):
+            key = front(at, batch_end, index, base_ms, &time_ms, &behind)
+            if key == NULL:
+                return False
+            if sums.records == 0:
+                sums.first_ms = sums.latest_ms = time_ms
+            elif time_ms > sums.latest_ms:
+                sums.latest_ms = time_ms
+            length = 1 + width(since(sums.first_ms, time_ms)) + width(zigzag(sums.records)) + (behind - key)
+            sums.data_bytes += width(zigzag(length)) + length
+            sums.records += 1
+            at = behind
+        if at != batch_end:
+            return False
+    return True
+
+
+cdef void move(const uint8_t* at, const uint8_t* end, uint8_t* to, int64_t first_ms) noexcept nogil:
+    """Write the records of measured batches one after the other."""
+    cdef int64_t number = 0, index, records, base_ms, time_ms, rest
+    cdef const uint8_t* batch_end
+    cdef const uint8_t* behind = NULL
+    cdef const uint8_t* key
     cdef uint64_t time, position
     while at != end:
         batch_end = at + PREFIX_BYTES + number_at(at + LENGTH_AT, 4)
@@ -97,35 +139,17 @@ cdef uint8_t* move(
         records = number_at(at + RECORDS_AT, 4)
         at += HEADER_BYTES
         for index in range(records):
-            at = read(at, batch_end, INT_BYTES, &length)
-            if at == NULL or length < 1 or length > batch_end - at or at[0] != 0:  # the record's attributes
-                return NULL
-            behind = at + length
-            at = read(at + 1, behind, LONG_BYTES, &delta)
-            if at == NULL:
-                return NULL
-            at = read(at, behind, INT_BYTES, &offset)
-            if at == NULL or offset != index:
-                return NULL
-            # Times wrap in 64 bits, as they do where they are read.
-            time_ms = <int64_t> (<uint64_t> base_ms + <uint64_t> delta)
-            if number == 0:
-                first_ms[0] = latest_ms[0] = time_ms
-            elif time_ms > latest_ms[0]:
-                latest_ms[0] = time_ms
-            time = zigzag(<int64_t> (<uint64_t> time_ms - <uint64_t> first_ms[0]))
+            key = front(at, batch_end, index, base_ms, &time_ms, &behind)
+            time = since(first_ms, time_ms)
             position = zigzag(number)
-            rest = behind - at
+            rest = behind - key
             to = write(to, zigzag(1 + width(time) + width(position) + rest))
             to[0] = 0
             to = write(write(to + 1, time), position)
-            memcpy(to, at, rest)
+            memcpy(to, key, rest)
             to += rest
             at = behind
             number += 1
-        if at != batch_end:
-            return NULL
-    return to
 
 
 def moved(batches):
@@ -148,16 +172,12 @@ def moved(batches):
 
 
 cdef joined(const uint8_t* at, Py_ssize_t size):
-    cdef int64_t records = count(at, at + size), first_ms = 0, latest_ms = 0
+    cdef Sums sums = Sums(0, 0, 0, 0)
     cdef uint8_t* start
-    cdef uint8_t* end
-    if records < 1:
+    if not measure(at, at + size, &sums) or not sums.records:
         return None
-    made = PyByteArray_FromStringAndSize(NULL, HEADER_BYTES + size + GROWTH_BYTES * records)
+    made = PyByteArray_FromStringAndSize(NULL, HEADER_BYTES + sums.data_bytes)
     start = <uint8_t*> PyByteArray_AS_STRING(made)
     memset(start, 0, HEADER_BYTES)
-    end = move(at, at + size, start + HEADER_BYTES, &first_ms, &latest_ms)
-    if end == NULL:
-        return None
-    PyByteArray_Resize(made, end - start)
-    return made, first_ms, latest_ms, records
+    move(at, at + size, start + HEADER_BYTES, sums.first_ms)
+    return made, sums.first_ms, sums.latest_ms, sums.records
