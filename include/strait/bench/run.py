@@ -202,7 +202,7 @@ class _Bench:
             self._steps.step(f"{workload.name}: {copier}", workload.records) as advance,
         ):
 
-            def arrived(records: int) -> None:
+            def arrived(records: float) -> None:
                 held.keep(1.0 - records / loaded.records)
                 advance(records)
 
