@@ -47,21 +47,26 @@ class BufferPool:
         self.used_bytes = 0
         self._expected_bytes = 0
         self._idle_bytes = 0
+        self._rebuilding = False
         self._idle: dict[int, list[Memory]] = defaultdict(list)
 
-    def expect(self, frame_bytes: int) -> bool:
-        """Set room aside for a reply of up to that size; False if there is none now."""
-        if self.used_bytes + self._expected_bytes + frame_bytes > self.budget_bytes:
-            return False
-        self._expected_bytes += frame_bytes
-        return True
+    def expect(self, frame_bytes: int) -> int:
+        """Set room aside for a reply of up to that size, twice if the last one's batches were rebuilt: for a moment both are
+        there. Returns how much, to be given back as it is; 0 if there is not so much now."""
+        room = 2 * frame_bytes if self._rebuilding else frame_bytes
+        if self.used_bytes + self._expected_bytes + room > self.budget_bytes:
+            return 0
+        self._expected_bytes += room
+        return room
 
-    def expect_no_more(self, frame_bytes: int) -> None:
+    def expect_no_more(self, room: int) -> None:
         """The reply has come, or never will."""
-        self._expected_bytes -= frame_bytes
+        self._expected_bytes -= room
 
     def take(self, size: int) -> Buffer:
         """A buffer for a frame of ``size`` bytes. Always succeeds: the broker has already sent it."""
+        if size > SMALL_BYTES:
+            self._rebuilding = False
         length = size if size <= SMALL_BYTES else 1 << (size - 1).bit_length()
         idle = self._idle[length]
         if idle:
@@ -74,6 +79,7 @@ class BufferPool:
 
     def adopt(self, memory: bytearray) -> Buffer:
         """Count memory that was made elsewhere, a rebuilt batch, until it is let go. It is not kept for reuse."""
+        self._rebuilding = True
         self._use(len(memory))
         return Buffer(self._disown, memory, len(memory))
 

@@ -118,8 +118,9 @@ class Fetcher:
         wanted, max_wait = self._wanted(waits)
         if not wanted and any(waits.values()):
             self._pause(min(filter(None, waits.values())))
-        elif wanted and self._pool.expect(size := self.size_of(self._line_bytes_per_second)):
-            self._send(channel, wanted, math.ceil(max_wait * 1000), size)
+        size = self.size_of(self._line_bytes_per_second)
+        if wanted and (room := self._pool.expect(size)):
+            self._send(channel, wanted, math.ceil(max_wait * 1000), size, room)
 
     def size_of(self, line_bytes_per_second: float) -> int:
         """Size of a reply that such a line delivers in time, a power of two, within what there is memory for."""
@@ -155,7 +156,7 @@ class Fetcher:
         at_once = self._budgets.bytes_at_once(topic_class)
         return share if at_once is None else min(share, max(1, int(at_once / max(1, self._classes[topic_class]))))
 
-    def _send(self, channel: Channel, wanted: list[Partition], max_wait_ms: int, reply_bytes: int) -> None:
+    def _send(self, channel: Channel, wanted: list[Partition], max_wait_ms: int, reply_bytes: int, room: int) -> None:
         version = channel.version(fetch.API_KEY, fetch.VERSIONS)
         by_id = version >= 13
         asked: Asked = {}
@@ -175,13 +176,13 @@ class Fetcher:
         session, request = self._session, (self._session or FetchSession()).next_request(positions)
 
         def take(frame: Buffer) -> None:
-            self._answered(reply_bytes)
+            self._answered(room)
             if frame.size >= REPLY_BYTES[0] // 2:  # a smaller one tells of the broker's waiting, not of the line
                 self._line_bytes_per_second = frame.size / max(1e-6, self._loop.now - asked_at)
             self._take(version, session, asked, frame)
 
         def lost(_: str) -> None:
-            self._answered(reply_bytes)
+            self._answered(room)
             if session is not None:
                 session.lost()
             self._source.refresh()
@@ -256,10 +257,10 @@ class Fetcher:
             self._pause_until = self._loop.now + seconds
             self._loop.call_later(seconds, self.ask)
 
-    def _answered(self, reply_bytes: int) -> None:
+    def _answered(self, room: int) -> None:
         if self._waiting:  # a reply that cannot be read is told as lost too
             self._waiting = False
-            self._pool.expect_no_more(reply_bytes)
+            self._pool.expect_no_more(room)
 
     def _unreachable(self) -> None:
         """Show why nothing comes; the channel is being dialled meanwhile."""

@@ -33,15 +33,13 @@ def plain_row(records: memoryview, position: int, rules: Rules) -> Row | None:
 
 
 def put_together(row: Row, rules: Rules) -> Iterator[Piece | memoryview]:
-    """Pieces, and between or behind them the bytes of batches that are too few or would be too large together, or of which
-    something is wrong with one, which is told by taking them one by one."""
-    bounds = row.groups(MERGED_BYTES)
-    if bounds[-1] - bounds[-2] < MERGE_BATCHES:
-        bounds.pop()
-    for first, behind in pairwise(bounds):
+    """Pieces, and in their place the bytes of batches that would be too large together, or of which something is wrong with
+    one, which is told by taking them one by one.
+
+    What is left at the end is put together too, however little it is: as it is, it would keep the whole reply in memory.
+    """
+    for first, behind in pairwise(row.groups(MERGED_BYTES)):
         yield _piece(row, first, behind, rules) or row.data[row.at[first] : row.at[behind]]
-    if bounds[-1] < len(row):
-        yield row.data[row.at[bounds[-1]] : row.at[-1]]
 
 
 def _piece(row: Row, first: int, behind: int, rules: Rules) -> Piece | None:
