@@ -2,7 +2,9 @@
 
 import random
 import resource
+import shutil
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from strait.engine.dial import CLIENT_ID
 from support.engine import EngineLink
 from support.far import FarCluster
 from support.load import writing
+from support.small_disk import can_mount, small_disk
 from support.upkeep import quotas
 from support.waiting import eventually
 
@@ -21,31 +24,56 @@ pytestmark = pytest.mark.broker
 MakeLink = Callable[..., EngineLink]
 
 _FULL_BYTES = 12 << 20  # a broker makes index files of 10 MiB at once, and must still be able to
+_ROOM_BYTES = 400 << 20
 
 
 @pytest.mark.parametrize("seed", [61])
+@pytest.mark.parametrize("limit", ["size of a file", "disk"] if can_mount() else ["size of a file"])
 def test_a_full_disk_on_the_destination_is_waited_for(
-    make_link: MakeLink, topic_name: str, far_source: FarCluster, tmp_path: Path, seed: int
+    make_link: MakeLink, topic_name: str, far_source: FarCluster, tmp_path: Path, limit: str, seed: int
 ) -> None:
-    """The kernel lets no file of the broker grow beyond a limit: the write that reaches it is torn, as on a full disk, and
-    the broker gives up its disk. Then there is room again, and it is started again."""
-    with Cluster(tmp_path / "full") as destination:
+    """The write that reaches the limit is torn, and the broker gives up its disk. Then there is room again, and it is started
+    again. Without the right to mount a disk, the kernel is told to let no file of the broker grow further: the broker does the same."""
+    with ExitStack() as stack:
+        disk = stack.enter_context(small_disk(tmp_path / "disk", _ROOM_BYTES)) if limit == "disk" else None
+        destination = stack.enter_context(Cluster(tmp_path / "full"))
+        if disk is not None:
+            move_data(destination, disk.folder)
         link = make_link(source=far_source, destination=destination, topics={topic_name: 2})
         link.make_topics()
         link.publish()
         slot = link.start_slot()
         fill(far_source, topic_name, seed=seed, megabytes=8)
         link.until_copied()
-        broker = destination.pid(1)
-        assert broker is not None
-        _, hardest = resource.prlimit(broker, resource.RLIMIT_FSIZE)
-        resource.prlimit(broker, resource.RLIMIT_FSIZE, (_FULL_BYTES, hardest))
+        if disk is not None:
+            disk.resize(free_bytes=_FULL_BYTES)
+        else:
+            let_no_file_grow(destination)
         fill(far_source, topic_name, seed=seed + 1, megabytes=24)
         eventually(lambda: destination.pid(1) is None, what="the broker gives up")
+        if disk is not None:
+            assert "No space left on device" in destination.log(1).read_text(encoding="utf-8")
+            disk.resize(free_bytes=_ROOM_BYTES)
         destination.start_broker(1)
         link.until_copied()
         link.assert_equal()
         assert slot.poll() is None, link.log()
+
+
+def move_data(cluster: Cluster, disk: Path) -> None:
+    """Let its broker keep its data there."""
+    data = cluster.directory / "broker-1" / "data"
+    cluster.stop_broker(1)
+    shutil.move(data, disk / "data")
+    data.symlink_to(disk / "data")
+    cluster.start_broker(1)
+
+
+def let_no_file_grow(cluster: Cluster) -> None:
+    broker = cluster.pid(1)
+    assert broker is not None
+    _, hardest = resource.prlimit(broker, resource.RLIMIT_FSIZE)
+    resource.prlimit(broker, resource.RLIMIT_FSIZE, (_FULL_BYTES, hardest))
 
 
 def fill(cluster: Cluster, topic: str, *, seed: int, megabytes: int) -> None:
