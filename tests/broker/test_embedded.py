@@ -114,6 +114,20 @@ def test_a_broker_that_ends_at_start_shows_the_end_of_its_log(tmp_path):
     assert not cluster.running
 
 
+def test_what_a_node_logged_behind_its_error_does_not_hide_it(tmp_path):
+    cluster = Cluster(tmp_path)
+    folder = tmp_path / "broker-1"
+    folder.mkdir()
+    behind = "".join(f"2026-11-22 INFO closed part {number}\n" for number in range(20))
+    log = f"2026-11-22 INFO starting\n2026-11-22 ERROR Exiting\njava.net.BindException: in use\n\tat a.b.C\n{behind}"
+    (folder / "server.log").write_text(log)
+    (node,) = cluster._layout.brokers
+    assert cluster._last_lines(node).splitlines()[:2] == [
+        "  2026-11-22 ERROR Exiting",
+        "  java.net.BindException: in use",
+    ]
+
+
 def test_missing_java_says_what_to_install(monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)

@@ -293,13 +293,16 @@ class Cluster:
             time.sleep(0.05)
 
     def _last_lines(self, node: Node, count: int = 8) -> str:
+        """Of its log, from the first error on; without one the end."""
         folder = self._folder(node)
         for file in (folder / "server.log", folder / "jvm.out"):
             if file.exists():
                 lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
                 telling = [line for line in lines if not line.startswith("\tat ")]
+                errors = [at for at, line in enumerate(telling) if " ERROR " in line or " FATAL " in line]
                 if telling:
-                    return "\n".join(f"  {line}" for line in telling[-count:])
+                    begin = errors[0] if errors else max(0, len(telling) - count)
+                    return "\n".join(f"  {line}" for line in telling[begin : begin + count])
         return f"  {folder} has no log"
 
     def _end(self, node: Node, signal_number: signal.Signals) -> None:

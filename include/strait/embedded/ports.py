@@ -3,6 +3,7 @@
 import errno
 import secrets
 import socket
+from collections import deque
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,11 +12,14 @@ import psutil
 from strait.errors import SetupError
 
 _LOWEST = 10_240
+_CLAIMS = 256
+_claims: deque[socket.socket] = deque()
+"""Of the newest ports that were found, so that nobody else finds them before their servers listen."""
 _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that nothing listens on now.
+    """Different ports that nothing listens on now, and that no other process has been given here and may listen on soon.
 
     They are taken from below the range of outgoing connections: a server that is restarted must find its port free
     again, and the kernel gives ports of that range to anybody in the meantime.
@@ -28,12 +32,31 @@ def free_ports(count: int) -> list[int]:
             listener = held.enter_context(socket.socket())
             try:
                 _bind(listener, port)
+                claim = _claim(port)
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise
             else:
                 found.append(port)
+                _keep(claim)
     return found
+
+
+def _claim(port: int) -> socket.socket:
+    """A name in the kernel that only one process can have, for as long as it has it. Raises OSError."""
+    claim = socket.socket(socket.AF_UNIX)
+    try:
+        claim.bind(f"\0strait.port.{port}")
+    except OSError:
+        claim.close()
+        raise
+    return claim
+
+
+def _keep(claim: socket.socket) -> None:
+    _claims.append(claim)
+    if len(_claims) > _CLAIMS:
+        _claims.popleft().close()
 
 
 def require_free(port: int, what_for: str) -> None:

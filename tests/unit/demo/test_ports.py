@@ -4,6 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 from strait.demo import ports
+from strait.embedded import ports as embedded_ports
 from strait.embedded.ports import free_ports
 from strait.errors import SetupError
 
@@ -39,3 +40,11 @@ def test_no_default_takes_a_port_that_was_asked_for(monkeypatch):
     chosen = ports.choose_ports(airflow=None, source=None, destination=free)
     assert chosen.destination == free
     assert chosen.airflow != free
+
+
+def test_a_port_that_another_process_has_been_given_is_not_found_again(monkeypatch):
+    mine, other = free_ports(2)
+    embedded_ports._claims.pop().close()  # of the second one, of which nobody knows any more
+    drawn = iter([mine, other])
+    monkeypatch.setattr(embedded_ports.secrets, "randbelow", lambda _: next(drawn) - embedded_ports._LOWEST)
+    assert free_ports(1) == [other]
