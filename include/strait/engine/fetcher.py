@@ -118,8 +118,7 @@ class Fetcher:
         wanted, max_wait = self._wanted(waits)
         if not wanted and any(waits.values()):
             self._pause(min(filter(None, waits.values())))
-        size = self.size_of(self._line_bytes_per_second)
-        if wanted and (room := self._pool.expect(size)):
+        elif wanted and (room := self._pool.expect(size := self.size_of(self._line_bytes_per_second))):
             self._send(channel, wanted, math.ceil(max_wait * 1000), size, room)
 
     def size_of(self, line_bytes_per_second: float) -> int:
