@@ -8,14 +8,15 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 
-from strait.embedded.kafka import Cluster
 from support.engine import EngineLink
 from support.far import FarCluster, FarLink, running
 from support.load import writing
-from support.records import assert_copied, ends
+from support.log_ends import LogEnds
+from support.records import assert_copied
 from support.storm import Storm
 from support.waiting import eventually
 
@@ -58,13 +59,21 @@ def soak(folder: Path, minutes: float, seed: int, say: Callable[[str], None]) ->
 
 
 def _suffer(link: EngineLink, storm: Storm, minutes: float, say: Callable[[str], None]) -> Recoveries:
+    written, copied = (LogEnds(cluster, link.topics) for cluster in (link.source, link.destination))
+    with closing(written), closing(copied):
+        return _measure(link, storm, minutes, say, lambda: until_it_copies(link, written, copied))
+
+
+def _measure(
+    link: EngineLink, storm: Storm, minutes: float, say: Callable[[str], None], recover: Callable[[], float]
+) -> Recoveries:
     recoveries: Recoveries = defaultdict(list)
     begun = spoken_at = time.monotonic()
-    until_it_copies(link)
+    recover()
     while time.monotonic() < begun + minutes * 60:
         name = storm.draw()
         storm.faults[name]()
-        seconds = until_it_copies(link)
+        seconds = recover()
         recoveries[name].append(seconds)
         assert not storm.dead_slots(), f"slots {storm.dead_slots()} ended by themselves after {name}: {link.log()}"
         now = time.monotonic()
@@ -77,20 +86,16 @@ def _suffer(link: EngineLink, storm: Storm, minutes: float, say: Callable[[str],
     return recoveries
 
 
-def until_it_copies(link: EngineLink) -> float:
+def until_it_copies(link: EngineLink, written: LogEnds, copied: LogEnds) -> float:
     """Seconds until something that is written from now on is copied, in every partition: with all that had piled up."""
     begun = time.monotonic()
-    before = _ends(link, link.source)
+    before = written.now()
     eventually(
-        lambda: all(copied > then for copied, then in zip(_ends(link, link.destination), before, strict=True)),
-        what=lambda: f"every partition comes past {before}: {_ends(link, link.destination)}: {link.log()}",
+        lambda: all(now > then for now, then in zip(copied.now(), before, strict=True)),
+        what=lambda: f"every partition comes past {before}: {copied.now()}: {link.log()}",
         within_seconds=180.0,
     )
     return time.monotonic() - begun
-
-
-def _ends(link: EngineLink, cluster: Cluster) -> list[int]:
-    return [end for topic, count in link.topics.items() for end in ends(cluster, topic, count)]
 
 
 def table(recoveries: Recoveries) -> list[str]:

@@ -16,7 +16,7 @@ from strait.engine.loop import Loop
 from strait.engine.tls_socket import TlsSocket
 from strait.errors import ProtocolError, StraitError
 
-ANSWER_SECONDS = 3.0
+ANSWER_SECONDS = 2.5
 """How long a reply may take to begin. Copying is to go on five seconds after a connection has died in silence; a broker that
 is too slow for it gets more `patience`."""
 MOST_PATIENCE = 8.0
@@ -75,8 +75,10 @@ class Channel:
         self._unread_bytes = 0  # with the kernel, as last seen
         self.unsent_bytes = 0
         self.patience = 1.0
-        """How many times longer than said a reply may take: more after one that did not come, else a request that takes longer
+        """How many times longer than said a reply may take: more where replies did not come, else a request that takes longer
         would be sent for ever; no more than said once one has come in that time."""
+        self.answered = False
+        """Whether a reply has come in the time that is said."""
         self.closed = False
         self._take(connection)
 
@@ -372,7 +374,7 @@ class Channel:
             return
         request = self._pending.popleft()
         if self._loop.now <= request.sent_at + ANSWER_SECONDS:
-            self.patience = 1.0
+            self.patience, self.answered = 1.0, True
         try:
             request.on_reply(frame)
         except StraitError as error:  # a malformed reply: this connection cannot be trusted any more

@@ -82,7 +82,7 @@ class Cluster:
         self._channels: dict[Line, Channel] = {}
         self._dialling: set[Line] = set()
         self._failures: dict[Line, int] = {}
-        self._patience: dict[Line, float] = {}
+        self._silences: dict[Line, int] = {}  # one after the other, with no reply in time between them
         self._troubles: dict[Line, str] = {}
         self._asking = False
         self._asked_at = 0.0
@@ -100,6 +100,19 @@ class Cluster:
         if channel is None and line not in self._dialling and node in self._addresses:
             self._dial(line, self._addresses[node])
         return channel
+
+    def prompt_channel(self, node: int) -> Channel | None:
+        """Of the channels to a broker the one that was heard last, or None while each of them waits for a reply that is long in
+        coming: it may have died in silence, and what is asked over it would be lost with it."""
+        prompt = [
+            channel
+            for line, channel in self._channels.items()
+            if line.node == node and (channel.idle or self._was_heard(channel))
+        ]
+        if not prompt:
+            self.channel(node)  # dialled where there is none
+            return None
+        return max(prompt, key=lambda channel: channel.heard_at)
 
     def quiet_channel(self, node: int) -> Channel | None:
         """Another channel to the same broker, for what must not wait behind a long poll; as long as it is being dialled, the
@@ -230,7 +243,7 @@ class Cluster:
             channel.go_on_with(connection)
         else:
             channel = Channel(self._loop, self._pool, connection, partial(self._lost, line))
-            channel.patience = self._patience.pop(line, 1.0)
+            channel.patience = _patience_after(self._silences.get(line, 0))
             self._channels[line] = channel
         self._renew_in_time(line, channel, connection)
         if line == _BOOTSTRAP:
@@ -241,7 +254,8 @@ class Cluster:
         if not self._closed:
             self._failures[line] = self._failures.get(line, 0) + 1
             self._troubles[line] = cause
-            self._patience[line] = min(MOST_PATIENCE, lost.patience * (2.0 if cause == NO_REPLY else 1.0))
+            silences = 0 if lost.answered else self._silences.get(line, 0)
+            self._silences[line] = silences + (cause == NO_REPLY)
             self.refresh()
             if cause == NO_REPLY:
                 self._suspect()
@@ -251,8 +265,16 @@ class Cluster:
         tell with the first request; but one that waits for a slow reply is left to its own patience. The last replies before
         all were forgotten came over this one or that."""
         for line, channel in list(self._channels.items()):
-            if channel.heard_at < self._loop.now - ALIVE_SECONDS and (channel.idle or not line.patient):
+            if not self._was_heard(channel) and (channel.idle or not line.patient):
                 channel.close(f"as silent as another connection to {self.name}")
+
+    def _was_heard(self, channel: Channel) -> bool:
+        return channel.heard_at >= self._loop.now - ALIVE_SECONDS
+
+
+def _patience_after(silences: int) -> float:
+    """The first silence is that of a connection that has died, most likely; the next ones may be a slow broker's."""
+    return min(MOST_PATIENCE, 2.0 ** max(0, silences - 1))
 
 
 def metadata_request(version: int, topics: Iterable[str]) -> Any:

@@ -23,6 +23,9 @@ from strait.reasons import Reason
 from strait.state.schema import Run
 
 FIND_SECONDS = 0.02
+_NO_REPLY = codes.Answer(
+    Reason.DESTINATION_UNREACHABLE, codes.SOON_SECONDS
+)  # the next connection keeps its distance itself
 _NO_SOURCE = codes.Answer(Reason.SOURCE_UNREACHABLE, codes.SHORTLY_SECONDS)
 _NO_DESTINATION = codes.Answer(Reason.DESTINATION_UNREACHABLE, codes.SHORTLY_SECONDS)
 Doubt = Callable[[Partition, Reason | None, str, tuple[float, float]], None]
@@ -126,7 +129,7 @@ class Finder:
             self._look_up(node, partitions)
 
     def _look_up(self, node: int, partitions: list[Partition]) -> None:
-        channel = self._destination.channel(node)
+        channel = self._destination.prompt_channel(node)
         if channel is None:
             trouble = self._destination.trouble(node)
             for partition in partitions if trouble else ():
@@ -151,8 +154,11 @@ class Finder:
             self._standing.append(_Standing(partition, partition.generation, outcome))
 
     def _lookup_failed(self, partition: Partition, code: int, cause: str) -> None:
-        text = f"looking up {cause}: {codes.name(code)}" if code else f"looking up the position: {cause}"
-        self._again(partition, codes.answer(codes.PRODUCE, code, Reason.DESTINATION_UNREACHABLE), text)
+        if code:
+            answer = codes.answer(codes.PRODUCE, code, Reason.DESTINATION_UNREACHABLE)
+            self._again(partition, answer, f"looking up {cause}: {codes.name(code)}")
+        else:
+            self._again(partition, _NO_REPLY, f"looking up the position: {cause}")
 
     def _again(self, partition: Partition, answer: codes.Answer, detail: str) -> None:
         """It could not be found this time."""
@@ -191,7 +197,7 @@ class Finder:
         if node < 0:
             self._destination.refresh()
             return None
-        return self._destination.channel(node)
+        return self._destination.prompt_channel(node)
 
     def _place(self, standing: _Standing) -> None:
         if not standing.still_asked:
@@ -234,7 +240,7 @@ class Finder:
             self._placed(partition, standing.found, False)
 
         failed = self._unless_settled(partition, f"the batch at offset {repetition.offset}")
-        destination = self._destination.channel(partition.destination_node)
+        destination = self._destination.prompt_channel(partition.destination_node)
         if destination is None:
             failed(_NO_DESTINATION, "its leader cannot be reached")
         else:
@@ -288,7 +294,7 @@ class Finder:
     def _compare(self, partition: Partition, last: int, copied_at: int, source_at: int, decide: Decide) -> None:
         failed = self._unless_settled(partition, "the last record")
         source = self._source.channel(self._source.leader(partition.topic, partition.number).node)
-        destination = self._destination.channel(partition.destination_node)
+        destination = self._destination.prompt_channel(partition.destination_node)
         if source is None:
             failed(_NO_SOURCE, "the source's leader cannot be reached")
         elif destination is None:

@@ -11,8 +11,8 @@ from strait.wire.fetch import READ_UNCOMMITTED
 
 LATEST = -1
 EARLIEST = -2
-_API_KEY = 2
-_VERSIONS = (6, 7)
+API_KEY = 2
+VERSIONS = (6, 7)
 
 Offsets = Mapping[tuple[str, int], tuple[int, int]]
 """(topic, partition) -> (error, offset)."""
@@ -28,14 +28,15 @@ def ask_offsets(
 ) -> None:
     """Ask for the offsets of these (topic, partition) at a timestamp, or at the ends (EARLIEST, LATEST)."""
     channel.ask(
-        _request(channel.version(_API_KEY, _VERSIONS), partitions, timestamp),
+        offsets_request(channel.version(API_KEY, VERSIONS), partitions, timestamp),
         ListOffsetsResponse,
-        on_reply=lambda reply: on_offsets(_offsets_of(reply)),
+        on_reply=lambda reply: on_offsets(offsets_of(reply)),
         on_lost=on_lost,
     )
 
 
-def _request(version: int, partitions: Iterable[tuple[str, int]], timestamp: int) -> Any:
+def offsets_request(version: int, partitions: Iterable[tuple[str, int]], timestamp: int) -> Any:
+    """One of kafka-python's requests, for `offsets_of` its reply."""
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, number in partitions:
         topics[topic].append(number)
@@ -59,7 +60,8 @@ def _request(version: int, partitions: Iterable[tuple[str, int]], timestamp: int
     )
 
 
-def _offsets_of(reply: Any) -> Offsets:
+def offsets_of(reply: Any) -> Offsets:
+    """What a ListOffsetsResponse says."""
     return {
         (topic.name, item.partition_index): (item.error_code, item.offset)
         for topic in reply.topics

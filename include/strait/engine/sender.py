@@ -22,7 +22,7 @@ over the other."""
 REQUEST_BYTES = 4 << 20
 UNSENT_BYTES = 1 << 20  # what waits for the kernel: enough to keep it busy
 IN_FLIGHT_BYTES = 64 << 20
-PRODUCE_TIMEOUT_MS = 2_500
+PRODUCE_TIMEOUT_MS = 2_000
 """How long the broker may wait for its followers. Then it says so, and the log tells what it has; were it given longer, it
 could not be told from one that is dead."""
 

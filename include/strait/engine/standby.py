@@ -18,7 +18,7 @@ from strait.reasons import Reason
 
 REMEMBERED_MS = 3_600_000
 """Younger records are safe: far below what brokers are set to, so that clocks need not agree."""
-WATCH_SECONDS = (1.0, 2.0)
+WATCH_SECONDS = (1.0, 1.5)
 """Between two looks; drawn, so that copies which began together do not look again together."""
 
 

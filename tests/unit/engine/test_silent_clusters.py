@@ -68,6 +68,7 @@ class Known:
 
 ONE, TWO, THREE, FOUR = (Line(node) for node in (1, 2, 3, 4))
 ONE_QUIET = Line(1, -1)
+ONE_MORE = Line(1, 1)
 
 
 @pytest.fixture
@@ -96,6 +97,22 @@ def test_what_was_not_heard_since_is_given_up_with_it_unless_it_is_waited_for(kn
     assert known.lost == {ONE: NO_REPLY, ONE_QUIET: "as silent as another connection to it"}
 
 
+def test_nothing_is_asked_over_a_connection_that_may_have_died(known: Known) -> None:
+    """It would be lost with it, though the broker can be asked over another one, or soon over a new one."""
+    known.send(ONE)
+    known.send(ONE_QUIET)
+    known.send(TWO)
+    assert known.cluster.prompt_channel(ONE.node) is not None
+    known.pass_seconds(ANSWER_SECONDS - 0.5)
+    assert known.closed == set()
+    assert known.cluster.prompt_channel(ONE.node) is None
+    assert known.cluster.prompt_channel(THREE.node) is known.channels[THREE]  # nothing is waited for
+    known.connect(ONE_MORE)
+    assert known.cluster.prompt_channel(ONE.node) is known.channels[ONE_MORE]
+    known.reply(TWO)
+    assert known.cluster.prompt_channel(TWO.node) is known.channels[TWO]
+
+
 def test_a_connection_that_is_cut_says_nothing_of_the_others(known: Known) -> None:
     known.send(ONE)
     known.peers[ONE].close()
@@ -104,8 +121,8 @@ def test_a_connection_that_is_cut_says_nothing_of_the_others(known: Known) -> No
     assert known.closed == {ONE}
 
 
-def test_a_broker_that_did_not_answer_in_time_gets_more_time_until_it_answers_in_time(known: Known) -> None:
-    """Else a request that takes longer than the time-out would be sent for ever."""
+def test_a_broker_that_does_not_answer_in_time_again_gets_more_time_until_it_answers_in_time(known: Known) -> None:
+    """Else a request that takes longer than the time-out would be sent for ever. The first time the connection has died."""
 
     def waited() -> float:
         known.send(ONE)
@@ -115,7 +132,7 @@ def test_a_broker_that_did_not_answer_in_time_gets_more_time_until_it_answers_in
         known.connect(ONE)
         return (known.skipped_seconds - begun) / ANSWER_SECONDS
 
-    assert [waited() for _ in range(5)] == pytest.approx([1, 2, 4, 8, MOST_PATIENCE], abs=0.1)
+    assert [waited() for _ in range(6)] == pytest.approx([1, 1, 2, 4, 8, MOST_PATIENCE], abs=0.1)
     known.send(ONE)
     known.pass_seconds(ANSWER_SECONDS + 0.5)
     known.reply(ONE)  # it is here, but it took longer than it should have
