@@ -18,7 +18,7 @@ def show(status: DemoStatus) -> None:
         console.print(f"[red]Not running: {', '.join(missing)}.[/red] `strait demo logs` shows why.")
     console.print(_addresses(status))
     if not missing:
-        console.print(_ideas(status))
+        console.print(_ideas(status), soft_wrap=True)  # a command that is broken into lines cannot be copied
 
 
 def _table(status: DemoStatus) -> Table:
