@@ -23,9 +23,8 @@ from strait.reasons import Reason
 from strait.state.schema import Run
 
 FIND_SECONDS = 0.02
-_NO_REPLY = codes.Answer(
-    Reason.DESTINATION_UNREACHABLE, codes.SOON_SECONDS
-)  # the next connection keeps its distance itself
+_LOST = codes.Answer(Reason.DESTINATION_UNREACHABLE, codes.SOON_SECONDS)
+"""On its way: the next connection is dialled with pauses of its own."""
 _NO_SOURCE = codes.Answer(Reason.SOURCE_UNREACHABLE, codes.SHORTLY_SECONDS)
 _NO_DESTINATION = codes.Answer(Reason.DESTINATION_UNREACHABLE, codes.SHORTLY_SECONDS)
 Doubt = Callable[[Partition, Reason | None, str, tuple[float, float]], None]
@@ -158,7 +157,7 @@ class Finder:
             answer = codes.answer(codes.PRODUCE, code, Reason.DESTINATION_UNREACHABLE)
             self._again(partition, answer, f"looking up {cause}: {codes.name(code)}")
         else:
-            self._again(partition, _NO_REPLY, f"looking up the position: {cause}")
+            self._again(partition, _LOST, f"looking up the position: {cause}")
 
     def _again(self, partition: Partition, answer: codes.Answer, detail: str) -> None:
         """It could not be found this time."""
@@ -179,16 +178,19 @@ class Finder:
             self._asking = False
             error, end = offsets[self._map_topic, 0]
             if error:
-                lost(codes.name(error))
+                failed(error, f"the end of {self._map_topic}")
             else:
                 self._reading.append((end, asked))
 
         def lost(cause: str) -> None:
             self._asking = False
+            failed(0, f"the end of {self._map_topic}: {cause}")
+
+        def failed(code: int, cause: str) -> None:
             self._destination.refresh()
             for standing in asked:
                 if standing.still_asked:
-                    self._lookup_failed(standing.partition, 0, f"the end of {self._map_topic}: {cause}")
+                    self._lookup_failed(standing.partition, code, cause)
 
         ask_offsets(channel, [(self._map_topic, 0)], LATEST, on_offsets=take, on_lost=lost)
 
