@@ -59,30 +59,26 @@ def soak(folder: Path, minutes: float, seed: int, say: Callable[[str], None]) ->
 
 
 def _suffer(link: EngineLink, storm: Storm, minutes: float, say: Callable[[str], None]) -> Recoveries:
-    written, copied = (LogEnds(cluster, link.topics) for cluster in (link.source, link.destination))
-    with closing(written), closing(copied):
-        return _measure(link, storm, minutes, say, lambda: until_it_copies(link, written, copied))
-
-
-def _measure(
-    link: EngineLink, storm: Storm, minutes: float, say: Callable[[str], None], recover: Callable[[], float]
-) -> Recoveries:
     recoveries: Recoveries = defaultdict(list)
+    written, copied = (LogEnds(cluster, link.topics) for cluster in (link.source, link.destination))
     begun = spoken_at = time.monotonic()
-    recover()
-    while time.monotonic() < begun + minutes * 60:
-        name = storm.draw()
-        storm.faults[name]()
-        seconds = recover()
-        recoveries[name].append(seconds)
-        assert not storm.dead_slots(), f"slots {storm.dead_slots()} ended by themselves after {name}: {link.log()}"
-        now = time.monotonic()
-        if seconds > GOAL_SECONDS:
-            say(f"{now - begun:6.0f} s  {name}: copying again after {seconds:.1f} s")
-        if now >= spoken_at + _PROGRESS_SECONDS:
-            spoken_at = now
-            faults = sum(map(len, recoveries.values()))
-            say(f"{now - begun:6.0f} s  {link.written()} written, {link.copied()} copied, {faults} faults, last {name}")
+    with closing(written), closing(copied):
+        until_it_copies(link, written, copied)
+        while time.monotonic() < begun + minutes * 60:
+            name = storm.draw()
+            storm.faults[name]()
+            seconds = until_it_copies(link, written, copied)
+            recoveries[name].append(seconds)
+            assert not storm.dead_slots(), f"slots {storm.dead_slots()} ended by themselves after {name}: {link.log()}"
+            now = time.monotonic()
+            if seconds > GOAL_SECONDS:
+                say(f"{now - begun:6.0f} s  {name}: copying again after {seconds:.1f} s")
+            if now >= spoken_at + _PROGRESS_SECONDS:
+                spoken_at = now
+                faults = sum(map(len, recoveries.values()))
+                say(
+                    f"{now - begun:6.0f} s  {link.written()} written, {link.copied()} copied, {faults} faults, last {name}"
+                )
     return recoveries
 
 
