@@ -4,7 +4,6 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from uuid import UUID
 
 
 class TopicPartition(NamedTuple):
@@ -80,11 +79,11 @@ class ClusterFacts:
     acls_denied: str = ""
 
 
-def topic_uuid(topic_id: str) -> UUID:
-    """The UUID behind Kafka's text form of a topic id (URL-safe base64 without padding)."""
-    return UUID(bytes=base64.urlsafe_b64decode(topic_id + "=="))
+def topic_id_bytes(topic_id: str) -> bytes:
+    """A topic id as it is on the wire, 16 bytes, from Kafka's text form (URL-safe base64 without padding)."""
+    return base64.urlsafe_b64decode(topic_id + "==")
 
 
-def topic_id_text(topic_id: UUID) -> str:
+def topic_id_text(topic_id: bytes) -> str:
     """Kafka's text form of a topic id."""
-    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from strait import naming
@@ -111,6 +111,35 @@ def test_a_follower_hears_of_a_plan_by_polling(cluster: Cluster, link: str, read
     assert eventually(reader.poll, what="news of a plan")
     eventually(lambda: reader.poll() or "default" in reader.plans, what="the plan")
     assert not reader.poll()
+
+
+def test_a_reader_that_has_caught_up_fetches_nothing_until_it_looks_again(
+    cluster: Cluster, link: str, writer: StateWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    statistics = {"statistics.interval.ms": 100, "stats_cb": told.append}
+    monkeypatch.setattr("strait.kafka.clients.Consumer", lambda config, **more: Consumer(config | statistics, **more))
+    with StateReader(cluster.client_properties, "b", link) as reader:
+        reader.catch_up()
+        time.sleep(2)
+        reader.poll()  # hears what was told meanwhile
+        rested = [fetches(json.loads(text)) for text in told]
+        assert len(rested) > 10
+        assert rested[-1] - rested[len(rested) // 2] == 0, rested
+        writer.write_run(plain_run())
+        assert writer.flush(30)
+        eventually(lambda: reader.poll() or reader.runs, what="the run that came after the rest")
+        told.clear()
+        for _ in range(20):
+            reader.poll(0.1)
+        assert fetches(json.loads(told[-1])) > fetches(json.loads(told[0])), "a follower fetches all the time"
+        reader.catch_up()
+        assert reader.runs["t", 0] == (plain_run(),)
+
+
+def fetches(statistics: Any) -> int:
+    """How many fetch requests a client has sent."""
+    return sum(broker["req"].get("Fetch", 0) for broker in statistics["brokers"].values())
 
 
 def test_a_slot_writes_checkpoints_and_hears_that_they_are_safe(

@@ -190,8 +190,8 @@ def test_a_plan_of_very_many_partitions_is_published_and_read(link: EngineLink, 
         PlannedTopic(
             source=f"topic-{number:06}",
             destination=f"topic-{number:06}",
-            source_id=topic_id_text(uuid4()),
-            destination_id=topic_id_text(uuid4()),
+            source_id=topic_id_text(uuid4().bytes),
+            destination_id=topic_id_text(uuid4().bytes),
             slots=(number % 64,) * 4,
         )
         for number in range(25_000)

@@ -2,7 +2,6 @@
 
 import random
 from typing import Any
-from uuid import UUID
 
 import pytest
 from confluent_kafka import Producer
@@ -43,7 +42,7 @@ def write(cluster: Cluster, topic: str, records: int, **settings: Any) -> None:
     assert producer.flush(60) == 0
 
 
-def fetched_batches(raw: RawClient, topic_id: UUID, *, isolation: int = fetch.READ_UNCOMMITTED) -> list[batches.Batch]:
+def fetched_batches(raw: RawClient, topic_id: bytes, *, isolation: int = fetch.READ_UNCOMMITTED) -> list[batches.Batch]:
     found: list[batches.Batch] = []
     while True:
         part = raw.fetch_one(topic_id, 0, found[-1].next_offset if found else 0, isolation=isolation)

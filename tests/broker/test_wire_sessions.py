@@ -1,7 +1,5 @@
 """Fetch sessions as a real broker keeps them."""
 
-from uuid import UUID
-
 import pytest
 from confluent_kafka import Producer
 
@@ -32,7 +30,7 @@ def topic(cluster: Cluster, raw: RawClient, topic_name: str) -> str:
     return topic_name
 
 
-def wanted(topic_id: UUID, numbers: range) -> dict[Key, fetch.FetchPosition]:
+def wanted(topic_id: bytes, numbers: range) -> dict[Key, fetch.FetchPosition]:
     return {(topic_id, number): fetch.FetchPosition(number, -1, 0, 1 << 20) for number in numbers}
 
 

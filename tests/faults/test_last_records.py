@@ -19,7 +19,7 @@ from strait.engine.partition import Partition
 from strait.engine.security import Security
 from strait.engine.verification import Verification
 from strait.kafka.admin import Admin, NewTopic
-from strait.model import topic_uuid
+from strait.model import topic_id_bytes
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from support.upkeep import elect_preferred, in_sync, leaders, reassign
@@ -83,7 +83,7 @@ def test_what_a_leader_does_not_show_yet_is_not_called_lost(three_brokers: Clust
     elect_preferred(three_brokers, topic_name)
     eventually(lambda: leaders(three_brokers, topic_name) == [LEADER], what="the preferred leader leads")
     known = admin.observe({topic_name, copy}.__contains__).topics
-    ids = (topic_uuid(known[name].topic_id) for name in (topic_name, copy))
+    ids = (topic_id_bytes(known[name].topic_id) for name in (topic_name, copy))
     partition = Partition(topic_name, 0, copy, *ids, TopicPolicy())
     write(three_brokers, topic_name, range(10), "all")
     write(three_brokers, copy, range(11), "all")

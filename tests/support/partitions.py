@@ -1,7 +1,5 @@
 """Partitions as a slot holds them, with nothing remarkable in them."""
 
-from uuid import UUID
-
 from strait.engine.partition import Partition
 from strait.state.schema import TopicPolicy
 from support.reports import plain_run
@@ -9,7 +7,7 @@ from support.reports import plain_run
 
 def plain_partition(number: int = 0, policy: TopicPolicy | None = None) -> Partition:
     """Before its first look-up."""
-    return Partition("t", number, "t", UUID(int=1), UUID(int=2), policy or TopicPolicy())
+    return Partition("t", number, "t", bytes([1]) * 16, bytes([2]) * 16, policy or TopicPolicy())
 
 
 def placed(sequence: int = 0, *, number: int = 0, policy: TopicPolicy | None = None) -> Partition:

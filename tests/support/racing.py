@@ -1,7 +1,6 @@
 """Copies of one partition without sockets: the engine's own decisions against a map and a destination made of lists."""
 
 from collections.abc import Callable, Collection, Mapping
-from uuid import UUID
 
 from strait.engine.buffers import BufferPool
 from strait.engine.intake import Intake
@@ -19,7 +18,7 @@ from strait.wire.fetch import Fetched
 from strait.wire.records import Record, read_records
 from support.histories import MAX_BYTES, History
 
-SOURCE_ID, DESTINATION_ID = UUID(int=1), UUID(int=2)
+SOURCE_ID, DESTINATION_ID = bytes([1]) * 16, bytes([2]) * 16
 OnAck = Callable[[StraitError | None], None]
 
 

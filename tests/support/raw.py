@@ -4,15 +4,15 @@ import struct
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
-from uuid import UUID
 
 from strait.embedded.kafka import Cluster
 from strait.engine.cluster import parse_addresses
 from strait.engine.dial import dial
 from strait.engine.security import Security
 from strait.kafka.admin import Admin
-from strait.model import topic_uuid
+from strait.model import topic_id_bytes
 from strait.wire import fetch, produce
+from strait.wire.primitives import Topic
 
 FETCH_VERSION = fetch.VERSIONS[1]
 PRODUCE_VERSION = produce.VERSIONS[1]
@@ -47,11 +47,11 @@ class RawClient:
 
     def fetch_many(
         self,
-        topics: Sequence[tuple[str | UUID, list[fetch.FetchPosition]]],
+        topics: Sequence[tuple[Topic, list[fetch.FetchPosition]]],
         *,
         isolation: int = fetch.READ_UNCOMMITTED,
         session: tuple[int, int] = fetch.NO_SESSION,
-        forgotten: Sequence[tuple[str | UUID, list[int]]] = (),
+        forgotten: Sequence[tuple[Topic, list[int]]] = (),
         min_bytes: int = 0,
     ) -> tuple[int, int, list[fetch.Fetched]]:
         """(error of the whole request, session id, partitions)."""
@@ -70,7 +70,7 @@ class RawClient:
         return error, fetch.session_id(frame), fetched
 
     def fetch_one(
-        self, topic_id: UUID, partition: int, offset: int, *, isolation: int = fetch.READ_UNCOMMITTED
+        self, topic_id: bytes, partition: int, offset: int, *, isolation: int = fetch.READ_UNCOMMITTED
     ) -> fetch.Fetched:
         """One partition from ``offset`` on, as much as comes."""
         position = fetch.FetchPosition(partition, -1, offset, 64 << 20)
@@ -78,17 +78,17 @@ class RawClient:
         assert (error, fetched.error) == (0, 0)
         return fetched
 
-    def append(self, topic_id: UUID, partition: int, batch: bytearray) -> produce.Produced:
+    def append(self, topic_id: bytes, partition: int, batch: bytearray) -> produce.Produced:
         """Append one batch."""
         pieces = produce.encode_request({topic_id: [(partition, memoryview(batch))]}, 30_000)
         frame = self.ask(produce.API_KEY, PRODUCE_VERSION, b"".join(pieces))
         _, (produced,) = produce.decode_reply(PRODUCE_VERSION, frame)
         return produced
 
-    def topic_id(self, topic: str) -> UUID:
+    def topic_id(self, topic: str) -> bytes:
         """The id under which the cluster has the topic."""
         observed = Admin(self._cluster.client_properties, "it").observe(topic.__eq__)
-        return topic_uuid(observed.topics[topic].topic_id)
+        return topic_id_bytes(observed.topics[topic].topic_id)
 
     def _exactly(self, size: int) -> bytes:
         data = bytearray()

@@ -8,7 +8,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from uuid import UUID
 
 from kafka.protocol.metadata import MetadataResponse
 
@@ -49,7 +48,7 @@ def command(directory: Path, source: Cluster, destination: Cluster, topic: str) 
 class _Relay:
     """Fetches as soon as the last reply is here, and sends on what it brought, one batch of a partition in a request."""
 
-    def __init__(self, source: Connection, topic: UUID, destination: Connection, copy: UUID) -> None:
+    def __init__(self, source: Connection, topic: bytes, destination: Connection, copy: bytes) -> None:
         self._source = source
         self._topic = topic
         self._destination = destination
@@ -121,14 +120,14 @@ def _require_none(error: int) -> None:
         raise MeasurementError(f"{NAME}: a broker says {codes.name(error)}")
 
 
-def _dial(name: str, bootstrap: str, topic: str) -> tuple[Connection, UUID]:
+def _dial(name: str, bootstrap: str, topic: str) -> tuple[Connection, bytes]:
     """A connection to the cluster's only broker, and the topic's id."""
     (address,) = parse_addresses(name, bootstrap)
     connection = dial(name, address, Security(name, {}))
     connection.socket.settimeout(None)
     api_key, versions = METADATA
     reply = connection.ask(metadata_request(connection.version(api_key, *versions), [topic]), MetadataResponse)
-    return connection, reply.topics[0].topic_id
+    return connection, reply.topics[0].topic_id.bytes
 
 
 @collector_paused()

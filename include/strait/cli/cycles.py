@@ -7,6 +7,8 @@ from strait.config import LinksFile
 from strait.control import Control, Outcome
 from strait.errors import StraitError
 
+_RETRY_SECONDS = 5.0  # at most, after an error
+
 
 class Cycles:
     """Runs a cycle, pauses, runs the next, until `stop`. ``results`` has what came of each, in order.
@@ -42,4 +44,4 @@ class Cycles:
                         self._stopped.wait(self._interval_seconds)
                 except StraitError as error:
                     self.results.put(error)
-            self._stopped.wait(self._interval_seconds)
+            self._stopped.wait(min(self._interval_seconds, _RETRY_SECONDS))

@@ -29,7 +29,7 @@ from strait.launch.base import Application, State
 from strait.launch.local import LocalLauncher
 from strait.state.schema import Plan
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
 STOP_GRACE_SECONDS = 6.0  # of the ten in which all must have ended
 _STARTING_SECONDS = 60.0  # so long silent slots are no news
@@ -49,7 +49,7 @@ def run_in_foreground(config: Path, link: str, interval_seconds: float, as_json:
 
 
 class Foreground:
-    """One run: a control cycle every few seconds, the applications of all task groups watched twice a second."""
+    """One run: a control cycle every few seconds, the applications of all task groups watched once a second."""
 
     def __init__(
         self,

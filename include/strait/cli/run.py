@@ -12,7 +12,7 @@ def run(
     link: LinkOption,
     interval_seconds: Annotated[
         float, typer.Option("--interval", help="Seconds between two looks at both clusters.", min=0.2)
-    ] = 5.0,
+    ] = 30.0,
     as_json: JsonOption = False,
 ) -> None:
     """Copy one link's topics until Ctrl-C or SIGTERM."""

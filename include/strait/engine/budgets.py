@@ -66,5 +66,7 @@ class Budgets:
         return min(rates) * BURST_SECONDS if rates else None
 
     def _of(self, topic_class: str) -> list[_Bucket]:
+        if not self._buckets:
+            return []
         names = ("", topic_class) if topic_class else ("",)
         return [bucket for name in names if (bucket := self._buckets.get(name)) is not None]

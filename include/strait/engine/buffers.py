@@ -65,9 +65,11 @@ class BufferPool:
 
     def take(self, size: int) -> Buffer:
         """A buffer for a frame of ``size`` bytes. Always succeeds: the broker has already sent it."""
-        if size > SMALL_BYTES:
-            self._rebuilding = False
-        length = size if size <= SMALL_BYTES else 1 << (size - 1).bit_length()
+        if size <= SMALL_BYTES:
+            self._use(size)
+            return Buffer(self.give_back, bytearray(size), size)
+        self._rebuilding = False
+        length = 1 << (size - 1).bit_length()
         idle = self._idle[length]
         if idle:
             memory = idle.pop()

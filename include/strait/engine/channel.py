@@ -7,6 +7,7 @@ import struct
 import termios
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from strait.engine.buffers import Buffer, BufferPool
@@ -37,13 +38,24 @@ def request_head(api_key: int, version: int, correlation: int) -> bytes:
     return struct.pack(">hhi", api_key, version, correlation) + _CLIENT_ID
 
 
-class _Held(NamedTuple):
-    """A request that waits for the next connection."""
+class _Outgoing:
+    """What is left of a request for the kernel to take. ``size``: so many bytes."""
 
-    pieces: Sequence[Piece]
-    size: int
-    on_sent: Callable[[], None] | None
-    pending: "_Pending"
+    __slots__ = ("on_sent", "pieces", "size")
+
+    def __init__(self, pieces: Sequence[Piece], size: int, on_sent: Callable[[], None] | None) -> None:
+        self.pieces = pieces
+        self.size = size
+        self.on_sent = on_sent
+
+    def drop(self, sent: int) -> None:
+        """The kernel has taken its beginning, not all of it."""
+        self.size -= sent
+        for at, piece in enumerate(self.pieces):
+            if len(piece) > sent:
+                self.pieces = [memoryview(piece)[sent:], *self.pieces[at + 1 :]]
+                return
+            sent -= len(piece)
 
 
 class _Pending(NamedTuple):
@@ -51,6 +63,13 @@ class _Pending(NamedTuple):
     on_reply: Callable[[Buffer], None]
     on_lost: Callable[[str], None]
     sent_at: float
+
+
+class _Held(NamedTuple):
+    """A request that waits for the next connection."""
+
+    outgoing: _Outgoing
+    pending: _Pending
 
 
 class Channel:
@@ -66,7 +85,7 @@ class Channel:
         self._next: Connection | None = None
         self._held: deque[_Held] = deque()
         self._pending: deque[_Pending] = deque()
-        self._out: deque[Piece | Callable[[], None]] = deque()
+        self._out: deque[_Outgoing] = deque()
         self._correlation = 1 << 20  # far from those of the handshake
         self._chunk: bytes | None = None
         self._heard_at = loop.now
@@ -115,7 +134,7 @@ class Channel:
         head = request_head(api_key, version, self._correlation)
         size = len(head) + sum(len(piece) for piece in body)
         pending = _Pending(self._correlation, on_reply, on_lost, self._loop.now)
-        self._queue([struct.pack(">i", size) + head, *body], size + 4, on_sent, pending)
+        self._queue(_Outgoing([struct.pack(">i", size) + head, *body], size + 4, on_sent), pending)
 
     def ask(
         self,
@@ -140,7 +159,7 @@ class Channel:
         request.with_header(correlation_id=self._correlation, client_id=CLIENT_ID)
         data = bytes(request.encode(framed=True, header=True))
         pending = _Pending(self._correlation, decode, on_lost, self._loop.now)
-        self._queue([data], len(data), None, pending)
+        self._queue(_Outgoing([data], len(data), None), pending)
 
     def on_ready(self, readable: bool, writable: bool) -> None:
         try:
@@ -211,15 +230,12 @@ class Channel:
         self._frames.drop()
         if self._next is not None:
             self._next.close()
-        for piece in self._out:
-            if callable(piece):
-                piece()  # a request's memory is free again, sent or not
-        self._out.clear()
+        out, self._out = self._out, deque()
         held, self._held = self._held, deque()
         pending, self._pending = self._pending, deque()
-        for waiting in held:
-            if waiting.on_sent is not None:
-                waiting.on_sent()
+        for unsent in (*out, *(waiting.outgoing for waiting in held)):
+            if unsent.on_sent is not None:
+                unsent.on_sent()  # a request's memory is free again, sent or not
         for request in (*pending, *(waiting.pending for waiting in held)):
             request.on_lost(cause)
         self._on_closed(cause)
@@ -246,17 +262,15 @@ class Channel:
         self._take(connection)
         held, self._held = self._held, deque()
         for waiting in held:
-            self.unsent_bytes -= waiting.size
+            self.unsent_bytes -= waiting.outgoing.size
             self._queue(*waiting)
 
-    def _queue(self, pieces: Sequence[Piece], size: int, on_sent: Callable[[], None] | None, pending: _Pending) -> None:
-        self.unsent_bytes += size
+    def _queue(self, outgoing: _Outgoing, pending: _Pending) -> None:
+        self.unsent_bytes += outgoing.size
         if self._next is not None:
-            self._held.append(_Held(pieces, size, on_sent, pending))
+            self._held.append(_Held(outgoing, pending))
             return
-        self._out.extend(pieces)
-        if on_sent is not None:
-            self._out.append(on_sent)
+        self._out.append(outgoing)
         self._pending.append(pending)
         self._flush()
 
@@ -281,13 +295,10 @@ class Channel:
 
     def _send_plain(self) -> int:
         pieces: list[Piece] = []
-        for piece in self._out:
-            if not callable(piece):
-                pieces.append(piece)
-                if len(pieces) == _PIECES_PER_CALL:
-                    break
-        if not pieces:
-            return 0
+        for request in self._out:
+            pieces.extend(request.pieces[: _PIECES_PER_CALL - len(pieces)])
+            if len(pieces) == _PIECES_PER_CALL:
+                break
         try:
             return self._socket.sendmsg(pieces)
         except BlockingIOError:
@@ -299,7 +310,7 @@ class Channel:
         if self._chunk is None:
             self._chunk = self._next_chunk()
         try:
-            sent = self._socket.send(self._chunk) if self._chunk else 0
+            sent = self._socket.send(self._chunk)
         except _WOULD_BLOCK:
             self._watch_writes(True)
             raise
@@ -308,9 +319,7 @@ class Channel:
 
     def _next_chunk(self) -> bytes:
         pieces, size = [], 0
-        for piece in self._out:
-            if callable(piece):
-                continue
+        for piece in chain.from_iterable(request.pieces for request in self._out):
             part = memoryview(piece)[: _TLS_CHUNK_BYTES - size]
             pieces.append(part)
             size += len(part)
@@ -320,18 +329,15 @@ class Channel:
 
     def _drop_sent(self, sent: int) -> None:
         out = self._out
-        while out:
-            piece = out[0]
-            if callable(piece):
-                out.popleft()
-                piece()
-                continue
-            if len(piece) > sent:
-                if sent:
-                    out[0] = memoryview(piece)[sent:]
+        while sent:
+            request = out[0]
+            if request.size > sent:
+                request.drop(sent)
                 return
-            sent -= len(piece)
+            sent -= request.size
             out.popleft()
+            if request.on_sent is not None:
+                request.on_sent()
 
     def _watch_writes(self, wanted: bool) -> None:
         if self._watching_writes != wanted and not self.closed:

@@ -66,7 +66,7 @@ class Cluster:
     def __init__(self, loop: Loop, pool: BufferPool, name: str, properties: Mapping[str, str]) -> None:
         self.name = name
         self.leaders: dict[tuple[str, int], Leader] = {}
-        self.topic_ids: dict[str, UUID] = {}
+        self.topic_ids: dict[str, bytes] = {}
         self.topic_errors: dict[str, int] = {}
         self.interest: set[str] = set()
         self.cluster_id = ""
@@ -173,9 +173,10 @@ class Cluster:
         self._addresses = addresses
         for topic in reply.topics:
             self.topic_errors[topic.name] = topic.error_code
-            recreated = topic.topic_id != self.topic_ids.get(topic.name, topic.topic_id)
+            topic_id = topic.topic_id.bytes
+            recreated = topic_id != self.topic_ids.get(topic.name, topic_id)
             if topic.topic_id != _NO_ID:
-                self.topic_ids[topic.name] = topic.topic_id
+                self.topic_ids[topic.name] = topic_id
             for item in topic.partitions:
                 leader = Leader(item.leader_id, item.leader_epoch)
                 known = self.leaders.get((topic.name, item.partition_index))

@@ -36,8 +36,6 @@ REPLY_SECONDS = 2.0
 """How long a reply may be on its way: all that is led by the broker waits for it. Over a slow line less is asked for at once."""
 FIRST_REPLY_BYTES = 1 << 20
 """Before anything is known of the line."""
-SESSION_PARTITIONS = 32
-"""From so many on the broker is asked under a session (KIP-227), and told only what changed."""
 PAUSE_SECONDS_PER_PARTITION = 2e-6
 """Looking through all partitions takes a microsecond or so for each; this bounds what it takes of a core."""
 _NO_PAUSE_SECONDS = 1e-4
@@ -77,7 +75,7 @@ class Fetcher:
         self._partitions: deque[Partition] = deque()
         self._classes: Counter[str] = Counter()
         self._queue_bytes = QUEUED_BYTES_PER_PARTITION
-        self._session: FetchSession | None = None
+        self._session = FetchSession()
         self._waiting = False
         self._pause_until = 0.0
 
@@ -101,10 +99,6 @@ class Fetcher:
         self._queue_bytes = min(
             QUEUED_BYTES_PER_PARTITION * self._far, self._pool.budget_bytes // (2 * max(1, len(self._partitions)))
         )
-        if len(self._partitions) < SESSION_PARTITIONS:
-            self._session = None  # the broker drops what nobody uses
-        elif self._session is None:
-            self._session = FetchSession()
 
     def ask(self) -> None:
         """Ask for more if there is anything to ask for, memory for the reply, and no question open."""
@@ -147,43 +141,41 @@ class Fetcher:
         self._partitions.rotate(-1)  # a broker fills its reply in the order asked: everybody is first in turn
         return wanted, max_wait
 
-    def _share(self, partition: Partition, reply_bytes: int) -> int:
-        """How much of a partition may come in one reply."""
+    def _share(self, topic_class: str, reply_bytes: int) -> int:
+        """How much of one partition of a class may come in one reply."""
         smallest, largest = PARTITION_BYTES
         share = min(largest * self._far, reply_bytes, max(smallest, reply_bytes // len(self._partitions)))
-        topic_class = partition.policy.topic_class
         at_once = self._budgets.bytes_at_once(topic_class)
         return share if at_once is None else min(share, max(1, int(at_once / max(1, self._classes[topic_class]))))
 
     def _send(self, channel: Channel, wanted: list[Partition], max_wait_ms: int, reply_bytes: int, room: int) -> None:
         version = channel.version(fetch.API_KEY, fetch.VERSIONS)
         by_id = version >= 13
+        shares = {topic_class: self._share(topic_class, reply_bytes) for topic_class in self._classes}
         asked: Asked = {}
         positions: dict[Key, fetch.FetchPosition] = {}
         for partition in wanted:
             key = partition.source_id if by_id else partition.topic, partition.number
-            epoch = self._source.leader(partition.topic, partition.number).epoch
             positions[key] = fetch.FetchPosition(
                 partition.number,
-                epoch,
+                partition.source_leader_epoch,
                 partition.position,
-                self._share(partition, reply_bytes),
+                shares[partition.policy.topic_class],
                 partition.last_epoch,
             )
             asked[key] = (partition, partition.generation)
         asked_at = self._loop.now
-        session, request = self._session, (self._session or FetchSession()).next_request(positions)
+        request = self._session.next_request(positions)
 
         def take(frame: Buffer) -> None:
             self._answered(room)
             if frame.size >= REPLY_BYTES[0] // 2:  # a smaller one tells of the broker's waiting, not of the line
                 self._line_bytes_per_second = frame.size / max(1e-6, self._loop.now - asked_at)
-            self._take(version, session, asked, frame)
+            self._take(version, asked, frame)
 
         def lost(_: str) -> None:
             self._answered(room)
-            if session is not None:
-                session.lost()
+            self._session.lost()
             self._source.refresh()
 
         body = fetch.encode_request(
@@ -191,7 +183,7 @@ class Fetcher:
             request.topics,
             max_wait_ms=max_wait_ms,
             max_bytes=reply_bytes - _OVERHEAD_BYTES,
-            session=request.session if session is not None else fetch.NO_SESSION,
+            session=request.session,
             forgotten=request.forgotten,
         )
         self._waiting = True
@@ -203,12 +195,11 @@ class Fetcher:
             on_lost=lost,
         )
 
-    def _take(self, version: int, session: FetchSession | None, asked: Asked, frame: Buffer) -> None:
+    def _take(self, version: int, asked: Asked, frame: Buffer) -> None:
         try:
             error, throttle_ms, fetched = fetch.decode_reply(version, frame.view())
             self._pause(max(throttle_ms / 1000, PAUSE_SECONDS_PER_PARTITION * len(asked)))
-            if session is not None:
-                session.took(fetch.session_id(frame.view()), error)
+            self._session.took(fetch.session_id(frame.view()), error)
             if error in _SESSION_ERRORS:
                 return
             if error:
@@ -234,7 +225,7 @@ class Fetcher:
         partition.log_start = item.log_start
         partition.blocked_until = 0.0
         whole = True
-        if item.records:  # without a session a reply names every partition, most of them for nothing
+        if item.records:  # a first reply names every partition, most of them for nothing
             self._budgets.take(partition.policy.topic_class, len(item.records))
             whole = self._intake.take(partition, item, frame, tailing=tailing)
         if whole and (partition.failures == 0 or (partition.caught_up and not partition.in_flight)):

@@ -1,8 +1,10 @@
 """What a slot says of itself once a second: rates, latencies, CPU, memory."""
 
+import math
 import os
 import socket
 import time
+from array import array
 from collections import deque
 from collections.abc import Sequence
 
@@ -29,8 +31,8 @@ class Meter:
         self._application = application
         self._process = psutil.Process()
         self._started_at_ms = int(time.time() * 1000)
-        self._latencies_ms = np.zeros(LATENCY_SAMPLES)  # the newest, in a ring
-        self._taken_at = np.full(LATENCY_SAMPLES, -np.inf)  # monotonic seconds
+        self._latencies_ms = array("d", bytes(8 * LATENCY_SAMPLES))  # the newest, in a ring
+        self._taken_at = array("d", [-math.inf]) * LATENCY_SAMPLES  # monotonic seconds
         self._taken = 0
         self._totals: deque[tuple[float, int, int]] = deque([(time.monotonic(), 0, 0)])
         self._records = 0
@@ -89,7 +91,8 @@ class Meter:
         ]
 
     def _percentiles(self, now: float) -> tuple[float | None, float | None]:
-        ordered = np.sort(self._latencies_ms[self._taken_at >= now - LATENCY_WINDOW_SECONDS])
+        recent = np.frombuffer(self._taken_at) >= now - LATENCY_WINDOW_SECONDS
+        ordered = np.sort(np.frombuffer(self._latencies_ms)[recent])
         if not len(ordered):
             return None, None
         return round(float(ordered[len(ordered) // 2]), 3), round(float(ordered[len(ordered) * 99 // 100]), 3)

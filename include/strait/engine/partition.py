@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Sequence
 from enum import Enum
 from typing import Literal, NamedTuple
-from uuid import UUID
 
 from strait.engine.buffers import Buffer
 from strait.model import topic_id_text
@@ -83,7 +82,7 @@ class Partition:
         "failures", "first_offset", "first_sequence", "first_source", "forgettable", "found_sequence", "generation", "held",
         "in_flight", "last_ack_at", "last_epoch", "last_timestamp_ms", "left_out", "line", "log_start", "loss_noted", "mapped", "max_batch_bytes",
         "number", "passed", "phase", "policy", "position", "queue", "queued_bytes", "reason", "recopied", "records", "recoveries", "repetition",
-        "retired", "retry_at", "run", "scheduled", "sent_sequence", "sequence", "shift", "source_id", "topic", "watched",
+        "retired", "retry_at", "run", "scheduled", "sent_sequence", "sequence", "shift", "source_id", "source_leader_epoch", "topic", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -91,8 +90,8 @@ class Partition:
         topic: str,
         number: int,
         destination: str,
-        source_id: UUID,
-        destination_id: UUID,
+        source_id: bytes,
+        destination_id: bytes,
         policy: TopicPolicy,
     ) -> None:
         self.topic = topic
@@ -122,6 +121,7 @@ class Partition:
         self.first_source = -1
         self.first_offset = -1
         self.checkpoint_sequence = -1
+        self.source_leader_epoch = -1  # as its metadata has last said
         self.last_epoch = -1  # the source's leader epoch of what lies before `position`; -1: not known exactly
         self.epoch_unproven = False  # it is from the map, and records of a later epoch may have been copied since
         self.acked_epoch = -1  # of the last acknowledged record

@@ -25,7 +25,7 @@ from strait.engine.origins import Origins
 from strait.engine.partition import OutBatch, Partition, Phase, Repetition
 from strait.engine.sender import LINES, Sender
 from strait.engine.source_range import SourceRange
-from strait.model import topic_id_text, topic_uuid
+from strait.model import topic_id_bytes, topic_id_text
 from strait.reasons import Reason
 from strait.spec import AppSpec
 from strait.state.schema import Plan
@@ -121,8 +121,8 @@ class Pump:
                 key[0],
                 key[1],
                 topic.destination,
-                topic_uuid(topic.source_id),
-                topic_uuid(topic.destination_id),
+                topic_id_bytes(topic.source_id),
+                topic_id_bytes(topic.destination_id),
                 topic.policy,
             )
             partition.line = next(self._lines)
@@ -200,7 +200,7 @@ class Pump:
         led: dict[int, list[Partition]] = defaultdict(list)
         troubled = False
         for partition in self.partitions:
-            node = self._source.leader(partition.topic, partition.number).node
+            node, partition.source_leader_epoch = self._source.leader(partition.topic, partition.number)
             problem = self._source_problem(partition, node)
             if problem is not None:
                 partition.block(*problem, until=0.0)

@@ -1,7 +1,6 @@
 """Reading one partition at one place, outside the stream of what is copied."""
 
 from collections.abc import Callable
-from uuid import UUID
 
 from strait.engine.buffers import Buffer
 from strait.engine.channel import Channel
@@ -17,7 +16,7 @@ _BY_NAME = (fetch.VERSIONS[0], 12)
 def read_at(
     channel: Channel,
     topic: str,
-    topic_id: UUID | None,
+    topic_id: bytes | None,
     partition: int,
     offset: int,
     most_bytes: int,

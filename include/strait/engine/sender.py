@@ -6,7 +6,6 @@ Nothing here retries. A batch that was not acknowledged puts its partition in do
 
 from collections import deque
 from collections.abc import Callable
-from uuid import UUID
 
 from strait.engine.buffers import Buffer
 from strait.engine.channel import Channel
@@ -14,6 +13,7 @@ from strait.engine.cluster import Cluster
 from strait.engine.loop import Loop
 from strait.engine.partition import BATCH_OVERHEAD_BYTES, OutBatch, Partition
 from strait.wire import produce
+from strait.wire.primitives import Topic
 
 LINES = 2
 """To each broker, which serves one request of a connection at a time: while it appends what came over one, it reads what comes
@@ -26,7 +26,7 @@ PRODUCE_TIMEOUT_MS = 2_000
 """How long the broker may wait for its followers. Then it says so, and the log tells what it has; were it given longer, it
 could not be told from one that is dead."""
 
-Sent = dict[tuple[str | UUID, int], OutBatch]
+Sent = dict[tuple[Topic, int], OutBatch]
 
 
 class Sender:
@@ -80,7 +80,7 @@ class Sender:
     def _send_one(self, channel: Channel) -> None:
         version = channel.version(produce.API_KEY, produce.VERSIONS)
         by_id = version >= 13
-        topics: dict[str | UUID, list[tuple[int, memoryview]]] = {}
+        topics: dict[Topic, list[tuple[int, memoryview]]] = {}
         sent: Sent = {}
         size = 0
         for _ in range(len(self._ready)):
@@ -106,7 +106,7 @@ class Sender:
         self,
         channel: Channel,
         version: int,
-        topics: dict[str | UUID, list[tuple[int, memoryview]]],
+        topics: dict[Topic, list[tuple[int, memoryview]]],
         sent: Sent,
         size: int,
     ) -> None:

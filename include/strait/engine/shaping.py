@@ -168,7 +168,7 @@ def _merged(small: list[Batch], position: int, rules: Rules) -> Iterator[Shape]:
 def _together(group: Sequence[Batch], rules: Rules) -> Iterator[Piece | Sequence[Batch]]:
     """The piece that they make, or all of them, for which another way must be found."""
     row = None
-    if not _codec(group[0]):
+    if len(group) >= MERGE_BATCHES and not _codec(group[0]):
         row = Row.of(memoryview(b"".join(batch.view for batch in group)), MERGE_BATCHES, besides=TRANSACTIONAL)
     for item in (None,) if row is None else put_together(row, rules):
         yield item if isinstance(item, Piece) else group

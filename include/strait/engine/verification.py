@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
-from uuid import UUID
 
 from strait.engine import codes
 from strait.engine.channel import Channel
@@ -39,7 +38,7 @@ class _Side(NamedTuple):
 
     channel: Channel
     topic: str
-    topic_id: UUID
+    topic_id: bytes
     answers: Mapping[int, codes.Answer]
     unreachable: Reason
 

@@ -8,6 +8,7 @@ import logging
 import signal
 import sys
 import threading
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +84,13 @@ def _copy(spec_path: Path, asked_to_stop: threading.Event) -> None:
     try:
         query = _start(session, spec_path, epochs)
         announce_start()
-        while not (asked_to_stop.is_set() or tied_away() or epochs.over.is_set()):
-            query.awaitTermination(POLL_SECONDS)  # raises what ended the query
-        _stop(query, epochs)
+        ended = _ending_of(query)
+        while not (ended.done() or asked_to_stop.is_set() or tied_away() or epochs.over.is_set()):
+            wait([ended], POLL_SECONDS)
+        if ended.done():
+            ended.result()  # raises what ended the query
+        else:
+            _stop(query, epochs)
     finally:
         folder.remove(spec, application)
 
@@ -105,6 +110,21 @@ def _start(session: SparkSession, spec_path: Path, epochs: Epochs) -> StreamingQ
         .option("checkpointLocation", str(folder.checkpoint(epochs.spec, epochs.application)))
         .start()
     )
+
+
+def _ending_of(query: StreamingQuery) -> "Future[None]":
+    """Done once the query has ended, with what ended it. It is waited for in the JVM: asking that again and again would disturb the
+    slots beside it."""
+    ended: Future[None] = Future()
+
+    def await_termination() -> None:
+        try:
+            ended.set_result(query.awaitTermination())
+        except Exception as error:  # noqa: BLE001  told to whoever waits
+            ended.set_exception(error)
+
+    threading.Thread(target=await_termination, name="query", daemon=True).start()
+    return ended
 
 
 def _stop(query: StreamingQuery, epochs: Epochs) -> None:

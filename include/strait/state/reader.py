@@ -32,7 +32,8 @@ class StateReader:
     """The state of one link, read from its topics and kept up to date by `poll`.
 
     Only committed records are seen. A state topic that does not exist yet is an empty one; it is looked for again by
-    the next `catch_up`. Not thread-safe.
+    the next `catch_up`. After `catch_up` nothing is fetched until the next call, so a reader that looks now and then costs
+    the brokers nothing in between. Not thread-safe.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class StateReader:
         self._watch = Watch(cluster, self._hear)
         self._next: dict[str, int] = {}  # topic -> first offset not read yet; a topic is here once it is assigned
         self._lost: dict[str, StateError] = {}  # topics that are not there or lost our place
+        self._resting = False
         self._properties = properties
         self._rotation = Rotation(properties)
         self._group_id = f"{naming.STATE_PREFIX}{link}.state"  # demanded by librdkafka, used by nobody
@@ -104,12 +106,19 @@ class StateReader:
                     f"reading state topics: not at their ends after {timeout_seconds:g} s: {behind}",
                 )
             self.poll(0.1)
+        self._rest()
         error = self._view.trouble("plan", "map")
         if error:
             raise error
 
     def poll(self, timeout_seconds: float = 0.0) -> bool:
         """Take in what has arrived; return whether anything changed. Blocks only for the first record, if at all."""
+        if self._resting:
+            self._resting = False
+            self._consumer.resume(self._places())
+        return self._take_in(timeout_seconds)
+
+    def _take_in(self, timeout_seconds: float) -> bool:
         if self._rotation.due():
             self._renew()
         changed = False
@@ -151,8 +160,18 @@ class StateReader:
             return  # some files are new and some are not yet; the next look finds out
         self._rotation.done()
         renewed.assign([TopicPartition(topic, 0, self._place(topic)) for topic in self._next])
+        if self._resting:
+            renewed.pause(self._places())
         self._consumer.close()
         self._consumer = renewed
+
+    def _rest(self) -> None:
+        """Fetch nothing until somebody wants to know more."""
+        self._resting = True
+        self._consumer.pause(self._places())
+
+    def _places(self) -> list[TopicPartition]:
+        return [TopicPartition(topic, 0) for topic in self._next]
 
     def _place(self, topic: str) -> int:
         nothing_read = OFFSET_END if self._kind_of[topic] == "reports" else OFFSET_BEGINNING
@@ -225,6 +244,6 @@ class StateReader:
             try:
                 return call(wait)
             finally:
-                self.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
+                self._take_in(0)  # librdkafka tells what is wrong with a connection only to those who poll
 
         return ask(self._watch, doing, max(0.1, deadline - time.monotonic()), served)

@@ -7,12 +7,12 @@ version 12, for brokers before 3.1, goes by name.
 from collections.abc import Iterable
 from struct import Struct
 from typing import NamedTuple
-from uuid import UUID
 
 from strait.wire.primitives import (
     NO_TAGS,
+    Topic,
     decoding,
-    encode_compact_string,
+    encode_topic,
     encode_uvarint,
     ending,
     read_tags,
@@ -60,7 +60,7 @@ class Fetched(NamedTuple):
     empty unless ``READ_COMMITTED``. ``diverging``: (epoch, its end offset) from which on our history is not the broker's.
     """
 
-    topic: str | UUID
+    topic: Topic
     partition: int
     error: int
     high_watermark: int
@@ -73,35 +73,31 @@ class Fetched(NamedTuple):
 
 def encode_request(
     version: int,
-    topics: Iterable[tuple[str | UUID, list[FetchPosition]]],
+    topics: Iterable[tuple[Topic, list[FetchPosition]]],
     *,
     max_wait_ms: int,
     max_bytes: int,
     min_bytes: int = 1,
     isolation: int = READ_COMMITTED,
     session: tuple[int, int] = NO_SESSION,
-    forgotten: Iterable[tuple[str | UUID, list[int]]] = (),
+    forgotten: Iterable[tuple[Topic, list[int]]] = (),
 ) -> bytes:
     """The request's body, without its header. ``session`` (id, epoch) and ``forgotten`` as ``FetchSession`` says."""
     asked = list(topics)
     parts = [] if version >= 15 else [_REPLICA.pack(-1)]
     parts += [_HEAD.pack(max_wait_ms, min_bytes, max_bytes, isolation, *session), encode_uvarint(len(asked) + 1)]
     for topic, positions in asked:
-        parts += (_encode_topic(topic), encode_uvarint(len(positions) + 1))
+        parts += (encode_topic(topic), encode_uvarint(len(positions) + 1))
         for number, epoch, offset, share, last_epoch in positions:
             parts += (_PARTITION.pack(number, epoch, offset, last_epoch, -1, share), NO_TAGS)
         parts.append(NO_TAGS)
     dropped = list(forgotten)
     parts.append(encode_uvarint(len(dropped) + 1))
     for topic, numbers in dropped:
-        parts += (_encode_topic(topic), encode_uvarint(len(numbers) + 1))
+        parts += (encode_topic(topic), encode_uvarint(len(numbers) + 1))
         parts += (*map(_NUMBER.pack, numbers), NO_TAGS)
     parts += (_NO_RACK, NO_TAGS)
     return b"".join(parts)
-
-
-def _encode_topic(topic: str | UUID) -> bytes:
-    return topic.bytes if isinstance(topic, UUID) else encode_compact_string(topic)
 
 
 def session_id(frame: memoryview) -> int:
@@ -136,7 +132,7 @@ def decode_reply(version: int, frame: memoryview) -> tuple[int, int, list[Fetche
     return error, throttle_ms, result
 
 
-def _decode_partition(frame: memoryview, at: int, topic: str | UUID) -> tuple[Fetched, int]:
+def _decode_partition(frame: memoryview, at: int, topic: Topic) -> tuple[Fetched, int]:
     partition, error, high_watermark, last_stable, log_start = _RESULT.unpack_from(frame, at)
     count, at = read_uvarint(frame, at + _RESULT.size)
     aborted = []

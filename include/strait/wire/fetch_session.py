@@ -7,15 +7,15 @@ broker that has no room for another session answers with session 0, and every re
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
-from uuid import UUID
 
 from strait.wire.fetch import FetchPosition
+from strait.wire.primitives import Topic
 
 FETCH_SESSION_ID_NOT_FOUND = 70
 
-Key = tuple[str | UUID, int]
-Positions = list[tuple[str | UUID, list[FetchPosition]]]
-Numbers = list[tuple[str | UUID, list[int]]]
+Key = tuple[Topic, int]
+Positions = list[tuple[Topic, list[FetchPosition]]]
+Numbers = list[tuple[Topic, list[int]]]
 
 _NO_ID = 0
 _NEW = 0  # the epoch of a request that begins a session, and ends the one that it names
@@ -71,8 +71,8 @@ class FetchSession:
         self._epoch = _NEW
 
 
-def _by_topic(items: Iterable[tuple[Key, _T]]) -> list[tuple[str | UUID, list[_T]]]:
-    topics: dict[str | UUID, list[_T]] = {}
+def _by_topic(items: Iterable[tuple[Key, _T]]) -> list[tuple[Topic, list[_T]]]:
+    topics: dict[Topic, list[_T]] = {}
     for (topic, _), item in items:
         topics.setdefault(topic, []).append(item)
     return list(topics.items())

@@ -1,13 +1,15 @@
 """Kafka's flexible encoding (KIP-482): unsigned varints, compact strings, tagged fields. All integers are big endian."""
 
-from functools import lru_cache
 from struct import error as struct_error
 from types import TracebackType
-from uuid import UUID
 
 from strait.errors import ProtocolError
 
 NO_TAGS = b"\0"
+TOPIC_ID_BYTES = 16
+
+Topic = str | bytes
+"""A topic as requests name it: by its name, or by its id as it is on the wire (KIP-516)."""
 
 
 def encode_uvarint(value: int) -> bytes:
@@ -58,21 +60,19 @@ def read_compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:
     return str(frame[at:end], "utf-8", "replace"), end
 
 
-def read_topic(frame: memoryview, at: int, *, by_id: bool) -> tuple[str | UUID, int]:
+def encode_topic(topic: Topic) -> bytes:
+    return topic if isinstance(topic, bytes) else encode_compact_string(topic)
+
+
+def read_topic(frame: memoryview, at: int, *, by_id: bool) -> tuple[Topic, int]:
     """(topic's id or name, position behind it)."""
     if by_id:
-        raw = bytes(frame[at : at + 16])
-        if len(raw) < 16:
+        behind = at + TOPIC_ID_BYTES
+        if behind > len(frame):
             raise IndexError
-        return _uuid(raw), at + 16
+        return bytes(frame[at:behind]), behind
     name, at = read_compact_string(frame, at)
     return name or "", at
-
-
-@lru_cache(maxsize=1 << 14)
-def _uuid(raw: bytes) -> UUID:
-    """The same few topics are in every reply."""
-    return UUID(bytes=raw)
 
 
 def skip_tags(frame: memoryview, at: int) -> int:

@@ -7,12 +7,12 @@ written into a topic that was deleted and created again.
 from collections.abc import Mapping, Sequence
 from struct import Struct
 from typing import NamedTuple
-from uuid import UUID
 
 from strait.wire.primitives import (
     NO_TAGS,
+    Topic,
     decoding,
-    encode_compact_string,
+    encode_topic,
     encode_uvarint,
     ending,
     read_compact_string,
@@ -34,7 +34,7 @@ _NOTHING_MORE = b"\x01\0\0"  # no errors of records, no message, no tags: almost
 class Produced(NamedTuple):
     """One partition of a reply. ``log_append_time_ms`` is -1 where the topic keeps the records' own times."""
 
-    topic: str | UUID
+    topic: Topic
     partition: int
     error: int
     base_offset: int
@@ -44,13 +44,13 @@ class Produced(NamedTuple):
 
 
 def encode_request(
-    topics: Mapping[str | UUID, Sequence[tuple[int, memoryview]]], timeout_ms: int
+    topics: Mapping[Topic, Sequence[tuple[int, memoryview]]], timeout_ms: int
 ) -> list[bytes | memoryview]:
     """The request's body as buffers to send one after the other: for each topic its (partition, batch) pairs."""
     pieces: list[bytes | memoryview] = []
     pending = b"\0" + _HEAD.pack(ACKS_ALL, timeout_ms) + encode_uvarint(len(topics) + 1)  # no transactional id
     for topic, batches in topics.items():
-        pending += topic.bytes if isinstance(topic, UUID) else encode_compact_string(topic)
+        pending += encode_topic(topic)
         pending += encode_uvarint(len(batches) + 1)
         for partition, batch in batches:
             pieces.append(pending + _INDEX.pack(partition) + encode_uvarint(len(batch) + 1))

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from uuid import UUID
 
 import pytest
 
@@ -61,7 +60,7 @@ def pump(tmp_path: Path) -> Iterator[Pump]:
 
 
 def plan(*slots: int | None) -> Plan:
-    one, other = topic_id_text(UUID(int=1)), topic_id_text(UUID(int=2))
+    one, other = topic_id_text(bytes([1]) * 16), topic_id_text(bytes([2]) * 16)
     topic = PlannedTopic(source="t", destination="t", source_id=one, destination_id=other, slots=slots)
     return Plan(link="l", group="default", version=1, producer_id=1, slots=2, topics=(topic,), published_at_ms=1)
 

@@ -13,7 +13,7 @@ from strait.errors import ProtocolError
 from strait.wire import fetch, produce
 from strait.wire.primitives import encode_uvarint, read_uvarint
 
-TOPIC_ID = UUID(int=2**127 + 5)
+TOPIC_ID = UUID(int=2**127 + 5)  # as kafka-python has it
 FETCH_VERSIONS = range(fetch.VERSIONS[0], fetch.VERSIONS[1] + 1)
 PRODUCE_VERSIONS = range(produce.VERSIONS[0], produce.VERSIONS[1] + 1)
 
@@ -31,14 +31,14 @@ def test_endless_varints_are_an_error() -> None:
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
 def test_a_fetch_request_reads_as_meant(version: int) -> None:
-    key = TOPIC_ID if version >= 13 else "orders"
+    key = TOPIC_ID.bytes if version >= 13 else "orders"
     positions = [fetch.FetchPosition(3, 7, 2**40, 1 << 20, 6), fetch.FetchPosition(4, -1, 0, 5)]
     body = fetch.encode_request(version, [(key, positions)], max_wait_ms=500, max_bytes=1 << 24)
     request = FetchRequest.decode(body, version=version)
     assert (request.max_wait_ms, request.min_bytes, request.max_bytes) == (500, 1, 1 << 24)
     assert (request.isolation_level, request.session_id, request.session_epoch) == (1, 0, -1)
     (topic,) = request.topics
-    assert (topic.topic_id if version >= 13 else topic.topic) == key
+    assert (topic.topic_id.bytes if version >= 13 else topic.topic) == key
     assert [
         (p.partition, p.current_leader_epoch, p.fetch_offset, p.partition_max_bytes, p.last_fetched_epoch)
         for p in topic.partitions
@@ -48,13 +48,14 @@ def test_a_fetch_request_reads_as_meant(version: int) -> None:
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
 def test_a_fetch_request_names_its_session_and_what_to_forget(version: int) -> None:
-    key, other = (TOPIC_ID, UUID(int=6)) if version >= 13 else ("orders", "payments")
+    key, other = (TOPIC_ID.bytes, bytes([6]) * 16) if version >= 13 else ("orders", "payments")
     forgotten = [(key, [3, 200]), (other, [0])]
     body = fetch.encode_request(version, [], max_wait_ms=5, max_bytes=9, session=(2**31 - 1, 8), forgotten=forgotten)
     request = FetchRequest.decode(body, version=version)
     assert (request.session_id, request.session_epoch, request.topics) == (2**31 - 1, 8, [])
     assert [
-        (topic.topic_id if version >= 13 else topic.topic, topic.partitions) for topic in request.forgotten_topics_data
+        (topic.topic_id.bytes if version >= 13 else topic.topic, topic.partitions)
+        for topic in request.forgotten_topics_data
     ] == forgotten
 
 
@@ -85,7 +86,7 @@ def test_a_fetch_reply_is_walked_without_a_copy(version: int) -> None:
     error, throttle_ms, fetched = fetch.decode_reply(version, memoryview(raw))
     assert (error, throttle_ms, len(fetched)) == (0, 7, 2)
     item = fetched[1]
-    assert item.topic == (TOPIC_ID if version >= 13 else "orders")
+    assert item.topic == (TOPIC_ID.bytes if version >= 13 else "orders")
     assert (item.partition, item.error, item.high_watermark, item.last_stable_offset, item.log_start) == (
         3,
         0,
@@ -133,8 +134,8 @@ def test_random_bytes_are_a_fetch_reply_or_a_typed_error(raw: bytes, version: in
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
 def test_a_produce_request_reads_as_meant(version: int) -> None:
-    key = TOPIC_ID if version >= 13 else "orders"
-    other = UUID(int=6) if version >= 13 else "payments"
+    key = TOPIC_ID.bytes if version >= 13 else "orders"
+    other = bytes([6]) * 16 if version >= 13 else "payments"
     pieces = produce.encode_request(
         {key: [(0, memoryview(b"batch 0")), (200, memoryview(b"b" * 500))], other: [(1, memoryview(b"batch 1"))]},
         30_000,
@@ -142,7 +143,9 @@ def test_a_produce_request_reads_as_meant(version: int) -> None:
     request = ProduceRequest.decode(b"".join(pieces), version=version)
     assert (request.transactional_id, request.acks, request.timeout_ms) == (None, -1, 30_000)
     found = {
-        (topic.topic_id if version >= 13 else topic.name): [(p.index, bytes(p.records)) for p in topic.partition_data]
+        (topic.topic_id.bytes if version >= 13 else topic.name): [
+            (p.index, bytes(p.records)) for p in topic.partition_data
+        ]
         for topic in request.topic_data
     }
     assert found == {key: [(0, b"batch 0"), (200, b"b" * 500)], other: [(1, b"batch 1")]}
@@ -178,7 +181,7 @@ def test_a_produce_reply_is_read_with_its_messages(version: int) -> None:
     reply.with_header(correlation_id=1)
     raw = reply.encode(header=True)
     throttle_ms, results = produce.decode_reply(version, memoryview(raw))
-    key = TOPIC_ID if version >= 13 else "orders"
+    key = TOPIC_ID.bytes if version >= 13 else "orders"
     assert throttle_ms == 11
     assert results == [
         produce.Produced(key, 0, 0, 2**40, -1, 2**33, None),

@@ -1,0 +1,58 @@
+"""Requests of many pieces go out whole and in order, however little the kernel takes at a time."""
+
+import random
+import socket
+import struct
+
+from strait.engine.buffers import Buffer, BufferPool
+from strait.engine.channel import Channel, request_head
+from strait.engine.dial import Connection
+from strait.engine.loop import Loop
+
+PIECES = 1500  # more than one call to the kernel takes
+FIRST_CORRELATION = (1 << 20) + 1
+
+
+def test_requests_arrive_whole_and_their_memory_is_free_once_the_kernel_has_them() -> None:
+    chance = random.Random(5)
+    bodies = [[chance.randbytes(chance.randrange(1, 900)) for _ in range(PIECES)] for _ in range(3)]
+    frames = []
+    for number, body in enumerate(bodies):
+        frame = request_head(0, 9, FIRST_CORRELATION + number) + b"".join(body)
+        frames.append(struct.pack(">i", len(frame)) + frame)
+    loop = Loop()
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
+    theirs.setblocking(False)
+    channel = Channel(loop, BufferPool(1 << 20), Connection("it", ("broker", 1), ours), lambda _: None)
+    sent: list[tuple[int, int]] = []  # request, and what the kernel had not taken then
+    taken = bytearray()
+
+    def free(number: int) -> None:
+        sent.append((number, channel.unsent_bytes))
+
+    try:
+        for number, body in enumerate(bodies):
+            channel.send(
+                0,
+                9,
+                body,
+                on_reply=Buffer.release,
+                on_lost=lambda _: None,
+                on_sent=lambda number=number: free(number),  # type: ignore[misc]
+            )
+        assert not sent
+        assert channel.unsent_bytes > sum(map(len, frames)) - (1 << 16)
+        while len(taken) < sum(map(len, frames)):
+            try:
+                taken += theirs.recv(chance.randrange(1, 20_000))
+            except BlockingIOError:
+                loop.run_once(0.01)
+        assert bytes(taken) == b"".join(frames)
+        assert [number for number, _ in sent] == [0, 1, 2]
+        assert [left <= sum(map(len, frames[number + 1 :])) for number, left in sent] == [True] * 3
+        assert channel.unsent_bytes == 0
+    finally:
+        channel.close("the test ends")
+        theirs.close()
+        loop.close()
