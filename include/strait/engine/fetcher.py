@@ -154,6 +154,7 @@ class Fetcher:
         shares = {topic_class: self._share(topic_class, reply_bytes) for topic_class in self._classes}
         asked: Asked = {}
         positions: dict[Key, fetch.FetchPosition] = {}
+        waited_for = False
         for partition in wanted:
             key = partition.source_id if by_id else partition.topic, partition.number
             positions[key] = fetch.FetchPosition(
@@ -164,6 +165,10 @@ class Fetcher:
                 partition.last_epoch,
             )
             asked[key] = (partition, partition.generation)
+            if partition.awaits_word and self._session.knows(key):
+                waited_for = True
+        if waited_for:
+            self._session.lost()  # a reply to a new one names every partition
         asked_at = self._loop.now
         request = self._session.next_request(positions)
 

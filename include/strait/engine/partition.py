@@ -371,6 +371,11 @@ class Partition:
             self.reason, self.detail = None, ""
 
     @property
+    def awaits_word(self) -> bool:
+        """The source must say how it is with it, though there be no news: nothing is known yet, or something was wrong."""
+        return self.end < 0 or self.reason is not None
+
+    @property
     def untried(self) -> bool:
         """Nothing was sent since the last look-up."""
         return self.in_flight == 0 and self.acked_sequence == self.found_sequence

@@ -45,6 +45,10 @@ class FetchSession:
         """Whether replies leave out partitions of which there is no news: neither records nor another high watermark or start."""
         return self._epoch != _NEW
 
+    def knows(self, key: Key) -> bool:
+        """Whether a reply may leave this partition out."""
+        return self.established and key in self._known
+
     def next_request(self, wanted: Mapping[Key, FetchPosition]) -> Request:
         """The request that makes the broker look at ``wanted`` and at nothing else."""
         before = self._known if self.established else {}

@@ -5,15 +5,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kafka.protocol.consumer import FetchRequest
 
 from strait.engine.budgets import Budgets
 from strait.engine.buffers import Buffer, BufferPool
 from strait.engine.cluster import Leader
 from strait.engine.fetcher import REPLY_BYTES, REPLY_SECONDS, Fetcher
 from strait.engine.loop import Loop
+from strait.reasons import Reason
 from support.partitions import placed
 
-NO_TOPICS = struct.pack(">ib", 0, 0) + struct.pack(">ihi", 0, 0, 0) + b"\1\0"
+SESSION = 5
+NO_TOPICS = struct.pack(">ib", 0, 0) + struct.pack(">ihi", 0, 0, SESSION) + b"\1\0"
 
 
 class Source:
@@ -23,6 +26,7 @@ class Source:
 
     def __init__(self) -> None:
         self.open: list[Callable[[Buffer], None]] = []
+        self.asked: list[Any] = []
 
     def channel(self, _: int) -> "Source":
         return self
@@ -33,8 +37,12 @@ class Source:
     def version(self, *_: object) -> int:
         return 12
 
-    def send(self, *_: object, on_reply: Callable[[Buffer], None], **__: object) -> None:
+    def send(self, _: int, version: int, body: list[bytes], on_reply: Callable[[Buffer], None], **__: object) -> None:
+        self.asked.append(FetchRequest.decode(b"".join(body), version=version))
         self.open.append(on_reply)
+
+    def answer_without_news(self) -> None:
+        self.open.pop()(BufferPool(1 << 20).adopt(bytearray(NO_TOPICS)))
 
 
 def fetcher(source: Any, partitions: int) -> Fetcher:
@@ -59,10 +67,34 @@ def test_the_next_request_goes_out_in_the_turn_in_which_a_reply_came() -> None:
     it.ask()
     it.ask()
     assert len(source.open) == 1, "one at a time"
-    reply = BufferPool(1 << 20).adopt(bytearray(NO_TOPICS))
-    source.open.pop()(reply)
+    source.answer_without_news()
     it.ask()
     assert len(source.open) == 1
+
+
+def test_a_reply_may_leave_out_only_partitions_of_which_all_is_known() -> None:
+    source, partitions = Source(), [placed(number=number) for number in range(6)]
+    it = fetcher(source, partitions=6)
+    it.assign(partitions)
+
+    def asked_anew() -> bool:
+        it.ask()
+        source.answer_without_news()
+        request = source.asked[-1]
+        assert request.session_epoch or [len(topic.partitions) for topic in request.topics] == [6]
+        return bool(request.session_epoch == 0)
+
+    assert asked_anew()
+    assert asked_anew(), "the reply came and nobody took it"
+    for partition in partitions:
+        partition.end = 0
+    assert not asked_anew()
+    partitions[3].block(Reason.SOURCE_UNREACHABLE, "its connection was cut", 0.0)
+    assert asked_anew(), "else it would wait for the next record"
+    partitions[3].clear()
+    assert not asked_anew()
+    it.assign([*partitions[:5], placed(number=5)])
+    assert asked_anew(), "it was taken away and given back meanwhile"
 
 
 @pytest.mark.parametrize(
