@@ -173,9 +173,10 @@ class Cluster:
         self._addresses = addresses
         for topic in reply.topics:
             self.topic_errors[topic.name] = topic.error_code
-            topic_id = topic.topic_id.bytes
-            recreated = topic_id != self.topic_ids.get(topic.name, topic_id)
-            if topic.topic_id != _NO_ID:
+            recreated = False
+            if topic.topic_id not in (None, _NO_ID):  # none is told of a topic that is not there
+                topic_id = topic.topic_id.bytes
+                recreated = topic_id != self.topic_ids.get(topic.name, topic_id)
                 self.topic_ids[topic.name] = topic_id
             for item in topic.partitions:
                 leader = Leader(item.leader_id, item.leader_epoch)

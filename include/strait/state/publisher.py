@@ -25,6 +25,7 @@ from strait.state.reader import StateReader
 from strait.state.schema import Loss, Plan, Run
 
 _LARGEST_PLAN_BYTES = 100 << 20  # before compression; of what is left of it the topic takes a tenth of that
+_MARKER_PAUSE_SECONDS = 0.02
 _TRANSACTION_TIMEOUT_MS = 30_000  # after which the broker ends the transaction of a control plane that died inside one
 
 
@@ -113,6 +114,21 @@ class Publication:
             with contextlib.suppress(ClusterError):
                 self.step(doing, self._producer.abort_transaction)
             raise
+        self._await_readable(plans)
+
+    def _await_readable(self, plans: Sequence[Plan]) -> None:
+        """Kafka says that a transaction is committed before its markers are in the logs, and until then nobody sees what it wrote.
+        Whoever looks next is to find the plan in force, not its predecessor."""
+        with contextlib.suppress(ClusterError):  # it is published, seen or not
+            while time.monotonic() < self._deadline:
+                self._reader.catch_up(max(1.0, self._deadline - time.monotonic()))
+                if all(self._sees(plan) for plan in plans):
+                    return
+                time.sleep(_MARKER_PAUSE_SECONDS)
+
+    def _sees(self, plan: Plan) -> bool:
+        found = self._reader.plans.get(plan.group)
+        return found is not None and found.version >= plan.version
 
     def step(self, doing: str, call: Callable[[float], None]) -> None:
         """Take one step of the protocol, again and again while librdkafka says that it may be tried again."""
