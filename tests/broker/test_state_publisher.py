@@ -66,6 +66,21 @@ def first_run(partition: int, author: int) -> Run:
     )
 
 
+def test_who_looks_after_a_publication_finds_its_plan(cluster: Cluster, link: str) -> None:
+    """A commit returns before its markers are written. Seen by chance, and often, without anybody waiting for them."""
+    publisher = ControlPublisher(cluster.client_properties, "b", link)
+    with (
+        StateReader(cluster.client_properties, "b", link) as state,
+        StateReader(cluster.client_properties, "b", link) as another,
+    ):
+        another.catch_up()
+        for number in range(1, 31):
+            with publisher.exclusive(state) as publication:
+                publication.publish([next_plan(link, state.plans.get("default"), number)])
+                another.catch_up()
+                assert another.plans["default"].version == number
+
+
 def publish_once(cluster: Cluster, link: str, state: StateReader, author: int, dice: random.Random) -> Plan | None:
     """One cycle of a control plane that also gives one partition its first run; None: another was faster, or the brokers
     stumbled over the race."""

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from strait import naming
 from strait.errors import ClusterUnavailable, ConfigError, StateError
@@ -44,7 +44,8 @@ class StateReader:
         self._map_topic = naming.map_topic(link)
         self._view = StateView(link)
         self._watch = Watch(cluster, self._hear)
-        self._next: dict[str, int] = {}  # topic -> first offset not read yet; a topic is here once it is assigned
+        self._next: dict[str, int] = {}  # topic -> first offset not read yet; a topic is here once it was found
+        self._start: dict[str, int] = {}  # topic -> where reading begins
         self._lost: dict[str, StateError] = {}  # topics that are not there or lost our place
         self._resting = False
         self._properties = properties
@@ -115,7 +116,7 @@ class StateReader:
         """Take in what has arrived; return whether anything changed. Blocks only for the first record, if at all."""
         if self._resting:
             self._resting = False
-            self._consumer.resume(self._places())
+            self._consumer.incremental_assign(self._places())
         return self._take_in(timeout_seconds)
 
     def _take_in(self, timeout_seconds: float) -> bool:
@@ -159,23 +160,19 @@ class StateReader:
         except ConfigError:
             return  # some files are new and some are not yet; the next look finds out
         self._rotation.done()
-        renewed.assign([TopicPartition(topic, 0, self._place(topic)) for topic in self._next])
-        if self._resting:
-            renewed.pause(self._places())
+        if not self._resting:
+            renewed.assign(self._places())
         self._consumer.close()
         self._consumer = renewed
 
     def _rest(self) -> None:
-        """Fetch nothing until somebody wants to know more."""
-        self._resting = True
-        self._consumer.pause(self._places())
+        """Fetch nothing until somebody wants to know more. To pause would do that too, but librdkafka takes a second to resume."""
+        if not self._resting:
+            self._resting = True
+            self._consumer.incremental_unassign(self._places())
 
     def _places(self) -> list[TopicPartition]:
-        return [TopicPartition(topic, 0) for topic in self._next]
-
-    def _place(self, topic: str) -> int:
-        nothing_read = OFFSET_END if self._kind_of[topic] == "reports" else OFFSET_BEGINNING
-        return self._next[topic] or nothing_read
+        return [TopicPartition(topic, 0, read or self._start[topic]) for topic, read in self._next.items()]
 
     def _take(self, message: Message) -> bool:
         topic, partition, offset = message.topic(), message.partition(), message.offset()
@@ -208,8 +205,9 @@ class StateReader:
             if topic in self._next or not self._exists(topic, deadline):
                 continue
             start = self._recent(topic, deadline) if kind == "reports" else OFFSET_BEGINNING
-            self._next[topic] = 0
-            self._consumer.incremental_assign([TopicPartition(topic, 0, start)])
+            self._next[topic], self._start[topic] = 0, start
+            if not self._resting:
+                self._consumer.incremental_assign([TopicPartition(topic, 0, start)])
 
     def _exists(self, topic: str, deadline: float) -> bool:
         metadata: Any = self._ask(
@@ -229,7 +227,7 @@ class StateReader:
             deadline,
             lambda wait: self._consumer.offsets_for_times([TopicPartition(topic, 0, since_ms)], timeout=wait),
         )
-        return int(found[0].offset) if found[0].offset >= 0 else OFFSET_END
+        return int(found[0].offset) if found[0].offset >= 0 else self._end(topic, deadline)
 
     def _end(self, topic: str, deadline: float) -> int:
         watermarks: Any = self._ask(
