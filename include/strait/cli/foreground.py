@@ -49,7 +49,7 @@ def run_in_foreground(config: Path, link: str, interval_seconds: float, as_json:
 
 
 class Foreground:
-    """One run: a control cycle every few seconds, the applications of all task groups watched once a second."""
+    """One run: control cycles, with a pause between two of them, and the applications of all task groups watched once a second."""
 
     def __init__(
         self,

@@ -9,7 +9,6 @@ from kafka.protocol.consumer import FetchRequest
 
 from strait.engine.budgets import Budgets
 from strait.engine.buffers import Buffer, BufferPool
-from strait.engine.cluster import Leader
 from strait.engine.fetcher import REPLY_BYTES, REPLY_SECONDS, Fetcher
 from strait.engine.loop import Loop
 from strait.reasons import Reason
@@ -30,9 +29,6 @@ class Source:
 
     def channel(self, _: int) -> "Source":
         return self
-
-    def leader(self, *_: object) -> Leader:
-        return Leader(1, 0)
 
     def version(self, *_: object) -> int:
         return 12
