@@ -151,7 +151,8 @@ class Fetcher:
     def _send(self, channel: Channel, wanted: list[Partition], max_wait_ms: int, reply_bytes: int, room: int) -> None:
         version = channel.version(fetch.API_KEY, fetch.VERSIONS)
         by_id = version >= 13
-        shares = {topic_class: self._share(topic_class, reply_bytes) for topic_class in self._classes}
+        classes = {partition.policy.topic_class for partition in wanted}
+        shares = {topic_class: self._share(topic_class, reply_bytes) for topic_class in classes}
         asked: Asked = {}
         positions: dict[Key, fetch.FetchPosition] = {}
         waited_for = False

@@ -12,6 +12,7 @@ from strait.engine.buffers import Buffer, BufferPool
 from strait.engine.fetcher import REPLY_BYTES, REPLY_SECONDS, Fetcher
 from strait.engine.loop import Loop
 from strait.reasons import Reason
+from strait.state.schema import TopicPolicy
 from support.partitions import placed
 
 SESSION = 5
@@ -64,6 +65,16 @@ def test_the_next_request_goes_out_in_the_turn_in_which_a_reply_came() -> None:
     it.ask()
     assert len(source.open) == 1, "one at a time"
     source.answer_without_news()
+    it.ask()
+    assert len(source.open) == 1
+
+
+def test_a_topic_may_change_its_class_before_the_partitions_are_assigned_anew() -> None:
+    """That waits for metadata, where the same plan brings a topic that has no leader yet."""
+    source, partition = Source(), placed()
+    it = fetcher(source, partitions=1)
+    it.assign([partition])
+    partition.obey(TopicPolicy(topic_class="bulk"))
     it.ask()
     assert len(source.open) == 1
 
