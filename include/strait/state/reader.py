@@ -47,7 +47,7 @@ class StateReader:
         self._next: dict[str, int] = {}  # topic -> first offset not read yet; a topic is here once it was found
         self._start: dict[str, int] = {}  # topic -> where reading begins
         self._lost: dict[str, StateError] = {}  # topics that are not there or lost our place
-        self._resting = False
+        self._resting = True
         self._properties = properties
         self._rotation = Rotation(properties)
         self._group_id = f"{naming.STATE_PREFIX}{link}.state"  # demanded by librdkafka, used by nobody
@@ -97,7 +97,8 @@ class StateReader:
                 but no error.
         """
         deadline = time.monotonic() + timeout_seconds
-        self._assign_new_topics(deadline)
+        self._rest()  # else its questions wait behind a fetch that waits for news
+        self._find_topics(deadline)
         ends = {topic: self._end(topic, deadline) for topic in self._next}
         while any(self._next[topic] < end for topic, end in ends.items()):
             if time.monotonic() > deadline:
@@ -200,14 +201,11 @@ class StateReader:
                     hint="the last good state stays in force; restore the topic, then restart the application",
                 )
 
-    def _assign_new_topics(self, deadline: float) -> None:
+    def _find_topics(self, deadline: float) -> None:
         for topic, kind in self._kind_of.items():
-            if topic in self._next or not self._exists(topic, deadline):
-                continue
-            start = self._recent(topic, deadline) if kind == "reports" else OFFSET_BEGINNING
-            self._next[topic], self._start[topic] = 0, start
-            if not self._resting:
-                self._consumer.incremental_assign([TopicPartition(topic, 0, start)])
+            if topic not in self._next and self._exists(topic, deadline):
+                self._start[topic] = self._recent(topic, deadline) if kind == "reports" else OFFSET_BEGINNING
+                self._next[topic] = 0
 
     def _exists(self, topic: str, deadline: float) -> bool:
         metadata: Any = self._ask(
