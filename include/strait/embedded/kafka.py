@@ -40,7 +40,7 @@ _START_SECONDS = 90.0
 _STOP_SECONDS = 10.0
 _CONTROLLER_HEAP_MIB = 128
 _QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_PRODUCTION = (  # as Kafka's documentation has it (Operations, Java Version), with all of the heap from the beginning; but see the last
+_PRODUCTION = (  # as Kafka's documentation has it (Operations, Java Version), with all of the heap and half of it for what is new
     "-XX:+AlwaysPreTouch",
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
