@@ -73,7 +73,6 @@ class Fetcher:
         self._out_of_range = out_of_range
         self._diverged = diverged
         self._partitions: deque[Partition] = deque()
-        self._classes: Counter[str] = Counter()
         self._queue_bytes = QUEUED_BYTES_PER_PARTITION
         self._session = FetchSession()
         self._waiting = False
@@ -95,7 +94,6 @@ class Fetcher:
     def assign(self, partitions: Iterable[Partition]) -> None:
         """From now on these partitions are fetched here."""
         self._partitions = deque(partitions)
-        self._classes = Counter(partition.policy.topic_class for partition in self._partitions)
         self._queue_bytes = min(
             QUEUED_BYTES_PER_PARTITION * self._far, self._pool.budget_bytes // (2 * max(1, len(self._partitions)))
         )
@@ -108,12 +106,16 @@ class Fetcher:
         if channel is None:
             self._unreachable()
             return
-        waits = {topic_class: self._budgets.wait(topic_class, self._loop.now) for topic_class in self._classes}
+        classes = Counter(
+            partition.policy.topic_class for partition in self._partitions
+        )  # a plan may have changed them
+        waits = {topic_class: self._budgets.wait(topic_class, self._loop.now) for topic_class in classes}
         wanted, max_wait = self._wanted(waits)
         if not wanted and any(waits.values()):
             self._pause(min(filter(None, waits.values())))
         elif wanted and (room := self._pool.expect(size := self.size_of(self._line_bytes_per_second))):
-            self._send(channel, wanted, math.ceil(max_wait * 1000), size, room)
+            shares = {topic_class: self._share(topic_class, count, size) for topic_class, count in classes.items()}
+            self._send(channel, wanted, shares, math.ceil(max_wait * 1000), size, room)
 
     def size_of(self, line_bytes_per_second: float) -> int:
         """Size of a reply that such a line delivers in time, a power of two, within what there is memory for."""
@@ -141,18 +143,24 @@ class Fetcher:
         self._partitions.rotate(-1)  # a broker fills its reply in the order asked: everybody is first in turn
         return wanted, max_wait
 
-    def _share(self, topic_class: str, reply_bytes: int) -> int:
-        """How much of one partition of a class may come in one reply."""
+    def _share(self, topic_class: str, partitions: int, reply_bytes: int) -> int:
+        """How much of one partition of a class, which has so many here, may come in one reply."""
         smallest, largest = PARTITION_BYTES
         share = min(largest * self._far, reply_bytes, max(smallest, reply_bytes // len(self._partitions)))
         at_once = self._budgets.bytes_at_once(topic_class)
-        return share if at_once is None else min(share, max(1, int(at_once / max(1, self._classes[topic_class]))))
+        return share if at_once is None else min(share, max(1, int(at_once / partitions)))
 
-    def _send(self, channel: Channel, wanted: list[Partition], max_wait_ms: int, reply_bytes: int, room: int) -> None:
+    def _send(
+        self,
+        channel: Channel,
+        wanted: list[Partition],
+        shares: Mapping[str, int],
+        max_wait_ms: int,
+        reply_bytes: int,
+        room: int,
+    ) -> None:
         version = channel.version(fetch.API_KEY, fetch.VERSIONS)
         by_id = version >= 13
-        classes = {partition.policy.topic_class for partition in wanted}
-        shares = {topic_class: self._share(topic_class, reply_bytes) for topic_class in classes}
         asked: Asked = {}
         positions: dict[Key, fetch.FetchPosition] = {}
         waited_for = False

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from kafka.protocol.consumer import FetchRequest
 
-from strait.engine.budgets import Budgets
+from strait.engine.budgets import BURST_SECONDS, Budgets
 from strait.engine.buffers import Buffer, BufferPool
 from strait.engine.fetcher import REPLY_BYTES, REPLY_SECONDS, Fetcher
 from strait.engine.loop import Loop
 from strait.reasons import Reason
-from strait.state.schema import TopicPolicy
+from strait.state.schema import Budget, TopicPolicy
 from support.partitions import placed
 
 SESSION = 5
@@ -42,13 +42,13 @@ class Source:
         self.open.pop()(BufferPool(1 << 20).adopt(bytearray(NO_TOPICS)))
 
 
-def fetcher(source: Any, partitions: int) -> Fetcher:
+def fetcher(source: Any, partitions: int, budgets: Budgets | None = None) -> Fetcher:
     found = Fetcher(
         Loop(),
         BufferPool(128 << 20),
         source,
         1,
-        budgets=Budgets(),
+        budgets=budgets or Budgets(),
         intake=NotImplemented,
         out_of_range=NotImplemented,
         diverged=NotImplemented,
@@ -69,14 +69,21 @@ def test_the_next_request_goes_out_in_the_turn_in_which_a_reply_came() -> None:
     assert len(source.open) == 1
 
 
-def test_a_topic_may_change_its_class_before_the_partitions_are_assigned_anew() -> None:
+def test_a_topic_that_changes_its_class_is_held_to_the_new_one_before_anything_is_assigned_anew() -> None:
     """That waits for metadata, where the same plan brings a topic that has no leader yet."""
-    source, partition = Source(), placed()
-    it = fetcher(source, partitions=1)
-    it.assign([partition])
-    partition.obey(TopicPolicy(topic_class="bulk"))
+    budgets, source, partitions = Budgets(), Source(), [placed(number=number) for number in range(2)]
+    budgets.follow([Budget(topic_class="bulk", bytes_per_second=40_000, slot_shares=(1.0,))], 0, 0.0)
+    it = fetcher(source, partitions=0, budgets=budgets)
+    it.assign(partitions)
+    for partition in partitions:
+        partition.obey(TopicPolicy(topic_class="bulk"))
     it.ask()
-    assert len(source.open) == 1
+    shares = [partition.partition_max_bytes for topic in source.asked[0].topics for partition in topic.partitions]
+    assert shares == [40_000 * BURST_SECONDS / 2] * 2
+    budgets.take("bulk", 1_000_000)
+    source.answer_without_news()
+    it.ask()
+    assert len(source.asked) == 1, "it has overdrawn its budget"
 
 
 def test_a_reply_may_leave_out_only_partitions_of_which_all_is_known() -> None:
