@@ -2,8 +2,8 @@
 
 from strait.errors import StateError, StraitError
 from strait.spec import AppSpec
+from strait.state.reader import StateReader
 from strait.state.schema import Plan
-from strait.state.store import StateReader
 
 _TIMEOUT_SECONDS = 5.0
 

@@ -7,6 +7,9 @@ Schema: LedgerRow. Offset: ``{"epoch": n}``, n epochs have been started.
 Reading a slot *is* the copying: records go from cluster to cluster inside ``read()`` and never through Spark, which gets
 one row for each partition when the epoch ends. So ``read()`` is not a function of its offsets, and need not be: an epoch
 that Spark repeats goes on where the destination's log ends, and copies nothing twice.
+
+Before anything is copied Spark loads this module in five processes, one after the other. So what plans and what copies is
+imported by those that do it.
 """
 
 import os
@@ -20,9 +23,6 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from strait.engine.ledger import LedgerRow
-from strait.spark.folder import stop_file
-from strait.spark.plan import plan_in_force
-from strait.spec import AppSpec
 
 FORMAT = "strait"
 
@@ -75,6 +75,10 @@ class EpochReader(DataSourceStreamReader):  # type: ignore[misc]
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[SlotPartition]:
         """The slots of the plan in force. None where the application is to end: the driver sees to that after the
         empty epoch, and slots without a core of their own would wait behind the others for ever."""
+        from strait.spark.folder import stop_file
+        from strait.spark.plan import plan_in_force
+        from strait.spec import AppSpec
+
         spec = AppSpec.read(self._spec_path)
         if stop_file(spec, self._application).exists():
             return []
@@ -86,7 +90,9 @@ class EpochReader(DataSourceStreamReader):  # type: ignore[misc]
 
     def read(self, partition: SlotPartition) -> Iterator[tuple[Any, ...]]:
         """Copy for one epoch, then yield one row for each partition that the slot looked after."""
-        from strait.engine.slot import run_epoch  # here: the driver and the planning process need no engine
+        from strait.engine.slot import run_epoch
+        from strait.spark.folder import stop_file
+        from strait.spec import AppSpec
 
         spec = AppSpec.read(self._spec_path).model_copy(update={"slots": partition.slots})
         should_stop = _should_stop(stop_file(spec, self._application))
