@@ -6,7 +6,7 @@ from strait.bench.results import NO_COPIER, Bound, DrainResult, Results
 RATE_BOUNDS = {"1kib-lz4": 5.0, "100b-lz4": 8.0, "1kib-defaults": 3.0, "100b-defaults": 6.0, "single": 2.0}
 LATENCY_BOUND = 0.1
 NO_LIMIT = "–"
-RELAY_BOUND = 2.5
+RELAY_BOUND = 2.0
 RELAY_WORKLOADS = ("1kib-lz4", "100b-lz4")
 MEMORY_BEYOND_BUDGET_BYTES = 100 * 10**6
 
