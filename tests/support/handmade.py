@@ -1,15 +1,17 @@
 """Publishing a plan by hand: the topics as they are now, spread over slots as the test wants."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from strait.control import GROUP
 from strait.embedded.kafka import Cluster
 from strait.engine.producer_id import allocate_producer_id
 from strait.kafka.admin import Admin
+from strait.model import TopicFacts
 from strait.state.schema import Budget, Plan, PlannedTopic, Run, TopicPolicy
 from strait.state.store import ControlPublisher, StateReader
 from support.records import ends
+from support.waiting import eventually
 
 
 def publish(
@@ -28,10 +30,7 @@ def publish(
     """Publish the link's next plan: ``topics`` (name -> partitions, the same on both sides) dealt out to the slots, each
     deal shifted by ``turn``, all under one ``policy`` but for those with one of their own
     in ``policies``. A partition that is new to the link begins at source offset 0."""
-    facts = {
-        end: Admin(cluster.client_properties, end).observe(topics.__contains__).topics
-        for end, cluster in (("source", source), ("destination", destination))
-    }
+    facts = {end: _facts(cluster, end, topics) for end, cluster in (("source", source), ("destination", destination))}
     planned = tuple(
         PlannedTopic(
             source=topic,
@@ -85,3 +84,14 @@ def _first_run(topic: PlannedTopic, partition: int, destination_end: int) -> Run
         sequence_end=0,
         checkpoint_at_ms=0,
     )
+
+
+def _facts(cluster: Cluster, end: str, topics: Collection[str]) -> Mapping[str, TopicFacts]:
+    """What the cluster says of these topics. A broker that is busy hears seconds later of what was created."""
+    admin = Admin(cluster.client_properties, end)
+
+    def look() -> Mapping[str, TopicFacts]:
+        found = admin.observe(topics.__contains__).topics
+        return found if found.keys() >= set(topics) else {}
+
+    return eventually(look, what=f"the {end} knows of all of {sorted(topics)}") if topics else {}
