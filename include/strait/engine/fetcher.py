@@ -106,9 +106,8 @@ class Fetcher:
         if channel is None:
             self._unreachable()
             return
-        classes = Counter(
-            partition.policy.topic_class for partition in self._partitions
-        )  # a plan may have changed them
+        # As they are now: a plan may change them before anything is assigned anew.
+        classes = Counter(partition.policy.topic_class for partition in self._partitions)
         waits = {topic_class: self._budgets.wait(topic_class, self._loop.now) for topic_class in classes}
         wanted, max_wait = self._wanted(waits)
         if not wanted and any(waits.values()):
