@@ -104,16 +104,28 @@ def places(runs: Sequence[Run], sequence: int) -> list[int]:
         runs: all runs of one partition and one pair of topic ids, by sequence_base; at least one of them begins at
             or before ``sequence``.
     """
+    start, said, named = _named(runs, sequence)
+    if _ascending(start, said):
+        return named[-1:]
+    return list(dict.fromkeys(reversed(named)))[:_MOST_PLACES]
+
+
+def _named(runs: Sequence[Run], sequence: int) -> tuple[Gap, list[Gap], list[int]]:
+    """The newest checkpoint before ``sequence``, all words from there on, and the place by each of them."""
     begun = [run for run in runs if run.sequence_base <= sequence]
     confirmed = [run for run in begun if run.sequence_base <= run.sequence_end <= sequence]
     anchor = max(confirmed, key=lambda run: (run.sequence_end, run.sequence_base, -run.source_base), default=begun[-1])
     checked = anchor.sequence_end if confirmed else anchor.sequence_base
     start = Gap(checked, source_position(anchor, checked))  # read from here on; the record itself may come later
     said = sorted({gap for run in begun for gap in gaps_of(run, checked, sequence)} - {start})
-    places = [gap.source + sequence - gap.sequence for gap in (start, *said)]
-    if _ascending(start, said):
-        return places[-1:]
-    return list(dict.fromkeys(reversed(places)))[:_MOST_PLACES]
+    return start, said, [gap.source + sequence - gap.sequence for gap in (start, *said)]
+
+
+def candidates(runs: Sequence[Run], sequence: int) -> list[int]:
+    """Every place that some word of the map names, the likeliest first: `places` without the rule that words in ascending
+    order are all true. One that a writer wrote down for a batch that never came to be the one appended is not."""
+    _, _, named = _named(runs, sequence)
+    return list(dict.fromkeys([*places(runs, sequence), *reversed(named)]))[:_MOST_PLACES]
 
 
 def _ascending(start: Gap, said: Sequence[Gap]) -> bool:

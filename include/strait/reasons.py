@@ -51,6 +51,9 @@ class Reason(StrEnum):
     DESTINATION_DISK = "destination_disk"
     PRODUCERS_UNREADABLE = "producers_unreadable"
     ANOTHER_COPY = "another_copy"
+    LOOKING_UP = "looking_up"
+    POSITION_UNVERIFIED = "position_unverified"
+    COPY_DIFFERS = "copy_differs"
     MAP_RUN_MISSING = "map_run_missing"
     PLAN_MISSING = "plan_missing"
     SLOT_SILENT = "slot_silent"
@@ -241,6 +244,23 @@ _TEXTS = {
         "Another slot or application of this link writes the partition, and records this old are sent by only one.",
         "Nothing is wrong with the copy; find out why two run, and end one. This one goes on when the other stops.",
         _ITSELF,
+    ),
+    Reason.LOOKING_UP: _Text(
+        "The destination's broker has forgotten the link's producer ID, so the link reads the copy's log to find its last record.",
+        "Nothing has to be done: copying starts when the log is read. The detail shows how far it is.",
+        _ITSELF,
+    ),
+    Reason.POSITION_UNVERIFIED: _Text(
+        "Neither the broker nor the log proves how many records were copied: the last ones are deleted on one side.",
+        "Compare both topics, then set `on_loss: restart` or `continue` in a rule for the topic; `docs/operating.md` says what "
+        "each copies again.",
+        _DECISION,
+    ),
+    Reason.COPY_DIFFERS: _Text(
+        "The last record of the copy is not the source record that the link's map names.",
+        "Find out which topic was changed, then set `on_loss: continue` or `restart` in a rule for the topic, or copy it into a "
+        "new destination topic.",
+        _DECISION,
     ),
     Reason.MAP_RUN_MISSING: _Text(
         "The destination holds records of this link, but the map does not say where they come from.",

@@ -12,22 +12,26 @@ from strait.embedded.kafka import Cluster
 from strait.engine.buffers import BufferPool
 from strait.engine.channel import Channel
 from strait.engine.cluster import parse_addresses
-from strait.engine.codes import Answer
 from strait.engine.dial import dial
 from strait.engine.loop import Loop
 from strait.engine.partition import Partition
+from strait.engine.recovery.verification import Unreadable, Verdict, Verified, compare, read_copied
 from strait.engine.security import Security
-from strait.engine.verification import Verification
+from strait.engine.tasks import run
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import topic_id_bytes
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
+from strait.wire.batch import restamp, split_batches
+from strait.wire.records import Record, build_batch
+from support.raw import RawClient
 from support.upkeep import elect_preferred, in_sync, leaders, reassign
 from support.waiting import eventually
 
 pytestmark = pytest.mark.broker
 
 LEADER, FOLLOWER = 1, 2
+TIMESTAMP_MS = 1_700_000_000_000
 KEPT = {"retention.ms": "-1"}  # records here have old timestamps
 
 
@@ -35,24 +39,47 @@ def write(cluster: Cluster, topic: str, numbers: range, acks: str) -> None:
     leader = cluster.bootstrap.split(",")[LEADER - 1]  # another one may be asleep
     producer = Producer(cluster.client_properties | {"acks": acks, "bootstrap.servers": leader})
     for number in numbers:
-        producer.produce(topic, b"%d" % number, partition=0, timestamp=1_700_000_000_000 + number)
+        producer.produce(topic, b"%d" % number, partition=0, timestamp=TIMESTAMP_MS + number)
     assert producer.flush(60) == 0
 
 
-def verdict(cluster: Cluster, partition: Partition, copied_at: int, source_at: int) -> int | tuple[Reason, str] | None:
-    """What is decided, or why it could not be: the reason code and the cause."""
-    said: list[int | tuple[Reason, str] | None] = []
+PRODUCER_ID = 4711
 
-    def failed(answer: Answer, cause: str) -> None:
-        said.append((answer.reason, cause))
+
+def append_as_the_link(cluster: Cluster, topic: str, numbers: range) -> None:
+    """One batch with the producer id and the sequences that a link would give it."""
+    found = [Record(0, TIMESTAMP_MS + number, None, b"%d" % number, ()) for number in numbers]
+    data = build_batch(found, 0)
+    (batch,) = split_batches(memoryview(data))
+    restamp(batch, PRODUCER_ID, numbers.start)
+    with RawClient(cluster) as client:
+        assert client.append(client.topic_id(topic), 0, data).error == 0
+
+
+def verdict(cluster: Cluster, partition: Partition, copied_at: int, source_at: int) -> Verdict | tuple[Reason, str]:
+    """What is found, or why nothing could be: the reason code and the cause."""
+    said: list[Verdict | tuple[Reason, str]] = []
+    lost: list[str] = []
+
+    async def work(loop: Loop, channel: Channel) -> None:
+        producer = PRODUCER_ID, copied_at
+        try:
+            copied = await read_copied(loop, channel, partition, producer, copied_at, search=False)
+            verified = (
+                copied if isinstance(copied, Verified) else await compare(loop, channel, partition, copied, source_at)
+            )
+        except Unreadable as trouble:
+            said.append((trouble.answer.reason, trouble.cause))
+        else:
+            said.append(verified.verdict)
 
     with closing(Loop()) as loop:
         address = parse_addresses("it", cluster.bootstrap)[LEADER - 1]
-        channel = Channel(
-            loop, BufferPool(1 << 20), dial("it", address, Security("it", cluster.client_properties)), said.append
-        )
-        Verification(partition, copied_at, source_at, said.append, failed).start(channel, channel)
+        connection = dial("it", address, Security("it", cluster.client_properties))
+        channel = Channel(loop, BufferPool(1 << 20), connection, lost.append)
+        run(work(loop, channel))
         while not said:
+            assert not lost, lost
             loop.run_once(1.0)
             channel.expire()
         channel.close("done")
@@ -86,12 +113,12 @@ def test_what_a_leader_does_not_show_yet_is_not_called_lost(three_brokers: Clust
     ids = (topic_id_bytes(known[name].topic_id) for name in (topic_name, copy))
     partition = Partition(topic_name, 0, copy, *ids, TopicPolicy())
     write(three_brokers, topic_name, range(10), "all")
-    write(three_brokers, copy, range(11), "all")
-    assert isinstance(verdict(three_brokers, partition, 9, 9), int)
-    assert verdict(three_brokers, partition, 9, 8) is None
-    assert verdict(three_brokers, partition, 10, 10) is None
+    append_as_the_link(three_brokers, copy, range(11))
+    assert verdict(three_brokers, partition, 9, 9) is Verdict.SAME
+    assert verdict(three_brokers, partition, 9, 8) is Verdict.DIFFERENT
+    assert verdict(three_brokers, partition, 10, 10) is Verdict.GONE
     with asleep(three_brokers, FOLLOWER):
         write(three_brokers, topic_name, range(10, 11), "1")
         not_yet = Reason.SOURCE_UNREACHABLE, "the source does not show offset 10 yet"
         assert verdict(three_brokers, partition, 10, 10) == not_yet
-    eventually(lambda: isinstance(verdict(three_brokers, partition, 10, 10), int), what="the follower has it")
+    eventually(lambda: verdict(three_brokers, partition, 10, 10) is Verdict.SAME, what="the follower has it")

@@ -287,6 +287,8 @@ class Channel:
 
     def _write(self) -> None:
         while self._out:
+            if self._loop.stood_still:
+                raise TimeoutError("the process stood still")
             sent = self._send_tls() if self._tls else self._send_plain()
             self.unsent_bytes -= sent
             self._handed_bytes += sent

@@ -142,6 +142,11 @@ class Cluster:
         for channel in list(self._channels.values()):
             channel.expire()
 
+    def drop_connections(self, cause: str) -> None:
+        """Close every channel with what is queued on it; they are dialled again on demand."""
+        for channel in list(self._channels.values()):
+            channel.close(cause)
+
     def close(self) -> None:
         self._closed = True
         for channel in list(self._channels.values()):

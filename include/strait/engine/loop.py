@@ -33,10 +33,16 @@ class Timer:
         self.action = None
 
 
+STALL_SECONDS = 30.0
+"""A process that stood still this long (suspended, swapped out) may hold batches from before others went on."""
+
+
 class Loop:
-    """Times are seconds of ``time.monotonic``."""
+    """Times are seconds of ``time.monotonic``. ``on_stall`` is called first of all after the process stood still, with the
+    number of seconds, before anything that was queued is written."""
 
     def __init__(self) -> None:
+        self.on_stall: Callable[[float], None] = lambda _: None
         self._epoll = select.epoll()  # `selectors` would wrap each event in Python; there may be thousands a second
         self._watched: dict[int, Ready] = {}
         self._timers: list[tuple[float, int, Timer]] = []
@@ -79,11 +85,13 @@ class Loop:
 
     def run_once(self, max_wait_seconds: float) -> None:
         """Wait for the first event, at most that long, and serve everything that is due."""
-        wait = max_wait_seconds
+        wait, before = max_wait_seconds, self.now
         if self._timers:
             wait = min(wait, max(0.0, self._timers[0][0] - time.monotonic()))
         events = self._epoll.poll(max(0.0, wait))
         self.now = time.monotonic()
+        if self.now - before > STALL_SECONDS + max_wait_seconds:
+            self.on_stall(self.now - before)
         for fd, mask in events:
             if fd == self._wake_read:
                 self._drain_wake_pipe()
@@ -95,6 +103,11 @@ class Loop:
             timer = heapq.heappop(self._timers)[2]
             if timer.action is not None:
                 timer.action()
+
+    @property
+    def stood_still(self) -> bool:
+        """The process was suspended in the middle of this turn: what it is about to write is as old."""
+        return time.monotonic() - self.now > STALL_SECONDS
 
     def close(self) -> None:
         self._epoll.close()

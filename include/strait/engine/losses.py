@@ -45,6 +45,11 @@ class Losses:
         text = f"offsets {start} to {end - 1} were acknowledged and are no more; they are copied again"
         self._note(partition, "destination", Reason.DESTINATION_TRUNCATED, (start, end), "restarted", text)
 
+    def position_unproven(self, partition: Partition, cause: Reason, detail: str, gone: tuple[int, int]) -> None:
+        """Copying goes on, though nothing proves how far the copy was. ``gone``: the destination offsets concerned."""
+        action: Action = "restarted" if partition.mapped < 0 else "continued"
+        self._note(partition, "destination", cause, gone, action, detail)
+
     def strangers_before(self, partition: Partition, sequence: int, source: int, offset: int) -> None:
         """Others' records lie between our last one and this one. The map follows: it may be written behind for that."""
         strangers = partition.expected_offset, offset

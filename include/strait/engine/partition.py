@@ -142,7 +142,7 @@ class Partition:
         self.aside: dict[int, tuple[Reason, str]] = {}  # source offset -> why it goes to quarantine
         self.checked_to = 0  # before this source offset checksums are checked here, too
         self.loss_noted: tuple[Reason, tuple[int, int]] | None = None
-        # how it keeps out of another copy's way, see strait.engine.standby
+        # how it keeps out of another copy's way, see strait.engine.recovery.contention
         self.forgettable = False  # it holds records so old that the destination may forget us at any moment
         self.sent_sequence = -1  # no record from here on was ever sent by us; -1: another copy has been found writing
         self.watched = -1  # what the look-up before found, while we wait to see whether another copy writes

@@ -10,12 +10,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from strait import naming
-from strait.engine import codes, recovery, refusals, standby
+from strait.engine import codes, refusals
 from strait.engine.budgets import Budgets
 from strait.engine.buffers import BufferPool
 from strait.engine.cluster import Cluster
 from strait.engine.fetcher import Fetcher
-from strait.engine.finder import Finder, Map
 from strait.engine.intake import Intake
 from strait.engine.loop import Loop
 from strait.engine.losses import Losses
@@ -23,8 +22,10 @@ from strait.engine.meter import Meter
 from strait.engine.notebook import Notebook
 from strait.engine.origins import Origins
 from strait.engine.partition import OutBatch, Partition, Phase, Repetition
+from strait.engine.recovery import contention
+from strait.engine.recovery.coordinator import Map, Placed, RecoveryCoordinator
+from strait.engine.recovery.truncation import SourceRange
 from strait.engine.sender import LINES, Sender
-from strait.engine.source_range import SourceRange
 from strait.model import topic_id_bytes, topic_id_text
 from strait.reasons import Reason
 from strait.spec import AppSpec
@@ -32,10 +33,6 @@ from strait.state.schema import Plan
 from strait.wire.produce import Produced
 
 EXPIRE_SECONDS = 0.25  # between two looks for requests that are not answered
-STALL_SECONDS = 30.0
-"""A process that stood still this long (suspended, swapped out) may hold batches from before others went on. It looks
-every position up again before it sends anything."""
-
 Key = tuple[str, int]
 
 
@@ -49,6 +46,7 @@ class Pump:
         self._slot = slot
         self._meter = meter
         self._loop = Loop()
+        self._loop.on_stall = self._take_stall
         self._pool = BufferPool(spec.slot_memory_bytes)
         self._source = Cluster(self._loop, self._pool, spec.source_name, spec.source)
         self._destination = Cluster(self._loop, self._pool, spec.destination_name, spec.destination)
@@ -72,15 +70,16 @@ class Pump:
         self._losses = Losses(spec.link, notebook, self._intake)
         self._source_range = SourceRange(self._loop, self._source, self._losses)
         self._map_topic = naming.map_topic(spec.link)
-        self._finder = Finder(
+        self._recovery = RecoveryCoordinator(
             self._loop,
             self._source,
             self._destination,
             producer_id,
             known,
             self._map_topic,
+            notebook,
             problem=self._destination_problem,
-            doubt=self._doubt,
+            reset_position=self._doubt,
             placed=self._take_placed,
         )
         self._budgets = Budgets()
@@ -126,7 +125,7 @@ class Pump:
                 topic.policy,
             )
             partition.line = next(self._lines)
-            self._finder.add(partition)
+            self._recovery.add(partition)
         self._source.interest = {partition.topic for partition in self._partitions.values()}
         self._destination.interest = {partition.destination for partition in self._partitions.values()}
         self._destination.interest.add(self._map_topic)
@@ -147,16 +146,13 @@ class Pump:
 
     def step(self, max_wait_seconds: float) -> float:
         """Serve what is due; wait at most that long for it. Returns the time, in seconds of a monotonic clock."""
-        before = self._loop.now
         self._loop.run_once(max_wait_seconds)
-        if self._loop.now - before > STALL_SECONDS + max_wait_seconds:
-            self._doubt_all(f"the slot stood still for {self._loop.now - before:.0f} s")
         if self._loop.now >= self._expire_at:
             self._expire_at = self._loop.now + EXPIRE_SECONDS
             self._source.expire()
             self._destination.expire()
         self._watch()
-        self._finder.step()
+        self._recovery.step()
         for sender in self._senders.values():
             sender.send()
         if self._fetching:
@@ -171,7 +167,7 @@ class Pump:
     @property
     def needs_state(self) -> bool:
         """Something waits for the state topics: for the map to be read on, or for a promise to be kept."""
-        return self._finder.reads_map or self._intake.unwritten > 0
+        return self._recovery.reads_map or self._intake.unwritten > 0
 
     @property
     def idle(self) -> bool:
@@ -190,7 +186,7 @@ class Pump:
         partition.retired = True
         partition.generation += 1
         partition.drop_queue()
-        self._finder.forget(partition)
+        self._recovery.forget(partition)
         self._retired.append(partition)
 
     # --- who leads what -----------------------------------------------------------------------------------------------
@@ -245,11 +241,18 @@ class Pump:
                 partition.destination_node = node
                 if partition.phase is not Phase.LOST:
                     self._doubt(partition, None, "the destination's leader has changed", codes.SOON_SECONDS)
+            elif self._recreated(partition) and partition.phase is not Phase.LOST:
+                # Brokers before 4.1 take batches by the topic's name: nothing more may go to its successor.
+                self._doubt(partition, None, "the destination topic was created again", codes.SOON_SECONDS)
             way = node, partition.line
             if node >= 0 and way not in self._senders:
                 self._senders[way] = Sender(
                     self._loop, self._destination, *way, on_result=self._take_result, on_lost=self._take_loss
                 )
+
+    def _recreated(self, partition: Partition) -> bool:
+        ids = self._destination.topic_ids
+        return ids.get(partition.destination, partition.destination_id) != partition.destination_id
 
     def _destination_problem(self, partition: Partition) -> tuple[Reason, str] | None:
         topic = partition.destination
@@ -258,7 +261,7 @@ class Pump:
             return Reason.DESTINATION_DENIED, f"metadata of {topic}: {codes.name(error)}"
         if error == 3:
             return Reason.DESTINATION_MISSING, f"the destination has no topic {topic}"
-        if self._destination.topic_ids.get(topic, partition.destination_id) != partition.destination_id:
+        if self._recreated(partition):
             return Reason.DESTINATION_RECREATED, f"topic {topic} is not the one that was planned: its id has changed"
         if partition.destination_node < 0 and (topic, partition.number) in self._destination.leaders:
             return Reason.DESTINATION_LEADERLESS, f"partition {partition.number} has no leader"
@@ -268,7 +271,7 @@ class Pump:
 
     def _emit(self, batch: OutBatch) -> None:
         batch.partition.enqueue(batch)
-        if standby.note(batch, int(time.time() * 1000)):
+        if contention.note(batch, int(time.time() * 1000)):
             self._unwatched.add(batch.partition)
         self._schedule(batch.partition)
 
@@ -276,8 +279,8 @@ class Pump:
         """Before anything of them is sent, see whether another copy does."""
         for partition in self._unwatched:
             if partition.phase is Phase.RUNNING and not partition.retired:
-                standby.watch(partition, self._loop.now)
-                self._finder.add(partition)
+                contention.watch(partition, self._loop.now)
+                self._recovery.add(partition)
         self._unwatched.clear()
 
     def _take_result(self, batch: OutBatch, result: Produced) -> None:
@@ -286,7 +289,7 @@ class Pump:
             return  # from before a doubt: the look-up finds out whether it counts
         if result.error in codes.CONFLICTS:
             partition.conflicts += 1
-            standby.beaten(partition)
+            contention.beaten(partition)
             self._doubt(partition, None, codes.name(result.error), codes.SOON_SECONDS)
         elif result.error in refusals.ABOUT_THE_RECORDS:
             self._take_refusal(batch, result)
@@ -298,19 +301,27 @@ class Pump:
             self._doubt(
                 partition, answer.reason, f"{text}: {result.message}" if result.message else text, answer.wait_seconds
             )
-        elif self._repeats(partition, result) and (batch.crc or partition.forgettable):
-            standby.beaten(partition)
+        elif self._repeats(partition, result):
+            contention.beaten(partition)
             if batch.crc:
                 partition.repetition = Repetition(result.base_offset, batch.crc, batch.first)
             self._doubt(partition, None, f"another copy had written record {batch.sequence}", codes.SOON_SECONDS)
         elif result.base_offset == partition.expected_offset:
             partition.destination_log_start = result.log_start
             self._take_ack(batch)
+        elif result.base_offset < partition.expected_offset:
+            self._doubt(
+                partition,
+                Reason.DESTINATION_TRUNCATED,
+                f"record {batch.sequence} came to offset {result.base_offset}, though all below "
+                f"{partition.expected_offset} had been acknowledged",
+                codes.SHORTLY_SECONDS,
+            )
         elif partition.policy.on_foreign == "expect":
             partition.shift = result.base_offset - batch.sequence
             partition.destination_log_start = result.log_start
             self._take_ack(batch)
-        elif partition.policy.on_foreign == "continue" and result.base_offset > partition.expected_offset:
+        elif partition.policy.on_foreign == "continue":
             self._losses.strangers_before(partition, batch.sequence, batch.first, result.base_offset)
             self._take_ack(batch)
         else:
@@ -356,20 +367,30 @@ class Pump:
         shortest, longest = wait_seconds
         wait = min(longest, shortest * 2 ** min(partition.failures, 8)) * random.uniform(0.6, 1.0)  # noqa: S311
         partition.doubt(reason, detail, self._loop.now + max(wait, shortest))
-        self._finder.add(partition)
+        self._recovery.add(partition)
+
+    def _take_stall(self, seconds: float) -> None:
+        """Others may have gone on meanwhile, and the destination may have forgotten the link. So nothing that is queued goes out,
+        not even what a connection holds already, and every position is looked up again."""
+        self._destination.drop_connections(f"the slot stood still for {seconds:.0f} s")
+        self._doubt_all(f"the slot stood still for {seconds:.0f} s")
 
     def _doubt_all(self, detail: str) -> None:
         for partition in self._partitions.values():
             if partition.phase is not Phase.LOST:
                 self._doubt(partition, None, detail, codes.SOON_SECONDS)
 
-    def _take_placed(self, partition: Partition, found: recovery.Found, anew: bool) -> None:
-        if partition.reason in (Reason.SOURCE_UNREACHABLE, Reason.DESTINATION_UNREACHABLE):
+    def _take_placed(self, partition: Partition, placed: Placed) -> None:
+        if partition.reason in (Reason.SOURCE_UNREACHABLE, Reason.DESTINATION_UNREACHABLE, Reason.LOOKING_UP):
             partition.clear()
-        if found.lost is not None:
-            self._losses.destination_lost(partition, *found.lost)
-        if anew:
+        if placed.found.lost is not None:
+            self._losses.destination_lost(partition, *placed.found.lost)
+        if placed.unproven is not None:
+            self._losses.position_unproven(partition, *placed.unproven)
+        if placed.anew:
             self._losses.source_recreated(partition)
+        if placed.truncated_at >= 0:
+            self._source_range.diverged(partition, placed.truncated_at)
 
     def _take_divergence(self, partition: Partition, end: int) -> None:
         """Its source's log is not the one that was copied. Where that is told by the map alone, the last record decides:
@@ -386,7 +407,7 @@ class Pump:
                 partition.prove(epoch)
 
         partition.hold(self._loop.now)  # fetched again before, it says the same again
-        self._finder.verify(partition, decided)
+        self._recovery.verify(partition, decided)
 
     def take_led_anew(self) -> set[Partition]:
         """Those whose source has another leader since the last call. What tells truncation is checkpointed at once."""

@@ -2,9 +2,9 @@
 
 import pytest
 
-from strait.engine.finder import with_what_was_acknowledged
 from strait.engine.partition import Partition
-from strait.engine.recovery import Found
+from strait.engine.recovery.coordinator import with_what_was_acknowledged
+from strait.engine.recovery.decision import Found
 from support.partitions import plain_partition
 
 

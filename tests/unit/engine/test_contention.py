@@ -2,15 +2,15 @@
 
 import pytest
 
-from strait.engine import standby
 from strait.engine.buffers import BufferPool
 from strait.engine.partition import OutBatch, Partition, Phase
+from strait.engine.recovery import contention
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from support.partitions import placed
 
 NOW_MS = 1_800_000_000_000
-OLD_MS = NOW_MS - standby.REMEMBERED_MS
+OLD_MS = NOW_MS - contention.REMEMBERED_MS
 
 
 def batch_of(partition: Partition, timestamp_ms: int) -> OutBatch:
@@ -35,15 +35,15 @@ def test_the_first_old_record_has_its_partition_looked_up_once_more(
     timestamp_ms: int, policy: TopicPolicy, forgettable: bool
 ) -> None:
     partition = placed(5, policy=policy)
-    assert standby.note(batch_of(partition, timestamp_ms), NOW_MS) is forgettable
+    assert contention.note(batch_of(partition, timestamp_ms), NOW_MS) is forgettable
     assert partition.forgettable is forgettable
-    assert not standby.note(batch_of(partition, timestamp_ms), NOW_MS)
+    assert not contention.note(batch_of(partition, timestamp_ms), NOW_MS)
 
 
 def test_who_has_written_since_the_look_up_goes_on_without_another() -> None:
     partition = placed(5)
     partition.acked(batch_of(partition, NOW_MS), 0.0)
-    assert not standby.note(batch_of(partition, OLD_MS), NOW_MS)
+    assert not contention.note(batch_of(partition, OLD_MS), NOW_MS)
     assert partition.forgettable
 
 
@@ -53,35 +53,35 @@ def test_who_was_writing_goes_on_at_once_unless_another_copy_has_been_at_it() ->
         for timestamp_ms in (OLD_MS, OLD_MS, OLD_MS):
             partition.enqueue(batch_of(partition, timestamp_ms))
             partition.sequence += 1
-        standby.note(partition.queue[0], NOW_MS)
+        contention.note(partition.queue[0], NOW_MS)
         partition.acked(partition.dequeue(), 0.0)
         partition.dequeue()
         return partition
 
     for found in (6, 7):  # as acknowledged, or what was under way has arrived
-        assert not standby.keeps_out(in_the_middle(), found, now=0.0)
-    assert standby.keeps_out(in_the_middle(), 8, now=0.0)  # the third was never sent
+        assert not contention.keeps_out(in_the_middle(), found, now=0.0)
+    assert contention.keeps_out(in_the_middle(), 8, now=0.0)  # the third was never sent
     beaten = in_the_middle()
-    standby.beaten(beaten)
-    assert standby.keeps_out(beaten, 7, now=0.0)
+    contention.beaten(beaten)
+    assert contention.keeps_out(beaten, 7, now=0.0)
 
 
 def test_young_records_are_copied_by_as_many_as_there_are() -> None:
-    assert not standby.keeps_out(placed(5), 5, now=0.0)
+    assert not contention.keeps_out(placed(5), 5, now=0.0)
 
 
 def test_a_copy_stands_by_for_as_long_as_another_one_writes() -> None:
     partition = placed(5)
     partition.forgettable = True
-    assert standby.keeps_out(partition, 5, now=10.0)
+    assert contention.keeps_out(partition, 5, now=10.0)
     assert partition.phase is Phase.LOST
     assert partition.reason is None
     assert 11.0 <= partition.retry_at <= 12.0
-    assert standby.keeps_out(partition, 7, now=12.0)
+    assert contention.keeps_out(partition, 7, now=12.0)
     assert (partition.reason, partition.detail) == (
         Reason.ANOTHER_COPY,
         "it has written up to record 7 while this one looked on",
     )
-    assert standby.keeps_out(partition, 9, now=14.0)
-    assert not standby.keeps_out(partition, 9, now=16.0)
-    assert standby.keeps_out(partition, 9, now=20.0)  # after the next doubt, whoever looks watches first
+    assert contention.keeps_out(partition, 9, now=14.0)
+    assert not contention.keeps_out(partition, 9, now=16.0)
+    assert contention.keeps_out(partition, 9, now=20.0)  # after the next doubt, whoever looks watches first

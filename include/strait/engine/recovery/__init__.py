@@ -1,0 +1,1 @@
+"""Where a partition goes on after any doubt: the one recovery path."""

@@ -1,0 +1,174 @@
+"""The recovery path's decisions: where a partition goes on, from what its destination's leader says. Pure.
+
+The destination is the truth. Its leader knows the last sequence of the link's producer id, unreplicated records included. If it
+has forgotten the id (`producer.id.expiration.ms` after the newest timestamp in the last batch), only the log itself tells:
+a log that ends at the map's newest checkpoint holds nothing newer, and the last batch of the link behind that checkpoint is the
+last one written. A log that holds neither proves nothing: its end offset may count records of other producers.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from strait.offset_map import (
+    SEQUENCE_MODULUS,
+    covering,
+    destination_offset,
+    full_sequence,
+    sequence_at_destination,
+)
+from strait.reasons import Reason
+from strait.state.schema import Run
+
+OnForeign = Literal["halt", "continue", "expect"]
+
+
+class LogState(NamedTuple):
+    """What the leader of one destination partition says, asked in this order.
+
+    Attributes:
+        end_before: log end offset, with what is not replicated yet, read before the producer's state: every record of the
+            link below it is in that state.
+        last_sequence: the producer id's last sequence, as on the wire; None if the leader does not know the id.
+        end: log end offset, read after the producer's state.
+        high_watermark: end of what can be read.
+        log_start: first offset that the log holds.
+    """
+
+    end_before: int
+    last_sequence: int | None
+    end: int
+    high_watermark: int
+    log_start: int = 0
+
+
+class Tail(NamedTuple):
+    """What reading the log from ``start`` to its end has shown.
+
+    Attributes:
+        start: first offset that was read; what lies below it was not looked at.
+        last_sequence: of the link's last record there, as on the wire; None if there is none.
+        last_offset: destination offset of that record; -1 if there is none.
+        foreign: offset of the last batch of another producer there; -1 if there is none.
+    """
+
+    start: int
+    last_sequence: int | None = None
+    last_offset: int = -1
+    foreign: int = -1
+
+
+class Found(NamedTuple):
+    """Record number ``sequence`` is the next to write.
+
+    Attributes:
+        lost: destination offsets [from, to) that were acknowledged once and are gone; they are written again.
+        last_offset: destination offset of the link's last record, if it was seen; -1: where the map says.
+        passed: nothing of the link is between the checkpoint and this destination offset; -1: not looked for.
+    """
+
+    sequence: int
+    lost: tuple[int, int] | None = None
+    last_offset: int = -1
+    passed: int = -1
+
+
+class Scan(NamedTuple):
+    """Read [``start``, the log's end) for the link's last batch."""
+
+    start: int
+
+
+class Refused(NamedTuple):
+    """Going on would copy wrongly."""
+
+    reason: Reason
+    detail: str
+
+
+class Unproven(NamedTuple):
+    """Nothing tells how many records of the link the log has held. ``found`` copies again whatever may be missing."""
+
+    detail: str
+    found: Found
+    gone: tuple[int, int]
+    """Destination offsets [from, to) of which nobody knows what they were."""
+
+
+def checkpoint_of(runs: Sequence[Run]) -> int:
+    """Number of records known to be written, by the newest checkpoint."""
+    return max(run.sequence_end for run in runs)
+
+
+def from_leader(runs: Sequence[Run], state: LogState, on_foreign: OnForeign = "halt") -> Found | Scan | Refused:
+    """Decide from the leader's own knowledge.
+
+    Args:
+        runs: the partition's runs for these topic ids, by sequence_base; at least one.
+        on_foreign: whether other producers may write there too.
+    """
+    if state.last_sequence is not None:
+        return _after_last(runs, state.last_sequence, (state.end_before, state.end), on_foreign)
+    checkpoint = checkpoint_of(runs)
+    offset = destination_offset(covering(runs, checkpoint), checkpoint)
+    if state.end == offset:
+        return Found(checkpoint, passed=offset)
+    return Scan(offset if state.end > offset else min(runs[0].destination_base, state.end))
+
+
+def from_tail(runs: Sequence[Run], end: int, tail: Tail, on_foreign: OnForeign = "halt") -> Found | Refused | Unproven:
+    """Decide from the log itself, of which ``tail`` is all from the newest checkpoint to its end, as far as it is kept."""
+    checkpoint = checkpoint_of(runs)
+    run = covering(runs, checkpoint)
+    offset = destination_offset(run, checkpoint)
+    if tail.last_sequence is not None:
+        found = _after_last(runs, tail.last_sequence, (end, end), on_foreign)
+        if isinstance(found, Refused) and found.reason is Reason.FOREIGN_WRITER and tail.foreign < 0:
+            # The log is longer than the link's records, and nobody else's are there: compaction took some away.
+            return _unproven(run, checkpoint, end, (tail.last_offset + 1, end), on_foreign)
+        return found._replace(last_offset=tail.last_offset) if isinstance(found, Found) else found
+    if end < offset:
+        detail = f"its log ends at {end}, though all records below {offset} had been acknowledged"
+        return Refused(Reason.DESTINATION_TRUNCATED, detail)
+    if tail.start > offset or tail.foreign < 0:
+        return _unproven(run, checkpoint, end, (offset, max(tail.start, offset + 1)), on_foreign)
+    if on_foreign == "halt":
+        return Refused(Reason.FOREIGN_WRITER, f"offsets {offset} to {end - 1} are not of this link")
+    return Found(checkpoint, passed=end)
+
+
+def _unproven(run: Run, checkpoint: int, end: int, gone: tuple[int, int], on_foreign: OnForeign) -> Unproven:
+    detail = (
+        f"the broker no longer knows the link's producer ID, and offsets {gone[0]} to {gone[1] - 1}, behind the last "
+        f"checkpoint at record {checkpoint}, are no longer in the log"
+    )
+    # Among others' records the numbers are ours alone to choose; in a log of our own they must fit its offsets.
+    number = checkpoint if on_foreign == "expect" else sequence_at_destination(run, end)
+    return Unproven(detail, Found(number), gone)
+
+
+def _after_last(
+    runs: Sequence[Run], last_wire_sequence: int, ends: tuple[int, int], on_foreign: OnForeign
+) -> Found | Refused:
+    """``ends``: log end offsets from before and after the last sequence was read."""
+    checkpoint = checkpoint_of(runs)
+    sequence = full_sequence((last_wire_sequence + 1) % SEQUENCE_MODULUS, near=checkpoint)
+    if sequence < runs[0].sequence_base:
+        return Refused(
+            Reason.MAP_RUN_MISSING,
+            f"its last record is number {sequence - 1}, before the map's first run at {runs[0].sequence_base}",
+        )
+    expected = destination_offset(covering(runs, sequence), sequence)
+    before, after = ends
+    if before > expected and on_foreign == "halt":
+        return Refused(
+            Reason.FOREIGN_WRITER, f"its log ends at {before}, where this link's records would make it {expected}"
+        )
+    if after < expected:
+        return Refused(
+            Reason.DESTINATION_TRUNCATED,
+            f"its log ends at {after}, though {sequence} records of this link would make it {expected} or more",
+        )
+    lost = None
+    if sequence < checkpoint:
+        lost = expected, destination_offset(covering(runs, checkpoint), checkpoint)
+    return Found(sequence, lost)

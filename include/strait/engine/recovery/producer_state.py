@@ -1,0 +1,157 @@
+"""Asks a destination broker what it knows of partitions that it leads: how far their logs go, and the link's last sequence."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
+from kafka.protocol.consumer import (
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+
+from strait.engine import offsets
+from strait.engine.channel import Channel
+from strait.engine.loop import Loop
+from strait.engine.recovery.decision import LogState
+from strait.engine.tasks import Future, ask
+
+Key = tuple[str, int]
+"""Destination topic and partition."""
+
+_DESCRIBE_PRODUCERS_API_KEY = 61
+_LOG_END = (23, (2, 4))
+"""OffsetForLeaderEpoch. Asked for the current epoch it tells the log's end, with what is not replicated yet."""
+_NOT_TOLD = -1
+
+
+class Refusal(NamedTuple):
+    """The broker does not answer for a partition: Kafka's error code, and what was asked."""
+
+    code: int
+    what: str
+
+
+async def ask_log_states(
+    loop: Loop, channel: Channel, producer_id: int, epochs: Mapping[Key, int]
+) -> dict[Key, LogState | Refusal]:
+    """Ask about all these partitions in one go, each with its leader epoch as last heard, -1 if unknown.
+
+    The requests go out together; a broker answers those of one connection in turn, so each answer is of a later moment than
+    the one before. Raises RequestLost.
+    """
+    describes = _serves(channel, _DESCRIBE_PRODUCERS_API_KEY)
+    ends_before = _ask_log_ends(loop, channel, epochs)
+    producers = _ask_producers(loop, channel, epochs) if describes else None
+    ends = _ask_log_ends(loop, channel, epochs)
+    watermarks = _ask_offsets(loop, channel, epochs, offsets.LATEST)
+    starts = _ask_offsets(loop, channel, epochs, offsets.EARLIEST)
+
+    before = _log_ends(await ends_before)
+    states = _states(await producers, producer_id) if producers is not None else {}
+    after = _log_ends(await ends)
+    readable, first = offsets.offsets_of(await watermarks), offsets.offsets_of(await starts)
+    found: dict[Key, LogState | Refusal] = {}
+    for key in epochs:
+        answers: list[tuple[tuple[int, int | None] | None, str]] = [
+            (before.get(key), "its log end"),
+            (readable.get(key), "its high watermark"),
+        ]
+        answers += [(first.get(key), "its log start"), (after.get(key), "its log end")]
+        if describes:
+            answers.append((states.get(key), "its producers"))
+        refused = next((Refusal(a[0] if a else 0, what) for a, what in answers if a is None or a[0]), None)
+        if refused is not None:
+            found[key] = refused
+            continue
+        watermark = readable[key][1]
+        found[key] = LogState(
+            _told(before[key][1], watermark),
+            states[key][1] if describes else None,
+            _told(after[key][1], watermark),
+            watermark,
+            first[key][1],
+        )
+    return found
+
+
+async def log_ends(loop: Loop, channel: Channel, epochs: Mapping[Key, int]) -> dict[Key, tuple[int, int]]:
+    """(error, where the log as of that leader epoch ends now; -1 if the broker does not know). Raises RequestLost."""
+    return _log_ends(await _ask_log_ends(loop, channel, epochs))
+
+
+async def high_watermark(loop: Loop, channel: Channel, key: Key) -> int | Refusal:
+    """Up to where a partition can be read now. Raises RequestLost."""
+    answer = offsets.offsets_of(await _ask_offsets(loop, channel, [key], offsets.LATEST)).get(key)
+    return Refusal(answer[0] if answer else 0, "its high watermark") if answer is None or answer[0] else answer[1]
+
+
+def _told(log_end: int, watermark: int) -> int:
+    """A broker that keeps no leader epochs for a log (message format before 0.11) does not tell its end."""
+    return watermark if log_end == _NOT_TOLD else log_end
+
+
+def _serves(channel: Channel, api_key: int) -> bool:
+    low, high = channel.served(api_key)
+    return low <= 0 <= high
+
+
+def _ask_log_ends(loop: Loop, channel: Channel, epochs: Mapping[Key, int]) -> Future[Any]:
+    topic_class = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    request = OffsetForLeaderEpochRequest(
+        version=channel.version(*_LOG_END),
+        topics=[
+            topic_class(
+                topic=topic,
+                partitions=[
+                    topic_class.OffsetForLeaderPartition(
+                        partition=number, current_leader_epoch=-1, leader_epoch=epochs[topic, number]
+                    )
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in _by_topic(epochs).items()
+        ],
+    )
+    return ask(loop, channel, request, OffsetForLeaderEpochResponse)
+
+
+def _log_ends(reply: Any) -> dict[Key, tuple[int, int]]:
+    return {
+        (topic.topic, item.partition): (item.error_code, item.end_offset)
+        for topic in reply.topics
+        for item in topic.partitions
+    }
+
+
+def _ask_offsets(loop: Loop, channel: Channel, keys: Iterable[Key], timestamp: int) -> Future[Any]:
+    version = channel.version(offsets.API_KEY, offsets.VERSIONS)
+    return ask(loop, channel, offsets.offsets_request(version, keys, timestamp), ListOffsetsResponse)
+
+
+def _ask_producers(loop: Loop, channel: Channel, keys: Iterable[Key]) -> Future[Any]:
+    topic_class = DescribeProducersRequest.TopicRequest
+    request = DescribeProducersRequest(
+        version=0,
+        topics=[topic_class(name=topic, partition_indexes=numbers) for topic, numbers in _by_topic(keys).items()],
+    )
+    return ask(loop, channel, request, DescribeProducersResponse)
+
+
+def _states(reply: Any, producer_id: int) -> dict[Key, tuple[int, int | None]]:
+    """(error, our last sequence; None where the broker does not know us)."""
+    found: dict[Key, tuple[int, int | None]] = {}
+    for topic in reply.topics:
+        for item in topic.partitions:
+            ours = [state.last_sequence for state in item.active_producers if state.producer_id == producer_id]
+            known = ours[0] if ours and ours[0] >= 0 else None
+            found[topic.name, item.partition_index] = item.error_code, known
+    return found
+
+
+def _by_topic(keys: Iterable[Key]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, number in keys:
+        topics[topic].append(number)
+    return topics

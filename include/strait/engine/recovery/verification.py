@@ -1,0 +1,218 @@
+"""Compares the last record of a copy with the source record that the map names."""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple, TypeVar
+
+from strait.engine import codes
+from strait.engine.channel import Channel
+from strait.engine.loop import Loop
+from strait.engine.partition import Partition, Repetition
+from strait.engine.reading import FIRST_BATCH_BYTES
+from strait.engine.tasks import AnswerError, RequestLost, read
+from strait.offset_map import SEQUENCE_MODULUS
+from strait.reasons import Reason
+from strait.wire import fetch
+from strait.wire.batch import CODEC_MASK, CONTROL, HEADER_BYTES, LOG_APPEND_TIME, Batch, parse, split_batches
+from strait.wire.legacy import read_legacy
+from strait.wire.records import Record, read_records
+
+SEARCH_BYTES = 256 << 20
+"""Among the records of other producers the last one of the link is searched for this far behind the newest checkpoint."""
+_SEARCH_READ_BYTES = 1 << 20
+_OUT_OF_RANGE = 1
+
+T = TypeVar("T")
+
+
+class Verdict(Enum):
+    SAME = "both sides hold the record, and it is equal"
+    DIFFERENT = "both sides hold a record, and they differ"
+    GONE = "one side no longer holds the record"
+
+
+class Verified(NamedTuple):
+    """``epoch``: the source's leader epoch of the record; -1 unless it is the same."""
+
+    verdict: Verdict
+    epoch: int = -1
+
+
+class Unreadable(AnswerError):
+    """A side does not show the record now; asking again helps."""
+
+    def __init__(self, answer: codes.Answer, cause: str) -> None:
+        super().__init__(cause)
+        self.answer = answer
+        self.cause = cause
+
+
+class Copied(NamedTuple):
+    """The batch that holds the last record of a copy, and the record's place in it."""
+
+    batch: Batch
+    place: int
+
+    @property
+    def offset(self) -> int:
+        return self.batch.base_offset + self.place
+
+
+GONE = Verified(Verdict.GONE)
+DIFFERENT = Verified(Verdict.DIFFERENT)
+
+
+async def read_copied(
+    loop: Loop, channel: Channel, partition: Partition, producer: tuple[int, int], offset: int, *, search: bool
+) -> Copied | Verified:
+    """The record with this producer ID and sequence (as on the wire), at ``offset`` in the copy.
+
+    ``search``: other producers may have moved it further back, up to SEARCH_BYTES. Returns GONE if the log no longer holds
+    it, DIFFERENT if somebody else's record is in its place. Raises Unreadable.
+    """
+    producer_id, sequence = producer
+    at = offset
+
+    def take(code: int, item: fetch.Fetched | None) -> Copied | Verified | None:
+        nonlocal at
+        if code == _OUT_OF_RANGE:
+            return GONE
+        if code:
+            raise Unreadable(codes.answer(codes.PRODUCE, code, Reason.DESTINATION_UNREACHABLE), codes.name(code))
+        for batch in split_batches(item.records) if item else ():
+            at = batch.next_offset
+            place = (sequence - batch.base_sequence) % SEQUENCE_MODULUS
+            if batch.magic == 2 and batch.producer_id == producer_id and place <= batch.last_offset_delta:
+                return Copied(parse(memoryview(bytes(batch.view))), place)
+            if not search:
+                return GONE if batch.base_offset > offset else DIFFERENT
+        return None
+
+    size, before, searched = FIRST_BATCH_BYTES, -1, 0
+    while before < at and searched < SEARCH_BYTES:
+        before, searched = at, searched + size
+        found = await _read(loop, channel, _copy_side(partition), partition, at, take, size)
+        if found is not None:
+            return found
+        size = _SEARCH_READ_BYTES
+    if at > offset:
+        return GONE  # searched to the end of what can be read
+    raise Unreadable(
+        codes.answer(codes.PRODUCE, 0, Reason.DESTINATION_UNREACHABLE),
+        f"the destination does not show offset {offset} yet",
+    )
+
+
+async def compare(loop: Loop, channel: Channel, partition: Partition, copied: Copied, source_at: int) -> Verified:
+    """Whether the record at source offset ``source_at`` is the copied one. Raises Unreadable."""
+    with_time = not partition.policy.destination_append_time
+
+    def take(code: int, item: fetch.Fetched | None) -> Verified | None:
+        if code == _OUT_OF_RANGE:
+            return GONE
+        if code:
+            raise Unreadable(codes.answer(codes.FETCH, code, Reason.SOURCE_UNREACHABLE), codes.name(code))
+        for batch in split_batches(item.records) if item else ():
+            if batch.magic == 2:
+                return _judged(copied, batch, source_at, with_time)
+            records = read_legacy(batch.view)
+            original = next((record for record in records if record.offset == source_at), None)
+            if original is not None:
+                return _verdict(copied, original, -1, with_time)
+            if records and records[-1].offset > source_at:
+                return GONE
+        return None
+
+    def ends(code: int, _: fetch.Fetched | None) -> bool:
+        return code == _OUT_OF_RANGE
+
+    found = await _read(loop, channel, _source_side(partition), partition, source_at, take)
+    if found is not None:
+        return found
+    # Nothing is shown at its place: the log ends there, or its leader is new and does not know yet what all replicas have.
+    # Only a log that ends there refuses the offset behind.
+    if await _read(loop, channel, _source_side(partition), partition, source_at + 1, ends):
+        return GONE
+    raise Unreadable(
+        codes.answer(codes.FETCH, 0, Reason.SOURCE_UNREACHABLE), f"the source does not show offset {source_at} yet"
+    )
+
+
+async def is_repetition(loop: Loop, channel: Channel, partition: Partition, repetition: Repetition) -> bool:
+    """Whether the batch in the copy is the one that was sent, by its checksum. If compaction has rewritten or removed it
+    nobody knows: then it is not. Raises Unreadable."""
+
+    def take(code: int, item: fetch.Fetched | None) -> bool:
+        if code and code != _OUT_OF_RANGE:
+            raise Unreadable(codes.answer(codes.PRODUCE, code, Reason.DESTINATION_UNREACHABLE), codes.name(code))
+        batch = None if code or item is None else next(split_batches(item.records), None)
+        return batch is not None and batch.base_offset == repetition.offset and batch.crc == repetition.crc
+
+    return await _read(loop, channel, _copy_side(partition), partition, repetition.offset, take)
+
+
+def _judged(copied: Copied, batch: Batch, source_at: int, with_time: bool) -> Verified:
+    if batch.attributes & CONTROL or batch.base_offset > source_at:
+        return GONE
+    if _passed(copied, batch, source_at):
+        return Verified(Verdict.SAME, batch.leader_epoch)
+    original = _record(batch, source_at)
+    return GONE if original is None else _verdict(copied, original, batch.leader_epoch, with_time)
+
+
+def _passed(copied: Copied, original: Batch, source_at: int) -> bool:
+    """The batch was passed as it is, the usual case; then no record needs to be read."""
+    copy = copied.batch
+    return (
+        copied.offset - copy.base_offset == source_at - original.base_offset
+        and copy.records == original.records
+        and copy.base_timestamp == original.base_timestamp
+        and copy.attributes & CODEC_MASK == original.attributes & CODEC_MASK
+        and not (copy.attributes | original.attributes) & LOG_APPEND_TIME
+        and copy.view[HEADER_BYTES:] == original.view[HEADER_BYTES:]
+    )
+
+
+def _verdict(copied: Copied, original: Record, epoch: int, with_time: bool) -> Verified:
+    copy = _record(copied.batch, copied.offset)
+    if copy is None:
+        return GONE
+    same = _content(copy, with_time) == _content(original, with_time)
+    return Verified(Verdict.SAME, epoch) if same else DIFFERENT
+
+
+def _content(record: Record, with_time: bool) -> tuple[object, ...]:
+    return record.timestamp_ms if with_time else None, record.key, record.value, tuple(record.headers)
+
+
+def _record(batch: Batch, offset: int) -> Record | None:
+    return next((record for record in read_records(batch) if record.offset == offset), None)
+
+
+class _Side(NamedTuple):
+    topic: str
+    topic_id: bytes
+    reason: Reason
+
+
+def _copy_side(partition: Partition) -> _Side:
+    return _Side(partition.destination, partition.destination_id, Reason.DESTINATION_UNREACHABLE)
+
+
+def _source_side(partition: Partition) -> _Side:
+    return _Side(partition.topic, partition.source_id, Reason.SOURCE_UNREACHABLE)
+
+
+async def _read(
+    loop: Loop,
+    channel: Channel,
+    side: _Side,
+    partition: Partition,
+    offset: int,
+    take: Callable[[int, fetch.Fetched | None], T],
+    most_bytes: int = FIRST_BATCH_BYTES,
+) -> T:
+    try:
+        return await read(loop, channel, side.topic, side.topic_id, partition.number, offset, most_bytes, take)
+    except RequestLost as lost:
+        raise Unreadable(codes.Answer(side.reason, codes.SOON_SECONDS), str(lost)) from lost
