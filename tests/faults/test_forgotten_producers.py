@@ -1,12 +1,9 @@
 """The destination's broker has forgotten the link's producer ID, here within a second instead of a day: what its log still
 shows must then prove how much was copied, or nothing may be copied past it."""
 
-import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,7 +20,7 @@ from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from support.engine import EngineLink
 from support.records import ends, read_all
-from support.upkeep import elect_preferred, in_sync, leaders, reassign
+from support.upkeep import asleep, elect_preferred, in_sync, leaders, reassign
 from support.waiting import eventually
 
 pytestmark = pytest.mark.broker
@@ -216,17 +213,6 @@ def test_what_lies_between_a_checkpoint_and_others_records_is_read_once(link: En
     eventually(lambda: ends(link.destination, topic_name, 1)[0] >= 30_030, what=lambda: f"ten more: {link.log()}")
     ours = [value for value in values(link.destination, topic_name) if value < 1000]
     assert ours == list(range(30))
-
-
-@contextmanager
-def asleep(cluster: Cluster, broker: int) -> Iterator[None]:
-    pid = cluster.pid(broker)
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def test_a_tail_that_no_follower_has_yet_is_not_sent_again(

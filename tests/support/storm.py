@@ -13,7 +13,7 @@ from collections.abc import Callable
 from strait.engine.dial import CLIENT_ID
 from support.far import FarCluster, FarLink
 from support.proxy import PRODUCE, Proxy
-from support.upkeep import elect_preferred, in_sync, quotas, reassign
+from support.upkeep import asleep, elect_preferred, in_sync, quotas, reassign, replicas
 from support.waiting import eventually
 
 
@@ -22,6 +22,7 @@ class Storm:
 
     def __init__(self, link: FarLink, source: FarCluster, destination: FarCluster, seed: int) -> None:
         self._link = link
+        self._replicas = {topic: len(replicas(destination, topic)[0]) for topic in link.topics}
         self._clusters = (source, destination)
         self._rng = random.Random(seed)
         self._slots: list[tuple[int, subprocess.Popen[bytes]]] = []
@@ -47,6 +48,7 @@ class Storm:
             "a slow line": self.slow_down,
             "a broker killed": self.kill_a_broker,
             "a broker stopped": self.stop_a_broker,
+            "a follower suspended": self.suspend_a_follower,
             "replicas moved": self.move_replicas,
             "a quota": self.throttle,
             "plans changed": self.change_plans,
@@ -136,11 +138,17 @@ class Storm:
         self._last(0.0, 4.0)
         self._bring_back(cluster, broker)
 
+    def suspend_a_follower(self) -> None:
+        """What its leaders append stays above the high watermark meanwhile; those that it leads stand still."""
+        cluster = self._clusters[1]
+        with asleep(cluster, self._rng.choice(cluster.broker_ids)):
+            self._last(0.5, 6.0)
+
     def move_replicas(self) -> None:
         cluster = self._clusters[1]
         topic = self._rng.choice(sorted(self._link.topics))
         brokers = list(cluster.broker_ids)
-        wanted = [self._rng.sample(brokers, len(brokers)) for _ in range(self._link.topics[topic])]
+        wanted = [self._rng.sample(brokers, self._replicas[topic]) for _ in range(self._link.topics[topic])]
         reassign(cluster, topic, wanted)
         elect_preferred(cluster, topic)
 
@@ -168,9 +176,8 @@ class Storm:
     def _bring_back(self, cluster: FarCluster, broker: int) -> None:
         """In sync too: the next broker that is killed must not be the last one with a record."""
         cluster.start_broker(broker)
-        everybody = set(cluster.broker_ids)
         for topic in self._link.topics:
             eventually(
-                lambda topic=topic: all(replicas == everybody for replicas in in_sync(cluster, topic)),
-                what=lambda topic=topic: f"{topic} is in sync on {everybody}: {in_sync(cluster, topic)}",
+                lambda topic=topic: in_sync(cluster, topic) == replicas(cluster, topic),
+                what=lambda topic=topic: f"{topic} is in sync on {replicas(cluster, topic)}: {in_sync(cluster, topic)}",
             )

@@ -1,5 +1,7 @@
 """What administrators do to running clusters: move leaders and replicas, elect, limit clients."""
 
+import os
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -33,6 +35,12 @@ def in_sync(cluster: Cluster, topic: str) -> list[set[int]]:
     """The brokers that hold all of each partition."""
     partitions = AdminClient(cluster.client_properties).list_topics(topic, timeout=30).topics[topic].partitions
     return [set(partitions[number].isrs) for number in sorted(partitions)]
+
+
+def replicas(cluster: Cluster, topic: str) -> list[set[int]]:
+    """The brokers that are to hold each partition."""
+    partitions = AdminClient(cluster.client_properties).list_topics(topic, timeout=30).topics[topic].partitions
+    return [set(partitions[number].replicas) for number in sorted(partitions)]
 
 
 def reassign(cluster: Cluster, topic: str, replicas: Sequence[Sequence[int]]) -> None:
@@ -71,6 +79,18 @@ def _elect(cluster: Cluster, how: int, topic: str, partitions: list[int]) -> Non
     chosen = ElectLeadersRequest.TopicPartitions(topic=topic, partitions=partitions)
     request = ElectLeadersRequest(version=2, election_type=how, topic_partitions=[chosen], timeout_ms=30_000)
     _ask(cluster, request, ElectLeadersResponse)
+
+
+@contextmanager
+def asleep(cluster: Cluster, broker: int) -> Iterator[None]:
+    """The broker's process is stopped and keeps its connections, as long as the block lasts."""
+    pid = cluster.pid(broker)
+    assert pid is not None, f"broker {broker} does not run"
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

@@ -56,6 +56,22 @@ def test_files_exist(path: Path) -> None:
 
 
 @every_document
+def test_tests_exist(path: Path) -> None:
+    defined = {
+        name
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    named = {code for code in code_of(path) if re.fullmatch(r"test_\w+", code)}
+    assert named - defined - {file.stem for file in (ROOT / "tests").rglob("test_*.py")} == set()
+
+
+def test_each_guarantee_names_its_tests() -> None:
+    rows = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8").partition("| claim | tests |")[2].splitlines()[2:]
+    assert rows and all(re.search(r"`test_\w+`", row) for row in rows if row)
+
+
+@every_document
 def test_modules_exist(path: Path) -> None:
     modules = {
         name for code in code_of(path) for name in re.findall(r"(?<![\w./])strait(?:\.[a-z_]+)+(?![\w.<-])", code)
