@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from strait.state.schema import Run
@@ -139,7 +140,8 @@ def _ascending(start: Gap, said: Sequence[Gap]) -> bool:
 def covering(runs: Sequence[Run], sequence: int) -> Run:
     """The run that says where record number ``sequence`` is; the first one for what lies before them all."""
     begun = [run for run in runs if run.sequence_base <= sequence]
-    return max(begun, key=lambda run: (run.sequence_base, run.sequence_end, run.source_base), default=runs[0])
+    key = attrgetter("sequence_base", "sequence_end", "source_base", "destination_base")
+    return max(begun, key=key, default=runs[0])
 
 
 def pack(gaps: Iterable[Gap], *, sequence_base: int, source_base: int) -> str:

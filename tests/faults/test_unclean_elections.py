@@ -12,6 +12,7 @@ from strait.state.schema import TopicPolicy
 from support.engine import EngineLink
 from support.far import FarCluster
 from support.records import ends, read, read_all
+from support.transactions import Transactions
 from support.upkeep import elect_preferred, elect_unclean, in_sync, leaders, reassign
 from support.waiting import eventually
 
@@ -114,6 +115,42 @@ def test_a_source_truncated_and_grown_again_beyond_our_position_is_noticed(
     assert sorted(
         (loss.partition, loss.cause, loss.from_offset, loss.to_offset, loss.action) for loss in link.losses()
     ) == [(number, str(Reason.SOURCE_TRUNCATED), 500, 1_000, "continued") for number in (0, 1)]
+
+
+def test_another_leader_where_nothing_is_to_copy_is_no_truncation(
+    make_long_link: MakeLink, topic_name: str, three_brokers: Cluster
+) -> None:
+    """The position has passed over aborted records, through an election in good order. The last record's leader epoch then ends
+    far before the position, and nothing was lost."""
+    link = make_long_link("source", 1)
+    put_on_two(three_brokers, topic_name, 1)
+    writer = Transactions(three_brokers, topic_name, topic_name, 1)
+
+    def transaction(records: int, *, commit: bool) -> None:
+        writer.begin()
+        writer.write(records)
+        writer.end(commit)
+
+    slot = link.start_slot()
+    transaction(10, commit=True)
+    transaction(150, commit=False)
+    reassign(three_brokers, topic_name, [[LAGGING, AHEAD]])
+    elect_preferred(three_brokers, topic_name)
+    eventually(lambda: leaders(three_brokers, topic_name) == [LAGGING], what="the other replica leads")
+    transaction(150, commit=False)
+    link.until_seen()
+    link.publish(stopped=True)
+    slot.wait(60)
+    link.publish()
+    for _ in range(2):  # once where the newest checkpoint is exact, once where records follow it
+        slot = link.start_slot()
+        transaction(10, commit=True)
+        link.until_seen()
+        link.kill(slot)
+    link.start_slot()
+    link.until_seen()
+    link.assert_same_records()
+    assert link.losses() == ()
 
 
 def confirmed(link: EngineLink, topic: str) -> list[int]:

@@ -266,6 +266,11 @@ class Channel:
             self._queue(*waiting)
 
     def _queue(self, outgoing: _Outgoing, pending: _Pending) -> None:
+        if self.closed:  # whoever waited meanwhile may hold it still
+            if outgoing.on_sent is not None:
+                outgoing.on_sent()
+            self._loop.call_later(0.0, lambda: pending.on_lost("the connection is closed"))
+            return
         self.unsent_bytes += outgoing.size
         if self._next is not None:
             self._held.append(_Held(outgoing, pending))

@@ -15,6 +15,10 @@ SLOW_SECONDS = (20.0, 30.0)
 """Only a person changes this; looked at now and then, so that the change is noticed without a restart."""
 
 
+NOT_ANSWERED = -1
+"""A reply says nothing of a partition that was asked for: Kafka's UNKNOWN_SERVER_ERROR."""
+
+
 class Answer(NamedTuple):
     """What to do about an error: look again after a time in ``wait_seconds``; ``refresh`` the metadata first."""
 

@@ -13,6 +13,7 @@ LATEST = -1
 EARLIEST = -2
 API_KEY = 2
 VERSIONS = (6, 7)
+_NO_EPOCHS: Mapping[tuple[str, int], int] = {}
 
 Offsets = Mapping[tuple[str, int], tuple[int, int]]
 """(topic, partition) -> (error, offset)."""
@@ -35,8 +36,17 @@ def ask_offsets(
     )
 
 
-def offsets_request(version: int, partitions: Iterable[tuple[str, int]], timestamp: int) -> Any:
-    """One of kafka-python's requests, for `offsets_of` its reply."""
+def offsets_request(
+    version: int,
+    partitions: Iterable[tuple[str, int]],
+    timestamp: int,
+    epochs: Mapping[tuple[str, int], int] = _NO_EPOCHS,
+) -> Any:
+    """One of kafka-python's requests, for `offsets_of` its reply.
+
+    Args:
+        epochs: the leader epoch that a partition must have; a broker at another one refuses (KIP-320).
+    """
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, number in partitions:
         topics[topic].append(number)
@@ -50,7 +60,9 @@ def offsets_request(version: int, partitions: Iterable[tuple[str, int]], timesta
                 name=topic,
                 partitions=[
                     topic_class.ListOffsetsPartition(
-                        partition_index=number, current_leader_epoch=-1, timestamp=timestamp
+                        partition_index=number,
+                        current_leader_epoch=epochs.get((topic, number), -1),
+                        timestamp=timestamp,
                     )
                     for number in numbers
                 ],

@@ -188,7 +188,7 @@ class Partition:
         self.checkpoint_sequence = max(self.checkpoint_sequence, self.run.sequence_end)
         self.acked_epoch = self.last_epoch = -1
         if self.mapped >= 0:
-            checkpoint = max(runs, key=lambda run: run.sequence_end)
+            checkpoint = max(runs, key=lambda run: (run.sequence_end, run.sequence_base, -run.source_base))
             if checkpoint.sequence_end <= sequence:
                 self.acked_epoch = self.last_epoch = checkpoint.source_epoch
         self.epoch_unproven = True

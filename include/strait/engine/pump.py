@@ -22,8 +22,10 @@ from strait.engine.meter import Meter
 from strait.engine.notebook import Notebook
 from strait.engine.origins import Origins
 from strait.engine.partition import OutBatch, Partition, Phase, Repetition
-from strait.engine.recovery import contention
-from strait.engine.recovery.coordinator import Map, Placed, RecoveryCoordinator
+from strait.engine.recovery import contention, decision
+from strait.engine.recovery.coordinator import RecoveryCoordinator
+from strait.engine.recovery.map_end import Map
+from strait.engine.recovery.placement import Placed
 from strait.engine.recovery.truncation import SourceRange
 from strait.engine.sender import LINES, Sender
 from strait.model import topic_id_bytes, topic_id_text
@@ -306,10 +308,17 @@ class Pump:
             if batch.crc:
                 partition.repetition = Repetition(result.base_offset, batch.crc, batch.first)
             self._doubt(partition, None, f"another copy had written record {batch.sequence}", codes.SOON_SECONDS)
-        elif result.base_offset == partition.expected_offset:
+        else:
+            self._take_appended(batch, result)
+
+    def _take_appended(self, batch: OutBatch, result: Produced) -> None:
+        partition, on_foreign = batch.partition, batch.partition.policy.on_foreign
+        appended = decision.judge_append(result.base_offset, partition.expected_offset, on_foreign)
+        if appended == "expected":
             partition.destination_log_start = result.log_start
             self._take_ack(batch)
-        elif result.base_offset < partition.expected_offset:
+        elif appended == "truncated":
+            self._losses.destination_lost(partition, result.base_offset, partition.expected_offset)
             self._doubt(
                 partition,
                 Reason.DESTINATION_TRUNCATED,
@@ -317,11 +326,11 @@ class Pump:
                 f"{partition.expected_offset} had been acknowledged",
                 codes.SHORTLY_SECONDS,
             )
-        elif partition.policy.on_foreign == "expect":
+        elif appended == "shifted":
             partition.shift = result.base_offset - batch.sequence
             partition.destination_log_start = result.log_start
             self._take_ack(batch)
-        elif partition.policy.on_foreign == "continue":
+        elif on_foreign == "continue":
             self._losses.strangers_before(partition, batch.sequence, batch.first, result.base_offset)
             self._take_ack(batch)
         else:
@@ -399,12 +408,15 @@ class Pump:
             self._source_range.diverged(partition, end)
             return
 
-        def decided(epoch: int | None) -> None:
+        def decided(last: tuple[int, int] | None) -> None:
             partition.release()
-            if epoch is None:
+            if last is None:
                 self._source_range.diverged(partition, end)
-            else:
-                partition.prove(epoch)
+                return
+            place, epoch = last
+            if place != partition.copied_to:
+                partition.jump(place)  # nothing was to copy between the two, as the log was then; it is read again
+            partition.prove(epoch)
 
         partition.hold(self._loop.now)  # fetched again before, it says the same again
         self._recovery.verify(partition, decided)

@@ -56,3 +56,19 @@ def test_requests_arrive_whole_and_their_memory_is_free_once_the_kernel_has_them
         channel.close("the test ends")
         theirs.close()
         loop.close()
+
+
+def test_what_is_sent_over_a_closed_channel_is_lost_at_once() -> None:
+    """Whoever waited between two requests may hold it still, and would wait for ever."""
+    loop = Loop()
+    ours, theirs = socket.socketpair()
+    channel = Channel(loop, BufferPool(1 << 20), Connection("it", ("broker", 1), ours), lambda _: None)
+    channel.close("the test ends")
+    lost: list[str] = []
+    sent: list[int] = []
+    channel.send(0, 9, [b"late"], on_reply=Buffer.release, on_lost=lost.append, on_sent=lambda: sent.append(1))
+    assert (lost, sent) == ([], [1])
+    loop.run_once(0.0)
+    theirs.close()
+    loop.close()
+    assert lost == ["the connection is closed"]

@@ -7,8 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.offset_map import Gap, destination_offset, gaps_of, locate, pack, places, source_offset, source_position
+from strait.offset_map import (
+    Gap,
+    covering,
+    destination_offset,
+    gaps_of,
+    locate,
+    pack,
+    places,
+    source_offset,
+    source_position,
+)
 from strait.state.schema import Run
+from support.reports import plain_run
 
 
 def run(gaps: Sequence[Gap], *, confirmed: int = 0, destination_base: int = 0) -> Run:
@@ -121,3 +132,10 @@ def test_gaps_that_were_not_packed_here_are_refused(text: str) -> None:
 def test_what_is_no_gap_is_not_packed(gap: Gap) -> None:
     with pytest.raises(ValueError, match="does not lie behind"):
         pack([gap], sequence_base=0, source_base=0)
+
+
+def test_of_the_places_where_nothing_of_ours_was_the_last_counts() -> None:
+    """A link among others' records notes how far it has read the destination in vain, again and again."""
+    first = plain_run()
+    noted = [first.model_copy(update={"destination_base": offset}) for offset in (400, 900, 5000)]
+    assert covering([first, *noted], 0).destination_base == 5000

@@ -168,3 +168,10 @@ def test_a_sequence_from_before_the_run_is_refused() -> None:
     assert isinstance(outcome, Refused)
     assert outcome.reason is Reason.MAP_RUN_MISSING
     assert SEQUENCE_MODULUS == 2**31
+
+
+def test_a_stranger_before_our_last_record_stays_one_after_the_broker_forgot() -> None:
+    """The last batch is ours and further back than its number makes it: compaction never moves a record."""
+    shifted = Tail(1000, last_sequence=1104, last_offset=1109)
+    outcome = from_tail(runs(checkpoint=1000), 1110, shifted)
+    assert isinstance(outcome, Refused) and outcome.reason is Reason.FOREIGN_WRITER

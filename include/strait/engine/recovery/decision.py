@@ -15,11 +15,14 @@ from strait.offset_map import (
     destination_offset,
     full_sequence,
     sequence_at_destination,
+    wire_sequence,
 )
 from strait.reasons import Reason
 from strait.state.schema import Run
+from strait.wire.batch import Batch
 
 OnForeign = Literal["halt", "continue", "expect"]
+Appended = Literal["expected", "truncated", "shifted", "foreign"]
 
 
 class LogState(NamedTuple):
@@ -99,6 +102,35 @@ def checkpoint_of(runs: Sequence[Run]) -> int:
     return max(run.sequence_end for run in runs)
 
 
+def is_replicated(log_end: int, high_watermark: int) -> bool:
+    """Whether all that is in the leader's log can be read. A leader that has forgotten the producer's state would accept again
+    the records that its followers do not have yet."""
+    return high_watermark >= log_end
+
+
+def last_sequence_of(batch: Batch) -> int:
+    """Sequence of the batch's last record, as on the wire. The cleaner lowers the number of records and keeps the last
+    offset; a sequence counts by the latter."""
+    return wire_sequence(batch.base_sequence + batch.last_offset_delta)
+
+
+def judge_append(base_offset: int, expected: int, on_foreign: OnForeign) -> Appended:
+    """What the base offset of an acknowledged batch says: that acknowledged records are lost, or that other producers wrote
+    before it, which is "shifted" if the policy expects them."""
+    if base_offset == expected:
+        return "expected"
+    if base_offset < expected:
+        return "truncated"
+    return "shifted" if on_foreign == "expect" else "foreign"
+
+
+def map_is_enough(runs: Sequence[Run], sequence: int, places: int, *, compacted: bool) -> bool:
+    """Whether the map alone proves a position whose last record is gone on one side: its writer has confirmed it, or the
+    broker knows the number and the map, written ahead, names just one place."""
+    confirmed = any(run.sequence_base <= run.sequence_end == sequence for run in runs)
+    return confirmed or (places == 1 and not compacted)
+
+
 def from_leader(runs: Sequence[Run], state: LogState, on_foreign: OnForeign = "halt") -> Found | Scan | Refused:
     """Decide from the leader's own knowledge.
 
@@ -122,8 +154,9 @@ def from_tail(runs: Sequence[Run], end: int, tail: Tail, on_foreign: OnForeign =
     offset = destination_offset(run, checkpoint)
     if tail.last_sequence is not None:
         found = _after_last(runs, tail.last_sequence, (end, end), on_foreign)
-        if isinstance(found, Refused) and found.reason is Reason.FOREIGN_WRITER and tail.foreign < 0:
-            # The log is longer than the link's records, and nobody else's are there: compaction took some away.
+        foreign = isinstance(found, Refused) and found.reason is Reason.FOREIGN_WRITER and tail.foreign < 0
+        if foreign and tail.last_sequence == wire_sequence(sequence_at_destination(run, tail.last_offset)):
+            # The last record is where it belongs, and nobody else's are behind it: compaction took some away.
             return _unproven(run, checkpoint, end, (tail.last_offset + 1, end), on_foreign)
         return found._replace(last_offset=tail.last_offset) if isinstance(found, Found) else found
     if end < offset:

@@ -11,7 +11,7 @@ from kafka.protocol.consumer import (
     OffsetForLeaderEpochResponse,
 )
 
-from strait.engine import offsets
+from strait.engine import codes, offsets
 from strait.engine.channel import Channel
 from strait.engine.loop import Loop
 from strait.engine.recovery.decision import LogState
@@ -24,6 +24,7 @@ _DESCRIBE_PRODUCERS_API_KEY = 61
 _LOG_END = (23, (2, 4))
 """OffsetForLeaderEpoch. Asked for the current epoch it tells the log's end, with what is not replicated yet."""
 _NOT_TOLD = -1
+_UNKNOWN_LEADER_EPOCH = 75
 
 
 class Refusal(NamedTuple):
@@ -39,12 +40,12 @@ async def ask_log_states(
     """Ask about all these partitions in one go, each with its leader epoch as last heard, -1 if unknown.
 
     The requests go out together; a broker answers those of one connection in turn, so each answer is of a later moment than
-    the one before. Raises RequestLost.
+    the one before. A broker that leads at another epoch refuses, so all answers are of one leadership. Raises RequestLost.
     """
     describes = _serves(channel, _DESCRIBE_PRODUCERS_API_KEY)
-    ends_before = _ask_log_ends(loop, channel, epochs)
+    ends_before = _ask_log_ends(loop, channel, epochs, current=True)
     producers = _ask_producers(loop, channel, epochs) if describes else None
-    ends = _ask_log_ends(loop, channel, epochs)
+    ends = _ask_log_ends(loop, channel, epochs, current=True)
     watermarks = _ask_offsets(loop, channel, epochs, offsets.LATEST)
     starts = _ask_offsets(loop, channel, epochs, offsets.EARLIEST)
 
@@ -61,18 +62,18 @@ async def ask_log_states(
         answers += [(first.get(key), "its log start"), (after.get(key), "its log end")]
         if describes:
             answers.append((states.get(key), "its producers"))
-        refused = next((Refusal(a[0] if a else 0, what) for a, what in answers if a is None or a[0]), None)
+        refused = next(
+            (Refusal(a[0] if a else codes.NOT_ANSWERED, what) for a, what in answers if a is None or a[0]), None
+        )
         if refused is not None:
             found[key] = refused
             continue
-        watermark = readable[key][1]
-        found[key] = LogState(
-            _told(before[key][1], watermark),
-            states[key][1] if describes else None,
-            _told(after[key][1], watermark),
-            watermark,
-            first[key][1],
-        )
+        ends_told = before[key][1], after[key][1]
+        if _NOT_TOLD in ends_told:
+            found[key] = Refusal(_UNKNOWN_LEADER_EPOCH, "its log end")
+            continue
+        producer = states[key][1] if describes else None
+        found[key] = LogState(ends_told[0], producer, ends_told[1], readable[key][1], first[key][1])
     return found
 
 
@@ -81,15 +82,14 @@ async def log_ends(loop: Loop, channel: Channel, epochs: Mapping[Key, int]) -> d
     return _log_ends(await _ask_log_ends(loop, channel, epochs))
 
 
-async def high_watermark(loop: Loop, channel: Channel, key: Key) -> int | Refusal:
-    """Up to where a partition can be read now. Raises RequestLost."""
-    answer = offsets.offsets_of(await _ask_offsets(loop, channel, [key], offsets.LATEST)).get(key)
-    return Refusal(answer[0] if answer else 0, "its high watermark") if answer is None or answer[0] else answer[1]
-
-
-def _told(log_end: int, watermark: int) -> int:
-    """A broker that keeps no leader epochs for a log (message format before 0.11) does not tell its end."""
-    return watermark if log_end == _NOT_TOLD else log_end
+async def high_watermark(loop: Loop, channel: Channel, key: Key, epoch: int) -> int | Refusal:
+    """Up to where a partition can be read now, from its leader at this epoch. Raises RequestLost."""
+    answer = offsets.offsets_of(await _ask_offsets(loop, channel, {key: epoch}, offsets.LATEST)).get(key)
+    return (
+        Refusal(answer[0] if answer else codes.NOT_ANSWERED, "its high watermark")
+        if answer is None or answer[0]
+        else answer[1]
+    )
 
 
 def _serves(channel: Channel, api_key: int) -> bool:
@@ -97,7 +97,8 @@ def _serves(channel: Channel, api_key: int) -> bool:
     return low <= 0 <= high
 
 
-def _ask_log_ends(loop: Loop, channel: Channel, epochs: Mapping[Key, int]) -> Future[Any]:
+def _ask_log_ends(loop: Loop, channel: Channel, epochs: Mapping[Key, int], *, current: bool = False) -> Future[Any]:
+    """``current``: refused unless the broker leads at that epoch."""
     topic_class = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     request = OffsetForLeaderEpochRequest(
         version=channel.version(*_LOG_END),
@@ -106,7 +107,9 @@ def _ask_log_ends(loop: Loop, channel: Channel, epochs: Mapping[Key, int]) -> Fu
                 topic=topic,
                 partitions=[
                     topic_class.OffsetForLeaderPartition(
-                        partition=number, current_leader_epoch=-1, leader_epoch=epochs[topic, number]
+                        partition=number,
+                        current_leader_epoch=epochs[topic, number] if current else -1,
+                        leader_epoch=epochs[topic, number],
                     )
                     for number in numbers
                 ],
@@ -125,9 +128,9 @@ def _log_ends(reply: Any) -> dict[Key, tuple[int, int]]:
     }
 
 
-def _ask_offsets(loop: Loop, channel: Channel, keys: Iterable[Key], timestamp: int) -> Future[Any]:
+def _ask_offsets(loop: Loop, channel: Channel, epochs: Mapping[Key, int], timestamp: int) -> Future[Any]:
     version = channel.version(offsets.API_KEY, offsets.VERSIONS)
-    return ask(loop, channel, offsets.offsets_request(version, keys, timestamp), ListOffsetsResponse)
+    return ask(loop, channel, offsets.offsets_request(version, epochs, timestamp, epochs), ListOffsetsResponse)
 
 
 def _ask_producers(loop: Loop, channel: Channel, keys: Iterable[Key]) -> Future[Any]:

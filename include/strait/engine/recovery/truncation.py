@@ -78,7 +78,7 @@ class SourceRange:
         self._act(partition, judge(partition.position, 0, end, partition.policy.on_loss))
 
     def _read(self, take: Callable[[int], None], offsets: Offsets) -> None:
-        error, offset = next(iter(offsets.values()))
+        error, offset = next(iter(offsets.values()), (codes.NOT_ANSWERED, -1))
         if error:
             self._source.refresh()
         else:

@@ -1,0 +1,121 @@
+"""Waits until the link's map is read up to where it ends now: another writer of the link may have written down gaps before the
+records that were just found."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from kafka.protocol.consumer import ListOffsetsResponse
+
+from strait.engine import codes
+from strait.engine.channel import Channel
+from strait.engine.cluster import Cluster
+from strait.engine.loop import Loop
+from strait.engine.offsets import API_KEY, LATEST, VERSIONS, offsets_of, offsets_request
+from strait.engine.partition import Partition
+from strait.engine.recovery.producer_state import Refusal
+from strait.engine.recovery.ticket import Unresolved
+from strait.engine.tasks import Future, RequestLost, ask, run
+from strait.reasons import Reason
+from strait.state.schema import Run
+
+MAP_SECONDS = 20.0
+"""A reader that has not come to the map's end by then has lost its place, or cannot reach the map."""
+
+
+class Map(Protocol):
+    """The map as it is read by its owner. ``map_end``: the first offset of its topic that was not read yet."""
+
+    @property
+    def runs(self) -> Mapping[tuple[str, int], Sequence[Run]]: ...
+
+    @property
+    def map_end(self) -> int: ...
+
+
+class _Reading(NamedTuple):
+    end: int
+    deadline: float
+    waiting: list[Future[None]]
+
+
+class MapEnd:
+    """Everybody who waits at one moment shares one request."""
+
+    def __init__(self, loop: Loop, destination: Cluster, known: Map, map_topic: str) -> None:
+        self._loop = loop
+        self._destination = destination
+        self._known = known
+        self._topic = map_topic
+        self._standing: list[tuple[Partition, Future[None]]] = []  # wait for the end to be asked for
+        self._asking = False
+        self._reading: list[_Reading] = []  # until the map is read up to there
+
+    @property
+    def is_awaited(self) -> bool:
+        """Partitions wait for the map to be read on."""
+        return bool(self._reading)
+
+    def reached(self, partition: Partition) -> Future[None]:
+        """Done once the map is read up to the end that it has when asked. Raises Unresolved, RequestLost."""
+        standing: Future[None] = Future(self._loop)
+        self._standing.append((partition, standing))
+        return standing
+
+    def step(self) -> None:
+        """Begin and end what is due."""
+        if self._standing and not self._asking:
+            self._ask()
+        remaining = []
+        for reading in self._reading:
+            if self._known.map_end >= reading.end:
+                for standing in reading.waiting:
+                    standing.resolve(None)
+            elif self._loop.now > reading.deadline:
+                detail = f"its map, topic {self._topic}, is read up to {self._known.map_end} of {reading.end}"
+                self._fail(reading.waiting, Unresolved(Reason.DESTINATION_UNREACHABLE, detail, codes.SHORTLY_SECONDS))
+            else:
+                remaining.append(reading)
+        self._reading = remaining
+
+    def _ask(self) -> None:
+        node = self._destination.leader(self._topic, 0).node
+        channel = self._destination.prompt_channel(node) if node >= 0 else None
+        if channel is None:
+            self._destination.refresh()
+            error = self._destination.topic_errors.get(self._topic, 0)
+            trouble = (
+                codes.name(error) if error else self._destination.trouble(node) if node >= 0 else "it has no leader"
+            )
+            for partition, _ in self._standing if trouble else ():
+                reason = Reason.DESTINATION_LEADERLESS if node < 0 else Reason.DESTINATION_UNREACHABLE
+                partition.reason, partition.detail = reason, f"the link's map, topic {self._topic}: {trouble}"
+            return
+        asked, self._standing = [standing for _, standing in self._standing], []
+        self._asking = True
+        run(self._read(channel, asked))
+
+    async def _read(self, channel: Channel, asked: list[Future[None]]) -> None:
+        trouble: Exception
+        try:
+            version = channel.version(API_KEY, VERSIONS)
+            request = offsets_request(version, [(self._topic, 0)], LATEST)
+            answers = offsets_of(await ask(self._loop, channel, request, ListOffsetsResponse))
+            error, end = answers.get((self._topic, 0), (codes.NOT_ANSWERED, -1))
+            if not error and end >= self._known.map_end:
+                self._reading.append(_Reading(end, self._loop.now + MAP_SECONDS, asked))
+                return
+            if error:
+                trouble = Unresolved.refused(Refusal(error, f"the end of {self._topic}"))
+            else:
+                detail = f"its map, topic {self._topic}, ends at {end}, and was read up to {self._known.map_end} before"
+                trouble = Unresolved(Reason.DESTINATION_UNREACHABLE, detail, codes.SHORTLY_SECONDS)
+        except RequestLost as lost:
+            trouble = RequestLost(f"the end of {self._topic}: {lost}")
+        finally:
+            self._asking = False
+        self._destination.refresh()
+        self._fail(asked, trouble)
+
+    def _fail(self, waiting: list[Future[None]], trouble: Exception) -> None:
+        for standing in waiting:
+            standing.fail(trouble)

@@ -1,0 +1,330 @@
+"""From the number of the next record to its place in the source: the last record copied is compared with the source record
+that the map names."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from strait.engine import codes
+from strait.engine.channel import Channel
+from strait.engine.cluster import Cluster
+from strait.engine.loop import Loop
+from strait.engine.partition import Partition
+from strait.engine.recovery import decision
+from strait.engine.recovery.decision import Found, LogState, Unproven
+from strait.engine.recovery.producer_state import log_ends
+from strait.engine.recovery.ticket import Superseded, Ticket, Unresolved
+from strait.engine.recovery.verification import (
+    DIFFERENT,
+    Copied,
+    Unreadable,
+    Verdict,
+    Verified,
+    compare,
+    is_repetition,
+    read_copied,
+)
+from strait.engine.tasks import Future, RequestLost
+from strait.model import topic_id_text
+from strait.offset_map import (
+    candidates,
+    covering,
+    destination_offset,
+    locate,
+    places,
+    source_position,
+    wire_sequence,
+)
+from strait.reasons import Reason
+from strait.state.schema import Run
+
+AT_ONCE = 16
+"""So many partitions verify at a time: each may hold a whole batch of the copy, outside the slot's budget of memory."""
+
+RunsOf = Callable[[Partition], Sequence[Run]]
+
+
+class Placed(NamedTuple):
+    """What is to be known of a partition that has a position.
+
+    Attributes:
+        found: from the destination.
+        anew: it begins with the first record of a source topic that replaced another.
+        truncated_at: the source's log was cut there, below the position; -1 if it was not.
+        unproven: why the position is not proven, with the reason code, and the destination offsets concerned. The topic's
+            policy lets copying go on all the same.
+    """
+
+    found: Found
+    anew: bool = False
+    truncated_at: int = -1
+    unproven: "tuple[Reason, str, tuple[int, int]] | None" = None
+
+
+class _Match(NamedTuple):
+    """What comparing the last record has shown.
+
+    Attributes:
+        place: the source position behind the record that is equal; -1 if none is.
+        epoch: the source's leader epoch of that record.
+        different: both sides hold a record, and they differ.
+        places: those that the map names, the likeliest first.
+    """
+
+    place: int
+    epoch: int
+    different: bool
+    places: Sequence[int]
+
+
+class Placement:
+    """``runs_of``: the partition's runs as the map has them now; ``placed``: copying goes on."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        source: Cluster,
+        destination: Cluster,
+        producer_id: int,
+        runs_of: RunsOf,
+        placed: Callable[[Partition, Placed], None],
+    ) -> None:
+        self._loop = loop
+        self._source = source
+        self._destination = destination
+        self._producer_id = producer_id
+        self._runs_of = runs_of
+        self._placed = placed
+        self._verifying = 0
+        self._queue: deque[Future[None]] = deque()
+
+    async def place(self, ticket: Ticket, outcome: "Found | Unproven", state: LogState) -> None:
+        """Give the partition its position. Raises Superseded, Unresolved, Unreadable, RequestLost."""
+        partition, runs = ticket.partition, self._runs_of(ticket.partition)
+        found = outcome.found if isinstance(outcome, Unproven) else outcome
+        if not any(run.source_id == topic_id_text(partition.source_id) for run in runs):
+            partition.found(runs, found.sequence, None)  # another topic under the old name: it is copied from its start
+            self._placed(partition, Placed(found, anew=True))
+        elif isinstance(outcome, Unproven):
+            self._place_unproven(ticket, runs, outcome)
+        else:
+            await self._turn(ticket)
+            try:
+                if partition.repetition is None or await self._is_ours(ticket, runs, found):
+                    await self._verify(ticket, runs, found, state)
+            finally:
+                self._end_turn()
+
+    async def running(self, ticket: Ticket) -> "tuple[int, int] | None":
+        """Where behind the last record that was acknowledged is in the source still, and the leader epoch of that record; None
+        if it is not there any more. Raises Superseded, Unreadable."""
+        partition = ticket.partition
+        sequence, copied_to = partition.acked_sequence, partition.copied_to
+        runs = [run for run in self._runs_of(partition) if run.sequence_base < sequence]
+        named = list(dict.fromkeys([copied_to, *(candidates(runs, sequence) if runs else ())]))
+        await self._turn(ticket)
+        try:
+            match = await self._match(ticket, sequence, sequence - 1 + partition.shift, named, search=True)
+        finally:
+            self._end_turn()
+        return None if match.place < 0 else (match.place, match.epoch)
+
+    async def _turn(self, ticket: Ticket) -> None:
+        """Wait for it: a few at a time, in the order in which they came."""
+        if self._verifying >= AT_ONCE:
+            turn: Future[None] = Future(self._loop)
+            self._queue.append(turn)
+            await turn
+        else:
+            self._verifying += 1
+        if not ticket.is_current:
+            self._end_turn()
+            raise Superseded
+
+    def _end_turn(self) -> None:
+        if self._queue:
+            self._queue.popleft().resolve(None)
+        else:
+            self._verifying -= 1
+
+    async def _is_ours(self, ticket: Ticket, runs: Sequence[Run], found: Found) -> bool:
+        """Whether what the broker called a repetition is what was sent; if not, ours is copied again, and all behind it."""
+        partition, repetition = ticket.partition, ticket.partition.repetition
+        assert repetition is not None
+        same = await is_repetition(self._loop, self._copy_channel(ticket), partition, repetition)
+        ticket.check()
+        partition.repetition = None
+        if not same:
+            partition.recopied += max(0, places(runs, found.sequence)[0] - repetition.first)
+            partition.found(runs, found.sequence, repetition.first)
+            self._placed(partition, Placed(found))
+        return same
+
+    def _place_unproven(self, ticket: Ticket, runs: Sequence[Run], outcome: Unproven) -> None:
+        """Rather copy some records again than skip any, if the policy lets the link do either."""
+        partition = ticket.partition
+        if partition.policy.on_loss == "halt":
+            raise Unresolved.until_decided(Reason.POSITION_UNVERIFIED, outcome.detail)
+        partition.found(runs, outcome.found.sequence, locate(runs, decision.checkpoint_of(runs)))
+        unproven = Reason.POSITION_UNVERIFIED, outcome.detail, outcome.gone
+        self._placed(partition, Placed(outcome.found, unproven=unproven))
+
+    async def _verify(self, ticket: Ticket, runs: Sequence[Run], found: Found, state: LogState) -> None:
+        """Compare the last record with the source record that the map names; if it is another one, with those that the map
+        has named before: of two writers that read differently one may have written last."""
+        partition, sequence = ticket.partition, found.sequence
+        position = places(runs, sequence)[0]
+        begun = [run for run in runs if run.sequence_base < sequence]
+        if not begun:  # nothing was copied yet, or what was is no longer in the map
+            partition.found(runs, sequence, position)
+            self._placed(partition, Placed(found))
+            return
+        expected = destination_offset(covering(begun, sequence - 1), sequence - 1)
+        seen = found.last_offset >= 0
+        named = candidates(begun, sequence)
+        match = await self._match(
+            ticket, sequence, found.last_offset if seen else expected, named, search=not seen, state=state
+        )
+        if match.place < 0:
+            await self._place_unverified(ticket, runs, found, match)
+            return
+        # Behind that record nothing may have been to copy for a long way, through elections even: the position passes over it,
+        # and the record's epoch then is not that of what lies before the position.
+        partition.found(runs, sequence, position if match.place == named[0] else match.place)
+        if partition.position == match.place:
+            partition.prove(match.epoch)
+        self._placed(partition, Placed(found))
+
+    async def _match(
+        self,
+        ticket: Ticket,
+        sequence: int,
+        offset: int,
+        named: Sequence[int],
+        *,
+        search: bool,
+        state: LogState | None = None,
+    ) -> _Match:
+        """Compare record number ``sequence - 1``, expected at ``offset`` of the copy, with the source records that end before
+        these places."""
+        partition = ticket.partition
+        producer = self._producer_id, wire_sequence(sequence - 1)
+        among_others = search and partition.policy.on_foreign != "halt"
+        copied = await read_copied(
+            self._loop, self._copy_channel(ticket), partition, producer, offset, search=among_others
+        )
+        ticket.check()
+        if not isinstance(copied, Copied):
+            if among_others and state is not None and state.high_watermark < state.end:
+                answer = codes.Answer(Reason.LOOKING_UP, codes.SHORTLY_SECONDS)
+                raise Unreadable(answer, "the end of its log is not replicated yet")
+            return _Match(-1, -1, copied is DIFFERENT, named)
+        different = False
+        for place in named:
+            verified = await self._compare(ticket, copied, place - 1)
+            if verified.verdict is Verdict.SAME:
+                return _Match(place, verified.epoch, different, named)
+            different |= verified.verdict is Verdict.DIFFERENT
+        return _Match(-1, -1, different, named)
+
+    async def _place_unverified(self, ticket: Ticket, runs: Sequence[Run], found: Found, match: _Match) -> None:
+        """No record confirms the position: the record is gone on one side, or it is another one."""
+        partition, sequence, policy = ticket.partition, found.sequence, ticket.partition.policy
+        position = places(runs, sequence)[0]
+        truncated_at = await self._truncated_at(ticket, runs, sequence, position, different=match.different)
+        if truncated_at >= 0:
+            partition.found(runs, sequence, position)
+            self._placed(partition, Placed(found, truncated_at=truncated_at))
+            return
+        enough = decision.map_is_enough(runs, sequence, len(match.places), compacted=policy.source_compacted)
+        if enough and not match.different:
+            partition.found(runs, sequence, position)
+            self._placed(partition, Placed(found))
+            return
+        if policy.source_compacted:
+            partition.found(runs, sequence, self._repeat(partition, runs, sequence, match.places))
+            self._placed(partition, Placed(found))
+            return
+        last = destination_offset(covering(runs, sequence), sequence) - 1
+        reason = Reason.COPY_DIFFERS if match.different else Reason.POSITION_UNVERIFIED
+        what = "is not the source's record" if match.different else "cannot be compared with the source's record"
+        detail = f"the last record copied, number {sequence - 1} at destination offset {last}, {what} at {position - 1}"
+        if policy.on_loss == "halt":
+            raise Unresolved.until_decided(reason, detail)
+        safe = self._repeat(partition, runs, sequence, match.places) if policy.on_loss == "restart" else position
+        partition.found(runs, sequence, safe)
+        self._placed(partition, Placed(found, unproven=(reason, detail, (last, last + 1))))
+
+    async def _truncated_at(
+        self, ticket: Ticket, runs: Sequence[Run], sequence: int, position: int, *, different: bool
+    ) -> int:
+        """Where the source's log was cut below the position; -1 if it was not.
+
+        The leader epoch of the newest checkpoint ends before the checkpoint's own position: the log was cut there. It ends
+        between that and the position: either it was cut there, or another leader followed in good order; the first record of
+        the copy from there on then is another one, or the source's.
+        """
+        checkpoint = max(runs, key=lambda run: (run.sequence_end, run.sequence_base, -run.source_base))
+        if checkpoint.source_epoch < 0 or checkpoint.sequence_end > sequence:
+            return -1
+        partition = ticket.partition
+        key = partition.topic, partition.number
+        try:
+            answers = await log_ends(self._loop, self._source_channel(partition), {key: checkpoint.source_epoch})
+        except RequestLost as lost:
+            raise Unreadable(codes.Answer(Reason.SOURCE_UNREACHABLE, codes.SOON_SECONDS), str(lost)) from lost
+        ticket.check()
+        error, end = answers.get(key, (0, -1))
+        if error:
+            raise Unreadable(codes.answer(codes.FETCH, error, Reason.SOURCE_UNREACHABLE), codes.name(error))
+        if not 0 <= end < position:
+            return -1
+        if end < source_position(checkpoint, checkpoint.sequence_end):
+            return end
+        if not different:
+            return -1
+        first = _first_record_from(runs, checkpoint.sequence_end, sequence, end)
+        offset = destination_offset(covering(runs, first), first)
+        place = locate(runs, first + 1)
+        match = await self._match(ticket, first + 1, offset, [place], search=True)
+        return end if match.place < 0 and match.different else -1
+
+    def _repeat(self, partition: Partition, runs: Sequence[Run], sequence: int, named: Sequence[int]) -> int:
+        """Where to go on when no record tells: rather copy some again than skip any."""
+        checkpoints = [run.sequence_end for run in runs if run.sequence_base <= run.sequence_end <= sequence]
+        checkpoint = max(checkpoints, default=runs[0].sequence_base)
+        safe = min(*named, locate(runs, checkpoint))
+        partition.recopied += max(0, named[0] - safe)
+        return safe
+
+    async def _compare(self, ticket: Ticket, copied: Copied, source_at: int) -> Verified:
+        channel = self._source_channel(ticket.partition)
+        verified = await compare(self._loop, channel, ticket.partition, copied, source_at)
+        ticket.check()
+        return verified
+
+    def _copy_channel(self, ticket: Ticket) -> Channel:
+        channel = self._destination.prompt_channel(ticket.partition.destination_node)
+        if channel is None:
+            answer = codes.Answer(Reason.DESTINATION_UNREACHABLE, codes.SHORTLY_SECONDS)
+            raise Unreadable(answer, "the destination's leader cannot be reached")
+        return channel
+
+    def _source_channel(self, partition: Partition) -> Channel:
+        channel = self._source.quiet_channel(self._source.leader(partition.topic, partition.number).node)
+        if channel is None:
+            answer = codes.Answer(Reason.SOURCE_UNREACHABLE, codes.SHORTLY_SECONDS)
+            raise Unreadable(answer, "the source's leader cannot be reached")
+        return channel
+
+
+def _first_record_from(runs: Sequence[Run], low: int, high: int, source: int) -> int:
+    """Number of the first record in [``low``, ``high``) that stands at source offset ``source`` or later; at most ``high - 1``."""
+    high -= 1
+    while low < high:
+        middle = (low + high) // 2
+        if locate(runs, middle + 1) - 1 >= source:
+            high = middle
+        else:
+            low = middle + 1
+    return low
