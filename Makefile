@@ -35,6 +35,11 @@ test: install check ## Run the whole suite; one part of it: make test ARGS="test
 	@echo "==> tests"
 	$(BIN)/python $(if $(ARGS),-m pytest $(ARGS),tests/support/halves.py)
 
+.PHONY: compat
+compat: install ## Try links between every pair of the oldest, middle and newest brokers, on ZooKeeper and on KRaft
+	@echo "==> compatibility"
+	STRAIT_COMPAT=all $(BIN)/python -m pytest tests/compat $(ARGS)
+
 MINUTES ?= 30
 
 .PHONY: soak

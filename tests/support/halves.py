@@ -7,7 +7,7 @@ import sys
 import tempfile
 from typing import IO
 
-HALVES = (("tests/broker", "tests/unit"), ("tests/airflow", "tests/e2e", "tests/faults", "tests/spark"))
+HALVES = (("tests/broker", "tests/compat", "tests/unit"), ("tests/airflow", "tests/e2e", "tests/faults", "tests/spark"))
 TITLES = ("= processes that the tests left behind =", "= short test summary info =")
 
 

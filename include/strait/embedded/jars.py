@@ -31,24 +31,31 @@ _EXPECTED = 93  # of progress, not a check
 _HERE = Path(__file__).parent
 
 
-def kafka_jars() -> Path:
-    """The folder with every jar of Kafka, fetched now if this machine does not have it yet.
+def kafka_jars(version: str = KAFKA_VERSION) -> Path:
+    """The folder with every jar of this version of Kafka, fetched now if this machine does not have it yet.
+
+    Versions before 4.0 come with ZooKeeper and without MirrorMaker.
 
     The folder appears all at once or not at all, and callers in other processes wait for the first one.
     """
-    folder = paths.home() / "jars" / f"kafka-{KAFKA_VERSION}"
+    folder = paths.home() / "jars" / f"kafka-{version}"
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _locked(folder.parent / ".lock"):
         if not folder.is_dir():
-            _fetch(folder)
+            _fetch(folder, version)
     return folder
 
 
-def classpath() -> str:
+def classpath(version: str = KAFKA_VERSION) -> str:
     """For ``java -cp``: every jar of Kafka."""
-    return f"{kafka_jars()}/*"
+    return f"{kafka_jars(version)}/*"
+
+
+def before_4(version: str) -> bool:
+    """Whether these brokers may run on ZooKeeper, and log through log4j 1."""
+    return int(version.split(".")[0]) < 4
 
 
 @contextmanager
@@ -58,39 +65,45 @@ def _locked(file: Path) -> Iterator[None]:
         yield
 
 
-def _fetch(folder: Path) -> None:
+def _fetch(folder: Path, version: str) -> None:
     mirror = os.environ.get(REPOSITORY_VARIABLE)
     repository = mirror or "Maven Central"
     cache = folder.parent / "ivy-cache"
+    size = "" if before_4(version) else ", about 55 MB"
     console = Console(stderr=True)
-    console.print(f"Fetching Kafka {KAFKA_VERSION} from {repository} (once, about 55 MB)")
+    console.print(f"Fetching Kafka {version} from {repository} (once{size})")
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
         retrieved = Path(scratch) / "jars"
-        command = _ivy(mirror, cache, retrieved)
+        command = _ivy(version, mirror, cache, retrieved)
         for attempt in range(1, _ATTEMPTS + 1):
             code, output = _run_ivy(command, console)
             if code == 0:
                 break
             if attempt == _ATTEMPTS:
                 raise SetupError(
-                    f"setup: fetching Kafka {KAFKA_VERSION} from {repository}: {_cause(output)}",
+                    f"setup: fetching Kafka {version} from {repository}: {_cause(output)}",
                     hint="check this machine's network and proxy, or name a mirror of Maven Central "
                     f"in {REPOSITORY_VARIABLE}",
                 )
         retrieved.rename(folder)
     shutil.rmtree(cache)
-    console.print(f"Kafka {KAFKA_VERSION} is in {folder}")
+    console.print(f"Kafka {version} is in {folder}")
 
 
-def _ivy(mirror: str | None, cache: Path, retrieved: Path) -> list[str]:
+def _ivy(version: str, mirror: str | None, cache: Path, retrieved: Path) -> list[str]:
     return [
         str(find_java()),
         *_proxy_options(),
         *(["-Dmaven.resolver=mirror", f"-Dmaven.repository={mirror}"] if mirror else ["-Dmaven.resolver=central"]),
-        f"-Dkafka.version={KAFKA_VERSION}",
+        f"-Dkafka.version={version}",
         f"-Dlog4j.version={LOG4J_VERSION}",
         *("-cp", str(_ivy_jar()), "org.apache.ivy.Main"),
-        *("-settings", str(_HERE / "ivysettings.xml"), "-ivy", str(_HERE / "ivy.xml")),
+        *(
+            "-settings",
+            str(_HERE / "ivysettings.xml"),
+            "-ivy",
+            str(_HERE / ("ivy-older.xml" if before_4(version) else "ivy.xml")),
+        ),
         *("-cache", str(cache), "-confs", "default"),
         *("-retrieve", f"{retrieved}/[artifact]-[revision].[ext]"),
     ]

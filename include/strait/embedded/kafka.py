@@ -1,4 +1,4 @@
-"""Real Kafka clusters on this machine: KRaft brokers as child processes, listening on loopback only."""
+"""Real Kafka clusters on this machine: brokers as child processes, listening on loopback only."""
 
 import base64
 import os
@@ -66,6 +66,7 @@ class Cluster:
     ``environment`` is its process's besides ours.
     ``optimized`` is for measuring: the JVM as it is in production, slower to warm up. ``ports`` are those for clients,
     one for each broker; without it free ones are taken.
+    ``version`` is Kafka's; ``zookeeper`` runs a version before 4.0 on ZooKeeper instead of KRaft.
 
     Brokers die with the process that started them, however it ends, unless ``detached``: those stay until somebody
     calls ``stop``, also on ``Cluster.attach(directory)`` in another process.
@@ -85,6 +86,8 @@ class Cluster:
         environment: Mapping[str, str] = _NO_ENTRIES,
         optimized: bool = False,
         detached: bool = False,
+        version: str = jars.KAFKA_VERSION,
+        zookeeper: bool = False,
     ) -> None:
         client_ports = list(free_ports(brokers) if ports is None else ports)
         if brokers < 1 or len(client_ports) != brokers:
@@ -93,7 +96,7 @@ class Cluster:
         self.directory = directory.resolve()
         self._layout = Layout(
             cluster_id=base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="),
-            nodes=make_nodes(client_ports, others, authenticated=bool(users), listeners=listeners),
+            nodes=make_nodes(client_ports, others, authenticated=bool(users), listeners=listeners, zookeeper=zookeeper),
             properties=dict(properties),
             users=dict(users),
             listeners=dict(listeners),
@@ -102,6 +105,8 @@ class Cluster:
             heap_mib=heap_mib,
             optimized=optimized,
             detached=detached,
+            version=version,
+            zookeeper=zookeeper,
         )
 
     @classmethod
@@ -223,7 +228,7 @@ class Cluster:
         return Detached(self._folder(node) / "process.json")
 
     def _prepare(self, nodes: Sequence[Node]) -> None:
-        """Write settings and format the data folders of nodes that have none."""
+        """Write settings and, without ZooKeeper, format the data folders of nodes that have none."""
         self.directory.mkdir(parents=True, exist_ok=True)
         _write_private(self.directory / _LAYOUT_FILE, self._layout.model_dump_json(indent=2))
         fresh = [node for node in nodes if not (self._folder(node) / "data").exists()]
@@ -232,6 +237,8 @@ class Cluster:
             (folder / "tmp").mkdir(parents=True)
             settings = server_properties(self._layout, node, folder / "data")
             _write_private(folder / "server.properties", to_properties_file(settings))
+        if self._layout.zookeeper:
+            return
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(self._format, fresh))
 
@@ -254,7 +261,9 @@ class Cluster:
         folder = self._folder(node)
         heap_mib = _CONTROLLER_HEAP_MIB if node.client_port is None else self._layout.heap_mib
         flags = (f"-Xms{heap_mib}m", *_PRODUCTION) if self._layout.optimized else _QUICK
-        command = [*self._java(node, heap_mib, flags), "kafka.Kafka", str(folder / "server.properties")]
+        zookeeper = self._layout.zookeeper and node.client_port is None
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain" if zookeeper else "kafka.Kafka"
+        command = [*self._java(node, heap_mib, flags), main, str(folder / "server.properties")]
         process = self._process(node)
         start = process.start if self._layout.detached else partial(start_leashed, process)
         start(command, environment=os.environ | self._layout.environment, log=folder / "jvm.out", directory=folder)
@@ -269,9 +278,10 @@ class Cluster:
             "-XX:-UsePerfData",
             f"-Djava.io.tmpdir={folder / 'tmp'}",  # native codecs unpack themselves there
             f"-Dlog4j2.configurationFile={Path(__file__).parent / 'log4j2.properties'}",
+            f"-Dlog4j.configuration=file:{Path(__file__).parent / 'log4j1.properties'}",  # before 4.0
             f"-Dstrait.log={folder / 'server.log'}",
             *self._layout.jvm_options,
-            *("-cp", jars.classpath()),
+            *("-cp", jars.classpath(self._layout.version)),
         ]
 
     def _wait_until_ready(self) -> None:

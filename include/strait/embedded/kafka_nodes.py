@@ -1,7 +1,7 @@
 """What the nodes of an embedded Kafka cluster are and how each is configured. Pure: nothing is started here.
 
 One broker is its own controller. More brokers share a controller of their own, so that any broker can be killed without
-the cluster losing its head.
+the cluster losing its head. On ZooKeeper, which only brokers before 4.0 know, ZooKeeper has the place of that controller.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from strait.embedded.jars import KAFKA_VERSION
 
 CONTROLLER_ID = 100
 
@@ -60,6 +62,8 @@ class Layout(BaseModel):
     heap_mib: int
     optimized: bool
     detached: bool
+    version: str = KAFKA_VERSION
+    zookeeper: bool = False
 
     @property
     def brokers(self) -> tuple[Node, ...]:
@@ -68,16 +72,21 @@ class Layout(BaseModel):
 
     @property
     def controller(self) -> Node:
-        """The only member of the quorum."""
+        """The only member of the quorum, or ZooKeeper."""
         return next(node for node in self.nodes if node.controller_port is not None)
 
 
 def make_nodes(
-    client_ports: list[int], other_ports: list[int], *, authenticated: bool, listeners: Collection[str] = ()
+    client_ports: list[int],
+    other_ports: list[int],
+    *,
+    authenticated: bool,
+    listeners: Collection[str] = (),
+    zookeeper: bool = False,
 ) -> tuple[Node, ...]:
     """Give out the ports. ``other_ports`` are as many as the nodes need besides: see ``other_port_count``."""
     spare = iter(other_ports)
-    alone = len(client_ports) == 1
+    alone = len(client_ports) == 1 and not zookeeper
     brokers = tuple(
         Node(
             id=node_id,
@@ -97,21 +106,49 @@ def other_port_count(brokers: int, *, authenticated: bool, listeners: Collection
 
 
 def server_properties(layout: Layout, node: Node, data: Path) -> dict[str, str]:
-    """Kafka's own settings for this node. The caller's ``properties`` win over all of them."""
+    """This node's own settings. The caller's ``properties`` win over all of Kafka's."""
+    if layout.zookeeper and node.client_port is None:
+        return _zookeeper_properties(node, data)
     settings = {
+        **(_on_zookeeper(layout, node) if layout.zookeeper else _on_kraft(layout, node)),
+        "log.dirs": str(data),
+        **_defaults(min(len(layout.brokers), 3)),
+        **_listeners(layout, node),
+    }
+    return settings | layout.properties
+
+
+def _on_kraft(layout: Layout, node: Node) -> dict[str, str]:
+    return {
         "node.id": str(node.id),
         "process.roles": ",".join(
             role
             for role, port in (("broker", node.client_port), ("controller", node.controller_port))
             if port is not None
         ),
-        "log.dirs": str(data),
         "controller.quorum.voters": f"{layout.controller.id}@127.0.0.1:{layout.controller.controller_port}",
         "controller.listener.names": "CONTROLLER",
-        **_defaults(min(len(layout.brokers), 3)),
-        **_listeners(layout, node),
     }
-    return settings | layout.properties
+
+
+def _on_zookeeper(layout: Layout, node: Node) -> dict[str, str]:
+    return {
+        "broker.id": str(node.id),
+        "zookeeper.connect": f"127.0.0.1:{layout.controller.controller_port}",
+        "zookeeper.connection.timeout.ms": "60000",  # it starts at the same time
+        "zookeeper.session.timeout.ms": "5000",
+    }
+
+
+def _zookeeper_properties(node: Node, data: Path) -> dict[str, str]:
+    return {
+        "clientPort": str(node.controller_port),
+        "clientPortAddress": "127.0.0.1",
+        "dataDir": str(data),
+        "admin.enableServer": "false",
+        "maxClientCnxns": "0",
+        "tickTime": "1000",
+    }
 
 
 def to_properties_file(settings: Mapping[str, str]) -> str:

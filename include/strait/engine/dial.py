@@ -54,7 +54,7 @@ class Connection:
             raise ProtocolError(
                 f"broker {host}:{port} of {self.cluster} serves versions {low} to {high} of request {api_key}, "
                 f"Strait speaks {lowest} to {highest}",
-                hint="Kafka 2.7 is the oldest supported",
+                hint="Kafka 2.8 is the oldest supported",
             )
         return chosen
 
@@ -140,7 +140,7 @@ def _negotiate(connection: Connection) -> None:
     if reply.error_code:
         raise ProtocolError(
             f"broker {connection.address} of {connection.cluster} answers ApiVersions with error {reply.error_code}",
-            hint="Kafka 2.7 is the oldest supported",
+            hint="Kafka 2.8 is the oldest supported",
         )
     connection.versions = {api.api_key: (api.min_version, api.max_version) for api in reply.api_keys}
 

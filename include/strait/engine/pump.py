@@ -318,6 +318,7 @@ class Pump:
             partition.destination_log_start = result.log_start
             self._take_ack(batch)
         elif appended == "truncated":
+            self._destination.refresh()  # it may be another topic by now
             self._losses.destination_lost(partition, result.base_offset, partition.expected_offset)
             self._doubt(
                 partition,

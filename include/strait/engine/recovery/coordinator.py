@@ -26,6 +26,7 @@ from strait.engine.recovery.tail_scan import ReadRefused, scan
 from strait.engine.recovery.ticket import Superseded, Ticket, Unresolved
 from strait.engine.recovery.verification import Unreadable
 from strait.engine.tasks import RequestLost, run, sleep
+from strait.errors import ProtocolError
 from strait.model import topic_id_text
 from strait.offset_map import covering, destination_offset, locate
 from strait.reasons import Reason
@@ -130,7 +131,7 @@ class RecoveryCoordinator:
         }
         try:
             states = await ask_log_states(self._loop, channel, self._producer_id, epochs)
-        except RequestLost as lost:
+        except (RequestLost, ProtocolError) as lost:  # the latter: the broker does not serve what is asked for
             for ticket in tickets:
                 self._again(ticket, Unresolved.of(_LOST, f"looking up the position: {lost}"))
             return
@@ -176,8 +177,8 @@ class RecoveryCoordinator:
             tail = await self._scan(ticket, max(outcome.start, state.log_start), state.end)
             ticket.check()
             outcome = decision.from_tail(self._runs_now(partition), state.end, tail, on_foreign)
-        if isinstance(outcome, Refused):
-            raise Unresolved.until_decided(outcome.reason, outcome.detail)
+        if isinstance(outcome, Refused):  # the topic may be another one by now, which only metadata tells
+            raise Unresolved(outcome.reason, outcome.detail, codes.wait_for(outcome.reason), refresh=True)
         return outcome
 
     async def _until_replicated(self, ticket: Ticket, state: LogState) -> None:

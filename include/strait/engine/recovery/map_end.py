@@ -15,6 +15,7 @@ from strait.engine.partition import Partition
 from strait.engine.recovery.producer_state import Refusal
 from strait.engine.recovery.ticket import Unresolved
 from strait.engine.tasks import Future, RequestLost, ask, run
+from strait.errors import ProtocolError
 from strait.reasons import Reason
 from strait.state.schema import Run
 
@@ -109,7 +110,7 @@ class MapEnd:
             else:
                 detail = f"its map, topic {self._topic}, ends at {end}, and was read up to {self._known.map_end} before"
                 trouble = Unresolved(Reason.DESTINATION_UNREACHABLE, detail, codes.SHORTLY_SECONDS)
-        except RequestLost as lost:
+        except (RequestLost, ProtocolError) as lost:
             trouble = RequestLost(f"the end of {self._topic}: {lost}")
         finally:
             self._asking = False
