@@ -147,7 +147,7 @@ class RecoveryCoordinator:
             ticket.check()
             await self._map_end.reached(ticket.partition)
             ticket.check()
-            await self._place(ticket, found, state)
+            await self._place(ticket, found)
         except Superseded:
             return
         except Unresolved as trouble:
@@ -172,8 +172,9 @@ class RecoveryCoordinator:
         partition = ticket.partition
         on_foreign = partition.policy.on_foreign
         outcome: Found | Scan | Refused | Unproven = decision.from_leader(self._runs_now(partition), state, on_foreign)
-        if isinstance(outcome, Scan):
+        if decision.needs_replicas(outcome, on_foreign):
             await self._until_replicated(ticket, state)
+        if isinstance(outcome, Scan):
             tail = await self._scan(ticket, max(outcome.start, state.log_start), state.end)
             ticket.check()
             outcome = decision.from_tail(self._runs_now(partition), state.end, tail, on_foreign)
@@ -241,7 +242,7 @@ class RecoveryCoordinator:
 
     # --- where it goes on ---------------------------------------------------------------------------------------------
 
-    async def _place(self, ticket: Ticket, outcome: "Found | Unproven", state: LogState) -> None:
+    async def _place(self, ticket: Ticket, outcome: "Found | Unproven") -> None:
         partition, runs = ticket.partition, self._runs_now(ticket.partition)
         if isinstance(outcome, Found):
             outcome = with_what_was_acknowledged(partition, outcome)
@@ -251,7 +252,7 @@ class RecoveryCoordinator:
             return
         if found.passed > destination_offset(covering(runs, found.sequence), found.sequence):
             self._remember_passed(partition, found.passed)
-        await self._placement.place(ticket, outcome, state)
+        await self._placement.place(ticket, outcome)
 
     # --- while it is being copied ------------------------------------------------------------------------------------
 

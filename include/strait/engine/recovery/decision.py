@@ -108,6 +108,12 @@ def is_replicated(log_end: int, high_watermark: int) -> bool:
     return high_watermark >= log_end
 
 
+def needs_replicas(outcome: "Found | Scan | Refused | Unproven", on_foreign: OnForeign) -> bool:
+    """Whether all of the log must be replicated before ``outcome`` may be used: the log itself is read for it. Between records
+    of other producers the link's last record is searched for, and must not count as deleted while it cannot be read yet."""
+    return isinstance(outcome, Scan) or (isinstance(outcome, Found) and on_foreign != "halt")
+
+
 def last_sequence_of(batch: Batch) -> int:
     """Sequence of the batch's last record, as on the wire. The cleaner lowers the number of records and keeps the last
     offset; a sequence counts by the latter."""

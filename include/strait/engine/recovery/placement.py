@@ -11,7 +11,7 @@ from strait.engine.cluster import Cluster
 from strait.engine.loop import Loop
 from strait.engine.partition import Partition
 from strait.engine.recovery import decision
-from strait.engine.recovery.decision import Found, LogState, Unproven
+from strait.engine.recovery.decision import Found, Unproven
 from strait.engine.recovery.producer_state import log_ends
 from strait.engine.recovery.ticket import Superseded, Ticket, Unresolved
 from strait.engine.recovery.verification import (
@@ -98,7 +98,7 @@ class Placement:
         self._verifying = 0
         self._queue: deque[Future[None]] = deque()
 
-    async def place(self, ticket: Ticket, outcome: "Found | Unproven", state: LogState) -> None:
+    async def place(self, ticket: Ticket, outcome: "Found | Unproven") -> None:
         """Give the partition its position. Raises Superseded, Unresolved, Unreadable, RequestLost."""
         partition, runs = ticket.partition, self._runs_of(ticket.partition)
         found = outcome.found if isinstance(outcome, Unproven) else outcome
@@ -111,7 +111,7 @@ class Placement:
             await self._turn(ticket)
             try:
                 if partition.repetition is None or await self._is_ours(ticket, runs, found):
-                    await self._verify(ticket, runs, found, state)
+                    await self._verify(ticket, runs, found)
             finally:
                 self._end_turn()
 
@@ -169,7 +169,7 @@ class Placement:
         unproven = Reason.POSITION_UNVERIFIED, outcome.detail, outcome.gone
         self._placed(partition, Placed(outcome.found, unproven=unproven))
 
-    async def _verify(self, ticket: Ticket, runs: Sequence[Run], found: Found, state: LogState) -> None:
+    async def _verify(self, ticket: Ticket, runs: Sequence[Run], found: Found) -> None:
         """Compare the last record with the source record that the map names; if it is another one, with those that the map
         has named before: of two writers that read differently one may have written last."""
         partition, sequence = ticket.partition, found.sequence
@@ -182,9 +182,7 @@ class Placement:
         expected = destination_offset(covering(begun, sequence - 1), sequence - 1)
         seen = found.last_offset >= 0
         named = candidates(begun, sequence)
-        match = await self._match(
-            ticket, sequence, found.last_offset if seen else expected, named, search=not seen, state=state
-        )
+        match = await self._match(ticket, sequence, found.last_offset if seen else expected, named, search=not seen)
         if match.place < 0:
             await self._place_unverified(ticket, runs, found, match)
             return
@@ -203,7 +201,6 @@ class Placement:
         named: Sequence[int],
         *,
         search: bool,
-        state: LogState | None = None,
     ) -> _Match:
         """Compare record number ``sequence - 1``, expected at ``offset`` of the copy, with the source records that end before
         these places."""
@@ -215,9 +212,6 @@ class Placement:
         )
         ticket.check()
         if not isinstance(copied, Copied):
-            if among_others and state is not None and state.high_watermark < state.end:
-                answer = codes.Answer(Reason.LOOKING_UP, codes.SHORTLY_SECONDS)
-                raise Unreadable(answer, "the end of its log is not replicated yet")
             return _Match(-1, -1, copied is DIFFERENT, named)
         different = False
         for place in named:

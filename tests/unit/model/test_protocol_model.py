@@ -1,0 +1,86 @@
+"""The protocol's decisions under every interleaving at small size; see `support.protocol_model` for what that covers.
+
+Each fault that was once found in the product is put back, and the model must find it. `STRAIT_MODEL_STATES` sets how many
+states are visited at most.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from strait.engine.recovery import decision
+from strait.engine.recovery.decision import Found, LogState, OnForeign
+from strait.offset_map import sequence_at_destination, wire_sequence
+from strait.state.schema import Run
+from strait.wire.batch import Batch
+from support.protocol_model import Limits, Result, explore
+
+MOST_STATES = int(os.environ.get("STRAIT_MODEL_STATES", "60000"))
+NONE = Limits(0, 0, 0, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("on_foreign", ["halt", "expect", "continue"])
+def test_no_interleaving_skips_or_doubles_silently(on_foreign: OnForeign) -> None:
+    result = explore(on_foreign, Limits(), MOST_STATES)
+    assert result.trace is None, "\n".join(result.trace)
+
+
+def test_an_emptied_log_that_is_believed_skips_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = decision.from_leader
+
+    def believing(runs: Sequence[Run], state: LogState, on_foreign: OnForeign = "halt") -> Any:
+        if state.last_sequence is None and state.log_start == state.end:
+            return Found(sequence_at_destination(runs[-1], state.end))
+        return sound(runs, state, on_foreign)
+
+    _finds(monkeypatch, "halt", NONE._replace(expiries=1, foreign=1, deletions=1), from_leader=believing)
+
+
+def test_a_tail_that_is_not_replicated_is_copied_twice_if_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = decision.from_leader
+
+    def seeing_what_can_be_read(runs: Sequence[Run], state: LogState, on_foreign: OnForeign = "halt") -> Any:
+        return sound(runs, state._replace(end=state.high_watermark), on_foreign)
+
+    def never_waits(log_end: int, high_watermark: int) -> bool:
+        return True
+
+    _finds(
+        monkeypatch, "halt", NONE._replace(expiries=1), from_leader=seeing_what_can_be_read, is_replicated=never_waits
+    )
+
+
+def test_a_compacted_batch_whose_records_are_counted_is_copied_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def counting_records(batch: Batch) -> int:
+        return wire_sequence(batch.base_sequence + batch.records - 1)
+
+    _finds(monkeypatch, "expect", NONE._replace(expiries=1, compactions=1), last_sequence_of=counting_records)
+
+
+def test_an_offset_below_the_expected_one_that_is_accepted_hides_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    def accepting(base_offset: int, expected: int, on_foreign: OnForeign) -> str:
+        return "expected" if base_offset == expected else "shifted"
+
+    _finds(monkeypatch, "expect", NONE._replace(unclean=1), judge_append=accepting)
+
+
+def test_a_record_that_cannot_be_read_yet_counts_as_deleted_if_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def only_for_scans(outcome: object, on_foreign: OnForeign) -> bool:
+        return isinstance(outcome, decision.Scan)
+
+    _finds(monkeypatch, "expect", NONE._replace(foreign=1, elections=1), needs_replicas=only_for_scans)
+
+
+def _finds(
+    monkeypatch: pytest.MonkeyPatch, on_foreign: OnForeign, limits: Limits, **faults: Callable[..., Any]
+) -> Result:
+    sound = explore(on_foreign, limits, MOST_STATES)
+    assert sound.trace is None, "\n".join(sound.trace)
+    for name, fault in faults.items():
+        monkeypatch.setattr(decision, name, fault)
+    result = explore(on_foreign, limits, MOST_STATES)
+    assert result.trace is not None, f"not found in {result.states} states"
+    print(f"{result.states} states, {len(result.trace)} actions:", *result.trace, sep="\n  ")  # noqa: T201
+    return result
