@@ -379,6 +379,10 @@ class Channel:
         self._heard_at = max(self._heard_at, self._loop.now)
         return received
 
+    def _distrust(self, request: _Pending, cause: str) -> None:
+        request.on_lost(cause)
+        self.close(cause)
+
     def _deliver(self, frame: Buffer) -> None:
         (correlation,) = struct.unpack_from(">i", frame.memory, 0)
         if not self._pending or self._pending[0].correlation != correlation:
@@ -391,6 +395,7 @@ class Channel:
         try:
             request.on_reply(frame)
         except StraitError as error:  # a malformed reply: this connection cannot be trusted any more
-            request.on_lost(str(error))
-            self.close(str(error))
+            self._distrust(request, str(error))
+        except LookupError as error:
+            self._distrust(request, f"the reply names what was not asked for, or lacks what was: {error!r}")
         self._change_over()

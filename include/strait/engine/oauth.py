@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
@@ -29,6 +30,7 @@ PROPERTIES = frozenset(
     }
 )
 _TIMEOUT_SECONDS = 10.0
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _REUSED_SHARE = 0.5
 """Of a token's life in which it is used again. A session ends with its token, so a connection that is renewed well before
 its session ends must get a newer token than it had."""
@@ -44,6 +46,10 @@ def problems(properties: Mapping[str, str]) -> list[str]:
     url = properties.get("sasl.oauthbearer.token.endpoint.url", "")
     if not url.startswith(("https://", "http://")):
         found.append("`sasl.oauthbearer.token.endpoint.url` must be the URL of a token endpoint")
+    elif url.startswith("http://") and urlsplit(url).hostname not in _LOOPBACK:
+        found.append(
+            "`sasl.oauthbearer.token.endpoint.url` must begin with https://: the client's secret is sent to it"
+        )
     pairs = properties.get("sasl.oauthbearer.extensions", "").split(",")
     if any(pair and "=" not in pair for pair in pairs):
         found.append("`sasl.oauthbearer.extensions` must be key=value,key=value")

@@ -72,3 +72,23 @@ def test_what_is_sent_over_a_closed_channel_is_lost_at_once() -> None:
     theirs.close()
     loop.close()
     assert lost == ["the connection is closed"]
+
+
+def test_a_reply_that_names_what_was_not_asked_for_costs_its_connection_alone() -> None:
+    loop = Loop()
+    ours, theirs = socket.socketpair()
+    channel = Channel(loop, BufferPool(1 << 20), Connection("it", ("broker", 1), ours), lambda _: None)
+    lost: list[str] = []
+
+    def take(frame: Buffer) -> None:
+        frame.release()
+        raise KeyError(("other", 0))
+
+    channel.send(0, 9, [b"asked"], on_reply=take, on_lost=lost.append)
+    loop.run_once(0.0)
+    theirs.sendall(struct.pack(">ii", 4, FIRST_CORRELATION))
+    loop.run_once(1.0)
+    theirs.close()
+    loop.close()
+    assert channel.closed
+    assert lost == ["the reply names what was not asked for, or lacks what was: KeyError(('other', 0))"]

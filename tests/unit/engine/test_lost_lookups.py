@@ -17,10 +17,14 @@ Doubts = list[tuple[Reason | None, str, tuple[float, float]]]
 
 
 class Answering:
-    """The destination, and its only channel: loses everything if it has no ``error`` to answer with."""
+    """The destination, and its only channel: loses everything if it has no ``error`` to answer with.
 
-    def __init__(self, error: int = 0) -> None:
+    ``omits``: it answers without a word about the partition.
+    """
+
+    def __init__(self, error: int = 0, *, omits: bool = False) -> None:
         self._error = error
+        self._omits = omits
 
     def prompt_channel(self, _: int) -> "Answering":
         return self
@@ -37,6 +41,9 @@ class Answering:
     def ask(
         self, request: Any, _reply: Any, *, on_reply: Callable[[Any], None], on_lost: Callable[[str], None]
     ) -> None:
+        if self._omits:
+            on_reply(SimpleNamespace(topics=[]))
+            return
         if not self._error:
             on_lost("no reply in time")
             return
@@ -95,3 +102,10 @@ def test_one_that_was_refused_is_not() -> None:
     ((reason, detail, wait_seconds),) = doubts_after_a_look_up(Answering(error=29))
     assert (reason, wait_seconds) == (Reason.DESTINATION_DENIED, codes.SHORTLY_SECONDS)
     assert detail == f"looking up its log end: {codes.name(29)}"
+
+
+def test_an_answer_that_omits_the_partition_is_none() -> None:
+    """It would wait for ever, and nobody would be told."""
+    ((reason, detail, _),) = doubts_after_a_look_up(Answering(omits=True))
+    assert reason == Reason.DESTINATION_UNREACHABLE
+    assert detail == f"looking up its log end: {codes.name(codes.NOT_ANSWERED)}"

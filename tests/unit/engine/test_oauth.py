@@ -105,3 +105,11 @@ def test_what_cannot_work_is_said_before_anything_is_tried(
 ) -> None:
     (problem,) = problems(properties(endpoint, **{key: value}))
     assert said in problem
+
+
+def test_a_secret_is_sent_over_tls_or_to_this_machine_alone(endpoint: TokenEndpoint) -> None:
+    far = properties(endpoint, **{"token.endpoint.url": "http://tokens.example/token"})
+    (problem,) = problems(far)
+    assert "must begin with https://" in problem
+    for url in ("https://tokens.example/token", "http://localhost:8080/token", "http://[::1]/token"):
+        assert problems(properties(endpoint, **{"token.endpoint.url": url})) == []
