@@ -6,7 +6,7 @@ Any number of them may run at once; `strait.state.publisher` says why that is sa
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from strait.engine.producer_id import allocate_producer_id
 from strait.errors import PlanConflict, StateError
 from strait.forecast import Clusters, Forecast, forecast
 from strait.group_settings import DEFAULT_GROUP
-from strait.kafka.admin import Admin
+from strait.kafka.admin import Admin, ConfigChange
 from strait.looking_back import Measured, earlier_reports
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning import rendering
@@ -35,6 +35,7 @@ from strait.planning.plan import Proposal, compose, survey
 from strait.planning.remembering import remembered
 from strait.planning.retirement import candidates, retire
 from strait.planning.selection import selects
+from strait.planning.state_safety import command, state_changes, state_risks, wanted_replicas
 from strait.planning.status import Status, status_of
 from strait.planning.topics import Homes
 from strait.planning.upkeep import Memory, Upkeep, follows_acls, upkeep_of
@@ -42,6 +43,7 @@ from strait.registration import register
 from strait.spec import AppSpec
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
+from strait.state.safety import SAFETY_CONFIGS, kept_safe
 from strait.state.schema import Plan, Registration
 from strait.state.topics import ensure_state_topics
 from strait.upkeep import Done, gather, perform, with_acls
@@ -113,6 +115,7 @@ class Control:
         self._source_properties = file.clusters[self.link.source]
         self._destination_properties = file.clusters[self.link.destination]
         self._register_is_there = True  # as last seen
+        self._state_is_there = True
 
     @classmethod
     def of(cls, path: Path, link: str) -> "Control":
@@ -163,8 +166,9 @@ class Control:
             beats, not_beating = create_topics(self._source, [proposal.create_heartbeats])
             created, refused = created + beats, refused | not_beating
         done = perform(self._destination, proposal.upkeep)
-        refused = {**refused, **done.refused}
-        if proposal.empty and proposal.previous is not None and self._register_is_there:
+        refused = {**refused, **done.refused, **self._make_state_safer(proposal)}
+        complete = self._register_is_there and self._state_is_there
+        if proposal.empty and proposal.previous is not None and complete:
             return Outcome((), refused, proposal.plans, proposal)
         ensure_state_topics(self._destination, self.name, self._state_replicas)
         for _ in range(_CONFLICTS_MOST):
@@ -176,6 +180,14 @@ class Control:
             else:
                 return Outcome(tuple(created), refused, plans, published, done.lines)
         raise conflict
+
+    def _make_state_safer(self, proposal: Proposal) -> dict[str, str]:
+        """Alter state topics so that they lose no record; return those that the destination did not let us alter, and why."""
+        changes = {topic: ConfigChange(put) for topic, put in proposal.state_changes.items()}
+        failures = self._destination.alter_each(changes).failures
+        return {
+            topic: f"{error.message}; run {command(topic, changes[topic].put)}" for topic, error in failures.items()
+        }
 
     def run_cycle(self, *, stopped: bool | None = None) -> Outcome:
         """Observe, plan, apply, publish, once."""
@@ -279,8 +291,10 @@ class Control:
         wanted = {names.destination(topic) for topic in source.topics if selects(self.link.topics, topic)}
         runs = self._state.runs
         wanted |= {run.destination for place in runs if place[0] not in source.topics for run in runs[place]}
-        facts = self._destination.observe(wanted.__contains__, OBSERVED_CONFIGS)
+        wanted |= set(kept_safe(self.name))
+        facts = self._destination.observe(wanted.__contains__, (*OBSERVED_CONFIGS, *SAFETY_CONFIGS))
         self._register_is_there = naming.PRODUCERS_TOPIC in facts.topics
+        self._state_is_there = facts.topics.keys() >= {*kept_safe(self.name)} - {naming.PRODUCERS_TOPIC}
         return with_acls(self._destination, facts) if follows_acls(self.link) else facts
 
     def _decide(
@@ -293,7 +307,7 @@ class Control:
         previous = dict(self._state.plans)
         facts = remembered(*facts, previous.values())
         with collector_paused():
-            found = survey(self.name, self.link, *facts, self._state.runs, refused)
+            found = survey(self.name, self.link, *facts, self._state.runs, refused, previous.values())
         if stopped is None:
             stopped = GROUP in previous and previous[GROUP].stopped
         starts = look_up(self._source, self._destination, found.new, histories=self.link.backfill is not None)
@@ -302,7 +316,7 @@ class Control:
         upkeep = self._upkeep(found.homes, facts, refused, done, now_ms)
         loads = self._loads.now()
         with collector_paused():
-            return compose(
+            proposal = compose(
                 self.link,
                 found,
                 starts,
@@ -313,6 +327,13 @@ class Control:
                 loads=loads,
                 now_ms=now_ms,
             )
+        topics = facts[1].topics
+        replicas = wanted_replicas(self._state_replicas, (pair.destination for pair in found.homes.pairs))
+        return replace(
+            proposal,
+            state_changes=state_changes(self.name, topics),
+            state_risks=state_risks(self.name, topics, replicas),
+        )
 
     def _upkeep(
         self,

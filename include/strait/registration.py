@@ -32,7 +32,7 @@ def register(
     Raises:
         ClusterUnavailable, NotAuthorized, StateError: it may be there or not; try again before anything is written.
     """
-    ensure_producers_topic(admin, replication_factor)
+    ensure_producers_topic(admin, registration.link, replication_factor)
     await_topic_everywhere(properties, admin.cluster, naming.PRODUCERS_TOPIC)
     _write(properties, admin.cluster, registration)
 

@@ -33,7 +33,8 @@ def plan(
         _write(out, shown)
     if as_json:
         said = {"fingerprint": shown.fingerprint, "effects": [list(effect) for effect in shown.effects]}
-        print_json(rendering.proposal_data(proposal) | said | ahead.as_data())
+        risks = [risk._asdict() for risk in (*proposal.state_risks, *ahead.risks)]
+        print_json(rendering.proposal_data(proposal) | said | ahead.as_data() | {"risks": risks})
     else:
         typer.echo(shown.text)
 

@@ -5,7 +5,7 @@ A partition that the link copies for the first time needs its start looked up, w
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from strait.config import Link
 from strait.group_settings import DEFAULT_GROUP
@@ -18,9 +18,11 @@ from strait.planning.draft import in_order, joined
 from strait.planning.first_runs import Beginning, NewPartition, begin
 from strait.planning.ground import Action, Change, Firm, Fresh, Halted, judge
 from strait.planning.load import Load, rates
+from strait.planning.lost_runs import lost_runs
 from strait.planning.pairs import Pair
 from strait.planning.pauses import Pauses, held, waiting_of
 from strait.planning.policies import copies_of, policy_of, start_of
+from strait.planning.risks import Risk
 from strait.planning.selection import Selection, select
 from strait.planning.starts import Starts, begin_of
 from strait.planning.topics import CreateTopic, Homes, find_homes
@@ -71,6 +73,8 @@ class Proposal:
         plans: task group -> its plan in force, which it was decided from; none before the first.
         new: partitions that get their first run with this plan, each with where it starts on both sides.
         upkeep: what else copies need.
+        state_changes: state topic -> configurations that it is to get, so that it loses no record.
+        state_risks: what may lose the link's state and is not set without a decision.
     """
 
     create: tuple[CreateTopic, ...]
@@ -79,6 +83,8 @@ class Proposal:
     new: Mapping[TopicPartition, NewPartition]
     survey: Survey
     upkeep: Upkeep = _NO_UPKEEP
+    state_changes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    state_risks: tuple[Risk, ...] = ()
 
     @property
     def groups(self) -> dict[str, Draft]:
@@ -138,11 +144,13 @@ def survey(
     destination: ClusterFacts,
     runs: Runs,
     refused: Mapping[str, str] | None = None,
+    previous: Iterable[Plan] = (),
 ) -> Survey:
     """Select topics, find their destinations, and hold them against the runs of the past.
 
     Args:
         refused: destination topics that could not be created, and why.
+        previous: the plans in force. They tell which partitions have runs that the map has lost.
 
     Raises:
         ConfigError: the link would copy topics onto themselves or one another, or two topics onto one.
@@ -160,12 +168,16 @@ def survey(
     new: dict[TopicPartition, Beginning] = {}
     halted: dict[TopicPartition, Change] = {}
     policies: dict[str, TopicPolicy] = {}
+    lost = lost_runs(previous, runs)
     for pair in homes.pairs:
         start, policy = start_of(link, pair.source.topic), _policy(link, pair)
         policies[pair.source.topic] = policy
         joins = pair.source.topic in copied
         for number in range(pair.fit):
             partition = TopicPartition(pair.source.topic, number)
+            if partition in lost:
+                copyable.append(partition)  # its slot goes by what it knows, or waits with map_run_missing
+                continue
             match judge(pair, runs.get(partition, ()), begin_of(start, number, joins=joins), policy):
                 case Firm():
                     copyable.append(partition)

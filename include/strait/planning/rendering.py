@@ -19,7 +19,13 @@ def proposal_text(proposal: Proposal) -> str:
         [] if proposal.create_heartbeats is None else [f"creates   {proposal.create_heartbeats.topic} on the source"]
     )
     topics = [*beats, *map(_creation, proposal.create), *upkeep_lines(proposal.upkeep)]
-    return "\n".join([*topics, *_plan_lines(proposal), *left_out_lines(proposal)])
+    safety = [*map(_safety, proposal.state_changes.items()), *map(str, proposal.state_risks)]
+    return "\n".join([*topics, *safety, *_plan_lines(proposal), *left_out_lines(proposal)])
+
+
+def _safety(change: tuple[str, Mapping[str, str]]) -> str:
+    topic, put = change
+    return f"sets      {', '.join(f'{name}={value}' for name, value in put.items())} on state topic {topic}"
 
 
 def proposal_data(proposal: Proposal) -> dict[str, Any]:
@@ -28,6 +34,8 @@ def proposal_data(proposal: Proposal) -> dict[str, Any]:
         "create": [creation_data(item) for item in proposal.create],
         "create_heartbeats": None if proposal.create_heartbeats is None else creation_data(proposal.create_heartbeats),
         **upkeep_data(proposal.upkeep),
+        "state_changes": {topic: dict(put) for topic, put in proposal.state_changes.items()},
+        "risks": [risk._asdict() for risk in proposal.state_risks],
         "changes": None if proposal.draft is None else changes_data(changes(proposal.before, proposal.draft)),
         "topics": [
             {"group": group, **topic.model_dump()}

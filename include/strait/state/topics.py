@@ -2,16 +2,21 @@
 
 import time
 from collections.abc import Sequence, Set
+from dataclasses import replace
 
 from strait import naming
 from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicFacts
+from strait.state.safety import MIN_IN_SYNC, UNCLEAN, min_in_sync
 from strait.state.writer import QUARANTINED_BYTES, RECORD_BYTES
 
 _DAY_MS = 24 * 60 * 60 * 1000
 _STAMPED = {"message.timestamp.type": "LogAppendTime"}  # by a host's clock an hour ahead every record would be refused
 _COMPACTED = {"cleanup.policy": "compact", "max.message.bytes": str(RECORD_BYTES)} | _STAMPED
+_DELETED = {"cleanup.policy": "delete"} | _STAMPED
+_REPORTS = _DELETED | {"retention.ms": str(_DAY_MS), "max.message.bytes": str(RECORD_BYTES)}
+_KEPT_FOREVER = _DELETED | {"retention.ms": "-1", "retention.bytes": "-1"}
 _SHOWN_SECONDS = 10.0
 _PAUSE_SECONDS = 0.1
 _CHECKED = ("cleanup.policy", "max.message.bytes")
@@ -20,16 +25,37 @@ _CHECKED = ("cleanup.policy", "max.message.bytes")
 def ensure_state_topics(admin: Admin, link: str, replication_factor: int | None) -> list[str]:
     """Create what is missing on the destination; return the names created here.
 
+    Args:
+        replication_factor: None: the brokers' default for a new link, and for one that lacks a topic that of the others.
+
     Raises:
         StateError: one of them exists in a form that would lose state: not compacted, or with several partitions.
         ClusterUnavailable: one of them exists, and its brokers do not tell its form.
     """
-    return _ensure(admin, _state_topics(link, replication_factor))
+    reports = NewTopic(naming.reports_topic(link), 1, replication_factor, _REPORTS)
+    created = _ensure(admin, [reports])
+    replicas = replication_factor or _look_at(admin, {reports.topic})[reports.topic].replicas or None
+    return sorted([*created, *_ensure(admin, [_kept_safe(topic, replicas) for topic in _state_topics(link)])])
 
 
-def ensure_producers_topic(admin: Admin, replication_factor: int | None) -> None:
-    """Create the topic that all links into the cluster share, where it is missing. Raises StateError, as above."""
-    _ensure(admin, [NewTopic(naming.PRODUCERS_TOPIC, 1, replication_factor, _COMPACTED)])
+def ensure_producers_topic(admin: Admin, link: str, replication_factor: int | None) -> None:
+    """Create the topic that all links into the cluster share, where it is missing. Raises StateError, as above.
+
+    Args:
+        link: it gets as many replicas as this link's state topics by default.
+    """
+    like = naming.reports_topic(link)
+    replicas = replication_factor
+    if replicas is None and like in (shown := admin.observe(like.__eq__).topics):
+        replicas = shown[like].replicas or None
+    _ensure(admin, [_kept_safe(NewTopic(naming.PRODUCERS_TOPIC, 1, None, _COMPACTED), replicas)])
+
+
+def _kept_safe(topic: NewTopic, replicas: int | None) -> NewTopic:
+    """With the configurations that keep its records. How many replicas must be in sync follows from how many there are: if
+    that is unknown, the brokers' own minimum applies."""
+    minimum = {} if replicas is None else {MIN_IN_SYNC: str(min_in_sync(replicas))}
+    return replace(topic, replication_factor=replicas, configs={**topic.configs, UNCLEAN: "false", **minimum})
 
 
 def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
@@ -40,11 +66,19 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
         if name not in facts or facts[name].denied:
             continue  # it was created here, or may not be looked at
         if facts[name].partitions != topic.partitions:
-            raise _unfit(admin.cluster, name, f"it has {facts[name].partitions} partitions instead of 1")
-        policy = facts[name].configs.get("cleanup.policy", "")
-        if policy != topic.configs["cleanup.policy"]:
             raise _unfit(
-                admin.cluster, name, f"its cleanup.policy is {policy!r} instead of {topic.configs['cleanup.policy']!r}"
+                admin.cluster,
+                name,
+                f"it has {facts[name].partitions} partitions instead of 1",
+                "recreate it with one partition if the link has never copied; otherwise use a new link name",
+            )
+        policy, wanted_policy = facts[name].configs.get("cleanup.policy", ""), topic.configs["cleanup.policy"]
+        if policy != wanted_policy:
+            raise _unfit(
+                admin.cluster,
+                name,
+                f"its cleanup.policy is {policy!r} instead of {wanted_policy!r}",
+                f"set cleanup.policy={wanted_policy} on the topic; do not delete it, it holds the link's state",
             )
     return created
 
@@ -69,22 +103,17 @@ def _look_at(admin: Admin, names: Set[str]) -> dict[str, TopicFacts]:
         time.sleep(_PAUSE_SECONDS)
 
 
-def _state_topics(link: str, replication_factor: int | None) -> list[NewTopic]:
-    deleted = {"cleanup.policy": "delete"} | _STAMPED
-    kept_a_day = deleted | {"retention.ms": str(_DAY_MS), "max.message.bytes": str(RECORD_BYTES)}
-    kept_for_ever = deleted | {"retention.ms": "-1", "retention.bytes": "-1"}
-    set_aside = kept_for_ever | {"max.message.bytes": str(QUARANTINED_BYTES)}
+def _state_topics(link: str) -> list[NewTopic]:
+    """Those that lose no record."""
     return [
-        NewTopic(naming.plan_topic(link), 1, replication_factor, _COMPACTED),
-        NewTopic(naming.map_topic(link), 1, replication_factor, _COMPACTED),
-        NewTopic(naming.reports_topic(link), 1, replication_factor, kept_a_day),
-        NewTopic(naming.losses_topic(link), 1, replication_factor, kept_for_ever),
-        NewTopic(naming.quarantine_topic(link), 1, replication_factor, set_aside),
+        NewTopic(naming.plan_topic(link), 1, None, _COMPACTED),
+        NewTopic(naming.map_topic(link), 1, None, _COMPACTED),
+        NewTopic(naming.losses_topic(link), 1, None, _KEPT_FOREVER),
+        NewTopic(naming.quarantine_topic(link), 1, None, _KEPT_FOREVER | {"max.message.bytes": str(QUARANTINED_BYTES)}),
     ]
 
 
-def _unfit(cluster: str, topic: str, what: str) -> StateError:
+def _unfit(cluster: str, topic: str, what: str, hint: str) -> StateError:
     return StateError(
-        f"cluster {cluster}: checking state topic {topic}: {what}, so it would lose what the link needs to go on",
-        hint="correct the topic; Strait creates it rightly where it does not exist",
+        f"cluster {cluster}: checking state topic {topic}: {what}; continuing could lose the link's state", hint=hint
     )
