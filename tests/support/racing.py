@@ -6,9 +6,19 @@ from strait.engine.buffers import BufferPool
 from strait.engine.intake import Intake
 from strait.engine.map_keeper import MapKeeper
 from strait.engine.partition import OutBatch, Partition, Phase
+from strait.engine.recovery.decision import (
+    Found,
+    LogState,
+    Refused,
+    Scan,
+    Tail,
+    Unproven,
+    from_leader,
+    from_tail,
+)
 from strait.errors import StraitError
 from strait.model import topic_id_text
-from strait.offset_map import places
+from strait.offset_map import candidates, places, wire_sequence
 from strait.reasons import Reason
 from strait.state.aside import SetAside
 from strait.state.codec import RunKey, run_key
@@ -36,6 +46,8 @@ class World:
             if record.offset >= start and history.producers.get(record.offset, -1) not in links
         ]
         self.map: dict[RunKey, Run] = {}
+        self.forgotten = False
+        """The destination's leader has forgotten the link's producer ID, until the next batch."""
         first = Run(
             topic="t",
             partition=0,
@@ -118,14 +130,29 @@ class Copy:
         self.partition = Partition("t", 0, "t", SOURCE_ID, DESTINATION_ID, policy)
 
     def find(self) -> None:
-        """The one recovery path."""
-        runs, sequence = self._world.runs, len(self._world.log)
-        positions = places(runs, sequence)
-        if len(positions) > 1 and sequence:
-            position = next(one for one in positions if one - 1 == self._world.log[-1].offset)
-        else:
-            position = positions[0]
-        self.partition.found(runs, sequence, position)
+        """The one recovery path: its decisions, with the log and the records at hand."""
+        world, runs = self._world, self._world.runs
+        found = self._found(runs)
+        assert isinstance(found, Found), found
+        assert found.sequence == len(world.log) and found.lost is None
+        begun = [run for run in runs if run.sequence_base < found.sequence]
+        position = places(runs, found.sequence)[0]
+        if begun:
+            named = candidates(begun, found.sequence)
+            equal = next(one for one in named if one - 1 == world.log[-1].offset)
+            position = position if equal == named[0] else equal
+        self.partition.found(runs, found.sequence, position)
+
+    def _found(self, runs: list[Run]) -> Found | Refused | Unproven:
+        world, end = self._world, len(self._world.log)
+        known = wire_sequence(end - 1) if end and not world.forgotten else None
+        outcome = from_leader(runs, LogState(end, known, end, end))
+        if not isinstance(outcome, Scan):
+            return outcome
+        unread = Tail(outcome.start)
+        return from_tail(
+            runs, end, Tail(outcome.start, wire_sequence(end - 1), end - 1) if outcome.start < end else unread
+        )
 
     def fetch(self, batches: int) -> None:
         """Take in the next so many batches of the source."""
@@ -150,6 +177,7 @@ class Copy:
             originals = world.expected[len(world.log) : len(world.log) + len(copied)]
             assert [one[1:] for one in copied] == [one[1:] for one in originals]
             world.log += originals
+            world.forgotten = False
             partition.acked(batch, 0.0)
         return True
 

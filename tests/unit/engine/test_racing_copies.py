@@ -16,7 +16,7 @@ from support.histories import History, histories
 from support.racing import Copy, World
 
 GAPPY = ("small", "small", "plain", "transactional", "end", "missing", "holes")
-STEPS = ("fetch", "fetch", "settle", "settle", "send", "send", "keep_map", "keep_map", "crash", "doubt")
+STEPS = ("fetch", "fetch", "settle", "settle", "send", "send", "keep_map", "keep_map", "crash", "doubt", "forget")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -63,6 +63,8 @@ def test_each_record_is_copied_once_and_the_map_always_says_where_it_was(history
             copy.send()
         elif step == "keep_map":
             copy.keep_map()
+        elif step == "forget":
+            world.forgotten = True
         elif step == "doubt":
             copy.partition.doubt(None, "", 0.0)
         else:
