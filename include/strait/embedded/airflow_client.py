@@ -10,6 +10,11 @@ from strait.errors import SetupError
 
 Json = dict[str, Any]
 
+_REPEATABLE = frozenset({"GET", "PATCH"})
+_LOCKED_TRIES = 5
+_LOCKED_SECONDS = 1.0
+"""Airflow answers 500 for as long as another of its processes holds the lock of its SQLite file."""
+
 
 class AirflowClient:
     """Signs in by itself, and again when its token has run out. Every refusal of the API is a SetupError."""
@@ -104,6 +109,11 @@ class AirflowClient:
 
     def _call(self, method: str, path: str, **arguments: Any) -> Json:
         reply = self._send(method, path, **arguments)
+        for _ in range(_LOCKED_TRIES if method in _REPEATABLE else 0):
+            if reply.status_code != httpx.codes.INTERNAL_SERVER_ERROR:
+                break
+            time.sleep(_LOCKED_SECONDS)
+            reply = self._send(method, path, **arguments)
         if reply.is_error:
             raise SetupError(f"Airflow at {self.url}: {method} {path}: HTTP {reply.status_code}: {_detail(reply)}")
         return cast(Json, reply.json())
