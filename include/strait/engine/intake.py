@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from strait.engine.buffers import Buffer, BufferPool
 from strait.engine.notebook import Notebook, OnAck
 from strait.engine.partition import OutBatch, Partition
-from strait.engine.shapes import Aside, Piece, Rules, Skipped, Stop, Unjudged
+from strait.engine.shapes import Aside, Paused, Piece, Rules, Skipped, Stop, Unjudged
 from strait.engine.shaping import shape
 from strait.errors import CorruptBatch, StraitError
 from strait.model import topic_id_text
@@ -91,6 +91,8 @@ class Intake:
                 elif isinstance(shaped, Unjudged):
                     self._judge.judge(partition, shaped.producer_ids)
                     return False
+                elif isinstance(shaped, Paused):
+                    return True  # what was taken has moved the position
                 else:
                     self._halt(partition, shaped)
                     return False

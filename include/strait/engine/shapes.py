@@ -73,6 +73,10 @@ class Unjudged(NamedTuple):
     producer_ids: frozenset[int]
 
 
+class Paused(NamedTuple):
+    """More is to come of a batch that is taken apart; it is fetched again, from where this one was left."""
+
+
 class Stop(NamedTuple):
     """The record at source offset ``offset`` cannot be copied under the rules, and nothing behind it is."""
 
@@ -81,4 +85,4 @@ class Stop(NamedTuple):
     detail: str
 
 
-Shape = Piece | Aside | Skipped | Unjudged | Stop
+Shape = Piece | Aside | Skipped | Unjudged | Paused | Stop

@@ -20,18 +20,23 @@ from strait.engine.rows import (
     plain_row,
     put_together,
 )
-from strait.engine.shapes import Aside, Piece, Rules, Shape, Skipped, Stop, Unjudged
+from strait.engine.shapes import Aside, Paused, Piece, Rules, Shape, Skipped, Stop, Unjudged
 from strait.errors import CorruptBatch
 from strait.offset_map import Stretch
 from strait.reasons import Reason
 from strait.wire.batch import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch, check, parse, split_batches
 from strait.wire.joining import COMPILED, Row
 from strait.wire.legacy import read_legacy
-from strait.wire.records import Record, build_batch, read_records, split_into
+from strait.wire.records import Record, build_batch, read_in_pieces, read_records, split_into
 
 MERGE_RECORDS_PER_BATCH = 64
 """Where records are read and built anew to merge them: that costs a microsecond or two each, and a batch costs the destination's
 broker about a hundred."""
+
+PIECE_RECORDS = 20_000
+"""So many records of a batch that is taken apart are in memory at a time: a few megabytes besides keys and values."""
+TURN_RECORDS = 100_000
+"""After so many the slot's other partitions have their turn; the rest of the batch is fetched again."""
 
 _OLD = 1  # formats 0 and 1: each message stands alone, or wraps others
 _OLD_ATTRIBUTES_AT = 17
@@ -48,6 +53,13 @@ def shape(records: memoryview, position: int, aborted: Sequence[tuple[int, int]]
     Raises:
         CorruptBatch: nothing behind the batches yielded so far can be trusted.
     """
+    for item in _shaped(records, position, aborted, rules):
+        yield item
+        if isinstance(item, Paused):
+            return
+
+
+def _shaped(records: memoryview, position: int, aborted: Sequence[tuple[int, int]], rules: Rules) -> Iterator[Shape]:
     row = plain_row(records, position, rules)
     if row is None:
         yield from _one_by_one(records, position, aborted, rules)
@@ -215,9 +227,20 @@ def _as_it_is(batch: Batch) -> Piece:
 
 
 def _taken_apart(batch: Batch, position: int, rules: Rules) -> Iterator[Shape]:
+    """Piece by piece, since a few hundred kilobytes may hold millions of records."""
     check(batch)
-    kept = [record for record in read_records(batch) if record.offset >= position]
-    return _rebuilt(kept, batch, batch.crc_bytes, rules)
+    held: list[Record] = []
+    taken = 0
+    for piece in read_in_pieces(batch, PIECE_RECORDS):
+        kept = [record for record in piece if record.offset >= position]
+        if held and kept:
+            yield from _rebuilt(held, batch, None, rules)
+            taken += len(held)
+            if taken >= TURN_RECORDS:
+                yield Paused()
+                return
+        held = kept or held
+    yield from _rebuilt(held, batch, batch.crc_bytes, rules)
 
 
 def _touches(batch: Batch, rules: Rules) -> bool:
@@ -230,8 +253,9 @@ def _touches(batch: Batch, rules: Rules) -> bool:
     )
 
 
-def _rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes, rules: Rules) -> Iterator[Shape]:
-    """Build batches of these records, which end with batch ``ending``; the last of them carries the source's CRCs."""
+def _rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes | None, rules: Rules) -> Iterator[Shape]:
+    """Build batches of these records, which end with batch ``ending``; the last of them carries the source's CRCs. Without
+    CRCs more of that batch follows."""
     chosen = _codec(ending) if rules.codec is None else rules.codec
     parts = list(_parts(records, chosen, rules))
     for at, part in enumerate(parts):
@@ -239,13 +263,15 @@ def _rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes, rules: Rules
             yield part
             continue
         data, held = part
-        last = at == len(parts) - 1
+        last = crcs is not None and at == len(parts) - 1
         behind = ending.next_offset if last else held[-1].offset + 1
         if len(data) > rules.max_record_bytes and len(held) == 1:
             text = f"{len(data)} bytes, and the destination topic takes {rules.max_record_bytes}"
             yield Stop(held[0].offset, Reason.BATCH_TOO_LARGE, f"the record at offset {held[0].offset} needs {text}")
             return
-        yield Piece(parse(memoryview(data)), data, _stretches(held), behind, crcs if last else b"", ending.leader_epoch)
+        yield Piece(
+            parse(memoryview(data)), data, _stretches(held), behind, (crcs or b"") if last else b"", ending.leader_epoch
+        )
 
 
 def _parts(

@@ -5,7 +5,7 @@ compiled codec. It looks for the end of the bytes only after it has read a numbe
 number; its errors, and what it lets pass, are judged here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from operator import attrgetter, ge
@@ -50,21 +50,33 @@ def read_records(batch: Batch) -> list[Record]:
     Raises:
         CorruptBatch: codec, lengths, counts or offsets cannot be right, or it holds more than ``compression.MAX_BYTES``.
     """
+    return [record for piece in read_in_pieces(batch, _NO_LIMIT) for record in piece]
+
+
+def read_in_pieces(batch: Batch, records: int) -> Iterator[list[Record]]:
+    """The same, at most so many records at a time: a record takes some 200 bytes in memory, and a few bytes in its batch."""
     try:
         data = batch.view[HEADER_BYTES:]
         if batch.records == 0 and not data:
-            return []  # compaction left the header, which keeps a producer's sequence
+            return  # compaction left the header, which keeps a producer's sequence
         if batch.records <= 0:
             raise CorruptBatch(f"{len(data)} bytes for {batch.records} records")
         data = decompress(data, batch.attributes & CODEC_MASK)
-        try:
-            records = _read(batch, data)
-        except UnicodeDecodeError:  # a header key
-            records = _read_slowly(batch, data)
-        _check_offsets(batch, records)
+        before, read = batch.base_offset - 1, 0
+        found = _read(batch, data)
+        while True:
+            try:
+                piece = list(islice(found, records))
+            except UnicodeDecodeError:  # a header key
+                found = islice(_read_slowly(batch, data), read, None)
+                continue
+            if not piece:
+                return
+            _check_offsets(batch, piece, before)
+            before, read = piece[-1].offset, read + len(piece)
+            yield piece
     except CorruptBatch as error:
         raise CorruptBatch(f"batch at offset {batch.base_offset}: {error.message}") from error
-    return records
 
 
 def build_batch(records: Sequence[Record], codec: int) -> bytearray:
@@ -102,15 +114,13 @@ def split_into(records: Sequence[Record], codec: int, max_bytes: int) -> list[by
     ]
 
 
-def _read(batch: Batch, data: memoryview) -> list[Record]:
+def _read(batch: Batch, data: memoryview) -> Iterator[Record]:
     attributes = batch.attributes & LOG_APPEND_TIME
     times = batch.base_timestamp, batch.max_timestamp
     header = make_header(len(data), attributes, *times, batch.records, base_offset=batch.base_offset)
     try:
-        return [
-            _record((offset, timestamp_ms, key, value, tuple(headers) if headers else ()))
-            for offset, timestamp_ms, key, value, headers in map(_fields, DefaultRecordBatch(_padded(header, data)))
-        ]
+        for offset, timestamp_ms, key, value, headers in map(_fields, DefaultRecordBatch(_padded(header, data))):
+            yield _record((offset, timestamp_ms, key, value, tuple(headers) if headers else ()))
     except (CorruptRecordException, OverflowError, MemoryError) as error:  # the last two: a length near 2**63
         raise CorruptBatch(str(error) or "a length cannot be right") from error
 
@@ -120,27 +130,16 @@ def _padded(*pieces: bytes | memoryview) -> memoryview:
     return memoryview(b"".join((*pieces, _PADDING)))[: -len(_PADDING)]
 
 
-def _read_slowly(batch: Batch, data: memoryview) -> list[Record]:
+def _read_slowly(batch: Batch, data: memoryview) -> Iterator[Record]:
     append_time = batch.attributes & LOG_APPEND_TIME
-    return [
-        Record(
-            batch.base_offset + offset_delta,
-            batch.max_timestamp if append_time else wrapped(batch.base_timestamp + timestamp_delta),
-            key,
-            value,
-            headers,
-        )
-        for offset_delta, timestamp_delta, key, value, headers in read_fields(bytes(data), batch.records)
-    ]
+    for offset_delta, timestamp_delta, key, value, headers in read_fields(bytes(data), batch.records):
+        timestamp_ms = batch.max_timestamp if append_time else wrapped(batch.base_timestamp + timestamp_delta)
+        yield Record(batch.base_offset + offset_delta, timestamp_ms, key, value, headers)
 
 
-def _check_offsets(batch: Batch, records: list[Record]) -> None:
+def _check_offsets(batch: Batch, records: list[Record], before: int) -> None:
     offsets = [record[0] for record in records]
-    if (
-        offsets[0] < batch.base_offset
-        or offsets[-1] >= batch.next_offset
-        or any(map(ge, offsets, islice(offsets, 1, None)))
-    ):
+    if offsets[0] <= before or offsets[-1] >= batch.next_offset or any(map(ge, offsets, islice(offsets, 1, None))):
         raise CorruptBatch(f"its records' offsets do not rise from {batch.base_offset} to {batch.next_offset - 1}")
 
 

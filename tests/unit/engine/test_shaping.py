@@ -1,5 +1,7 @@
 """What batches become on their way, over generated histories of the source."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -198,3 +200,21 @@ def test_no_damaged_batch_is_merged_with_others() -> None:
     batches[-1][-2] ^= 1
     with pytest.raises(CorruptBatch):
         list(shape(memoryview(bytearray().join(batches)), 0, (), RULES))
+
+
+def test_a_small_batch_of_very_many_records_is_taken_apart_in_bounded_memory() -> None:
+    """Each record takes some 200 bytes once it is read, and one byte or so in the batch. It is fetched again until it is done."""
+    count = 300_000
+    batch = source_batch([Record(n, 5, None, b"", ()) for n in range(count)], 0, count, codec=4)
+    rules = Rules(1 << 20, 1 << 20, apart=(0, 1))
+    position, copied, most = 0, 0, 0
+    while position < count:
+        tracemalloc.start()
+        for item in shape(memoryview(batch), position, (), rules):
+            if isinstance(item, Piece):
+                copied += item.batch.records
+                position = item.position
+        most = max(most, tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert copied == count
+    assert most < 24 << 20
