@@ -97,10 +97,9 @@ async def read_copied(
         size = _SEARCH_READ_BYTES
     if at > offset:
         return GONE  # searched to the end of what can be read
-    raise Unreadable(
-        codes.answer(codes.PRODUCE, 0, Reason.DESTINATION_UNREACHABLE),
-        f"the destination does not show offset {offset} yet",
-    )
+    # Its leader has it, and shows only what enough replicas have (KIP-966: as many as min.insync.replicas).
+    answer = codes.Answer(Reason.DESTINATION_NOT_ENOUGH_REPLICAS, codes.SHORTLY_SECONDS, refresh=True)
+    raise Unreadable(answer, f"the destination does not show offset {offset} yet")
 
 
 async def compare(loop: Loop, channel: Channel, partition: Partition, copied: Copied, source_at: int) -> Verified:
