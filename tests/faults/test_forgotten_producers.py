@@ -9,16 +9,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
 
 from strait.embedded.kafka import Cluster
-from strait.engine.cluster import parse_addresses
-from strait.engine.dial import dial
-from strait.engine.security import Security
 from strait.kafka.admin import Admin
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from support.engine import EngineLink
+from support.producers import FORGETFUL, until_forgotten
 from support.records import ends, read_all
 from support.upkeep import asleep, elect_preferred, in_sync, leaders, reassign
 from support.waiting import eventually
@@ -26,7 +23,6 @@ from support.waiting import eventually
 pytestmark = pytest.mark.broker
 
 MakeLink = Callable[..., EngineLink]
-FORGETFUL = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "200"}
 
 
 @pytest.fixture(scope="module")
@@ -66,24 +62,6 @@ def end_cleanly(link: EngineLink, process: subprocess.Popen[bytes]) -> None:
     link.publish(stopped=True)
     process.wait(30)
     link.publish()
-
-
-def until_forgotten(link: EngineLink, topic: str, broker: int = 0) -> None:
-    """The leader knows no producer any more."""
-    request = DescribeProducersRequest(
-        version=0, topics=[DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=[0])]
-    )
-
-    def known() -> int:
-        address = parse_addresses("it", link.destination.bootstrap)[broker]
-        connection = dial("it", address, Security("it", link.destination.client_properties))
-        try:
-            (item,) = connection.ask(request, DescribeProducersResponse).topics[0].partitions
-            return len(item.active_producers)
-        finally:
-            connection.close()
-
-    eventually(lambda: known() == 0, what="the broker forgets every producer")
 
 
 def copy_some(link: EngineLink, topic: str, records: int = 100) -> None:

@@ -83,6 +83,34 @@ def test_a_source_truncated_by_an_unclean_election_is_never_copied_over(
     assert len(copied) == 2_000
 
 
+def test_a_truncated_source_is_copied_again_from_its_beginning_where_the_rule_says_so(
+    make_long_link: MakeLink, topic_name: str, three_brokers: Cluster
+) -> None:
+    """``restart``: behind what is in the copy comes all that the source has, once, also if the slot dies at once."""
+    link = make_long_link("source", 1)
+    link.policy = TopicPolicy(on_loss="restart")
+    link.publish()
+    put_on_two(three_brokers, topic_name, 1)
+    slot = link.start_slot()
+    write(link.source, topic_name, 1, range(1_000))
+    link.until_copied()
+    three_brokers.kill(LAGGING)
+    write(link.source, topic_name, 1, range(1_000, 2_000))
+    link.until_copied(2_000)
+    lose(three_brokers, link.topics, 1_000)
+    eventually(lambda: link.copied() > 2_000, what=lambda: f"it begins again: {link.log()}")
+    link.kill(slot)
+    link.start_slot()
+    write(link.source, topic_name, 1, range(10_000, 10_500))
+    link.until_copied(3_500)
+    assert spans(link.source, topic_name, 1) == [[(0, 999), (10_000, 10_499)]]
+    assert spans(link.destination, topic_name, 1) == [[(0, 1_999), (0, 999), (10_000, 10_499)]], link.log()
+    (loss,) = link.losses()
+    assert (loss.cause, loss.from_offset, loss.to_offset, loss.action) == (
+        Reason.SOURCE_TRUNCATED, 1_000, 2_000, "restarted",
+    )  # fmt: skip
+
+
 def test_a_source_truncated_and_grown_again_beyond_our_position_is_noticed(
     make_long_link: MakeLink, topic_name: str, three_brokers: Cluster, far_destination: FarCluster
 ) -> None:

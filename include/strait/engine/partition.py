@@ -41,7 +41,8 @@ class Phase(Enum):
 class Repetition(NamedTuple):
     """A batch of ours was taken for a repetition of one that is already there, at this destination offset. The broker compares
     numbers only: of a source that is being compacted, another copy may have read other records there. ``first`` is the source
-    offset of the first one in ours."""
+    offset of the first one in ours. Elsewhere both have read the same log, so the last record there tells (`verification`), and
+    the same records may well have other bytes."""
 
     offset: int
     crc: int

@@ -3,11 +3,15 @@
 import random
 import socket
 import struct
+import time
 
+import pytest
+
+from strait.engine import loop as loops
 from strait.engine.buffers import Buffer, BufferPool
 from strait.engine.channel import Channel, request_head
 from strait.engine.dial import Connection
-from strait.engine.loop import Loop
+from strait.engine.loop import STALL_SECONDS, Loop
 
 PIECES = 1500  # more than one call to the kernel takes
 FIRST_CORRELATION = (1 << 20) + 1
@@ -92,3 +96,55 @@ def test_a_reply_that_names_what_was_not_asked_for_costs_its_connection_alone() 
     loop.close()
     assert channel.closed
     assert lost == ["the reply names what was not asked for, or lacks what was: KeyError(('other', 0))"]
+
+
+class Clock:
+    """``time`` for the loop; ``ahead`` is how long the process slept."""
+
+    ahead = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+@pytest.mark.parametrize("asleep", ["between turns", "within a turn"])
+def test_after_the_process_stood_still_nothing_that_was_queued_is_written(
+    monkeypatch: pytest.MonkeyPatch, asleep: str
+) -> None:
+    """What waits for the kernel is as old as the sleep: others may have gone on, and the broker may have forgotten the link."""
+    clock = Clock()
+    monkeypatch.setattr(loops, "time", clock)
+    loop = Loop()
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
+    theirs.setblocking(False)
+    closed: list[str] = []
+    channel = Channel(loop, BufferPool(1 << 20), Connection("it", ("broker", 1), ours), closed.append)
+    loop.on_stall = lambda _: channel.close("the slot stood still")
+    lost: list[str] = []
+    channel.send(0, 9, [bytes(1 << 20)], on_reply=Buffer.release, on_lost=lost.append)
+    loop.run_once(0.0)
+    if asleep == "between turns":
+        clock.ahead = STALL_SECONDS + 10.0
+    else:
+        loop.call_from_thread(
+            lambda: None
+        )  # the turn begins with this, since it was there first; then the process sleeps
+        monkeypatch.setattr(loop, "_drain_wake_pipe", lambda: setattr(clock, "ahead", STALL_SECONDS + 10.0))
+    assert 0 < drained(theirs) < 1 << 20
+    for _ in range(3):
+        loop.run_once(0.0)
+    assert drained(theirs) == 0
+    assert closed and lost
+    theirs.close()
+    loop.close()
+
+
+def drained(sock: socket.socket) -> int:
+    size = 0
+    try:
+        while taken := len(sock.recv(1 << 16)):
+            size += taken
+    except BlockingIOError:
+        pass
+    return size

@@ -1,0 +1,120 @@
+"""The link's own topics are lost, in part or whole, under a running slot: what they said is then not guessed."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from strait import naming
+from strait.embedded.kafka import Cluster
+from strait.kafka.admin import Admin
+from strait.reasons import Reason
+from strait.state.schema import TopicPolicy
+from strait.state.store import ensure_state_topics
+from support.engine import EngineLink
+from support.records import assert_same_records, ends, read_all
+from support.transactions import Transactions
+from support.upkeep import elect_preferred, elect_unclean, in_sync, leaders, reassign
+from support.waiting import eventually
+
+pytestmark = pytest.mark.broker
+
+MakeLink = Callable[..., EngineLink]
+LAGGING, AHEAD, APART = 1, 2, 3
+
+
+def set_configs(cluster: Cluster, topic: str, configs: Mapping[str, str]) -> None:
+    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()]
+    client = AdminClient(cluster.client_properties)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    for future in client.incremental_alter_configs([resource]).values():
+        future.result(30)
+
+
+def put_on(cluster: Cluster, topic: str, brokers: list[int]) -> None:
+    """On these alone, the first of which leads."""
+    reassign(cluster, topic, [brokers])
+    eventually(lambda: in_sync(cluster, topic) == [set(brokers)], what=f"{topic} is on {brokers}")
+    elect_preferred(cluster, topic)
+    eventually(lambda: leaders(cluster, topic) == [brokers[0]], what=f"{brokers[0]} leads {topic}")
+
+
+def delete_topic(cluster: Cluster, topic: str) -> None:
+    client = AdminClient(cluster.client_properties)
+    for future in client.delete_topics([topic]).values():
+        future.result(30)
+    eventually(lambda: topic not in client.list_topics(timeout=30).topics, what=f"{topic} is gone")
+
+
+def in_transactions(writer: Transactions, count: int) -> None:
+    """Every other one aborted, so that source and copy have other offsets and only the map tells them."""
+    for number in range(count):
+        writer.begin()
+        writer.write(5)
+        writer.end(number % 2 == 0)
+
+
+def test_a_map_that_lost_its_last_words_is_not_believed(
+    make_long_link: MakeLink, topic_name: str, three_brokers: Cluster
+) -> None:
+    """An unclean election takes away what the slot had written ahead. Whoever comes next finds the records in the copy and no word
+    of where they came from: the old words name other source records, which the comparison shows."""
+    link = make_long_link("destination", 1)
+    map_topic = naming.map_topic(link.name)
+    put_on(three_brokers, topic_name, [APART])
+    for topic in (naming.plan_topic(link.name), naming.reports_topic(link.name), naming.losses_topic(link.name)):
+        put_on(three_brokers, topic, [APART])
+        set_configs(three_brokers, topic, {"min.insync.replicas": "1"})
+    put_on(three_brokers, map_topic, [AHEAD, LAGGING])
+    set_configs(three_brokers, map_topic, {"min.insync.replicas": "1", "unclean.leader.election.enable": "false"})
+    slot = link.start_slot()
+    writer = Transactions(link.source, topic_name, topic_name, 1)
+    in_transactions(writer, 4)
+    link.until_seen()
+    before = ends(three_brokers, map_topic, 1)
+    three_brokers.kill(LAGGING)
+    eventually(lambda: in_sync(three_brokers, map_topic) == [{AHEAD}], what="the map has one replica")
+    in_transactions(writer, 20)
+    link.until_seen()
+    assert ends(three_brokers, map_topic, 1) > before
+    link.kill(slot)
+    three_brokers.kill(AHEAD)
+    three_brokers.start_broker(LAGGING)
+    elect_unclean(three_brokers, map_topic, 0, LAGGING)
+    eventually(lambda: ends(three_brokers, map_topic, 1) == before, what="the map lacks its last words")
+    in_transactions(writer, 4)
+    link.start_slot()
+    link.until_waiting(topic_name, 0, Reason.COPY_DIFFERS)
+    link.policy = TopicPolicy(on_loss="restart")
+    link.publish()
+    link.until_seen()
+    (written,), (copied,) = read_all(link.source, topic_name, 1), read_all(link.destination, topic_name, 1)
+    tail = copied[len(copied) - 10 :]
+    assert [record.key for record in tail] == [record.key for record in written[len(written) - 10 :]]
+    assert {record.key for record in copied} == {record.key for record in written}
+    assert {loss.cause for loss in link.losses()} == {Reason.COPY_DIFFERS}
+
+
+def test_without_its_map_nothing_is_copied_by_guess(make_long_link: MakeLink, topic_name: str) -> None:
+    """The map is deleted under a running slot, and comes back empty."""
+    link = make_long_link("destination", 1)
+    slot = link.start_slot()
+    writer = Transactions(link.source, topic_name, topic_name, 1)
+    in_transactions(writer, 4)
+    link.until_seen()
+    delete_topic(link.destination, naming.map_topic(link.name))
+    in_transactions(writer, 4)
+    with link.reports() as newest:
+        eventually(
+            lambda: (row := newest(topic_name, 0)) and row.state == "waiting",
+            what=lambda: f"it waits: {newest(topic_name, 0)} {link.log()}",
+        )
+    copied = link.copied()
+    link.kill(slot)
+    ensure_state_topics(Admin(link.destination.client_properties, "destination"), link.name, 3)
+    link.start_slot()
+    row = link.until_waiting(topic_name, 0, Reason.MAP_RUN_MISSING)
+    assert row.records == 0
+    assert link.copied() == copied
+    written, found = (read_all(cluster, topic_name, 1) for cluster in (link.source, link.destination))
+    assert_same_records([written[0][: len(found[0])]], found)
