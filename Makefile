@@ -116,7 +116,7 @@ $(INSTALLED): requirements.lock pyproject.toml $(COMPILED) | $(BIN)/python
 
 .PHONY: java
 java: $(INSTALLED)
-	@$(BIN)/python -m strait.java >/dev/null 2>&1 && exit
+	@$(BIN)/python -m strait.launch.java >/dev/null 2>&1 && exit
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 		echo "==> Java"
 		begin=$$SECONDS
@@ -126,7 +126,7 @@ java: $(INSTALLED)
 			|| apt-get install -yqq --no-install-recommends openjdk-21-jre-headless >/dev/null
 		$(done)
 	fi
-	$(BIN)/python -m strait.java >/dev/null
+	$(BIN)/python -m strait.launch.java >/dev/null
 
 .PHONY: jars
 jars: $(INSTALLED) java

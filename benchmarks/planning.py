@@ -19,12 +19,12 @@ from typing import TypeVar
 import cramjam
 from measuring import add_row
 
-from strait.collector import collector_paused
-from strait.config import Link
+from strait.config.links import Link
+from strait.control.collector import collector_paused
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
-from strait.planning.load import Load
-from strait.planning.plan import Proposal, compose, survey
-from strait.planning.starts import Starts
+from strait.planning.history.load import Load
+from strait.planning.plan.planner import Proposal, compose, survey
+from strait.planning.topics.start_offsets import Starts
 from strait.state.codec import encode
 from strait.state.schema import Plan, Run
 

@@ -10,7 +10,7 @@ from strait.spark.app import run
 def main() -> int:
     """Returns the exit code: see strait.launch.base."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", type=Path, required=True, help="application spec, JSON (strait/spec.py)")
+    parser.add_argument("--spec", type=Path, required=True, help="application spec, JSON (strait/config/app_spec.py)")
     return run(parser.parse_args().spec)
 
 

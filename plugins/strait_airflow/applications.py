@@ -1,4 +1,4 @@
-"""Brings applications to what the plan in force says. Decisions are `strait.planning.applications`'; here they are done."""
+"""Brings applications to what the plan in force says. Decisions are `strait.launch.applications`'; here they are done."""
 
 import logging
 import time
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from strait.config import LinksFile
+    from strait.config.app_spec import AppSpec
+    from strait.config.links import LinksFile
     from strait.launch.base import Application
     from strait.launch.local import LocalLauncher
-    from strait.spec import AppSpec
     from strait.state.schema import Plan
 
 log = logging.getLogger(__name__)
@@ -51,9 +51,9 @@ def ensure(file: "LinksFile", link: str, plan: "Plan") -> str:
     Raises:
         LaunchError: it could not be submitted, or it keeps ending and a person must look.
     """
+    from strait.config.naming import application_name
     from strait.errors import LaunchError
-    from strait.naming import application_name
-    from strait.planning.applications import GiveUp, Leave, Replace, decide
+    from strait.launch.applications import GiveUp, Leave, Replace, decide
 
     launch, name = launcher(), application_name(link, plan.group)
     found = launch.state(name)
@@ -81,8 +81,8 @@ def ensure(file: "LinksFile", link: str, plan: "Plan") -> str:
 
 def starting(link: str, group: str) -> bool:
     """Whether the application of a task group is submitted and has not begun to copy yet."""
+    from strait.config.naming import application_name
     from strait.launch.base import State
-    from strait.naming import application_name
 
     found = launcher().state(application_name(link, group))
     return found is not None and found.state is State.SUBMITTED
@@ -90,7 +90,7 @@ def starting(link: str, group: str) -> bool:
 
 def end(link: str, group: str, because: str) -> None:
     """End the application of a task group, whatever it does."""
-    from strait.naming import application_name
+    from strait.config.naming import application_name
 
     name = application_name(link, group)
     log.warning("application %s: ending it: %s", name, because)
@@ -99,7 +99,7 @@ def end(link: str, group: str, because: str) -> None:
 
 def end_orphans() -> list[str]:
     """End what runs and belongs to no link of the links file. Returns a line for each."""
-    from strait.planning.applications import orphans
+    from strait.launch.applications import orphans
     from strait_airflow.settings import link_names
 
     launch = launcher()
@@ -115,8 +115,8 @@ def end_orphans() -> list[str]:
 
 def _spec(file: "LinksFile", link: str, plan: "Plan") -> "AppSpec":
     """By the plan in force, which may differ from the links file until the next one is published."""
-    from strait.control import Control
-    from strait.naming import application_name
+    from strait.config.naming import application_name
+    from strait.control.plane import Control
 
     checkpoint_dir = _folder("checkpoints") / application_name(link, plan.group)
     return Control(file, link).spec(plan, ledger_dir=_folder("ledger"), checkpoint_dir=checkpoint_dir)
@@ -124,7 +124,7 @@ def _spec(file: "LinksFile", link: str, plan: "Plan") -> "AppSpec":
 
 def _belongs_to(application: "Application", links: "Collection[str]") -> bool:
     """Whether it is some task group's of one of these links; by its name where its spec cannot be read."""
-    from strait.naming import application_name
+    from strait.config.naming import application_name
 
     spec = _spec_of(application)
     if spec is not None:
@@ -133,8 +133,8 @@ def _belongs_to(application: "Application", links: "Collection[str]") -> bool:
 
 
 def _spec_of(found: "Application | None") -> "AppSpec | None":
+    from strait.config.app_spec import AppSpec
     from strait.errors import ConfigError
-    from strait.spec import AppSpec
 
     if found is None:
         return None

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from strait.planning.approval import ShownPlan
+    from strait.planning.review.approval import ShownPlan
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def act(link: str, found: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     Raises:
         AirflowFailException: what would be done now is not what was shown; the next run asks anew.
     """
-    from strait.planning.approval import ShownPlan
+    from strait.planning.review.approval import ShownPlan
     from strait_airflow.control import live_control
     from strait_airflow.errors import airflow_errors
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from strait.config import LinksFile
-    from strait.control import Control
+    from strait.config.links import LinksFile
+    from strait.control.plane import Control
     from strait.state.schema import Plan
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ METRICS_SECONDS = 3.0
 
 def plan(link: str) -> str:
     """Say what would be done. Changes nothing."""
-    from strait.planning.rendering import proposal_text
+    from strait.planning.review.text import proposal_text
     from strait_airflow.errors import airflow_errors
 
     with airflow_errors(), live_control(link) as control:
@@ -57,9 +57,9 @@ def applications(link: str) -> str:
 
 def metrics(link: str) -> str:
     """Log a line of figures for each topic, and send them as gauges."""
-    from strait.looking_back import earlier_reports
-    from strait.planning.metrics import missing_destination_partitions, topic_metrics
-    from strait.planning.status import status_of
+    from strait.control.report_history import earlier_reports
+    from strait.planning.status.metrics import missing_destination_partitions, topic_metrics
+    from strait.planning.status.status import status_of
     from strait.state.reader import StateReader
     from strait_airflow.applications import starting
     from strait_airflow.errors import airflow_errors
@@ -116,7 +116,7 @@ def restart(link: str, troubles: Sequence[Mapping[str, str]]) -> str:
 
 def live_control(link: str) -> "Control":
     """The link as the links file, the Connections and its Variable have it."""
-    from strait.control import Control
+    from strait.control.plane import Control
     from strait_airflow.settings import clusters_of, with_live_topics
 
     return Control(with_live_topics(clusters_of(link), link), link)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from strait.planning.metrics import TopicMetrics
-    from strait.planning.status import Status
+    from strait.planning.status.metrics import TopicMetrics
+    from strait.planning.status.status import Status
 
 
 def send(status: "Status", topics: "Sequence[TopicMetrics]", missing: int) -> None:

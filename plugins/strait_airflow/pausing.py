@@ -7,8 +7,8 @@ log = logging.getLogger(__name__)
 
 def change(link: str, action: str, what: str, reason: str, by: str) -> str:
     """Pause or resume. Returns a line that says what was done."""
-    from strait import pausing
-    from strait.planning.pauses import Scope, described
+    from strait.control import pausing
+    from strait.planning.plan.pauses import Scope, described
     from strait_airflow.errors import airflow_errors
     from strait_airflow.settings import clusters_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from strait.config import LinksFile, Topics
+    from strait.config.links import LinksFile, Topics
 
 CONNECTION_PREFIX = "strait_"
 VARIABLE_PREFIX = "strait_topics_"
@@ -25,14 +25,14 @@ def links_file() -> Path:
 
 def link_names() -> tuple[str, ...]:
     """The links that get DAGs. What is wrong inside a link is said by its own plan task, and hides no other link."""
-    from strait.config import link_names
+    from strait.config.links import link_names
 
     return link_names(links_file())
 
 
 def links_with_approval() -> frozenset[str]:
     """Those that also get an approval DAG."""
-    from strait.config import links_with_approval
+    from strait.config.links import links_with_approval
 
     return links_with_approval(links_file())
 
@@ -44,7 +44,7 @@ def dag_id(link: str, *suffix: str) -> str:
 
 def clusters_of(link: str) -> "LinksFile":
     """The links file with this link alone, its clusters as the Connections have them, its topics as in the file."""
-    from strait.config import load_link
+    from strait.config.links import load_link
 
     file = load_link(links_file(), link)
     used = (file.links[link].source, file.links[link].destination)
@@ -54,7 +54,7 @@ def clusters_of(link: str) -> "LinksFile":
 
 def with_live_topics(file: "LinksFile", link: str) -> "LinksFile":
     """The same with the whitelist of the link's Variable, where there is one. Raises ConfigError for an invalid one."""
-    from strait.config import with_topics
+    from strait.config.links import with_topics
 
     topics = _live_topics(link)
     if topics is None:
@@ -76,7 +76,7 @@ def connection_id(cluster: str) -> str:
 def _live_topics(link: str) -> "Topics | None":
     from airflow.sdk import Variable
 
-    from strait.config import parse_topics
+    from strait.config.links import parse_topics
 
     text = Variable.get(variable_name(link), default=None)
     return None if text is None else parse_topics(text, where=f"Airflow Variable {variable_name(link)}")

@@ -4,15 +4,15 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from strait.config import LinksFile
-    from strait.planning.health import Trouble
+    from strait.config.links import LinksFile
+    from strait.planning.status.health import Trouble
 
 
 class LinkWatch:
     """One link from its opening to its closing. Not for two threads at once."""
 
     def __init__(self, file: "LinksFile", link: str) -> None:
-        from strait.planning.health import Hearing
+        from strait.planning.status.health import Hearing
         from strait.state.reader import StateReader
         from strait_airflow.applications import launcher
 
@@ -25,8 +25,8 @@ class LinkWatch:
 
     def look(self) -> "list[Trouble]":
         """What is wrong now, by group."""
-        from strait.naming import application_name
-        from strait.planning.health import trouble_of
+        from strait.config.naming import application_name
+        from strait.planning.status.health import trouble_of
 
         self._reader.poll()
         now = time.monotonic()

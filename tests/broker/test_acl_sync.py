@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import ResourceType
 
-from strait import config
-from strait.control import Control, Outcome
+from strait.config import links
+from strait.control.plane import Control, Outcome
 from strait.kafka.admin import Admin
 from strait.model import TopicAcl
 from support.acls import Right, decided, documented, grant, withdraw
@@ -29,7 +29,7 @@ def control_of(secured: Secured, link: str, topics: Any, properties: Any = None,
     naming = {"policy": "prefix", "prefix": "copy."}
     block = {"source": "a", "destination": "b", "topics": topics, "naming": naming, **settings}
     raw = {"clusters": {name: dict(found) for name, found in clusters.items()}, "links": {link: block}}
-    return Control(config.parse(raw, where="test"), link)
+    return Control(links.parse(raw, where="test"), link)
 
 
 def acl(name: str, user: str, operation: str, permission: str = "ALLOW", pattern: str = "LITERAL") -> TopicAcl:

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from strait import naming, pausing
-from strait.config import LinksFile, parse
-from strait.control import Control
+from strait.config import naming
+from strait.config.links import LinksFile, parse
+from strait.control import pausing
+from strait.control.plane import Control
 from strait.errors import ApprovalMissing, StateError
 from strait.kafka.admin import Admin, NewTopic
-from strait.planning.approval import ShownPlan
-from strait.planning.pauses import Scope
+from strait.planning.plan.pauses import Scope
+from strait.planning.review.approval import ShownPlan
 
 pytestmark = pytest.mark.broker
 

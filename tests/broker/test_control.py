@@ -10,9 +10,9 @@ from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 
-from strait import naming
-from strait.config import LinksFile, parse
-from strait.control import Control, Outcome
+from strait.config import naming
+from strait.config.links import LinksFile, parse
+from strait.control.plane import Control, Outcome
 from strait.errors import ConfigError, StateError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition

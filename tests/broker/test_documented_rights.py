@@ -10,12 +10,12 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic, ResourceType
 
-from strait import config
-from strait.control import Control
+from strait.config import links
+from strait.control.plane import Control
+from strait.control.registration import register
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.reasons import Reason
-from strait.registration import register
 from strait.state.schema import Registration
 from support.acls import Right, decided, documented, grant, withdraw
 from support.records import assert_equal, ends, read_all
@@ -73,7 +73,7 @@ def running(secured: Secured, folder: Path, topic: str) -> Iterator[Copy]:
     for end, (cluster, its_topic) in ends_of.items():
         grant(cluster, user_of(name, end), documented(end, name, its_topic))
         properties[end] = secured.tls(cluster, secured.authority.issue(user_of(name, end)))
-    file = config.parse(
+    file = links.parse(
         {
             "clusters": properties,
             "links": {

@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from strait import java
 from strait.embedded.kafka import Cluster
 from strait.embedded.ports import free_ports
 from strait.errors import SetupError
+from strait.launch import java
 
 pytestmark = pytest.mark.broker
 

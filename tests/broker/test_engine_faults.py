@@ -14,11 +14,11 @@ import pytest
 from confluent_kafka import Producer
 from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
 
+from strait.config.naming import plan_topic
 from strait.embedded.kafka import Cluster
-from strait.engine.cluster import parse_addresses
-from strait.engine.dial import dial
-from strait.engine.security import Security
-from strait.naming import plan_topic
+from strait.net.cluster_client import parse_addresses
+from strait.net.handshake import dial
+from strait.net.security import Security
 from strait.reasons import Reason
 from support.background import background
 from support.engine import EngineLink

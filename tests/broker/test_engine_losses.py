@@ -9,9 +9,9 @@ from confluent_kafka.admin import AdminClient
 
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
-from strait.offset_map import covering, destination_offset
 from strait.reasons import Reason
 from strait.state.codec import key_of
+from strait.state.offset_map import covering, destination_offset
 from strait.state.schema import Loss, TopicPolicy
 from support.engine import EngineLink
 from support.records import Record, ends, read_all

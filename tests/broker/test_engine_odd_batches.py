@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from strait import naming
+from strait.config import naming
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from strait.wire.batch import CODEC_MASK, Batch, split_batches

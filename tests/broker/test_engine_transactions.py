@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 
-from strait.engine import map_keeper
-from strait.offset_map import gaps_of
+from strait.engine import checkpointer
+from strait.state.offset_map import gaps_of
 from support.engine import EngineLink
 from support.records import ends, read_all
 from support.transactions import Transactions, assert_map_is_exact, small_transactions
@@ -126,7 +126,7 @@ def test_the_map_of_many_transactions_stays_small(make_link: MakeLink, topic_nam
 
     def packed() -> bool:
         plain(link, topic_name, 1)
-        return len(link.runs(topic_name, 0)) <= map_keeper.PACK_RUNS
+        return len(link.runs(topic_name, 0)) <= checkpointer.PACK_RUNS
 
     eventually(packed, what=lambda: f"packed: {link.runs(topic_name, 0)}")
     link.until_seen()

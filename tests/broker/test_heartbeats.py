@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, ResourceType
 
-from strait.config import LinksFile, parse
-from strait.control import Control
+from strait.config.links import LinksFile, parse
+from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from support.acls import Right, documented, grant
 from support.copying import copying

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
-from strait.config import load_link
-from strait.control import Control
+from strait.config.links import load_link
+from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from support.records import ends

@@ -11,13 +11,13 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from strait import naming
-from strait.control import Control
+from strait.config import naming
+from strait.control.plane import Control
+from strait.control.registration import register
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_topic
 from strait.reasons import Reason
-from strait.registration import register
 from strait.state.codec import decode
 from strait.state.schema import Registration, TopicPolicy
 from support.engine import EngineLink

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from strait.cli.main import app
-from strait.config import LinksFile, load, parse
-from strait.control import Control, Outcome
+from strait.config.links import LinksFile, load, parse
+from strait.control.plane import Control, Outcome
 from strait.errors import ConfigError
 from strait.reasons import Reason
 from strait.state.store import StateReader

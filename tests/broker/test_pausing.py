@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from strait import pausing
-from strait.config import LinksFile, parse
-from strait.control import Control
+from strait.config.links import LinksFile, parse
+from strait.control import pausing
+from strait.control.link_status import link_status
+from strait.control.plane import Control
 from strait.errors import ConfigError, StateError
-from strait.link_status import link_status
-from strait.planning.pauses import Scope
+from strait.planning.plan.pauses import Scope
 from strait.state.store import StateReader
 from support.engine import EngineLink
 from support.records import ends

@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from strait.config import parse
-from strait.control import Control
+from strait.config.links import parse
+from strait.control.plane import Control
 from strait.kafka.admin import Admin, NewTopic
 from support.engine import EngineLink
 from support.records import read_all

@@ -12,14 +12,14 @@ import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 from typer.testing import CliRunner
 
-from strait import naming
 from strait.cli.main import app
+from strait.config import naming
+from strait.control.quarantine import Quarantine
 from strait.embedded.kafka import Cluster
 from strait.errors import ClusterError, PlanConflict
 from strait.kafka.admin import Admin, NewTopic
-from strait.quarantine import Quarantine
 from strait.reasons import Reason
-from strait.state.aside import SetAside
+from strait.state.quarantine_records import SetAside
 from strait.state.schema import Plan, PlannedTopic, TopicPolicy
 from strait.state.store import ControlPublisher, StateReader, StateWriter, ensure_state_topics
 from strait.wire.records import Record

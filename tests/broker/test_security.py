@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from strait.engine.channel import Channel
-from strait.engine.producer_id import allocate_producer_id
 from strait.kafka.admin import Admin
+from strait.net.channel import Channel
+from strait.net.producer_id import allocate_producer_id
 from strait.reasons import Reason
 from strait.state.schema import Report
 from support.secured import CLIENT, SECRET, SESSION_MS, Properties, Secured, link_between, produce

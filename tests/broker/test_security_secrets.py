@@ -13,13 +13,13 @@ import pytest
 import yaml
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from strait import naming
+from strait.config import naming
 from strait.embedded.kafka import Cluster
-from strait.engine.cluster import parse_addresses
-from strait.engine.dial import dial
-from strait.engine.security import Security
 from strait.errors import ConfigError, NotAuthorized
 from strait.kafka.admin import Admin
+from strait.net.cluster_client import parse_addresses
+from strait.net.handshake import dial
+from strait.net.security import Security
 from support.records import ends
 from support.secured import PASSWORD, SCRAM_PASSWORD, SECRET, Properties, Secured, link_between, produce
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from strait import naming
+from strait.config import naming
 from strait.embedded.kafka import Cluster
 from strait.errors import ClusterUnavailable, PlanConflict
 from strait.kafka.admin import Admin

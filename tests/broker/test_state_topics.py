@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from strait import naming
+from strait.config import naming
 from strait.embedded.kafka import Cluster
 from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin, NewTopic

@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 
-from strait import naming
-from strait.config import parse
-from strait.control import Control
+from strait.config import naming
+from strait.config.links import parse
+from strait.control.plane import Control
 from strait.model import topic_id_text
 from strait.state.codec import encode
 from strait.state.schema import PartitionReport, Plan, PlannedTopic

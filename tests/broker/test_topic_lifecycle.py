@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from strait.config import LinksFile, parse
-from strait.control import Control, Outcome
-from strait.planning.metrics import missing_destination_partitions
+from strait.config.links import LinksFile, parse
+from strait.control.plane import Control, Outcome
+from strait.planning.status.metrics import missing_destination_partitions
 from support.copying import copying
 from support.records import assert_equal, ends, read_all
 from support.topics import alter, create, delete, exists, grow, look, produce

@@ -10,13 +10,13 @@ import pytest
 from confluent_kafka import Producer
 from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
 
-from strait.config import parse
-from strait.control import Control
+from strait.config.links import parse
+from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
-from strait.engine.cluster import parse_addresses
-from strait.engine.dial import Connection, dial
-from strait.engine.security import Security
 from strait.kafka.admin import Admin, NewTopic
+from strait.net.cluster_client import parse_addresses
+from strait.net.handshake import Connection, dial
+from strait.net.security import Security
 from strait.reasons import Reason
 from strait.wire import fetch, produce
 from support.copying import copying
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.broker
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # A broker that serves no DescribeProducers: the slot looks for a request that none serves.
 WITHOUT = {"strait.engine.recovery.producer_state:_DESCRIBE_PRODUCERS_API_KEY": 9999}
-OFTEN_LOOKED = {"strait.engine.cluster:METADATA_REFRESH_SECONDS": 2.0}
+OFTEN_LOOKED = {"strait.net.cluster_client:METADATA_REFRESH_SECONDS": 2.0}
 WAYS: dict[str, dict[str, float]] = {"without-describe-producers": WITHOUT} | ({"with": {}} if WHOLE_MATRIX else {})
 MakeLink = Callable[..., EngineLink]
 

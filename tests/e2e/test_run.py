@@ -15,11 +15,11 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
+from strait.config.naming import application_name
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch import processes
 from strait.model import TopicPartition
-from strait.naming import application_name
 from support.records import assert_equal, read_all
 from support.waiting import eventually
 

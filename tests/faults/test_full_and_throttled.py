@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from strait.embedded.kafka import Cluster
-from strait.engine.dial import CLIENT_ID
+from strait.net.handshake import CLIENT_ID
 from support.engine import EngineLink
 from support.far import FarCluster
 from support.load import writing

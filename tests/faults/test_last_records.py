@@ -9,17 +9,17 @@ import pytest
 from confluent_kafka import Producer
 
 from strait.embedded.kafka import Cluster
-from strait.engine.buffers import BufferPool
-from strait.engine.channel import Channel
-from strait.engine.cluster import parse_addresses
-from strait.engine.dial import dial
-from strait.engine.loop import Loop
 from strait.engine.partition import Partition
 from strait.engine.recovery.verification import Unreadable, Verdict, Verified, compare, read_copied
-from strait.engine.security import Security
-from strait.engine.tasks import run
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import topic_id_bytes
+from strait.net.buffers import BufferPool
+from strait.net.channel import Channel
+from strait.net.cluster_client import parse_addresses
+from strait.net.event_loop import Loop
+from strait.net.handshake import dial
+from strait.net.security import Security
+from strait.net.tasks import run
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from strait.wire.batch import restamp, split_batches

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from strait import naming
+from strait.config import naming
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.reasons import Reason

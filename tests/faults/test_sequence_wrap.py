@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from strait.embedded.kafka import Cluster
-from strait.offset_map import SEQUENCE_MODULUS
+from strait.state.offset_map import SEQUENCE_MODULUS
 from strait.state.writer import StateWriter
 from support.engine import EngineLink
 from support.producers import FORGETFUL, until_forgotten

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from strait.engine.loop import STALL_SECONDS
+from strait.net.event_loop import STALL_SECONDS
 from support.engine import EngineLink
 from support.far import FarCluster
 from support.load import writing

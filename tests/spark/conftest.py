@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from strait.control import GROUP
+from strait.config.app_spec import AppSpec
+from strait.control.plane import GROUP
 from strait.embedded.ports import free_ports
 from strait.launch.local import LocalLauncher
-from strait.spec import AppSpec
 from support.links import Link
 from support.waiting import eventually
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from strait.config import Spark
+from strait.config.links import Spark
 from strait.launch.base import EXIT_NEEDS_MORE_CORES
 from support.links import Link
 

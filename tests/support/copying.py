@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from strait.control import Control
+from strait.control.plane import Control
 from strait.engine.slot import run_epoch
 
 

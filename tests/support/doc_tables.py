@@ -13,13 +13,13 @@ from typing import Any
 import typer
 from pydantic import BaseModel
 
-from strait import config
 from strait.cli.main import app
+from strait.config import links
+from strait.config.json_schema import schema_text
 from strait.importing.clients import CLIENT_ROWS, ClientRow
 from strait.importing.mirus import MIRUS_ROWS
 from strait.importing.mm2_rows import MM2_ROWS
 from strait.importing.table import Row
-from strait.links_schema import schema_text
 from strait.reasons import Ends, Reason
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def blocks(text: str) -> list[tuple[str, str]]:
 
 def settings_blocks() -> list[str]:
     """The configuration blocks by class name."""
-    return [kind.__name__ for kind in config.Settings.__subclasses__()]
+    return [kind.__name__ for kind in links.Settings.__subclasses__()]
 
 
 def commands() -> Mapping[str, Any]:
@@ -60,9 +60,9 @@ def _walk(path: str, command: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _config(block: str) -> str:
-    schema = getattr(config, block).model_json_schema()
+    schema = getattr(links, block).model_json_schema()
     required = schema.get("required", [])
-    fields = {field.alias or name: field for name, field in getattr(config, block).model_fields.items()}
+    fields = {field.alias or name: field for name, field in getattr(links, block).model_fields.items()}
     rows = []
     for key, field in schema["properties"].items():
         default = "required" if key in required else _default(fields[key])

@@ -11,12 +11,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from strait.control import GROUP
+from strait.config.app_spec import AppSpec
+from strait.control.plane import GROUP
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.reasons import Reason
-from strait.spec import AppSpec
-from strait.state.schema import Budget, Loss, PartitionReport, Plan, Run, TopicPolicy
+from strait.state.schema import (
+    Budget,
+    Loss,
+    PartitionReport,
+    Plan,
+    Run,
+    TopicPolicy,
+)
 from strait.state.store import StateReader, ensure_state_topics
 from support.handmade import publish
 from support.records import assert_copied, assert_same_records, ends, read_all

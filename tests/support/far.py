@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from strait.config.app_spec import AppSpec
 from strait.embedded.kafka import Cluster
 from strait.embedded.kafka_nodes import Listener, Node, to_properties_file
 from strait.embedded.ports import free_ports
-from strait.spec import AppSpec
 from support.engine import EngineLink
 from support.proxy import Proxy
 

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from strait.control import GROUP
+from strait.control.plane import GROUP
 from strait.embedded.kafka import Cluster
-from strait.engine.producer_id import allocate_producer_id
 from strait.kafka.admin import Admin
 from strait.model import TopicFacts
+from strait.net.producer_id import allocate_producer_id
 from strait.state.schema import Budget, Plan, PlannedTopic, Run, TopicPolicy
 from strait.state.store import ControlPublisher, StateReader
 from support.records import ends

@@ -10,13 +10,13 @@ import psutil
 import pyarrow.dataset
 from confluent_kafka import Producer
 
-from strait.config import Spark
+from strait.config.app_spec import AppSpec
+from strait.config.links import Spark
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch import processes
 from strait.launch.base import Application, State
 from strait.launch.local import LocalLauncher
-from strait.spec import AppSpec
 from strait.state.schema import Plan
 from strait.state.store import ensure_state_topics
 from support.handmade import publish

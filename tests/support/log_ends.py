@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from kafka.protocol.consumer import ListOffsetsResponse
 
 from strait.embedded.kafka import Cluster
-from strait.engine import offsets
-from strait.engine.cluster import parse_addresses
-from strait.engine.dial import Connection, dial
-from strait.engine.security import Security
 from strait.errors import StraitError
+from strait.net import offsets
+from strait.net.cluster_client import parse_addresses
+from strait.net.handshake import Connection, dial
+from strait.net.security import Security
 
 _PATIENCE_SECONDS = 60.0
 _ANSWER_SECONDS = 2.0

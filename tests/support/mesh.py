@@ -14,8 +14,8 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from strait import config
-from strait.control import Control
+from strait.config import links
+from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.state.schema import PartitionReport, Run
@@ -43,14 +43,14 @@ class Mesh:
         return f"{link[0]}-{link[1]}-{self.topic[-8:]}"
 
     @property
-    def file(self) -> config.LinksFile:
+    def file(self) -> links.LinksFile:
         rule = {"match": ".*", "on_foreign": "expect"}
         settings = {"topics": {"include": [self.topic], "rules": [rule]}, "epoch_seconds": self.epoch_seconds}
         if self.copies is not None:
             settings["copies"] = self.copies
         links = {self.name(link): settings | {"source": link[0], "destination": link[1]} for link in self.links}
         clusters = {name: dict(cluster.client_properties) for name, cluster in self.clusters.items()}
-        return config.parse({"clusters": clusters, "links": links}, where="test")
+        return links.parse({"clusters": clusters, "links": links}, where="test")
 
     def make_topics(self) -> None:
         for name, cluster in self.clusters.items():

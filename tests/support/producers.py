@@ -2,9 +2,9 @@
 
 from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
 
-from strait.engine.cluster import parse_addresses
-from strait.engine.dial import dial
-from strait.engine.security import Security
+from strait.net.cluster_client import parse_addresses
+from strait.net.handshake import dial
+from strait.net.security import Security
 from support.engine import EngineLink
 from support.waiting import eventually
 

@@ -21,8 +21,23 @@ from functools import cache
 from typing import NamedTuple
 
 from strait.engine.recovery import decision
-from strait.engine.recovery.decision import Found, LogState, OnForeign, Refused, Scan, Tail, Unproven
-from strait.offset_map import candidates, covering, destination_offset, places, source_position, wire_sequence
+from strait.engine.recovery.decision import (
+    Found,
+    LogState,
+    OnForeign,
+    Refused,
+    Scan,
+    Tail,
+    Unproven,
+)
+from strait.state.offset_map import (
+    candidates,
+    covering,
+    destination_offset,
+    places,
+    source_position,
+    wire_sequence,
+)
 from strait.state.schema import Run
 from strait.wire.batch import Batch
 

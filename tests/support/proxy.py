@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from strait.engine.dial import CLIENT_ID
+from strait.net.handshake import CLIENT_ID
 from support.proxy_frames import SEGMENT_BYTES, Rule, Way
 
 ENGINE = CLIENT_ID

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from strait.engine.buffers import BufferPool
-from strait.engine.intake import Intake
-from strait.engine.map_keeper import MapKeeper
+from strait.engine.batch_stamper import Intake
+from strait.engine.checkpointer import MapKeeper
 from strait.engine.partition import OutBatch, Partition, Phase
 from strait.engine.recovery.decision import (
     Found,
@@ -18,10 +17,11 @@ from strait.engine.recovery.decision import (
 )
 from strait.errors import StraitError
 from strait.model import topic_id_text
-from strait.offset_map import candidates, places, wire_sequence
+from strait.net.buffers import BufferPool
 from strait.reasons import Reason
-from strait.state.aside import SetAside
 from strait.state.codec import RunKey, run_key
+from strait.state.offset_map import candidates, places, wire_sequence
+from strait.state.quarantine_records import SetAside
 from strait.state.schema import Loss, Run, TopicPolicy
 from strait.wire.batch import parse
 from strait.wire.fetch import Fetched

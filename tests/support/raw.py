@@ -6,11 +6,11 @@ from types import TracebackType
 from typing import Self
 
 from strait.embedded.kafka import Cluster
-from strait.engine.cluster import parse_addresses
-from strait.engine.dial import dial
-from strait.engine.security import Security
 from strait.kafka.admin import Admin
 from strait.model import topic_id_bytes
+from strait.net.cluster_client import parse_addresses
+from strait.net.handshake import dial
+from strait.net.security import Security
 from strait.wire import fetch, produce
 from strait.wire.primitives import Topic
 

@@ -15,11 +15,11 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from strait.config.app_spec import AppSpec
 from strait.embedded import kafka
 from strait.embedded.kafka import Cluster
 from strait.embedded.kafka_nodes import Listener
 from strait.engine.slot import run_epoch
-from strait.spec import AppSpec
 from strait.state.reader import StateReader
 from strait.state.schema import Report
 from support import acls

@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from strait.config.app_spec import AppSpec
 from strait.engine.slot import run_epoch
-from strait.spec import AppSpec
 
 
 def change(place: str, value: float) -> None:

@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from strait.engine.dial import CLIENT_ID
+from strait.net.handshake import CLIENT_ID
 from support.far import FarCluster, FarLink
 from support.proxy import PRODUCE, Proxy
 from support.upkeep import asleep, elect_preferred, in_sync, quotas, reassign, replicas

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from confluent_kafka import Producer
 
 from strait.embedded.kafka import Cluster
-from strait.offset_map import Gap, covering, destination_offset, gaps_of
+from strait.state.offset_map import Gap, covering, destination_offset, gaps_of
 from support.background import background
 from support.engine import EngineLink
 from support.records import read_all

@@ -17,9 +17,9 @@ from kafka.protocol.admin import (
 )
 
 from strait.embedded.kafka import Cluster
-from strait.engine.cluster import parse_addresses
-from strait.engine.dial import dial
-from strait.engine.security import Security
+from strait.net.cluster_client import parse_addresses
+from strait.net.handshake import dial
+from strait.net.security import Security
 from support.waiting import eventually
 
 _PREFERRED, _UNCLEAN = 0, 1  # kinds of election

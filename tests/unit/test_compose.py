@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from strait.config import load, parse_topics
+from strait.config.links import load, parse_topics
 from strait.embedded.jars import KAFKA_VERSION
 from support.compose import (
     FILE,

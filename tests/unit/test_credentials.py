@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from strait import credentials
+from strait.config import credentials
 from strait.errors import ConfigError
 
 

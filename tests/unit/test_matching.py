@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strait.config.patterns import FirstMatch
 from strait.errors import ConfigError
-from strait.matching import FirstMatch
 
 # Plain ones are tried as one alternation, the others (flags, references, named groups) alone; order counts for both.
 EXPRESSIONS = [

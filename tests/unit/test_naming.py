@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait import naming
-from strait.config import Link
-from strait.naming import Names
+from strait.config import naming
+from strait.config.links import Link
+from strait.config.naming import Names
 
 topics = st.from_regex(r"[A-Za-z0-9._-]{1,100}", fullmatch=True)
 affixes = st.from_regex(r"[A-Za-z0-9._-]{1,20}", fullmatch=True)

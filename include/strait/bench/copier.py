@@ -11,7 +11,7 @@ import psutil
 
 from strait.bench.process_tree import ProcessTree
 from strait.embedded.detached import Detached
-from strait.embedded.leash import start_leashed
+from strait.embedded.parent_death import start_leashed
 from strait.errors import MeasurementError
 
 _GRACE_SECONDS = 20.0

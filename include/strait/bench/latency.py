@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition
 from strait.bench.payloads import values
 from strait.bench.progress import Advance
 from strait.bench.workloads import PARTITIONS, Trickle
-from strait.collector import collector_paused
+from strait.control.collector import collector_paused
 from strait.errors import MeasurementError
 from strait.kafka.clients import Watch, make_consumer, make_producer
 

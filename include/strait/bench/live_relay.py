@@ -13,16 +13,16 @@ from kafka.protocol.metadata import MetadataResponse
 
 from strait.bench.copier import Command
 from strait.bench.workloads import PARTITIONS
-from strait.collector import collector_paused
+from strait.control.collector import collector_paused
 from strait.embedded.kafka import Cluster
-from strait.engine import codes
-from strait.engine.buffers import BufferPool
-from strait.engine.channel import request_head
-from strait.engine.cluster import METADATA, metadata_request, parse_addresses
-from strait.engine.dial import Connection, dial
-from strait.engine.frames import Frames
-from strait.engine.security import Security
 from strait.errors import MeasurementError
+from strait.net import error_policy
+from strait.net.buffers import BufferPool
+from strait.net.channel import request_head
+from strait.net.cluster_client import METADATA, metadata_request, parse_addresses
+from strait.net.frames import Frames
+from strait.net.handshake import Connection, dial
+from strait.net.security import Security
 from strait.wire import fetch, produce
 from strait.wire.batch import restamp, split_batches
 
@@ -117,7 +117,7 @@ def _receive(sock: socket.socket, frames: Frames, take: Callable[[memoryview], N
 
 def _require_none(error: int) -> None:
     if error:
-        raise MeasurementError(f"{NAME}: a broker says {codes.name(error)}")
+        raise MeasurementError(f"{NAME}: a broker says {error_policy.name(error)}")
 
 
 def _dial(name: str, bootstrap: str, topic: str) -> tuple[Connection, bytes]:

@@ -13,7 +13,7 @@ import pyspark
 
 from strait import __version__
 from strait.embedded import jars, paths
-from strait.java import find_java
+from strait.launch.java import find_java
 
 _MODEL = re.compile(r"^model name\s*:\s*(.+)$", re.MULTILINE)
 

@@ -6,7 +6,7 @@ import strait.embedded
 from strait.bench.copier import Command
 from strait.embedded import jars
 from strait.embedded.kafka import Cluster
-from strait.java import find_java
+from strait.launch.java import find_java
 
 NAME = "mm2"
 TASKS = 2

@@ -21,7 +21,14 @@ from strait.bench.latency import measure_latency, probe
 from strait.bench.machine import commit, machine, versions
 from strait.bench.progress import Steps
 from strait.bench.relay import measure_relay
-from strait.bench.results import NO_COPIER, Content, DrainResult, LatencyResult, RelayResult, Results
+from strait.bench.results import (
+    NO_COPIER,
+    Content,
+    DrainResult,
+    LatencyResult,
+    RelayResult,
+    Results,
+)
 from strait.bench.topics import Topics
 from strait.bench.workloads import PARTITIONS, Drain, Trickle, Workload
 from strait.embedded.kafka import Cluster

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from strait.checking import did_you_mean
+from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 
 PARTITIONS = 6

@@ -3,8 +3,8 @@
 import queue
 import threading
 
-from strait.config import LinksFile
-from strait.control import Control, Outcome
+from strait.config.links import LinksFile
+from strait.control.plane import Control, Outcome
 from strait.errors import StraitError
 
 _RETRY_SECONDS = 5.0  # at most, after an error

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import psutil
 
-from strait import naming
 from strait.cli.cycles import Cycles
 from strait.cli.group_application import GroupApplication
 from strait.cli.progress import Progress
-from strait.config import Link, LinksFile, load_link
-from strait.control import GROUP, Control
+from strait.config import naming
+from strait.config.links import Link, LinksFile, load_link
+from strait.control.plane import GROUP, Control
 from strait.embedded.paths import home
 from strait.errors import SetupError, StraitError
 from strait.launch.base import Application, State

@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from strait import naming
 from strait.cli.progress import Progress
-from strait.config import Spark
+from strait.config import naming
+from strait.config.app_spec import AppSpec
+from strait.config.links import Spark
 from strait.errors import LaunchError, SetupError
 from strait.launch.base import EXIT_CONFIG, Application, State
 from strait.launch.local import LocalLauncher
-from strait.spec import AppSpec
 from strait.state.schema import Plan
 
 _RESTART_SECONDS = (1.0, 5.0, 15.0, 30.0)  # pauses before the first, second, … restart in a row

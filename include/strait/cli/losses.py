@@ -17,7 +17,7 @@ def losses(
     as_json: JsonOption = False,
 ) -> None:
     """List the loss ledger: offsets that are gone, why, since when, and what was done about it."""
-    from strait.config import load_link
+    from strait.config.links import load_link
     from strait.state.reader import StateReader
 
     file = load_link(config, link)

@@ -13,7 +13,18 @@ from typing import Annotated
 import typer
 
 from strait import __version__
-from strait.cli import bench, demo, importing, losses, pause, plan, quarantine, run, schema, status
+from strait.cli import (
+    bench,
+    demo,
+    importing,
+    losses,
+    pause,
+    plan,
+    quarantine,
+    run,
+    schema,
+    status,
+)
 from strait.errors import ConfigError, StraitError
 
 EXIT_FAILED = 1

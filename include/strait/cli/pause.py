@@ -7,7 +7,7 @@ import typer
 from strait.cli.options import ConfigOption, JsonOption, LinkOption, print_json
 
 if TYPE_CHECKING:
-    from strait.pausing import Edited
+    from strait.control.pausing import Edited
 
 WhatArgument = Annotated[
     str, typer.Argument(help="TOPIC or TOPIC:PARTITION of the source. Default: the link.", show_default=False)
@@ -25,9 +25,9 @@ def pause(
     as_json: JsonOption = False,
 ) -> None:
     """Stop copying a link, a topic or a partition within two seconds. It stays so until `strait resume`."""
-    from strait import pausing
-    from strait.config import load_link
-    from strait.planning.pauses import Scope
+    from strait.config.links import load_link
+    from strait.control import pausing
+    from strait.planning.plan.pauses import Scope
 
     scope = Scope.parse(what)
     done = pausing.pause(load_link(config, link), link, scope, by=by or _myself(), reason=reason)
@@ -36,9 +36,9 @@ def pause(
 
 def resume(config: ConfigOption, link: LinkOption, what: WhatArgument = "", as_json: JsonOption = False) -> None:
     """Go on with what was paused under this very name, exactly where it stopped."""
-    from strait import pausing
-    from strait.config import load_link
-    from strait.planning.pauses import Scope
+    from strait.config.links import load_link
+    from strait.control import pausing
+    from strait.planning.plan.pauses import Scope
 
     scope = Scope.parse(what)
     done = pausing.resume(load_link(config, link), link, scope)
@@ -53,7 +53,7 @@ def _myself() -> str:
 
 
 def _tell(link: str, text: str, done: "Edited", *, as_json: bool) -> None:
-    from strait.planning.pauses import described
+    from strait.planning.plan.pauses import described
 
     if as_json:
         print_json(

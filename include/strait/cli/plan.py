@@ -9,7 +9,7 @@ from strait.cli.options import ConfigOption, JsonOption, LinkOption, print_json
 from strait.errors import ConfigError, SetupError
 
 if TYPE_CHECKING:
-    from strait.planning.approval import ShownPlan
+    from strait.planning.review.approval import ShownPlan
 
 
 def plan(
@@ -22,8 +22,8 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what would be created, copied and left out, how much there is to copy, and what may go wrong. Changes nothing."""
-    from strait.control import Control
-    from strait.planning import rendering
+    from strait.control.plane import Control
+    from strait.planning.review import text
 
     with Control.of(config, link) as control:
         proposal = control.propose()
@@ -34,7 +34,7 @@ def plan(
     if as_json:
         said = {"fingerprint": shown.fingerprint, "effects": [list(effect) for effect in shown.effects]}
         risks = [risk._asdict() for risk in (*proposal.state_risks, *ahead.risks)]
-        print_json(rendering.proposal_data(proposal) | said | ahead.as_data() | {"risks": risks})
+        print_json(text.proposal_data(proposal) | said | ahead.as_data() | {"risks": risks})
     else:
         typer.echo(shown.text)
 
@@ -53,7 +53,7 @@ def apply(
     ] = None,
 ) -> None:
     """Create missing topics and publish the plan that running applications follow."""
-    from strait.control import Control
+    from strait.control.plane import Control
 
     shown = None if file is None else _read(file, link)
     with Control.of(config, link) as control:
@@ -72,7 +72,7 @@ def _write(path: Path, shown: "ShownPlan") -> None:
 
 
 def _read(path: Path, link: str) -> "ShownPlan":
-    from strait.planning.approval import ShownPlan
+    from strait.planning.review.approval import ShownPlan
 
     where = f"plan file {path}"
     try:

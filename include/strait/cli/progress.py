@@ -8,8 +8,8 @@ import typer
 
 from strait.cli.options import print_json
 from strait.model import TopicPartition
-from strait.planning.changes import spans
-from strait.planning.status import PartitionStatus, Status
+from strait.planning.review.changes import spans
+from strait.planning.status.status import PartitionStatus, Status
 from strait.reasons import Reason
 
 

@@ -9,9 +9,9 @@ from strait.cli.options import ConfigOption, JsonOption, LinkOption, print_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from strait.config import LinksFile
-    from strait.quarantine import Quarantine
-    from strait.state.quarantined import Contents, Entry
+    from strait.config.links import LinksFile
+    from strait.control.quarantine import Quarantine
+    from strait.state.quarantine_log import Contents, Entry
 
 app = typer.Typer(
     help="Look at the records that the destination refused, write them elsewhere, or let them go.", no_args_is_help=True
@@ -39,7 +39,7 @@ def list_(
     as_json: JsonOption = False,
 ) -> None:
     """List the records that are kept aside: where they come from and why the destination refused them."""
-    from strait.state.quarantined import Chosen
+    from strait.state.quarantine_log import Chosen
 
     _, quarantine = _open(config, link)
     contents = quarantine.contents()
@@ -71,8 +71,8 @@ def replay(
 ) -> None:
     """Write records that are kept aside as they were: key, value, timestamp, headers and partition. Each once."""
     from strait.kafka.admin import Admin
-    from strait.planning.replaying import targets
-    from strait.state.quarantined import Chosen
+    from strait.state.quarantine_log import Chosen
+    from strait.state.quarantine_replay import targets
     from strait.state.reader import StateReader
 
     file, quarantine = _open(config, link)
@@ -110,7 +110,7 @@ def drop(
     as_json: JsonOption = False,
 ) -> None:
     """Let records go that are kept aside. They stay in the quarantine topic, marked, and are not listed any more."""
-    from strait.state.quarantined import Chosen
+    from strait.state.quarantine_log import Chosen
 
     _, quarantine = _open(config, link)
     chosen = Chosen(topic, partition, reason)
@@ -125,8 +125,8 @@ def drop(
 
 
 def _open(config: "Path", link: str) -> "tuple[LinksFile, Quarantine]":
-    from strait.config import load_link
-    from strait.quarantine import Quarantine
+    from strait.config.links import load_link
+    from strait.control.quarantine import Quarantine
 
     file = load_link(config, link)
     destination = file.links[link].destination

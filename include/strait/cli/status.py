@@ -10,8 +10,8 @@ from strait.cli.options import ConfigOption, JsonOption, print_json
 from strait.errors import ConfigError, StraitError
 
 if TYPE_CHECKING:
-    from strait.link_status import LinkStatus
-    from strait.planning.summary import LinkSummary
+    from strait.control.link_status import LinkStatus
+    from strait.planning.status.summary import LinkSummary
 
 _AT_ONCE = 8  # links that are looked at together: one whose cluster is away takes ten seconds
 
@@ -32,8 +32,8 @@ def status(
             raise ConfigError("strait status", [f"topic {topic}: of which link?"], hint="name one with --link")
         _all_links(config, as_json=as_json)
         return
-    from strait.config import load_link
-    from strait.link_status import link_status
+    from strait.config.links import load_link
+    from strait.control.link_status import link_status
 
     found = link_status(load_link(config, link), link, topic)
     if as_json:
@@ -44,7 +44,7 @@ def status(
 
 def _print(found: "LinkStatus") -> None:
     from strait.cli.tables import print_left_out, print_reasons, print_status
-    from strait.planning.pauses import described
+    from strait.planning.plan.pauses import described
     from strait.reasons import Reason
 
     if not found.groups and not found.left_out:
@@ -65,7 +65,7 @@ def _all_links(config: Path, *, as_json: bool) -> None:
     """Every link is looked at by itself; one that cannot be is a line with why, and makes the exit code 1."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from strait.config import link_names
+    from strait.config.links import link_names
 
     names = link_names(config)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -79,9 +79,9 @@ def _all_links(config: Path, *, as_json: bool) -> None:
 
 
 def _summary(config: Path, name: str) -> "LinkSummary":
-    from strait.config import load_link
-    from strait.link_status import link_groups
-    from strait.planning.summary import LinkSummary, summary_of
+    from strait.config.links import load_link
+    from strait.control.link_status import link_groups
+    from strait.planning.status.summary import LinkSummary, summary_of
 
     try:
         found = link_groups(load_link(config, name), name)

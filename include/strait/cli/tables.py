@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.table import Table
 
-from strait.planning.overrun import WARN_SECONDS, duration
-from strait.planning.status import PartitionStatus, SlotStatus, Status
+from strait.planning.history.overrun import WARN_SECONDS, duration
+from strait.planning.status.status import PartitionStatus, SlotStatus, Status
 from strait.reasons import Reason
 
 _STYLES = {"copying": "green", "caught_up": "green", "starting": "yellow", "waiting": "red"}

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import psutil
 
+from strait.config.naming import application_name
 from strait.demo.folder import DESTINATION, LINK, SOURCE, DemoFolder
 from strait.embedded.kafka import Cluster
 from strait.errors import SetupError
 from strait.launch import processes
 from strait.launch.local import LocalLauncher
-from strait.naming import application_name
 
 APPLICATION = application_name(LINK, "default")
 

@@ -8,7 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from strait.demo.figures import Figures, TopicFigures, caught_up
-from strait.demo.folder import DESTINATION, LINK, LOCK, SOURCE, TOPICS, DemoFolder, Ports, bootstrap
+from strait.demo.folder import (
+    DESTINATION,
+    LINK,
+    LOCK,
+    SOURCE,
+    TOPICS,
+    DemoFolder,
+    Ports,
+    bootstrap,
+)
 from strait.demo.parts import Parts
 from strait.demo.steps import Steps
 from strait.demo.waiting import wait_for
@@ -16,7 +25,7 @@ from strait.embedded.airflow_client import AirflowClient
 from strait.embedded.jars import kafka_jars
 from strait.embedded.kafka import Cluster
 from strait.errors import SetupError
-from strait.java import find_java
+from strait.launch.java import find_java
 
 HISTORY_RECORDS = 100_000
 RECORDS_PER_SECOND = 500

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from strait.embedded import paths
 from strait.errors import SetupError, StraitError
-from strait.java import find_java
+from strait.launch.java import find_java
 
 KAFKA_VERSION = "4.3.1"
 LOG4J_VERSION = "2.25.4"

@@ -28,10 +28,10 @@ from strait.embedded.kafka_nodes import (
     server_properties,
     to_properties_file,
 )
-from strait.embedded.leash import start_leashed
+from strait.embedded.parent_death import start_leashed
 from strait.embedded.ports import free_ports, require_free
 from strait.errors import SetupError
-from strait.java import find_java
+from strait.launch.java import find_java
 
 _NO_ENTRIES: Mapping[str, str] = MappingProxyType({})
 _NO_LISTENERS: Mapping[str, Listener] = MappingProxyType({})

@@ -9,14 +9,14 @@ import random
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 
-from strait.engine import codes
-from strait.engine.budgets import Budgets
-from strait.engine.buffers import Buffer, BufferPool
-from strait.engine.channel import Channel
-from strait.engine.cluster import Cluster
-from strait.engine.intake import Intake
-from strait.engine.loop import Loop
+from strait.engine.batch_stamper import Intake
 from strait.engine.partition import Partition, Phase
+from strait.engine.throttle import Budgets
+from strait.net import error_policy
+from strait.net.buffers import Buffer, BufferPool
+from strait.net.channel import Channel
+from strait.net.cluster_client import Cluster
+from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.wire import fetch
 from strait.wire.fetch_session import FetchSession, Key
@@ -217,7 +217,7 @@ class Fetcher:
                 return
             if error:
                 self._source.refresh()
-                self._pause_until = max(self._pause_until, self._loop.now + codes.SHORTLY_SECONDS[0])
+                self._pause_until = max(self._pause_until, self._loop.now + error_policy.SHORTLY_SECONDS[0])
                 return
             for item in fetched:
                 partition, generation = asked.get((item.topic, item.partition), (None, 0))
@@ -248,11 +248,13 @@ class Fetcher:
         if code == 1:
             self._out_of_range(partition)
             return
-        answer = codes.answer(codes.FETCH, code, Reason.SOURCE_LEADERLESS)
+        answer = error_policy.answer(error_policy.FETCH, code, Reason.SOURCE_LEADERLESS)
         if answer.refresh:
             self._source.refresh()
         wait = random.uniform(*answer.wait_seconds)  # noqa: S311
-        partition.block(answer.reason, f"fetch from {partition.position}: {codes.name(code)}", self._loop.now + wait)
+        partition.block(
+            answer.reason, f"fetch from {partition.position}: {error_policy.name(code)}", self._loop.now + wait
+        )
 
     def _pause(self, seconds: float) -> None:
         """Ask for nothing for a while, then at once."""

@@ -12,10 +12,17 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Literal, NamedTuple
 
-from strait.engine.buffers import Buffer
 from strait.model import topic_id_text
-from strait.offset_map import Gap, covering, destination_offset, gaps_of, locate, source_position
+from strait.net.buffers import Buffer
 from strait.reasons import Reason
+from strait.state.offset_map import (
+    Gap,
+    covering,
+    destination_offset,
+    gaps_of,
+    locate,
+    source_position,
+)
 from strait.state.schema import PartitionReport, Run, TopicPolicy
 
 PROOF_SECONDS = 5.0

@@ -7,11 +7,11 @@ Nothing here retries. A batch that was not acknowledged puts its partition in do
 from collections import deque
 from collections.abc import Callable
 
-from strait.engine.buffers import Buffer
-from strait.engine.channel import Channel
-from strait.engine.cluster import Cluster
-from strait.engine.loop import Loop
 from strait.engine.partition import BATCH_OVERHEAD_BYTES, OutBatch, Partition
+from strait.net.buffers import Buffer
+from strait.net.channel import Channel
+from strait.net.cluster_client import Cluster
+from strait.net.event_loop import Loop
 from strait.wire import produce
 from strait.wire.primitives import Topic
 

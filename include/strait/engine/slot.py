@@ -4,14 +4,14 @@ import gc
 import time
 from collections.abc import Callable, Iterable
 
-from strait.engine.heart import Heart
-from strait.engine.ledger import LedgerRow
-from strait.engine.map_keeper import MapKeeper
-from strait.engine.meter import Meter
+from strait.config.app_spec import AppSpec
+from strait.engine.checkpointer import MapKeeper
+from strait.engine.epoch_row import LedgerRow
+from strait.engine.heartbeat_emitter import Heart
 from strait.engine.partition import Partition
-from strait.engine.pump import Pump
+from strait.engine.replicator import Pump
+from strait.engine.slot_metrics import Meter
 from strait.errors import StateError, StraitError
-from strait.spec import AppSpec
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
 from strait.state.writer import StateWriter

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from strait.config import Link, LinksFile, parse
+from strait.config.links import Link, LinksFile, parse
 
 Path = tuple[str, ...]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from pydantic import TypeAdapter, ValidationError
 
+from strait.config.settings import Regex, check_replacement
 from strait.importing.draft import Flow, Given
-from strait.settings import Regex, check_replacement
 
 _ROUTER = "RegexRouter"
 _UNTOUCHED = "records are copied as they are; transformations other than RegexRouter are not taken over"

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from strait import credentials
+from strait.config import credentials
 from strait.errors import ClusterUnavailable, StraitError
 from strait.kafka.translate import error_of, translate
 

@@ -4,7 +4,14 @@ from collections.abc import Iterable
 
 from confluent_kafka import KafkaError, KafkaException
 
-from strait.errors import ClusterError, ClusterUnavailable, ConfigError, NotAuthorized, PlanConflict, StraitError
+from strait.errors import (
+    ClusterError,
+    ClusterUnavailable,
+    ConfigError,
+    NotAuthorized,
+    PlanConflict,
+    StraitError,
+)
 
 _CREDENTIALS = {
     KafkaError._AUTHENTICATION,  # noqa: SLF001  librdkafka's names for errors that never left this process

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from strait.config import Spark
+from strait.config.links import Spark
 
 EXIT_FAILED = 1
 EXIT_CONFIG = 2

@@ -5,9 +5,9 @@ import signal
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from strait import credentials
+from strait.config import credentials
+from strait.config.app_spec import AppSpec
 from strait.errors import ConfigError
-from strait.spec import AppSpec
 
 LAST_WORDS = "strait: "
 """How the line begins in which an application itself says why it ends."""

@@ -17,16 +17,16 @@ from pathlib import Path
 import psutil
 
 import strait
-from strait.config import Spark
+from strait.config.app_spec import AppSpec
+from strait.config.links import Spark
 from strait.errors import LaunchError, SetupError
-from strait.java import find_java
 from strait.launch import processes, submission
 from strait.launch.base import Application, State
 from strait.launch.cause import cause_of
+from strait.launch.java import find_java
+from strait.launch.parent_watch import tied_environment
 from strait.launch.properties import spark_environment, spark_properties, written
 from strait.launch.submission import Submission
-from strait.launch.tie import tied_environment
-from strait.spec import AppSpec
 
 REPLICATE = Path(strait.__file__).parents[2] / "spark_jobs" / "replicate.py"
 

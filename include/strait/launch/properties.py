@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from strait.config import Spark
+from strait.config.links import Spark
 from strait.errors import SetupError
 
 _FOLDER = Path(__file__).parent

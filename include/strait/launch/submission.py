@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from strait.config.app_spec import AppSpec
 from strait.launch.processes import MARK
-from strait.spec import AppSpec
 
 KEPT = 5
 

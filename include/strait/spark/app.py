@@ -17,18 +17,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from strait.config.app_spec import AppSpec
 from strait.errors import ConfigError, StraitError
 from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES
 from strait.launch.cause import LAST_WORDS
+from strait.launch.parent_watch import tie_broken
 from strait.launch.submission import announce_start
-from strait.launch.tie import tie_broken
 from strait.spark import folder
 from strait.spark.cores import TooFewCores, require_cores
 from strait.spark.epochs import Epochs
 from strait.spark.failure import root_cause
 from strait.spark.plan import plan_in_force
 from strait.spark.source import FORMAT, StraitDataSource
-from strait.spec import AppSpec
 from strait.wire.joining import COMPILED
 
 log = logging.getLogger(__name__)

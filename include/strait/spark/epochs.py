@@ -5,11 +5,11 @@ import threading
 
 from pyspark.sql import DataFrame
 
+from strait.config.app_spec import AppSpec
 from strait.spark import folder
 from strait.spark.cores import TooFewCores
 from strait.spark.ledger import append_epoch
 from strait.spark.plan import plan_in_force
-from strait.spec import AppSpec
 
 log = logging.getLogger(__name__)
 

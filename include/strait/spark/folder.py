@@ -11,7 +11,7 @@ import shutil
 import time
 from pathlib import Path
 
-from strait.spec import AppSpec
+from strait.config.app_spec import AppSpec
 
 _LEFT_BEHIND_SECONDS = 7 * 86400.0  # it is touched after each epoch, and an epoch takes a day at most
 

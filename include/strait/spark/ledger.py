@@ -16,9 +16,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from strait.config.app_spec import AppSpec
 from strait.errors import SetupError
 from strait.spark.failure import root_cause
-from strait.spec import AppSpec
 
 
 def append_epoch(epoch: DataFrame, spec: AppSpec, application: str) -> int:

@@ -1,7 +1,7 @@
 """What the driver needs to know of the plan: whether to run, and with how many slots. The slots follow it themselves."""
 
+from strait.config.app_spec import AppSpec
 from strait.errors import StateError, StraitError
-from strait.spec import AppSpec
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
 

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from strait.engine.ledger import LedgerRow
+from strait.engine.epoch_row import LedgerRow
 
 FORMAT = "strait"
 
@@ -75,9 +75,9 @@ class EpochReader(DataSourceStreamReader):  # type: ignore[misc]
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[SlotPartition]:
         """The slots of the plan in force. None where the application is to end: the driver sees to that after the
         empty epoch, and slots without a core of their own would wait behind the others for ever."""
+        from strait.config.app_spec import AppSpec
         from strait.spark.folder import stop_file
         from strait.spark.plan import plan_in_force
-        from strait.spec import AppSpec
 
         spec = AppSpec.read(self._spec_path)
         if stop_file(spec, self._application).exists():
@@ -90,9 +90,9 @@ class EpochReader(DataSourceStreamReader):  # type: ignore[misc]
 
     def read(self, partition: SlotPartition) -> Iterator[tuple[Any, ...]]:
         """Copy for one epoch, then yield one row for each partition that the slot looked after."""
+        from strait.config.app_spec import AppSpec
         from strait.engine.slot import run_epoch
         from strait.spark.folder import stop_file
-        from strait.spec import AppSpec
 
         spec = AppSpec.read(self._spec_path).model_copy(update={"slots": partition.slots})
         should_stop = _should_stop(stop_file(spec, self._application))

@@ -9,8 +9,16 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from strait.offset_map import check_gaps
-from strait.state.schema import Loss, Offset, Plan, Record, Registration, Report, Run
+from strait.state.offset_map import check_gaps
+from strait.state.schema import (
+    Loss,
+    Offset,
+    Plan,
+    Record,
+    Registration,
+    Report,
+    Run,
+)
 
 _V = 1
 Value = TypeVar("Value", Plan, Run, Report, Loss, Registration)

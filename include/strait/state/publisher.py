@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import KafkaException, Producer
 
-from strait import naming
+from strait.config import naming
 from strait.errors import ClusterError, ClusterUnavailable, PlanConflict, StraitError
 from strait.kafka.clients import Watch, ask, make_producer
 from strait.state.codec import encode

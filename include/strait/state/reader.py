@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
-from strait import naming
+from strait.config import naming
 from strait.errors import ClusterUnavailable, ConfigError, StateError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, ask, make_consumer
 from strait.state.schema import Loss, Plan, Report, Run

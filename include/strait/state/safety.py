@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from strait import naming
+from strait.config import naming
 from strait.model import TopicFacts
 
 UNCLEAN = "unclean.leader.election.enable"

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from strait import naming
+from strait.config import naming
 from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicFacts

@@ -9,7 +9,15 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from strait.errors import StateError
-from strait.state.codec import Key, PlanKey, RunKey, Unreadable, decode, decode_key, run_key
+from strait.state.codec import (
+    Key,
+    PlanKey,
+    RunKey,
+    Unreadable,
+    decode,
+    decode_key,
+    run_key,
+)
 from strait.state.schema import Loss, Plan, Report, Run
 
 Kind = Literal["plan", "map", "reports", "losses"]

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from strait import naming
+from strait.config import naming
 from strait.errors import ConfigError, StraitError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_producer
-from strait.state.aside import SetAside, headers_of
 from strait.state.codec import encode, encode_key, run_key
+from strait.state.quarantine_records import SetAside, headers_of
 from strait.state.schema import Loss, Report, Run
 
 OnAck = Callable[[StraitError | None], None]

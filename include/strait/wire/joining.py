@@ -13,7 +13,16 @@ import numpy as np
 from crc32c import crc32c
 from numpy.lib.stride_tricks import sliding_window_view
 
-from strait.wire.batch import CRC_FROM, HEADER_BYTES, HEADER_CODES, LENGTH, PREFIX_BYTES, Batch, make_header, seal
+from strait.wire.batch import (
+    CRC_FROM,
+    HEADER_BYTES,
+    HEADER_CODES,
+    LENGTH,
+    PREFIX_BYTES,
+    Batch,
+    make_header,
+    seal,
+)
 
 try:
     from strait.wire.moving import moved

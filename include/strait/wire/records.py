@@ -15,7 +15,15 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from strait.errors import CorruptBatch
-from strait.wire.batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, Batch, make_header, parse, seal
+from strait.wire.batch import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    Batch,
+    make_header,
+    parse,
+    seal,
+)
 from strait.wire.compression import compress, decompress
 from strait.wire.record_bytes import Headers, encode_fields, read_fields, wrapped
 

@@ -6,7 +6,7 @@ import pytest
 
 from strait.cli.progress import Progress
 from strait.model import TopicPartition
-from strait.planning.status import PartitionStatus, Status
+from strait.planning.status.status import PartitionStatus, Status
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

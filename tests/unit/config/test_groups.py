@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from strait.config import Link, parse
+from strait.config.links import Link, parse
 from strait.errors import ConfigError
 
 CLUSTERS = {"a": {"bootstrap.servers": "a:1"}, "b": {"bootstrap.servers": "b:1"}}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from strait.config import load, load_link, parse, parse_topics
+from strait.config.links import load, load_link, parse, parse_topics
 from strait.errors import ConfigError
 
 RIGHT: dict[str, Any] = {

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from strait.config import link_names, links_with_approval, load_link
+from strait.config.links import link_names, links_with_approval, load_link
 from strait.errors import ConfigError
 
 CLUSTERS: dict[str, Any] = {name: {"bootstrap.servers": f"{name}:9092"} for name in ("eu", "us", "asia")}

@@ -6,9 +6,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from strait.checking import read_yaml
-from strait.config import load
-from strait.links_schema import schema_text
+from strait.config.json_schema import schema_text
+from strait.config.links import load
+from strait.config.validation import read_yaml
 from support.doc_tables import ROOT
 
 RIGHT = """

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from strait.engine.ledger import LedgerRow
+from strait.engine.epoch_row import LedgerRow
 from strait.state.schema import (
     Budget,
     GivenAcl,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from strait import config
-from strait.naming import PRODUCERS_TOPIC
+from strait.config import links
+from strait.config.naming import PRODUCERS_TOPIC
 from support import doc_tables
 from support.doc_tables import ROOT
 
@@ -133,7 +133,7 @@ def test_every_environment_variable_is_in_its_table() -> None:
 @every_document
 def test_links_files_in_examples_are_valid(path: Path) -> None:
     for block in re.findall(r"```yaml\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
-        config.parse(yaml.safe_load(block), where=str(path))
+        links.parse(yaml.safe_load(block), where=str(path))
 
 
 def test_architecture_names_every_package() -> None:

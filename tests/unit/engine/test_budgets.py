@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from strait.engine.budgets import SAVED_SECONDS, Budgets
+from strait.engine.throttle import SAVED_SECONDS, Budgets
 from strait.state.schema import Budget
 
 

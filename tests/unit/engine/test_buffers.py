@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from strait.engine.buffers import SMALL_BYTES, BufferPool
 from strait.engine.fetcher import Fetcher
+from strait.net.buffers import SMALL_BYTES, BufferPool
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from strait.engine.buffers import Buffer, BufferPool
-from strait.engine.channel import ANSWER_SECONDS, NO_REPLY, Channel
-from strait.engine.dial import Connection
-from strait.engine.loop import Loop
+from strait.net.buffers import Buffer, BufferPool
+from strait.net.channel import ANSWER_SECONDS, NO_REPLY, Channel
+from strait.net.event_loop import Loop
+from strait.net.handshake import Connection
 
 FIRST_CORRELATION = (1 << 20) + 1
 LARGE = bytes(64 << 20)  # more than a connection holds on its way
@@ -68,7 +68,7 @@ class Line:
 def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     found = Line()
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + found.skipped_seconds)
-    monkeypatch.setattr("strait.engine.loop.time", clock)
+    monkeypatch.setattr("strait.net.event_loop.time", clock)
     yield found
     found.close()
 

@@ -5,10 +5,10 @@ import struct
 
 import pytest
 
-from strait.engine.buffers import Buffer, BufferPool
-from strait.engine.channel import Channel
-from strait.engine.dial import Connection
-from strait.engine.loop import Loop
+from strait.net.buffers import Buffer, BufferPool
+from strait.net.channel import Channel
+from strait.net.event_loop import Loop
+from strait.net.handshake import Connection
 
 
 class Peer:

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from strait.engine import loop as loops
-from strait.engine.buffers import Buffer, BufferPool
-from strait.engine.channel import Channel, request_head
-from strait.engine.dial import Connection
-from strait.engine.loop import STALL_SECONDS, Loop
+from strait.net import event_loop as loops
+from strait.net.buffers import Buffer, BufferPool
+from strait.net.channel import Channel, request_head
+from strait.net.event_loop import STALL_SECONDS, Loop
+from strait.net.handshake import Connection
 
 PIECES = 1500  # more than one call to the kernel takes
 FIRST_CORRELATION = (1 << 20) + 1

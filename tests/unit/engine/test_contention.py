@@ -2,9 +2,9 @@
 
 import pytest
 
-from strait.engine.buffers import BufferPool
 from strait.engine.partition import OutBatch, Partition, Phase
 from strait.engine.recovery import contention
+from strait.net.buffers import BufferPool
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from support.partitions import placed

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from kafka.protocol.consumer import FetchRequest
 
-from strait.engine.budgets import BURST_SECONDS, Budgets
-from strait.engine.buffers import Buffer, BufferPool
 from strait.engine.fetcher import REPLY_BYTES, REPLY_SECONDS, Fetcher
-from strait.engine.loop import Loop
+from strait.engine.throttle import BURST_SECONDS, Budgets
+from strait.net.buffers import Buffer, BufferPool
+from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.state.schema import Budget, TopicPolicy
 from support.partitions import placed

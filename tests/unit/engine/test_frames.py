@@ -5,9 +5,9 @@ import struct
 
 import pytest
 
-from strait.engine.buffers import Buffer, BufferPool
-from strait.engine.frames import AHEAD_BYTES, Frames
 from strait.errors import ProtocolError
+from strait.net.buffers import Buffer, BufferPool
+from strait.net.frames import AHEAD_BYTES, Frames
 
 
 def feed(frames: Frames, data: bytes, at_most: int) -> list[Buffer]:

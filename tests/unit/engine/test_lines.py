@@ -8,15 +8,15 @@ from typing import Any, cast
 
 import pytest
 
-from strait.engine.buffers import BufferPool
-from strait.engine.cluster import Cluster, Line
-from strait.engine.dial import Connection
-from strait.engine.loop import Loop
-from strait.engine.meter import Meter
-from strait.engine.pump import Pump
+from strait.config.app_spec import AppSpec
+from strait.engine.replicator import Pump
 from strait.engine.sender import LINES
+from strait.engine.slot_metrics import Meter
 from strait.model import topic_id_text
-from strait.spec import AppSpec
+from strait.net.buffers import BufferPool
+from strait.net.cluster_client import Cluster, Line
+from strait.net.event_loop import Loop
+from strait.net.handshake import Connection
 from strait.state.schema import Plan, PlannedTopic
 
 

@@ -3,7 +3,7 @@
 import os
 import threading
 
-from strait.engine.loop import Loop
+from strait.net.event_loop import Loop
 
 
 def test_what_a_thread_hands_in_is_done_on_the_loops_thread() -> None:

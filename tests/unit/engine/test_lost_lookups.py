@@ -4,11 +4,11 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
-from strait.engine import codes
-from strait.engine.cluster import Cluster, Leader
-from strait.engine.loop import Loop
 from strait.engine.recovery.coordinator import RecoveryCoordinator
 from strait.model import topic_id_text
+from strait.net import error_policy
+from strait.net.cluster_client import Cluster, Leader
+from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from support.partitions import plain_partition
 from support.reports import plain_run
@@ -94,18 +94,18 @@ def doubts_after_a_look_up(destination: Answering) -> Doubts:
 
 def test_a_look_up_that_was_lost_is_made_again_at_once() -> None:
     detail = "looking up the position: no reply in time"
-    assert doubts_after_a_look_up(Answering()) == [(Reason.DESTINATION_UNREACHABLE, detail, codes.SOON_SECONDS)]
+    assert doubts_after_a_look_up(Answering()) == [(Reason.DESTINATION_UNREACHABLE, detail, error_policy.SOON_SECONDS)]
 
 
 def test_one_that_was_refused_is_not() -> None:
     """Else it would be asked several times a second for as long as it is forbidden."""
     ((reason, detail, wait_seconds),) = doubts_after_a_look_up(Answering(error=29))
-    assert (reason, wait_seconds) == (Reason.DESTINATION_DENIED, codes.SHORTLY_SECONDS)
-    assert detail == f"looking up its log end: {codes.name(29)}"
+    assert (reason, wait_seconds) == (Reason.DESTINATION_DENIED, error_policy.SHORTLY_SECONDS)
+    assert detail == f"looking up its log end: {error_policy.name(29)}"
 
 
 def test_an_answer_that_omits_the_partition_is_none() -> None:
     """It would wait for ever, and nobody would be told."""
     ((reason, detail, _),) = doubts_after_a_look_up(Answering(omits=True))
     assert reason == Reason.DESTINATION_UNREACHABLE
-    assert detail == f"looking up its log end: {codes.name(codes.NOT_ANSWERED)}"
+    assert detail == f"looking up its log end: {error_policy.name(error_policy.NOT_ANSWERED)}"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from strait.engine.oauth import Tokens, problems
 from strait.errors import ClusterUnavailable, NotAuthorized
+from strait.net.oauth import Tokens, problems
 from support.pki import Authority
 from support.tokens import TokenEndpoint
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.offset_map import (
+from strait.state.offset_map import (
     Gap,
     covering,
     destination_offset,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strait.engine import map_keeper, partition
-from strait.offset_map import Gap, covering, destination_offset, gaps_of
+from strait.engine import checkpointer, partition
 from strait.state.codec import run_key
+from strait.state.offset_map import Gap, covering, destination_offset, gaps_of
 from strait.wire.records import Record
 from support.batches import source_batch
 from support.histories import History, histories
@@ -22,7 +22,7 @@ STEPS = ("fetch", "fetch", "settle", "settle", "send", "send", "keep_map", "keep
 @pytest.fixture(autouse=True, scope="module")
 def _pack_often() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(map_keeper, "PACK_RUNS", 2)
+        patch.setattr(checkpointer, "PACK_RUNS", 2)
         patch.setattr(partition, "PASSED_OFFSETS", 1)
         yield
 

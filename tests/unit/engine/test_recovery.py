@@ -15,8 +15,8 @@ from strait.engine.recovery.decision import (
     from_leader,
     from_tail,
 )
-from strait.offset_map import SEQUENCE_MODULUS, full_sequence, wire_sequence
 from strait.reasons import Reason
+from strait.state.offset_map import SEQUENCE_MODULUS, full_sequence, wire_sequence
 from strait.state.schema import Run
 from support.reports import plain_run
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.engine.rows import MERGE_BATCHES, MERGED_BYTES, plain_row, put_together
-from strait.engine.shapes import Piece, Rules, Shape
-from strait.engine.shaping import MERGE_RECORDS_PER_BATCH, shape
 from strait.errors import CorruptBatch
 from strait.wire.batch import HEADER_BYTES, TRANSACTIONAL, split_batches
 from strait.wire.joining import COMPILED
+from strait.wire.merge import MERGE_BATCHES, MERGED_BYTES, plain_row, put_together
+from strait.wire.rebatch import MERGE_RECORDS_PER_BATCH, shape
 from strait.wire.records import Record, read_records
+from strait.wire.shapes import Piece, Rules, Shape
 from support.batches import source_batch
 
 RULES = Rules(1 << 20, 1 << 20)
@@ -87,7 +87,7 @@ def by_reading_each(records: memoryview, position: int, rules: Rules) -> list[ob
 @contextmanager
 def none_joined() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("strait.engine.shaping.Row.of", lambda *_, **__: None)
+        patch.setattr("strait.wire.rebatch.Row.of", lambda *_, **__: None)
         yield
 
 

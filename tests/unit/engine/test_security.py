@@ -2,8 +2,8 @@
 
 import pytest
 
-from strait.engine.security import Security
 from strait.errors import ConfigError
+from strait.net.security import Security
 
 
 @pytest.mark.parametrize(

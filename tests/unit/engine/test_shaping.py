@@ -6,13 +6,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strait.engine.rows import MERGE_BATCHES
-from strait.engine.shapes import Aside, Piece, Rules, Shape, Skipped, Stop, Unjudged
-from strait.engine.shaping import shape
 from strait.errors import CorruptBatch
 from strait.reasons import Reason
 from strait.wire.batch import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, restamp, split_batches
+from strait.wire.merge import MERGE_BATCHES
+from strait.wire.rebatch import shape
 from strait.wire.records import Record, read_records
+from strait.wire.shapes import (
+    Aside,
+    Piece,
+    Rules,
+    Shape,
+    Skipped,
+    Stop,
+    Unjudged,
+)
 from support.batches import source_batch
 from support.histories import MAX_BYTES, History, histories
 

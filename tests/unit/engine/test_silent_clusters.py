@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from strait.engine.buffers import Buffer, BufferPool
-from strait.engine.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
-from strait.engine.cluster import Cluster, Line
-from strait.engine.dial import Connection
-from strait.engine.loop import Loop
+from strait.net.buffers import Buffer, BufferPool
+from strait.net.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
+from strait.net.cluster_client import Cluster, Line
+from strait.net.event_loop import Loop
+from strait.net.handshake import Connection
 
 FIRST_CORRELATION = (1 << 20) + 1
 
@@ -75,7 +75,7 @@ ONE_MORE = Line(1, 1)
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[Known]:
     found = Known(ONE, ONE_QUIET, TWO, THREE, FOUR)
     monkeypatch.setattr(
-        "strait.engine.loop.time", SimpleNamespace(monotonic=lambda: time.monotonic() + found.skipped_seconds)
+        "strait.net.event_loop.time", SimpleNamespace(monotonic=lambda: time.monotonic() + found.skipped_seconds)
     )
     yield found
     found.close()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from strait.engine.tls import broker_context, endpoint_context
 from strait.errors import ConfigError
+from strait.net.tls_context import broker_context, endpoint_context
 from support.pki import Authority
 
 OURS, THEIRS = Authority("ours"), Authority("theirs")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from strait.engine.tls import broker_context
-from strait.engine.tls_socket import TlsSocket
+from strait.net.tls_context import broker_context
+from strait.net.tls_socket import TlsSocket
 from support.pki import Authority
 
 AUTHORITY = Authority("an authority")

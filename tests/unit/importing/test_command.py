@@ -8,7 +8,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from strait.cli.main import app, exit_code
-from strait.config import load
+from strait.config.links import load
 from strait.errors import ConfigError
 
 PROPERTIES = r"""

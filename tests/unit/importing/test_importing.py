@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import pytest
 import yaml
 
-from strait.config import Link, LinksFile, parse
+from strait.config.links import Link, LinksFile, parse
+from strait.config.naming import Names
 from strait.errors import ConfigError
 from strait.importing.clients import CLIENT_ROWS
 from strait.importing.draft import Draft
@@ -14,7 +15,6 @@ from strait.importing.mm2 import translate_mm2
 from strait.importing.mm2_rows import MM2_ROWS
 from strait.importing.table import Row
 from strait.importing.writing import as_yaml
-from strait.naming import Names
 
 MIRUS = {
     "name": "eu-mirror",

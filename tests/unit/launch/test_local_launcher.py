@@ -10,14 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from strait.config import Spark
+from strait.config.app_spec import AppSpec
+from strait.config.links import Spark
 from strait.errors import ConfigError, LaunchError, SetupError
-from strait.java import find_java
 from strait.launch import processes
 from strait.launch.base import Application, State
+from strait.launch.java import find_java
 from strait.launch.local import LocalLauncher
 from strait.launch.submission import KEPT
-from strait.spec import AppSpec
 from support.waiting import eventually
 
 SECRET = "correct horse battery"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from strait.launch.tie import tie_broken, tied_environment
+from strait.launch.parent_watch import tie_broken, tied_environment
 from support.waiting import eventually
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from strait.engine.recovery import decision
 from strait.engine.recovery.decision import Found, LogState, OnForeign
-from strait.offset_map import sequence_at_destination, wire_sequence
+from strait.state.offset_map import sequence_at_destination, wire_sequence
 from strait.state.schema import Run
 from strait.wire.batch import Batch
 from support.protocol_model import Limits, Result, explore

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strait.model import ClusterFacts, TopicAcl, TopicFacts
-from strait.planning.acl_sync import AclChanges, acl_changes, still_given
+from strait.planning.topic_sync.acls import AclChanges, acl_changes, still_given
 
 HOMES = {"orders": "a.orders", "orders-new": "a.orders-new", "clicks": "a.clicks"}
 

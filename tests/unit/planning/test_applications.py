@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from strait.launch.base import EXIT_NEEDS_MORE_CORES, Application, State
-from strait.planning.applications import (
+from strait.config.app_spec import AppSpec
+from strait.launch.applications import (
     RESTART_LIMIT,
     RESTART_WINDOW_SECONDS,
     GiveUp,
@@ -13,7 +13,7 @@ from strait.planning.applications import (
     decide,
     orphans,
 )
-from strait.spec import AppSpec
+from strait.launch.base import EXIT_NEEDS_MORE_CORES, Application, State
 
 NOW_MS = 10_000_000
 SPEC = AppSpec(

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from strait.errors import ApprovalMissing, ConfigError
-from strait.planning.approval import Approval, ShownPlan
-from strait.planning.effects import Effect, Effects, effects, fingerprint
-from strait.planning.plan import Proposal
+from strait.planning.plan.planner import Proposal
+from strait.planning.review.approval import Approval, ShownPlan
+from strait.planning.review.effects import Effect, Effects, effects, fingerprint
 from strait.state.schema import Plan
 from unit.planning.test_plan import cluster, link, propose, publish
 

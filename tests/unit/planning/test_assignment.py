@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strait.model import TopicPartition
-from strait.planning.assignment import ENOUGH, TOO_MUCH, WORTH_BYTES_PER_SECOND, assign, weights_of
+from strait.planning.assignment.spread import ENOUGH, TOO_MUCH, WORTH_BYTES_PER_SECOND, assign, weights_of
 
 partitions = st.sets(st.builds(TopicPartition, st.sampled_from(["a", "b", "c"]), st.integers(0, 30)), max_size=60)
 slots = st.integers(1, 9)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from strait.model import TopicPartition
-from strait.planning.backfill import Backfill, Reports, TopicBackfill, backfill_of, beginnings
-from strait.planning.starts import AtOffset, AtTime, Begin, Range
+from strait.planning.review.backfill import Backfill, Reports, TopicBackfill, backfill_of, beginnings
+from strait.planning.topics.start_offsets import AtOffset, AtTime, Begin, Range
 from strait.state.schema import PartitionReport
 from support.reports import plain_report
 from unit.planning.test_plan import cluster, link, propose

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.config import Topics
+from strait.config.links import Topics
 from strait.model import TopicPartition
-from strait.planning.budgets import budgets_of, dealt_anew
-from strait.planning.dealing import Place
+from strait.planning.assignment.budgets import budgets_of, dealt_anew
+from strait.planning.assignment.slots import Place
 from strait.state.schema import Budget, Plan, PlannedTopic
 
 LIMITS = {"bytes_per_second": 1000, "classes": {"gold": 300}}

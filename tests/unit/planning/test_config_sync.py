@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.config import Link
+from strait.config.links import Link
 from strait.model import TopicFacts
-from strait.planning.config_sync import AlterTopic, altered, created_with, observed
-from strait.planning.pairs import Pair
+from strait.planning.topic_sync.configs import AlterTopic, altered, created_with, observed
+from strait.planning.topics.pairs import Pair
 
 NAMES = ("retention.ms", "segment.bytes", "compression.type", "min.insync.replicas", "message.timestamp.type")
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from strait.model import TopicFacts
-from strait.planning.explaining import explained, nearly_selected
-from strait.planning.selection import Selection, select
-from strait.planning.status import PartitionStatus, Status
-from strait.planning.summary import LinkSummary, summary_of
+from strait.planning.status.explaining import explained, nearly_selected
+from strait.planning.status.status import PartitionStatus, Status
+from strait.planning.status.summary import LinkSummary, summary_of
+from strait.planning.topics.selection import Selection, select
 from strait.state.schema import Pause
 from unit.planning.test_plan import link
 

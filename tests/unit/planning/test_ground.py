@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from strait.model import TopicFacts
-from strait.planning.ground import Change, Firm, Fresh, Halted, judge
-from strait.planning.starts import Resume
-from strait.planning.topics import Pair
+from strait.planning.topic_sync.creation import Pair
+from strait.planning.topics.identity import Change, Firm, Fresh, Halted, judge
+from strait.planning.topics.start_offsets import Resume
 from strait.reasons import Reason
 from strait.state.schema import Run, TopicPolicy
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from strait.config import Link
+from strait.config.links import Link
 from strait.model import TopicFacts
-from strait.planning.growth import GrowTopic, grown
-from strait.planning.pairs import Pair
+from strait.planning.topic_sync.growth import GrowTopic, grown
+from strait.planning.topics.pairs import Pair
 
 
 def link(**settings: Any) -> Link:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from strait.launch.base import Application, State
-from strait.planning.health import SILENT_SECONDS, STARTING_SECONDS, Hearing, trouble_of
+from strait.planning.status.health import SILENT_SECONDS, STARTING_SECONDS, Hearing, trouble_of
 from strait.reasons import Reason
 from strait.state.schema import Plan, Report
 from support.reports import plain_report

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.config import Link
+from strait.config.links import Link
+from strait.config.rules import rule_of
 from strait.errors import ProtocolError
-from strait.heartbeats import Heartbeat, beating
 from strait.model import ClusterFacts, TopicFacts
-from strait.planning.heartbeats import missing, planned, with_heartbeats
-from strait.planning.selection import selects
-from strait.rules import rule_of
+from strait.planning.topic_sync.heartbeats import missing, planned, with_heartbeats
+from strait.planning.topics.selection import selects
+from strait.state.heartbeats import Heartbeat, beating
 from strait.state.schema import Plan, PlannedHeartbeat, PlannedTopic
 
 # Written by MirrorMaker 2 (Kafka 4.3.1) into `heartbeats` of cluster "target", and read back with a consumer.

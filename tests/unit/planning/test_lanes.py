@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.group_settings import Backfill
+from strait.config.groups import Backfill
 from strait.model import TopicPartition
-from strait.planning.lanes import Seen, lanes_of
-from strait.planning.load import Load
+from strait.planning.assignment.backfill_routing import Seen, lanes_of
+from strait.planning.history.load import Load
 
 OWN = {"orders": "default", "gold": "gold", "old": "backfill"}
 ORDERS = TopicPartition("orders", 0)

@@ -6,10 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.config import Link
-from strait.group_settings import Group
+from strait.config.groups import Group
+from strait.config.links import Link
 from strait.model import TopicPartition
-from strait.planning.load import CATCH_UP_SECONDS, Load, cores_for, depends_on_load, loads_of, rates, slots_for
+from strait.planning.history.load import (
+    CATCH_UP_SECONDS,
+    Load,
+    cores_for,
+    depends_on_load,
+    loads_of,
+    rates,
+    slots_for,
+)
 from strait.state.schema import PartitionReport, Plan, Report
 from support.reports import plain_report
 

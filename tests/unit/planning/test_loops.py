@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from strait.config import Link
-from strait.planning.loops import loops_of
+from strait.config.links import Link
+from strait.planning.risks.loops import loops_of
 from strait.state.schema import Registration
 
 

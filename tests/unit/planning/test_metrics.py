@@ -1,7 +1,14 @@
-from strait.offset_map import Gap, pack
-from strait.planning.metrics import TopicMetrics, missing_destination_partitions, topic_metrics
-from strait.planning.status import status_of
-from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Run, Waiting
+from strait.planning.status.metrics import TopicMetrics, missing_destination_partitions, topic_metrics
+from strait.planning.status.status import status_of
+from strait.state.offset_map import Gap, pack
+from strait.state.schema import (
+    PartitionReport,
+    Plan,
+    PlannedTopic,
+    Report,
+    Run,
+    Waiting,
+)
 from support.reports import plain_report
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from strait.planning.overrun import duration, lags, observations, seconds_to_loss
+from strait.planning.history.overrun import duration, lags, observations, seconds_to_loss
 from strait.state.schema import PartitionReport, Report
 from support.reports import plain_report
 

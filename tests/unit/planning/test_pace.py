@@ -5,9 +5,16 @@ from typing import Any
 import pytest
 
 from strait.model import TopicPartition
-from strait.planning.pace import Pace, pace_of
-from strait.planning.status import PartitionStatus, status_of
-from strait.state.schema import Budget, PartitionReport, Plan, PlannedTopic, Report, TopicPolicy
+from strait.planning.history.pace import Pace, pace_of
+from strait.planning.status.status import PartitionStatus, status_of
+from strait.state.schema import (
+    Budget,
+    PartitionReport,
+    Plan,
+    PlannedTopic,
+    Report,
+    TopicPolicy,
+)
 from support.reports import plain_report
 
 ORDERS, CLICKS = TopicPartition("orders", 0), TopicPartition("clicks", 0)

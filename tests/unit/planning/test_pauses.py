@@ -8,9 +8,23 @@ from hypothesis import strategies as st
 
 from strait.errors import ConfigError
 from strait.model import TopicPartition
-from strait.planning.pauses import Scope, edited, held, pause, pauses_of, resume
-from strait.planning.plan import Draft
-from strait.state.schema import Budget, Pause, Plan, PlannedTopic, Run, Waiting
+from strait.planning.plan.pauses import (
+    Scope,
+    edited,
+    held,
+    pause,
+    pauses_of,
+    resume,
+)
+from strait.planning.plan.planner import Draft
+from strait.state.schema import (
+    Budget,
+    Pause,
+    Plan,
+    PlannedTopic,
+    Run,
+    Waiting,
+)
 from support.reports import plain_run
 
 

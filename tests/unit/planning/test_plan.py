@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.config import Link
+from strait.config.links import Link
 from strait.errors import ConfigError
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
-from strait.planning.plan import Proposal, Runs, compose, survey
-from strait.planning.remembering import remembered
-from strait.planning.rendering import proposal_data, proposal_text
-from strait.planning.retirement import Retirement
-from strait.planning.starts import AtOffset, Starts
-from strait.planning.upkeep import Upkeep
+from strait.planning.plan.planner import Proposal, Runs, compose, survey
+from strait.planning.review.text import proposal_data, proposal_text
+from strait.planning.topic_sync.retirement import Retirement
+from strait.planning.topic_sync.sync import Upkeep
+from strait.planning.topics.remembered import remembered
+from strait.planning.topics.start_offsets import AtOffset, Starts
 from strait.state.schema import Plan, Run
 
 PRODUCER_ID = 4711

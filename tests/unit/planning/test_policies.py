@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from strait.config import Link, Topics
+from strait.config.links import Link, Topics
 from strait.model import TopicFacts
-from strait.planning.policies import policy_of, start_of
+from strait.planning.topics.policies import policy_of, start_of
 from strait.state.schema import TopicPolicy
 
 

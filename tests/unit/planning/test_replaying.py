@@ -4,8 +4,8 @@ import pytest
 
 from strait.errors import ConfigError
 from strait.model import TopicFacts
-from strait.planning.replaying import targets
-from strait.state.quarantined import Entry
+from strait.state.quarantine_log import Entry
+from strait.state.quarantine_replay import targets
 from strait.state.schema import Plan, PlannedTopic, TopicPolicy
 
 

@@ -5,9 +5,16 @@ from typing import Any
 
 import pytest
 
-from strait.config import Link
+from strait.config.links import Link
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
-from strait.planning.retirement import Candidate, Evidence, Retirement, candidates, dated, retire
+from strait.planning.topic_sync.retirement import (
+    Candidate,
+    Evidence,
+    Retirement,
+    candidates,
+    dated,
+    retire,
+)
 from strait.state.schema import Run, Waiting
 
 GRACE_SECONDS, SINCE_MS = 60, 5_000

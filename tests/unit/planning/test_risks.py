@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from strait.model import TopicFacts
-from strait.planning.pairs import Pair
-from strait.planning.risks import Known, Risk, risks, similar_names
+from strait.planning.risks.risks import Known, Risk, risks, similar_names
+from strait.planning.topics.pairs import Pair
 
 HOUR_MS = 3_600_000
 FOR_EVER = str((1 << 63) - 1)

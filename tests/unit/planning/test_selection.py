@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.config import Link, Topics
+from strait.config.links import Link, Topics
+from strait.config.naming import Names, why_illegal
 from strait.errors import ConfigError
 from strait.model import TopicFacts
-from strait.naming import Names, why_illegal
-from strait.planning.selection import Selection, selects
-from strait.planning.selection import select as select_of_link
+from strait.planning.topics.selection import Selection, selects
+from strait.planning.topics.selection import select as select_of_link
 from strait.reasons import Reason
 
 PREFIX = {"policy": "prefix", "prefix": "dr."}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.planning.starts import (
+from strait.planning.topics.start_offsets import (
     AtOffset,
     AtTime,
     OutOfRange,

@@ -3,10 +3,10 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+from strait.config.naming import map_topic, plan_topic
 from strait.model import TopicFacts
-from strait.naming import map_topic, plan_topic
-from strait.planning.lost_runs import lost_runs
-from strait.planning.state_safety import state_changes, state_risks, wanted_replicas
+from strait.planning.risks.state_safety import state_changes, state_risks, wanted_replicas
+from strait.planning.topics.lost_mappings import lost_runs
 from support.reports import plain_run
 
 

@@ -6,8 +6,15 @@ import pytest
 
 from strait.errors import ConfigError
 from strait.model import TopicPartition
-from strait.planning.status import SILENT_MS, Status, status_of, with_quarantined
-from strait.state.schema import HeartbeatReport, PartitionReport, Plan, PlannedTopic, Report, Waiting
+from strait.planning.status.status import SILENT_MS, Status, status_of, with_quarantined
+from strait.state.schema import (
+    HeartbeatReport,
+    PartitionReport,
+    Plan,
+    PlannedTopic,
+    Report,
+    Waiting,
+)
 from support.reports import plain_report
 
 NOW_MS = 1_000_000

@@ -6,13 +6,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.collector import collector_paused
-from strait.config import Link
+from strait.config.links import Link
+from strait.control.collector import collector_paused
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
-from strait.planning.load import Load
-from strait.planning.plan import Draft, Proposal, compose, survey
-from strait.planning.rendering import proposal_text
-from strait.planning.starts import Starts
+from strait.planning.history.load import Load
+from strait.planning.plan.planner import Draft, Proposal, compose, survey
+from strait.planning.review.text import proposal_text
+from strait.planning.topics.start_offsets import Starts
 from strait.state.schema import Plan, Run
 
 Runs = dict[tuple[str, int], tuple[Run, ...]]

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from strait.config import Link
+from strait.config.links import Link
 from strait.model import ClusterFacts, TopicAcl, TopicFacts
-from strait.planning.acl_sync import AclChanges
-from strait.planning.plan import Draft
-from strait.planning.retirement import DeleteTopic, Retirement
-from strait.planning.selection import Selection
-from strait.planning.topics import find_homes
-from strait.planning.upkeep import Memory, Upkeep, follows_acls, upkeep_of
-from strait.planning.upkeep_text import upkeep_data, upkeep_lines
+from strait.planning.plan.planner import Draft
+from strait.planning.review.sync_text import upkeep_data, upkeep_lines
+from strait.planning.topic_sync.acls import AclChanges
+from strait.planning.topic_sync.creation import find_homes
+from strait.planning.topic_sync.retirement import DeleteTopic, Retirement
+from strait.planning.topic_sync.sync import Memory, Upkeep, follows_acls, upkeep_of
+from strait.planning.topics.selection import Selection
 
 READ = TopicAcl("orders", "LITERAL", "User:ann", "*", "READ", "ALLOW")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from strait.config.app_spec import AppSpec
 from strait.spark import folder
-from strait.spec import AppSpec
 
 WEEK_SECONDS = 7 * 86400
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from strait.state.codec import encode
-from strait.state.producers import Registrations
+from strait.state.producer_registry import Registrations
 from strait.state.schema import Registration
 
 ONE = Registration(producer_id=7, link="a-to-b", source="cluster-a", destination="cluster-b")

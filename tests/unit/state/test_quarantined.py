@@ -1,8 +1,8 @@
 """Reading the quarantine topic: each record once, whoever kept it aside, until somebody settles it."""
 
 from strait.reasons import Reason
-from strait.state.aside import SetAside, headers_of
-from strait.state.quarantined import Chosen, Contents, Entry, original_headers, settlement
+from strait.state.quarantine_log import Chosen, Contents, Entry, original_headers, settlement
+from strait.state.quarantine_records import SetAside, headers_of
 from strait.wire.records import Record
 
 OWN = [("strait.topic", b"of its own"), ("h", None)]

@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strait.errors import CorruptBatch
-from strait.wire.compression import GZIP, LZ4, SNAPPY, ZSTD, compress, decompress
+from strait.wire.compression import (
+    GZIP,
+    LZ4,
+    SNAPPY,
+    ZSTD,
+    compress,
+    decompress,
+)
 
 CODECS = range(5)
 PACKED = (GZIP, SNAPPY, LZ4, ZSTD)

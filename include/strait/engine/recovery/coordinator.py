@@ -11,32 +11,39 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from strait.engine import codes
-from strait.engine.channel import Channel
-from strait.engine.cluster import Cluster
-from strait.engine.loop import Loop
-from strait.engine.notebook import Notebook
 from strait.engine.partition import Partition, Phase
 from strait.engine.recovery import contention, decision
-from strait.engine.recovery.decision import Found, LogState, Refused, Scan, Tail, Unproven
+from strait.engine.recovery.decision import (
+    Found,
+    LogState,
+    Refused,
+    Scan,
+    Tail,
+    Unproven,
+)
 from strait.engine.recovery.map_end import Map, MapEnd
 from strait.engine.recovery.placement import Placed, Placement
 from strait.engine.recovery.producer_state import Refusal, ask_log_states, high_watermark
 from strait.engine.recovery.tail_scan import ReadRefused, scan
 from strait.engine.recovery.ticket import Superseded, Ticket, Unresolved
 from strait.engine.recovery.verification import Unreadable
-from strait.engine.tasks import RequestLost, run, sleep
+from strait.engine.state_sink import Notebook
 from strait.errors import ProtocolError
 from strait.model import topic_id_text
-from strait.offset_map import covering, destination_offset, locate
+from strait.net import error_policy
+from strait.net.channel import Channel
+from strait.net.cluster_client import Cluster
+from strait.net.event_loop import Loop
+from strait.net.tasks import RequestLost, run, sleep
 from strait.reasons import Reason
+from strait.state.offset_map import covering, destination_offset, locate
 from strait.state.schema import Run
 
 FIND_SECONDS = 0.02
 REPLICATION_SECONDS = 2.0
 """How long to wait for the tail of a log to be replicated before everything is asked anew."""
 _REPLICATION_POLL_SECONDS = 0.05
-_LOST = codes.Answer(Reason.DESTINATION_UNREACHABLE, codes.SOON_SECONDS)
+_LOST = error_policy.Answer(Reason.DESTINATION_UNREACHABLE, error_policy.SOON_SECONDS)
 """On its way: the next connection is dialled with pauses of its own."""
 
 ResetPosition = Callable[[Partition, Reason | None, str, tuple[float, float]], None]
@@ -102,7 +109,7 @@ class RecoveryCoordinator:
                 problem = Reason.MAP_RUN_MISSING, "the map has no run for these two topics"
             if problem is not None:
                 partition.reason, partition.detail = problem
-                partition.retry_at = self._loop.now + codes.SHORTLY_SECONDS[0]
+                partition.retry_at = self._loop.now + error_policy.SHORTLY_SECONDS[0]
                 self._destination.refresh()
             elif partition.destination_node >= 0:
                 by_node[partition.destination_node].append(partition)
@@ -179,7 +186,7 @@ class RecoveryCoordinator:
             ticket.check()
             outcome = decision.from_tail(self._runs_now(partition), state.end, tail, on_foreign)
         if isinstance(outcome, Refused):  # the topic may be another one by now, which only metadata tells
-            raise Unresolved(outcome.reason, outcome.detail, codes.wait_for(outcome.reason), refresh=True)
+            raise Unresolved(outcome.reason, outcome.detail, error_policy.wait_for(outcome.reason), refresh=True)
         return outcome
 
     async def _until_replicated(self, ticket: Ticket, state: LogState) -> None:
@@ -191,7 +198,7 @@ class RecoveryCoordinator:
                 raise Unresolved(
                     Reason.LOOKING_UP,
                     f"offsets {readable} to {state.end - 1} are not replicated yet, and may hold records of this link",
-                    codes.SHORTLY_SECONDS,
+                    error_policy.SHORTLY_SECONDS,
                 )
             await sleep(self._loop, _REPLICATION_POLL_SECONDS)
             ticket.check()
@@ -262,7 +269,7 @@ class RecoveryCoordinator:
         channel = self._destination.prompt_channel(partition.destination_node)
         if channel is None:
             detail = "verifying the last record: the destination's leader cannot be reached"
-            self._reset_position(partition, Reason.DESTINATION_UNREACHABLE, detail, codes.SHORTLY_SECONDS)
+            self._reset_position(partition, Reason.DESTINATION_UNREACHABLE, detail, error_policy.SHORTLY_SECONDS)
         else:
             run(self._verify_running(Ticket(partition, partition.generation, channel, running=True), decided))
 

@@ -9,7 +9,8 @@ last one written. A log that holds neither proves nothing: its end offset may co
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from strait.offset_map import (
+from strait.reasons import Reason
+from strait.state.offset_map import (
     SEQUENCE_MODULUS,
     covering,
     destination_offset,
@@ -17,7 +18,6 @@ from strait.offset_map import (
     sequence_at_destination,
     wire_sequence,
 )
-from strait.reasons import Reason
 from strait.state.schema import Run
 from strait.wire.batch import Batch
 

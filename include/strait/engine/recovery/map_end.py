@@ -6,16 +6,16 @@ from typing import NamedTuple, Protocol
 
 from kafka.protocol.consumer import ListOffsetsResponse
 
-from strait.engine import codes
-from strait.engine.channel import Channel
-from strait.engine.cluster import Cluster
-from strait.engine.loop import Loop
-from strait.engine.offsets import API_KEY, LATEST, VERSIONS, offsets_of, offsets_request
 from strait.engine.partition import Partition
 from strait.engine.recovery.producer_state import Refusal
 from strait.engine.recovery.ticket import Unresolved
-from strait.engine.tasks import Future, RequestLost, ask, run
 from strait.errors import ProtocolError
+from strait.net import error_policy
+from strait.net.channel import Channel
+from strait.net.cluster_client import Cluster
+from strait.net.event_loop import Loop
+from strait.net.offsets import API_KEY, LATEST, VERSIONS, offsets_of, offsets_request
+from strait.net.tasks import Future, RequestLost, ask, run
 from strait.reasons import Reason
 from strait.state.schema import Run
 
@@ -73,7 +73,9 @@ class MapEnd:
                     standing.resolve(None)
             elif self._loop.now > reading.deadline:
                 detail = f"its map, topic {self._topic}, is read up to {self._known.map_end} of {reading.end}"
-                self._fail(reading.waiting, Unresolved(Reason.DESTINATION_UNREACHABLE, detail, codes.SHORTLY_SECONDS))
+                self._fail(
+                    reading.waiting, Unresolved(Reason.DESTINATION_UNREACHABLE, detail, error_policy.SHORTLY_SECONDS)
+                )
             else:
                 remaining.append(reading)
         self._reading = remaining
@@ -85,7 +87,11 @@ class MapEnd:
             self._destination.refresh()
             error = self._destination.topic_errors.get(self._topic, 0)
             trouble = (
-                codes.name(error) if error else self._destination.trouble(node) if node >= 0 else "it has no leader"
+                error_policy.name(error)
+                if error
+                else self._destination.trouble(node)
+                if node >= 0
+                else "it has no leader"
             )
             for partition, _ in self._standing if trouble else ():
                 reason = Reason.DESTINATION_LEADERLESS if node < 0 else Reason.DESTINATION_UNREACHABLE
@@ -101,7 +107,7 @@ class MapEnd:
             version = channel.version(API_KEY, VERSIONS)
             request = offsets_request(version, [(self._topic, 0)], LATEST)
             answers = offsets_of(await ask(self._loop, channel, request, ListOffsetsResponse))
-            error, end = answers.get((self._topic, 0), (codes.NOT_ANSWERED, -1))
+            error, end = answers.get((self._topic, 0), (error_policy.NOT_ANSWERED, -1))
             if not error and end >= self._known.map_end:
                 self._reading.append(_Reading(end, self._loop.now + MAP_SECONDS, asked))
                 return
@@ -109,7 +115,7 @@ class MapEnd:
                 trouble = Unresolved.refused(Refusal(error, f"the end of {self._topic}"))
             else:
                 detail = f"its map, topic {self._topic}, ends at {end}, and was read up to {self._known.map_end} before"
-                trouble = Unresolved(Reason.DESTINATION_UNREACHABLE, detail, codes.SHORTLY_SECONDS)
+                trouble = Unresolved(Reason.DESTINATION_UNREACHABLE, detail, error_policy.SHORTLY_SECONDS)
         except (RequestLost, ProtocolError) as lost:
             trouble = RequestLost(f"the end of {self._topic}: {lost}")
         finally:

@@ -5,10 +5,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from strait.engine import codes
-from strait.engine.channel import Channel
-from strait.engine.cluster import Cluster
-from strait.engine.loop import Loop
 from strait.engine.partition import Partition
 from strait.engine.recovery import decision
 from strait.engine.recovery.decision import Found, Unproven
@@ -24,9 +20,14 @@ from strait.engine.recovery.verification import (
     is_repetition,
     read_copied,
 )
-from strait.engine.tasks import Future, RequestLost
 from strait.model import topic_id_text
-from strait.offset_map import (
+from strait.net import error_policy
+from strait.net.channel import Channel
+from strait.net.cluster_client import Cluster
+from strait.net.event_loop import Loop
+from strait.net.tasks import Future, RequestLost
+from strait.reasons import Reason
+from strait.state.offset_map import (
     candidates,
     covering,
     destination_offset,
@@ -35,7 +36,6 @@ from strait.offset_map import (
     source_position,
     wire_sequence,
 )
-from strait.reasons import Reason
 from strait.state.schema import Run
 
 AT_ONCE = 16
@@ -266,11 +266,15 @@ class Placement:
         try:
             answers = await log_ends(self._loop, self._source_channel(partition), {key: checkpoint.source_epoch})
         except RequestLost as lost:
-            raise Unreadable(codes.Answer(Reason.SOURCE_UNREACHABLE, codes.SOON_SECONDS), str(lost)) from lost
+            raise Unreadable(
+                error_policy.Answer(Reason.SOURCE_UNREACHABLE, error_policy.SOON_SECONDS), str(lost)
+            ) from lost
         ticket.check()
         error, end = answers.get(key, (0, -1))
         if error:
-            raise Unreadable(codes.answer(codes.FETCH, error, Reason.SOURCE_UNREACHABLE), codes.name(error))
+            raise Unreadable(
+                error_policy.answer(error_policy.FETCH, error, Reason.SOURCE_UNREACHABLE), error_policy.name(error)
+            )
         if not 0 <= end < position:
             return -1
         if end < source_position(checkpoint, checkpoint.sequence_end):
@@ -300,14 +304,14 @@ class Placement:
     def _copy_channel(self, ticket: Ticket) -> Channel:
         channel = self._destination.prompt_channel(ticket.partition.destination_node)
         if channel is None:
-            answer = codes.Answer(Reason.DESTINATION_UNREACHABLE, codes.SHORTLY_SECONDS)
+            answer = error_policy.Answer(Reason.DESTINATION_UNREACHABLE, error_policy.SHORTLY_SECONDS)
             raise Unreadable(answer, "the destination's leader cannot be reached")
         return channel
 
     def _source_channel(self, partition: Partition) -> Channel:
         channel = self._source.quiet_channel(self._source.leader(partition.topic, partition.number).node)
         if channel is None:
-            answer = codes.Answer(Reason.SOURCE_UNREACHABLE, codes.SHORTLY_SECONDS)
+            answer = error_policy.Answer(Reason.SOURCE_UNREACHABLE, error_policy.SHORTLY_SECONDS)
             raise Unreadable(answer, "the source's leader cannot be reached")
         return channel
 

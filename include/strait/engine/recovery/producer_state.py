@@ -11,11 +11,11 @@ from kafka.protocol.consumer import (
     OffsetForLeaderEpochResponse,
 )
 
-from strait.engine import codes, offsets
-from strait.engine.channel import Channel
-from strait.engine.loop import Loop
 from strait.engine.recovery.decision import LogState
-from strait.engine.tasks import Future, ask
+from strait.net import error_policy, offsets
+from strait.net.channel import Channel
+from strait.net.event_loop import Loop
+from strait.net.tasks import Future, ask
 
 Key = tuple[str, int]
 """Destination topic and partition."""
@@ -63,7 +63,7 @@ async def ask_log_states(
         if describes:
             answers.append((states.get(key), "its producers"))
         refused = next(
-            (Refusal(a[0] if a else codes.NOT_ANSWERED, what) for a, what in answers if a is None or a[0]), None
+            (Refusal(a[0] if a else error_policy.NOT_ANSWERED, what) for a, what in answers if a is None or a[0]), None
         )
         if refused is not None:
             found[key] = refused
@@ -86,7 +86,7 @@ async def high_watermark(loop: Loop, channel: Channel, key: Key, epoch: int) -> 
     """Up to where a partition can be read now, from its leader at this epoch. Raises RequestLost."""
     answer = offsets.offsets_of(await _ask_offsets(loop, channel, {key: epoch}, offsets.LATEST)).get(key)
     return (
-        Refusal(answer[0] if answer else codes.NOT_ANSWERED, "its high watermark")
+        Refusal(answer[0] if answer else error_policy.NOT_ANSWERED, "its high watermark")
         if answer is None or answer[0]
         else answer[1]
     )

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from strait.engine.channel import Channel
-from strait.engine.loop import Loop
 from strait.engine.partition import Partition
 from strait.engine.recovery.decision import Tail
-from strait.engine.tasks import AnswerError, fork, read
-from strait.offset_map import wire_sequence
+from strait.net.channel import Channel
+from strait.net.event_loop import Loop
+from strait.net.tasks import AnswerError, fork, read
+from strait.state.offset_map import wire_sequence
 from strait.wire import fetch
 from strait.wire.batch import CONTROL, split_batches
 

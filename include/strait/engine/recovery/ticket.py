@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from strait.engine import codes
-from strait.engine.channel import Channel
 from strait.engine.partition import Partition, Phase
 from strait.engine.recovery.producer_state import Refusal
+from strait.net import error_policy
+from strait.net.channel import Channel
 from strait.reasons import Reason
 
 
@@ -23,18 +23,18 @@ class Unresolved(Exception):
         self.reason, self.detail, self.wait_seconds, self.refresh = reason, detail, wait_seconds, refresh
 
     @classmethod
-    def of(cls, answer: codes.Answer, detail: str) -> "Unresolved":
+    def of(cls, answer: error_policy.Answer, detail: str) -> "Unresolved":
         return cls(answer.reason, detail, answer.wait_seconds, refresh=True)
 
     @classmethod
     def refused(cls, refusal: Refusal) -> "Unresolved":
-        answer = codes.answer(codes.PRODUCE, refusal.code, Reason.DESTINATION_UNREACHABLE)
-        return cls.of(answer, f"looking up {refusal.what}: {codes.name(refusal.code)}")
+        answer = error_policy.answer(error_policy.PRODUCE, refusal.code, Reason.DESTINATION_UNREACHABLE)
+        return cls.of(answer, f"looking up {refusal.what}: {error_policy.name(refusal.code)}")
 
     @classmethod
     def until_decided(cls, reason: Reason, detail: str) -> "Unresolved":
         """Somebody has to change something; it is looked at again now and then."""
-        return cls(reason, detail, codes.wait_for(reason))
+        return cls(reason, detail, error_policy.wait_for(reason))
 
 
 class Ticket(NamedTuple):

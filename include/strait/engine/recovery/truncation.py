@@ -4,12 +4,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
 
-from strait.engine import codes
-from strait.engine.cluster import Cluster
-from strait.engine.loop import Loop
-from strait.engine.losses import Action, Losses
-from strait.engine.offsets import EARLIEST, LATEST, Offsets, ask_offsets
+from strait.engine.loss_ledger import Action, Losses
 from strait.engine.partition import Partition
+from strait.net import error_policy
+from strait.net.cluster_client import Cluster
+from strait.net.event_loop import Loop
+from strait.net.offsets import EARLIEST, LATEST, Offsets, ask_offsets
 from strait.reasons import Reason
 
 _LOOK_SECONDS = 1.0
@@ -78,7 +78,7 @@ class SourceRange:
         self._act(partition, judge(partition.position, 0, end, partition.policy.on_loss))
 
     def _read(self, take: Callable[[int], None], offsets: Offsets) -> None:
-        error, offset = next(iter(offsets.values()), (codes.NOT_ANSWERED, -1))
+        error, offset = next(iter(offsets.values()), (error_policy.NOT_ANSWERED, -1))
         if error:
             self._source.refresh()
         else:
@@ -99,7 +99,7 @@ class SourceRange:
         lost = outside.lost_from, outside.lost_to
         self._losses.source_lost(partition, outside.cause, lost, outside.action(), outside.detail)
         if outside.position is None:
-            wait = codes.wait_for(outside.cause)[0]
+            wait = error_policy.wait_for(outside.cause)[0]
             partition.block(outside.cause, outside.detail, self._loop.now + wait)
         else:
             partition.jump(outside.position)

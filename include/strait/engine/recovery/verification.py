@@ -4,16 +4,24 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from strait.engine import codes
-from strait.engine.channel import Channel
-from strait.engine.loop import Loop
 from strait.engine.partition import Partition, Repetition
-from strait.engine.reading import FIRST_BATCH_BYTES
-from strait.engine.tasks import AnswerError, RequestLost, read
-from strait.offset_map import SEQUENCE_MODULUS
+from strait.net import error_policy
+from strait.net.channel import Channel
+from strait.net.event_loop import Loop
+from strait.net.reading import FIRST_BATCH_BYTES
+from strait.net.tasks import AnswerError, RequestLost, read
 from strait.reasons import Reason
+from strait.state.offset_map import SEQUENCE_MODULUS
 from strait.wire import fetch
-from strait.wire.batch import CODEC_MASK, CONTROL, HEADER_BYTES, LOG_APPEND_TIME, Batch, parse, split_batches
+from strait.wire.batch import (
+    CODEC_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    Batch,
+    parse,
+    split_batches,
+)
 from strait.wire.legacy import read_legacy
 from strait.wire.records import Record, read_records
 
@@ -41,7 +49,7 @@ class Verified(NamedTuple):
 class Unreadable(AnswerError):
     """A side does not show the record now; asking again helps."""
 
-    def __init__(self, answer: codes.Answer, cause: str) -> None:
+    def __init__(self, answer: error_policy.Answer, cause: str) -> None:
         super().__init__(cause)
         self.answer = answer
         self.cause = cause
@@ -78,7 +86,9 @@ async def read_copied(
         if code == _OUT_OF_RANGE:
             return GONE
         if code:
-            raise Unreadable(codes.answer(codes.PRODUCE, code, Reason.DESTINATION_UNREACHABLE), codes.name(code))
+            raise Unreadable(
+                error_policy.answer(error_policy.PRODUCE, code, Reason.DESTINATION_UNREACHABLE), error_policy.name(code)
+            )
         for batch in split_batches(item.records) if item else ():
             at = batch.next_offset
             place = (sequence - batch.base_sequence) % SEQUENCE_MODULUS
@@ -98,7 +108,7 @@ async def read_copied(
     if at > offset:
         return GONE  # searched to the end of what can be read
     # Its leader has it, and shows only what enough replicas have (KIP-966: as many as min.insync.replicas).
-    answer = codes.Answer(Reason.DESTINATION_NOT_ENOUGH_REPLICAS, codes.SHORTLY_SECONDS, refresh=True)
+    answer = error_policy.Answer(Reason.DESTINATION_NOT_ENOUGH_REPLICAS, error_policy.SHORTLY_SECONDS, refresh=True)
     raise Unreadable(answer, f"the destination does not show offset {offset} yet")
 
 
@@ -110,7 +120,9 @@ async def compare(loop: Loop, channel: Channel, partition: Partition, copied: Co
         if code == _OUT_OF_RANGE:
             return GONE
         if code:
-            raise Unreadable(codes.answer(codes.FETCH, code, Reason.SOURCE_UNREACHABLE), codes.name(code))
+            raise Unreadable(
+                error_policy.answer(error_policy.FETCH, code, Reason.SOURCE_UNREACHABLE), error_policy.name(code)
+            )
         for batch in split_batches(item.records) if item else ():
             if batch.magic == 2:
                 return _judged(copied, batch, source_at, with_time)
@@ -133,7 +145,8 @@ async def compare(loop: Loop, channel: Channel, partition: Partition, copied: Co
     if await _read(loop, channel, _source_side(partition), partition, source_at + 1, ends):
         return GONE
     raise Unreadable(
-        codes.answer(codes.FETCH, 0, Reason.SOURCE_UNREACHABLE), f"the source does not show offset {source_at} yet"
+        error_policy.answer(error_policy.FETCH, 0, Reason.SOURCE_UNREACHABLE),
+        f"the source does not show offset {source_at} yet",
     )
 
 
@@ -143,7 +156,9 @@ async def is_repetition(loop: Loop, channel: Channel, partition: Partition, repe
 
     def take(code: int, item: fetch.Fetched | None) -> bool:
         if code and code != _OUT_OF_RANGE:
-            raise Unreadable(codes.answer(codes.PRODUCE, code, Reason.DESTINATION_UNREACHABLE), codes.name(code))
+            raise Unreadable(
+                error_policy.answer(error_policy.PRODUCE, code, Reason.DESTINATION_UNREACHABLE), error_policy.name(code)
+            )
         batch = None if code or item is None else next(split_batches(item.records), None)
         return batch is not None and batch.base_offset == repetition.offset and batch.crc == repetition.crc
 
@@ -214,4 +229,4 @@ async def _read(
     try:
         return await read(loop, channel, side.topic, side.topic_id, partition.number, offset, most_bytes, take)
     except RequestLost as lost:
-        raise Unreadable(codes.Answer(side.reason, codes.SOON_SECONDS), str(lost)) from lost
+        raise Unreadable(error_policy.Answer(side.reason, error_policy.SOON_SECONDS), str(lost)) from lost

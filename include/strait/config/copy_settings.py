@@ -1,0 +1,76 @@
+"""The blocks of a link that say which configurations and which rights its copies have."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from strait.config.settings import Regex, Settings
+
+EXCLUDED_CONFIGS = (
+    r"(follower|leader)\.replication\.throttled\.replicas",
+    r"(log\.)?message\.timestamp\.(difference|before|after)\.max\.ms",
+    r"message\.timestamp\.type",
+    r"min\.insync\.replicas",
+    r"unclean\.leader\.election\.enable",
+)
+"""MirrorMaker 2's list. It names the bounds of timestamps as brokers do; topics have them without ``log.`` in front."""
+
+_MOST_REPLICAS = 32767
+
+
+def _replication_factor(value: object) -> object:
+    if value == "source" or (type(value) is int and 1 <= value <= _MOST_REPLICAS):
+        return value
+    raise ValueError(f"must be a number from 1 to {_MOST_REPLICAS} or 'source', not {value!r}")
+
+
+_Factor = Annotated[int, Field(ge=1, le=_MOST_REPLICAS)] | Literal["source"]
+ReplicationFactor = Annotated[
+    _Factor,
+    BeforeValidator(_replication_factor, json_schema_input_type=_Factor),
+]
+"""That of each topic's source, or a number."""
+
+ConfigName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9.]*$")]
+Overrides = Mapping[ConfigName, str]
+
+_TIMESTAMP_TYPE = "message.timestamp.type"
+
+
+class Configs(Settings):
+    """Which configurations copies have."""
+
+    sync: bool = Field(
+        False, description="Keep those of every copy as its source has them; false: they are set at creation only."
+    )
+    exclude: tuple[Regex, ...] = Field(
+        EXCLUDED_CONFIGS,
+        description="Regular expressions; a configuration whose whole name one matches is left to the destination.",
+    )
+    defaults_from: Literal["destination", "source"] = Field(
+        "destination", description="Whose value counts where nobody has set a configuration of the source topic."
+    )
+    overrides: Overrides = Field(
+        default_factory=dict, description="Name -> value: what copies have whatever their sources have."
+    )
+
+    @model_validator(mode="after")
+    def _timestamps_stay(self) -> "Configs":
+        check_overrides(self.overrides)
+        return self
+
+
+class Acls(Settings):
+    """Which rights on copies follow from rights on their sources."""
+
+    sync: bool = Field(False, description="Give those on topics of the source for their copies as well.")
+    remove: bool = Field(
+        False, description="Take what the link has given away again once the source has no such right any more."
+    )
+
+
+def check_overrides(overrides: Overrides) -> None:
+    """Raises ValueError where records could not be copied with them."""
+    if _TIMESTAMP_TYPE in overrides:
+        raise ValueError(f"overrides.{_TIMESTAMP_TYPE}: copies keep the timestamps of their records; leave it out")

@@ -1,0 +1,258 @@
+"""The links file: which clusters there are, which links run between them, under which policy.
+
+Parsed once, at the edge, into frozen values. Unknown keys are errors, and every problem is reported in one go.
+A cluster's block is librdkafka's own properties, passed through untouched, so it is not listed here.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from strait.config.copy_settings import Acls, Configs, ReplicationFactor
+from strait.config.groups import DEFAULT_GROUP, Backfill, Group
+from strait.config.settings import Copies, Name, Settings, TopicName
+from strait.config.start_offset import Start
+from strait.config.topics import Budget, Naming, NamingRule, Rule, Topics
+from strait.config.validation import did_you_mean, read_yaml, validated
+from strait.errors import ConfigError
+
+__all__ = [
+    "Acls",
+    "Backfill",
+    "Budget",
+    "Configs",
+    "Group",
+    "Link",
+    "LinksFile",
+    "Naming",
+    "NamingRule",
+    "Rule",
+    "Settings",
+    "Spark",
+    "Topics",
+    "link_names",
+    "load",
+    "load_link",
+    "parse",
+    "parse_topics",
+    "with_topics",
+]
+
+
+class Heartbeats(Settings):
+    """Small records that travel the link as any other, in MirrorMaker 2's form: they tell an idle link from a broken one."""
+
+    enabled: bool = Field(False, description="Write and copy heartbeats. Needs the right to write into the topic.")
+    topic: TopicName = Field("heartbeats", description="On the source; it is created there where it is missing.")
+    interval_seconds: int = Field(1, ge=1, le=3600, description="Between two of them.")
+    replication_factor: int | None = Field(
+        None, ge=1, le=32767, description="Of the topic, where it is created. Default: the source broker's."
+    )
+
+
+class Spark(Settings):
+    """Where and how the applications of a link run."""
+
+    master: str = Field(
+        "local",
+        pattern=r"^(local|spark://\S+)$",
+        description="`local` (one JVM beside its submitter) or the URL of a Spark Standalone master.",
+    )
+    driver_memory: str = Field("512m", pattern=r"^\d+[mg]$", description="Heap of the driver's JVM.")
+    conf: Mapping[str, str] = Field(default_factory=dict, description="Further Spark properties, passed through.")
+
+
+class Link(Settings):
+    """One source, one destination, one policy."""
+
+    source: Name = Field(description="Name of the source cluster.")
+    destination: Name = Field(description="Name of the destination cluster.")
+    topics: Topics = Field(default_factory=Topics, description="Which topics are copied.")
+    naming: Naming = Field(default_factory=Naming, description="How copies are called.")
+    copies: Copies | None = Field(
+        None,
+        description="Which records of the source are copied that a link wrote there: `skip`: none, `forward`: those that did "
+        "not come from the destination, `all`. Default: `skip` where a copy keeps its name, else `forward`.",
+    )
+    create_topics: bool = Field(
+        True,
+        description="Create missing destination topics, and add the partitions that they lack; false: wait for them.",
+    )
+    replication_factor: ReplicationFactor | None = Field(
+        None,
+        description="Of created topics and of state topics; `source`: of each topic its source's, and the broker's "
+        "default for state topics. Default: the destination broker's.",
+        json_schema_extra={"x-shown": "integer, 1 to 32767, or `source`"},
+    )
+    configs: Configs = Field(default_factory=Configs, description="Configurations of copies, at creation and later.")
+    acls: Acls = Field(default_factory=Acls, description="Rights on copies.")
+    delete_copies_after_seconds: int | None = Field(
+        None, ge=0, description="Delete a copy once its source topic has been gone for so long. Default: keep it."
+    )
+    heartbeats: Heartbeats = Field(default_factory=Heartbeats, description="Signs of life that the link carries.")
+    approval: Literal["none", "required"] = Field(
+        "none", description="Whether a person has to approve changes of what is copied, and how, before they are made."
+    )
+    start: Start = Field("earliest", description="Where a topic new to the link begins, unless a rule says otherwise.")
+    groups: Mapping[Name, Group] = Field(
+        default_factory=lambda: {DEFAULT_GROUP: Group()}, description="Task groups by name; `default` is one of them."
+    )
+    backfill: Backfill | None = Field(None, description="A lane of its own for what is far behind. Default: none.")
+    slot_memory_mib: int = Field(
+        128, ge=16, le=65536, description="Memory that one slot may fill with fetched batches."
+    )
+    epoch_seconds: int = Field(300, ge=1, le=86400, description="How often the ledger gets a row for each partition.")
+    spark: Spark = Field(default_factory=Spark, description="Where the applications run.")
+
+    @model_validator(mode="after")
+    def _groups_are_there(self) -> "Link":
+        if problems := list(self.group_problems()):
+            raise ValueError("\n".join(problems))
+        return self
+
+    def group_problems(self) -> Iterator[str]:
+        """Task groups that something names and `groups` does not have. To be asked again when `topics` is replaced."""
+        if DEFAULT_GROUP not in self.groups:
+            yield f"groups: needs `{DEFAULT_GROUP}`, for the topics that no rule puts elsewhere"
+        named = [(f"topics.rules.{number}.group", rule.group) for number, rule in enumerate(self.topics.rules)]
+        named.append(("backfill.group", None if self.backfill is None else self.backfill.group))
+        for where, group in named:
+            if group is not None and group not in self.groups:
+                yield f"{where}: no group is called {group!r}{did_you_mean(group, self.groups)}"
+
+    @property
+    def keeps_names(self) -> bool:
+        """Every copy has the name of its source."""
+        namings = [self.naming, *(rule.naming for rule in self.topics.rules if rule.naming is not None)]
+        return all(naming.policy == "identity" for naming in namings)
+
+
+class LinksFile(Settings):
+    """All clusters and all links."""
+
+    clusters: Mapping[Name, Mapping[str, str]] = Field(
+        description="Cluster name -> librdkafka properties (`bootstrap.servers`, `security.protocol`, …)."
+    )
+    links: Mapping[Name, Link] = Field(description="Link name -> link.")
+
+    @model_validator(mode="after")
+    def _links_fit_clusters(self) -> "LinksFile":
+        problems = []
+        for name, properties in self.clusters.items():
+            if not properties.get("bootstrap.servers"):
+                problems.append(f"clusters.{name}: `bootstrap.servers` is required")
+        for name, link in self.links.items():
+            problems += _unknown_clusters(name, {"source": link.source, "destination": link.destination}, self.clusters)
+            if link.source == link.destination and link.keeps_names:
+                problems.append(
+                    f"links.{name}: source and destination are both {link.source!r} and names stay the same, "
+                    "so each topic would be copied onto itself; give `naming` a prefix or suffix"
+                )
+        problems += _heartbeats_in_one_place(self.links)
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+
+def _heartbeats_in_one_place(links: Mapping[str, Link]) -> Iterator[str]:
+    """A copy has one writer, and that of heartbeats is called by the source's name whatever else a link copies."""
+    writers: dict[tuple[str, str, str], str] = {}
+    for name, link in sorted(links.items()):
+        if link.heartbeats.enabled:
+            place = link.destination, link.naming.alias or link.source, link.heartbeats.topic
+            if (other := writers.setdefault(place, name)) != name:
+                yield (
+                    f"links.{name}.heartbeats: link {other} already copies the heartbeats of {place[1]} to "
+                    f"{link.destination}; enable them in one of the two"
+                )
+
+
+def load(path: Path) -> LinksFile:
+    """Read and check a links file, YAML or JSON.
+
+    Raises:
+        ConfigError: it cannot be read or is wrong; every problem is in it.
+    """
+    return parse(read_yaml(path, f"links file {path}"), where=f"links file {path}")
+
+
+def load_link(path: Path, link: str) -> LinksFile:
+    """Read one link and its clusters; a mistake in another link or cluster does not matter. Raises ConfigError."""
+    raw = read_yaml(path, f"links file {path}")
+    links = _links(raw, path)
+    if link not in links:
+        raise ConfigError(f"links file {path}", [f"links: no link is called {link!r}{did_you_mean(link, links)}"])
+    return parse(raw | {"links": {link: links[link]}} | _clusters_of(links[link], raw), where=f"links file {path}")
+
+
+def _clusters_of(link: Any, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A link's two clusters; all of them where it names others, so that the nearest names can be told."""
+    clusters = raw.get("clusters")
+    ends = [link.get("source"), link.get("destination")] if isinstance(link, dict) else []
+    if not isinstance(clusters, dict) or not all(isinstance(end, str) and end in clusters for end in ends):
+        return {}
+    return {"clusters": {name: clusters[name] for name in clusters if name in ends}}
+
+
+def link_names(path: Path) -> tuple[str, ...]:
+    """The names of all links, sorted; what is said about them is not checked. Raises ConfigError."""
+    return tuple(sorted(str(name) for name in _links(read_yaml(path, f"links file {path}"), path)))
+
+
+def links_with_approval(path: Path) -> frozenset[str]:
+    """The links that say `approval: required`, whatever else is wrong with them. Raises ConfigError."""
+    links = _links(read_yaml(path, f"links file {path}"), path)
+    return frozenset(
+        str(name) for name, link in links.items() if isinstance(link, dict) and link.get("approval") == "required"
+    )
+
+
+def _links(raw: Any, path: Path) -> dict[Any, Any]:
+    links = raw.get("links") if isinstance(raw, dict) else None
+    if not isinstance(links, dict):
+        raise ConfigError(f"links file {path}", ["needs an object `links`, with the name of each link as its keys"])
+    return links
+
+
+def parse(raw: Any, *, where: str) -> LinksFile:
+    """Check what a links file holds. Raises ConfigError with every problem."""
+    try:
+        return validated(LinksFile, raw, where)
+    except ConfigError as error:  # the names are only checked where every value by itself is right
+        names = [problem for problem in _names_that_lead_nowhere(raw) if problem not in error.problems]
+        raise ConfigError(where, [*error.problems, *names], hint=error.hint) from None
+
+
+def _names_that_lead_nowhere(raw: Any) -> Iterator[str]:
+    clusters, links = (raw.get(key) if isinstance(raw, dict) else None for key in ("clusters", "links"))
+    if isinstance(clusters, dict) and isinstance(links, dict):
+        for name, link in links.items():
+            if isinstance(link, dict):
+                yield from _unknown_clusters(name, link, {str(cluster): None for cluster in clusters})
+
+
+def _unknown_clusters(name: str, link: Mapping[str, Any], clusters: Mapping[str, Any]) -> Iterator[str]:
+    for end in ("source", "destination"):
+        cluster = link.get(end)
+        if isinstance(cluster, str) and cluster not in clusters:
+            yield f"links.{name}.{end}: no cluster is called {cluster!r}{did_you_mean(cluster, clusters)}"
+
+
+def with_topics(link: Link, topics: Topics, *, where: str) -> Link:
+    """The link with another ``topics`` block. Raises ConfigError where that names task groups that the link has not."""
+    changed = link.model_copy(update={"topics": topics})
+    if problems := list(changed.group_problems()):
+        raise ConfigError(where, problems)
+    return changed
+
+
+def parse_topics(text: str, *, where: str) -> Topics:
+    """Check a ``topics`` block given as JSON text, as the Airflow Variable holds it. Raises ConfigError."""
+    try:
+        raw = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(where, [f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}"]) from error
+    return validated(Topics, raw, where)

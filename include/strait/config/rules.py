@@ -1,0 +1,17 @@
+"""Which rule of a link a topic is copied by. Pure."""
+
+from strait.config.links import Rule, Topics
+from strait.config.patterns import FirstMatch, once_for_each
+
+_NO_RULE = Rule(match=".*")
+
+
+def rule_of(topics: Topics, topic: str) -> Rule:
+    """The first rule that matches a source topic; where none does, one that leaves all to the defaults."""
+    number = _first_rule(topics)(topic)
+    return _NO_RULE if number is None else topics.rules[number]
+
+
+@once_for_each
+def _first_rule(topics: Topics) -> FirstMatch:
+    return FirstMatch("topics.rules.{}.match", tuple(rule.match for rule in topics.rules))

@@ -1,0 +1,1 @@
+"""One link from facts to published plans: observe, plan, apply."""

@@ -1,0 +1,111 @@
+"""What topics that begin to be copied will cost, and what may go wrong with them: asks both clusters, decides nothing.
+
+None of it is needed to copy, so what cannot be found out is said, and stops nothing.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from strait.config.links import Link
+from strait.control.registration import registered
+from strait.control.start_offsets import ranges_of
+from strait.errors import ClusterError
+from strait.kafka.admin import Admin
+from strait.net.cluster_facts import partition_bytes, quotas
+from strait.planning.plan.planner import Proposal
+from strait.planning.review.backfill import Backfill, Reports, backfill_of, beginnings
+from strait.planning.review.effects import effects
+from strait.planning.risks.loops import loops_of
+from strait.planning.risks.risks import Known, Risk, risks, similar_names
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """``unknown``: what could not be found out, and why."""
+
+    backfill: Backfill = field(default_factory=Backfill)
+    risks: tuple[Risk, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        yield from self.backfill.lines()
+        yield from map(str, self.risks)
+        for text in self.unknown:
+            yield f"not known {text}"
+
+    def as_data(self) -> dict[str, Any]:
+        """For programs."""
+        ahead = self.backfill
+        return {
+            "backfill": {
+                "records": ahead.records,
+                "bytes": ahead.bytes,
+                "seconds": ahead.seconds,
+                "topics": [asdict(item) for item in ahead.topics],
+            },
+            "risks": [risk._asdict() for risk in self.risks],
+            "not_known": list(self.unknown),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Both ends of a link. ``properties``: cluster -> its block in the links file."""
+
+    source: Admin
+    destination: Admin
+    properties: Mapping[str, Mapping[str, str]]
+
+
+def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callable[[], Reports]) -> Forecast:
+    """Look at topics that begin to be copied; nothing is asked where none does."""
+    begin = {subject for verb, subject, _ in effects(link, proposal) if verb == "copies"}
+    if not begin:
+        return Forecast()
+    unknown: list[str] = []
+    known = _known(clusters, proposal, begin, unknown)
+    pairs = [pair for pair in proposal.survey.homes.pairs if pair.source.topic in begin]
+    growing = {item.topic for item in proposal.upkeep.grow}
+    begins = beginnings(link, proposal)
+    source = clusters.properties[clusters.source.cluster]
+    sizes = _or_none(lambda: partition_bytes(source, clusters.source.cluster, begins), unknown)
+    ranges, _ = ranges_of(clusters.source, begins)
+    return Forecast(
+        backfill_of(link, begins, ranges, sizes or {}, reports()),
+        risks(pairs, growing, sorted(begin), known)
+        + similar_names(proposal.survey.selection.names, begin)
+        + _loops(link, clusters, unknown),
+        tuple(unknown),
+    )
+
+
+def _known(clusters: Clusters, proposal: Proposal, begin: Collection[str], unknown: list[str]) -> Known:
+    there = {pair.destination.topic for pair in proposal.survey.homes.pairs if pair.source.topic in begin}
+    source, destination = clusters.source, clusters.destination
+    on_source = _or_none(lambda: source.rights(begin), unknown)
+    on_destination = _or_none(lambda: destination.rights(there), unknown)
+    read = _or_none(lambda: quotas(clusters.properties[source.cluster], source.cluster, "consumer_byte_rate"), unknown)
+    written = _or_none(
+        lambda: quotas(clusters.properties[destination.cluster], destination.cluster, "producer_byte_rate"), unknown
+    )
+    return Known(on_source or {}, on_destination or {}, read or {}, written or {})
+
+
+def _loops(link: Link, clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:
+    ends = clusters.source.cluster, clusters.destination.cluster
+    into = [_or_none(partial(registered, clusters.properties[end], end), unknown) or () for end in ends]
+    return loops_of(link, clusters.destination.cluster_id, *into)
+
+
+def _or_none(ask: Callable[[], Answer], unknown: list[str]) -> Answer | None:
+    try:
+        return ask()
+    except ClusterError as error:
+        if str(error) not in unknown:
+            unknown.append(str(error))
+        return None

@@ -1,0 +1,161 @@
+"""What a link does at one moment, all its task groups together: from its plans, its reports, and the source's topics.
+
+Reads only. Each link is looked at by itself, so that one whose cluster is away hides no other.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from strait.config.links import LinksFile
+from strait.config.validation import did_you_mean
+from strait.control.quarantine import Quarantine
+from strait.control.report_history import earlier_reports
+from strait.errors import ClusterError, ConfigError
+from strait.kafka.admin import Admin
+from strait.model import TopicPartition
+from strait.planning.history.pace import pace_of
+from strait.planning.plan.pauses import pauses_of
+from strait.planning.status.explaining import explained, nearly_selected
+from strait.planning.status.status import PartitionStatus, Status, status_of, with_quarantined
+from strait.planning.topics.selection import Selection, select
+from strait.state.reader import StateReader
+from strait.state.schema import Pause, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStatus:
+    """One link.
+
+    Attributes:
+        groups: one for each task group that has a plan; none before the first plan.
+        pauses: what people have paused.
+        left_out: topics of the source that the link names or matches and does not copy.
+        source_trouble: why the source could not be asked for those; "" where it was.
+        quarantines: a rule says of some topic that refused records are kept aside.
+    """
+
+    link: str
+    source: str
+    destination: str
+    groups: tuple[Status, ...]
+    pauses: tuple[Pause, ...]
+    left_out: tuple[PartitionStatus, ...] = ()
+    source_trouble: str = ""
+    quarantines: bool = False
+
+    @property
+    def rows(self) -> list[PartitionStatus]:
+        """Of all groups, by topic and partition."""
+        rows = (row for group in self.groups for row in group.partitions)
+        return sorted(rows, key=lambda row: (row.topic, -1 if row.partition is None else row.partition))
+
+    @property
+    def lag_records(self) -> int:
+        return sum(group.lag_records for group in self.groups)
+
+    @property
+    def records_per_second(self) -> float:
+        return sum(group.records_per_second for group in self.groups)
+
+    def as_data(self) -> dict[str, Any]:
+        """For programs; rows and slots say which group they belong to."""
+        groups = [group.as_data() for group in self.groups]
+        return {
+            "link": self.link,
+            "source": self.source,
+            "destination": self.destination,
+            "plan_version": max((group.plan_version for group in self.groups), default=0),
+            "stopped": bool(self.groups) and all(group.stopped for group in self.groups),
+            "lag_records": self.lag_records,
+            "records_per_second": self.records_per_second,
+            "groups": [{key: each[key] for key in each if key not in ("slots", "partitions")} for each in groups],
+            "slots": [{"group": each["group"], **slot} for each in groups for slot in each["slots"]],
+            "partitions": [{"group": each["group"], **row} for each in groups for row in each["partitions"]],
+            "pauses": [item.model_dump() for item in self.pauses],
+            "left_out": [{"topic": row.topic, "reason": row.reason, "detail": row.detail} for row in self.left_out],
+            "source_trouble": self.source_trouble,
+        }
+
+
+def link_status(file: LinksFile, name: str, topic: str | None = None) -> LinkStatus:
+    """Look at one link and at its source's topics.
+
+    Args:
+        topic: only this source topic, whether or not it is copied.
+
+    Raises:
+        ConfigError: neither the link's plans nor its source have such a topic.
+        ClusterUnavailable, NotAuthorized: the destination does not answer; or the source, where it alone can tell.
+        StateError: the link's state cannot be read.
+    """
+    found = _with_quarantined(link_groups(file, name), file)
+    if topic is None:
+        return _with_left_out(found, file)
+    known = {row.topic for row in found.rows}
+    if topic not in known:
+        return replace(found, groups=(), left_out=(_why_not(file, name, topic, known),))
+    return replace(found, groups=tuple(_only(group, topic) for group in found.groups))
+
+
+def link_groups(file: LinksFile, name: str) -> LinkStatus:
+    """Look at one link without asking its source for anything. Raises as `link_status`."""
+    link = file.links[name]
+    with StateReader(file.clusters[link.destination], link.destination, name, follow=("plan", "reports")) as state:
+        state.catch_up()
+        groups = tuple(_group(file, name, plan, state) for _, plan in sorted(state.plans.items()))
+        pauses = pauses_of(state.plans.values())
+        quarantines = any(
+            topic.policy.on_refused == "quarantine" for plan in state.plans.values() for topic in plan.topics
+        )
+        return LinkStatus(name, link.source, link.destination, groups, pauses, quarantines=quarantines)
+
+
+def _group(file: LinksFile, name: str, plan: Plan, state: StateReader) -> Status:
+    destination = file.links[name].destination
+    now_ms = time.time_ns() // 1_000_000
+    earlier = earlier_reports(file.clusters[destination], destination, name, state.reports, now_ms, group=plan.group)
+    pace = pace_of(plan, state.earlier_reports, state.reports)
+    return status_of(name, plan.group, plan, state.reports, now_ms, earlier=earlier, pace=pace)
+
+
+def _with_quarantined(found: LinkStatus, file: LinksFile) -> LinkStatus:
+    """Reads all that is kept aside, so only where something may be."""
+    if not found.quarantines:
+        return found
+    entries = Quarantine(file.clusters[found.destination], found.destination, found.link).contents().entries()
+    kept_aside = Counter(TopicPartition(entry.topic, entry.partition) for entry in entries if not entry.settled)
+    return replace(found, groups=tuple(with_quarantined(group, kept_aside) for group in found.groups))
+
+
+def _only(group: Status, topic: str) -> Status:
+    return replace(group, partitions=tuple(row for row in group.partitions if row.topic == topic))
+
+
+def _with_left_out(found: LinkStatus, file: LinksFile) -> LinkStatus:
+    try:
+        rows = nearly_selected(_selection(file, found.link))
+    except ClusterError as error:
+        return replace(found, source_trouble=str(error))
+    planned = {row.topic for row in found.rows}
+    return replace(found, left_out=tuple(row for row in rows if row.topic not in planned))
+
+
+def _why_not(file: LinksFile, name: str, topic: str, known: Iterable[str]) -> PartitionStatus:
+    link = file.links[name]
+    wanted: Sequence[str] = sorted({*link.topics.include, *known})
+    row = explained(topic, _selection(file, name), wanted)
+    if row is None:
+        problem = f"neither its plan nor cluster {link.source} has a topic {topic!r}{did_you_mean(topic, wanted)}"
+        raise ConfigError(f"link {name}", [problem])
+    return row
+
+
+def _selection(file: LinksFile, name: str) -> Selection:
+    link = file.links[name]
+    properties = file.clusters[link.source]
+    source = Admin(properties, link.source).observe(lambda _: False)
+    shared = source.cluster_id if properties == file.clusters[link.destination] else None
+    return select(name, link, source.topics, shared_cluster_id=shared)

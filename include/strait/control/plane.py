@@ -1,0 +1,410 @@
+"""The control plane of one link: observe both clusters, plan, apply, publish. Used alike by Airflow's tasks and the CLI.
+
+Any number of them may run at once; `strait.state.publisher` says why that is safe.
+"""
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from strait.config import naming
+from strait.config.app_spec import AppSpec
+from strait.config.groups import DEFAULT_GROUP
+from strait.config.links import LinksFile, load_link
+from strait.control.collector import collector_paused
+from strait.control.creation import create_topics
+from strait.control.executor import Done, gather, perform, with_acls
+from strait.control.forecast import Clusters, Forecast, forecast
+from strait.control.registration import register
+from strait.control.report_history import Measured, earlier_reports
+from strait.control.start_offsets import look_up
+from strait.errors import PlanConflict, StateError
+from strait.kafka.admin import Admin, ConfigChange
+from strait.model import ClusterFacts, TopicPartition
+from strait.net.producer_id import allocate_producer_id
+from strait.planning.history.load import cores_for
+from strait.planning.plan.pauses import pauses_of
+from strait.planning.plan.planner import Proposal, compose, survey
+from strait.planning.review import text
+from strait.planning.review.approval import Approval, ShownPlan
+from strait.planning.review.backfill import Reports
+from strait.planning.review.effects import effects, planned_effects
+from strait.planning.risks.state_safety import command, state_changes, state_risks, wanted_replicas
+from strait.planning.status.status import Status, status_of
+from strait.planning.topic_sync.configs import OBSERVED_CONFIGS, observed
+from strait.planning.topic_sync.creation import Homes
+from strait.planning.topic_sync.heartbeats import with_heartbeats
+from strait.planning.topic_sync.retirement import candidates, retire
+from strait.planning.topic_sync.sync import Memory, Upkeep, follows_acls, upkeep_of
+from strait.planning.topics.remembered import remembered
+from strait.planning.topics.selection import selects
+from strait.state.publisher import ControlPublisher
+from strait.state.reader import StateReader
+from strait.state.safety import SAFETY_CONFIGS, kept_safe
+from strait.state.schema import Plan, Registration
+from strait.state.topics import ensure_state_topics
+
+GROUP = DEFAULT_GROUP
+_CONFLICTS_MOST = 8
+_CONFLICT_PAUSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a cycle did.
+
+    Attributes:
+        created: destination topics created here.
+        refused: destination topics that were not created, or not given what they lack, and why.
+        plans: task group -> the plan in force now.
+        proposal: what the plans in force were last held against; it has no drafts where nothing was published.
+        done: what else was done to copies, line by line.
+    """
+
+    created: tuple[str, ...]
+    refused: Mapping[str, str]
+    plans: Mapping[str, Plan]
+    proposal: Proposal
+    done: tuple[str, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        """That of the task group that every link has."""
+        return self.plans[GROUP]
+
+    @property
+    def published(self) -> bool:
+        """Whether this cycle published a plan."""
+        return bool(self.proposal.drafts)
+
+    def as_text(self) -> str:
+        """For people."""
+        created = [f"created   {topic}" for topic in self.created]
+        return "\n".join([*created, *self.done, *text.refused_lines(self.refused), text.proposal_text(self.proposal)])
+
+    def as_data(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "created": list(self.created),
+            "done": list(self.done),
+            "refused": dict(self.refused),
+            "published": self.published,
+            "plans": {group: plan.model_dump() for group, plan in self.plans.items()},
+            "proposal": text.proposal_data(self.proposal),
+        }
+
+
+class Control:
+    """Keeps its connections from cycle to cycle. After an error close it and make a new one.
+
+    Raises (every method):
+        ClusterUnavailable, NotAuthorized: which cluster, and within about ten seconds.
+        ConfigError: the link cannot be as it is configured.
+        StateError: the link's state cannot be read; nothing is written then.
+    """
+
+    def __init__(self, file: LinksFile, link: str) -> None:
+        self.name = link
+        self.link = with_heartbeats(file.links[link])
+        self._source_properties = file.clusters[self.link.source]
+        self._destination_properties = file.clusters[self.link.destination]
+        self._register_is_there = True  # as last seen
+        self._state_is_there = True
+
+    @classmethod
+    def of(cls, path: Path, link: str) -> "Control":
+        """For a link in a links file. Raises ConfigError."""
+        return cls(load_link(path, link), link)
+
+    def propose(self, *, stopped: bool | None = None) -> Proposal:
+        """Say what would make the link as it is configured. Changes nothing.
+
+        Args:
+            stopped: whether applications are to end; None: as the plan in force says.
+        """
+        source = self._observe_source()
+        self._state.catch_up()
+        return self._decide((source, self._observe_destination(source)), {}, stopped)
+
+    def show(self, proposal: Proposal, ahead: Forecast | None = None) -> ShownPlan:
+        """A proposal as it is shown to whoever may approve it: with what it will cost and what may go wrong."""
+        found = effects(self.link, proposal)
+        lines = [text.proposal_text(proposal), *(ahead or self.forecast(proposal)).lines()]
+        if found and self.link.approval == "required":
+            lines = [f"{len(found)} changes to approve:", *map(str, found), "", *lines]
+        return ShownPlan.of(self.name, found, "\n".join(lines))
+
+    def forecast(self, proposal: Proposal) -> Forecast:
+        """How much there is to copy of topics that begin to be copied, how long that takes, and what may go wrong."""
+        properties = {self.link.source: self._source_properties, self.link.destination: self._destination_properties}
+        return forecast(self.link, proposal, Clusters(self._source, self._destination, properties), self._heard)
+
+    def apply(
+        self, proposal: Proposal | None = None, *, stopped: bool | None = None, shown: ShownPlan | None = None
+    ) -> Outcome:
+        """Create missing topics and publish the plan. What is published is decided again, from the state in force then.
+
+        Args:
+            shown: what a person has seen and wants; None: whatever is proposed, or, on a link with
+                `approval: required`, what nobody needs to be asked about.
+
+        Raises:
+            ApprovalMissing: something else would be done now; nothing was published here.
+            PlanConflict: other control planes were faster again and again; nothing was published here.
+        """
+        proposal = proposal or self.propose(stopped=stopped)
+        approval = self._approval(shown)
+        approval.check(effects(self.link, proposal))
+        created, refused = create_topics(self._destination, proposal.create)
+        if proposal.create_heartbeats is not None:
+            beats, not_beating = create_topics(self._source, [proposal.create_heartbeats])
+            created, refused = created + beats, refused | not_beating
+        done = perform(self._destination, proposal.upkeep)
+        refused = {**refused, **done.refused, **self._make_state_safer(proposal)}
+        complete = self._register_is_there and self._state_is_there
+        if proposal.empty and proposal.previous is not None and complete:
+            return Outcome((), refused, proposal.plans, proposal)
+        ensure_state_topics(self._destination, self.name, self._state_replicas)
+        for _ in range(_CONFLICTS_MOST):
+            try:
+                plans, published = self._publish(refused, stopped, approval, done)
+            except PlanConflict as error:
+                conflict = error
+                time.sleep(random.uniform(0, _CONFLICT_PAUSE_SECONDS))  # noqa: S311  only to get out of step
+            else:
+                return Outcome(tuple(created), refused, plans, published, done.lines)
+        raise conflict
+
+    def _make_state_safer(self, proposal: Proposal) -> dict[str, str]:
+        """Alter state topics so that they lose no record; return those that the destination did not let us alter, and why."""
+        changes = {topic: ConfigChange(put) for topic, put in proposal.state_changes.items()}
+        failures = self._destination.alter_each(changes).failures
+        return {
+            topic: f"{error.message}; run {command(topic, changes[topic].put)}" for topic, error in failures.items()
+        }
+
+    def run_cycle(self, *, stopped: bool | None = None) -> Outcome:
+        """Observe, plan, apply, publish, once."""
+        return self.apply(stopped=stopped)
+
+    def status(self, topic: str | None = None) -> Status:
+        """What each partition of the default group's topics does, by the plan in force and the reports.
+
+        Raises (besides): ConfigError where the plan knows no such topic.
+        """
+        self._reports.catch_up()
+        return self._status(GROUP, topic)
+
+    def statuses(self) -> tuple[Status, ...]:
+        """The same of every task group that has a plan."""
+        self._reports.catch_up()
+        return tuple(self._status(group) for group in sorted(self._reports.plans))
+
+    def written(self) -> dict[TopicPartition, int]:
+        """How many records the link has ever written to each partition, as far as the map and the newest reports know."""
+        self._state.catch_up()
+        found = {
+            TopicPartition(*place): max(run.sequence_end for run in runs) for place, runs in self._state.runs.items()
+        }
+        for status in self.statuses():
+            for row in status.partitions:
+                if row.partition is not None:
+                    where = TopicPartition(row.topic, row.partition)
+                    found[where] = max(found.get(where, 0), row.written)
+        return found
+
+    def spec(self, plan: Plan, *, ledger_dir: Path, checkpoint_dir: Path) -> AppSpec:
+        """What the application of the plan's task group needs. It holds secrets: write it with its own `write` only."""
+        return AppSpec(
+            link=self.name,
+            group=plan.group,
+            source_name=self.link.source,
+            source=self._source_properties,
+            destination_name=self.link.destination,
+            destination=self._destination_properties,
+            slots=cores_for(self.link, plan),
+            slot_memory_bytes=self.link.slot_memory_mib << 20,
+            epoch_seconds=self.link.epoch_seconds,
+            ledger_dir=str(ledger_dir.resolve()),
+            checkpoint_dir=str(checkpoint_dir.resolve()),
+        )
+
+    def close(self) -> None:
+        """Leave both clusters."""
+        for reader in ("_state", "_reports"):
+            if reader in self.__dict__:
+                self.__dict__.pop(reader).close()
+
+    def __enter__(self) -> "Control":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @cached_property
+    def _source(self) -> Admin:
+        return Admin(self._source_properties, self.link.source)
+
+    @cached_property
+    def _destination(self) -> Admin:
+        return Admin(self._destination_properties, self.link.destination)
+
+    @cached_property
+    def _state(self) -> StateReader:
+        return StateReader(self._destination_properties, self.link.destination, self.name)
+
+    @cached_property
+    def _loads(self) -> Measured:
+        return Measured(self.link, self._destination_properties, self.name, lambda: self._reports)
+
+    @cached_property
+    def _reports(self) -> StateReader:
+        return StateReader(self._destination_properties, self.link.destination, self.name, follow=("plan", "reports"))
+
+    def _heard(self) -> Reports:
+        self._reports.catch_up()
+        return self._reports.reports
+
+    def _status(self, group: str, topic: str | None = None) -> Status:
+        plan, reports, now_ms = self._reports.plans.get(group), self._reports.reports, _now_ms()
+        properties, cluster = self._destination_properties, self.link.destination
+        earlier = earlier_reports(properties, cluster, self.name, reports, now_ms, group=group)
+        return status_of(self.name, group, plan, reports, now_ms, topic, earlier)
+
+    def _observe(self) -> tuple[ClusterFacts, ClusterFacts]:
+        source = self._observe_source()
+        return source, self._observe_destination(source)
+
+    def _observe_source(self) -> ClusterFacts:
+        facts = self._source.observe(lambda topic: selects(self.link.topics, topic), observed(self.link))
+        return with_acls(self._source, facts) if follows_acls(self.link) else facts
+
+    def _observe_destination(self, source: ClusterFacts) -> ClusterFacts:
+        """With the copies of topics that the source does not have any more: the state must be read before."""
+        names = naming.Names(self.link)
+        wanted = {names.destination(topic) for topic in source.topics if selects(self.link.topics, topic)}
+        runs = self._state.runs
+        wanted |= {run.destination for place in runs if place[0] not in source.topics for run in runs[place]}
+        wanted |= set(kept_safe(self.name))
+        facts = self._destination.observe(wanted.__contains__, (*OBSERVED_CONFIGS, *SAFETY_CONFIGS))
+        self._register_is_there = naming.PRODUCERS_TOPIC in facts.topics
+        self._state_is_there = facts.topics.keys() >= {*kept_safe(self.name)} - {naming.PRODUCERS_TOPIC}
+        return with_acls(self._destination, facts) if follows_acls(self.link) else facts
+
+    def _decide(
+        self,
+        facts: tuple[ClusterFacts, ClusterFacts],
+        refused: Mapping[str, str],
+        stopped: bool | None,
+        done: Done | None = None,
+    ) -> Proposal:
+        previous = dict(self._state.plans)
+        facts = remembered(*facts, previous.values())
+        with collector_paused():
+            found = survey(self.name, self.link, *facts, self._state.runs, refused, previous.values())
+        if stopped is None:
+            stopped = GROUP in previous and previous[GROUP].stopped
+        starts = look_up(self._source, self._destination, found.new, histories=self.link.backfill is not None)
+        pauses = pauses_of(self._state.plans.values())
+        now_ms = _now_ms()
+        upkeep = self._upkeep(found.homes, facts, refused, done, now_ms)
+        loads = self._loads.now()
+        with collector_paused():
+            proposal = compose(
+                self.link,
+                found,
+                starts,
+                previous,
+                stopped=stopped,
+                pauses=pauses,
+                upkeep=upkeep,
+                loads=loads,
+                now_ms=now_ms,
+            )
+        topics = facts[1].topics
+        replicas = wanted_replicas(self._state_replicas, (pair.destination for pair in found.homes.pairs))
+        return replace(
+            proposal,
+            state_changes=state_changes(self.name, topics),
+            state_risks=state_risks(self.name, topics, replicas),
+        )
+
+    def _upkeep(
+        self,
+        homes: Homes,
+        facts: tuple[ClusterFacts, ClusterFacts],
+        refused: Mapping[str, str],
+        done: Done | None,
+        now_ms: int,
+    ) -> Upkeep:
+        memory, runs = Memory.of(self._state.plans.values()), self._state.runs
+        over = candidates(self.link, memory.waiting, *facts, runs, memory.copied_from, now_ms)
+        retirement = retire(self.link, over, gather(self._source, self._destination, over), runs)
+        acls = None if done is None else done.acls
+        return upkeep_of(self.link, homes, *facts, memory, retirement=retirement, refused=refused, done=acls)
+
+    def _publish(
+        self, refused: Mapping[str, str], stopped: bool | None, approval: Approval, done: Done
+    ) -> tuple[Mapping[str, Plan], Proposal]:
+        publisher = ControlPublisher(self._destination_properties, self.link.destination, self.name)
+        with publisher.exclusive(self._state) as publication:
+            proposal = self._decide(self._observe(), refused, stopped, done)
+            approval.check_rest(planned_effects(self.link, proposal))
+            at_ms, producer_id = _now_ms(), self._producer_id()
+            self._register(producer_id, proposal.plans)
+            if not proposal.drafts:
+                return proposal.plans, proposal
+            plans = [
+                draft.as_plan(
+                    link=self.name,
+                    group=group,
+                    version=proposal.plans[group].version + 1 if group in proposal.plans else 1,
+                    producer_id=producer_id,
+                    now_ms=at_ms,
+                )
+                for group, draft in sorted(proposal.drafts.items())
+            ]
+            forgotten = proposal.upkeep.retirement.forget
+            publication.publish(plans, proposal.first_runs(at_ms), proposal.losses(self.name, at_ms), forgotten)
+            return {**proposal.plans, **{plan.group: plan for plan in plans}}, proposal
+
+    def _approval(self, shown: ShownPlan | None) -> Approval:
+        if shown is not None:
+            return Approval(self.name, shown.shown)
+        return Approval(self.name, () if self.link.approval == "required" else None)
+
+    @property
+    def _state_replicas(self) -> int | None:
+        factor = self.link.replication_factor
+        return None if factor == "source" else factor
+
+    def _register(self, producer_id: int, plans: Mapping[str, Plan]) -> None:
+        """Before the first plan; again after another version of Strait, or where somebody has deleted the topic."""
+        if self._register_is_there and any(plan.registered for plan in plans.values()):
+            return
+        registration = Registration(
+            producer_id=producer_id,
+            link=self.name,
+            source=self._source.cluster_id,
+            destination=self._destination.cluster_id,
+        )
+        register(self._destination, self._destination_properties, registration, self._state_replicas)
+
+    def _producer_id(self) -> int:
+        for plan in self._state.plans.values():
+            return plan.producer_id
+        if self._state.runs:
+            raise StateError(
+                f"link {self.name}: publishing its first plan: the map has runs, so the link has copied before, but "
+                f"topic {naming.plan_topic(self.name)} has no plan, so its producer id is lost",
+                hint="restore the plan topic, or use a new link name with new destination topics",
+            )
+        return allocate_producer_id(self._destination_properties, self.link.destination)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,88 @@
+"""Looks up where new partitions begin, on both clusters. What the answers mean is decided in strait.planning.topics.start_offsets."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from strait.kafka.admin import Admin, Outcomes
+from strait.model import TopicPartition
+from strait.planning.topics.new_partitions import Beginning
+from strait.planning.topics.start_offsets import (
+    AtTime,
+    Begin,
+    OutOfRange,
+    Range,
+    Starts,
+    first_offset,
+    needs_end,
+    needs_first,
+)
+
+Begins = Mapping[TopicPartition, Begin]
+
+
+def look_up(
+    source: Admin, destination: Admin, new: Mapping[TopicPartition, Beginning], *, histories: bool = False
+) -> Starts:
+    """Ask each cluster for what is needed, in as few requests as may be.
+
+    Args:
+        histories: also how much the source holds of each.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized: a cluster does not answer. What it says of one partition is that one's failure.
+    """
+    begins = {partition: beginning.fresh.begin for partition, beginning in new.items()}
+    ranges, failures = _ranges(source, begins, histories)
+    offsets = {
+        partition: first_offset(begin, ranges.get(partition, Range()))
+        for partition, begin in begins.items()
+        if partition not in failures
+    }
+    ends = destination.offsets_each((beginning.target for beginning in new.values()), "end")
+    return Starts(
+        source={partition: offset for partition, offset in offsets.items() if isinstance(offset, int)},
+        destination=ends.results,
+        histories={
+            partition: max(0, ranges[partition].end - offset)
+            for partition, offset in offsets.items()
+            if histories and isinstance(offset, int)
+        },
+        source_failures=failures,
+        destination_failures=_texts(ends),
+        out_of_range={
+            partition: offset.detail for partition, offset in offsets.items() if isinstance(offset, OutOfRange)
+        },
+    )
+
+
+def _ranges(
+    source: Admin, begins: Begins, histories: bool
+) -> tuple[dict[TopicPartition, Range], dict[TopicPartition, str]]:
+    first = source.offsets_each((partition for partition, begin in begins.items() if needs_first(begin)), "earliest")
+    end = source.offsets_each(
+        (partition for partition, begin in begins.items() if histories or needs_end(begin)), "latest"
+    )
+    since = source.offsets_since_each(
+        {partition: begin.timestamp_ms for partition, begin in begins.items() if isinstance(begin, AtTime)}
+    )
+    ranges = {
+        partition: Range(
+            first.results.get(partition, -1), end.results.get(partition, -1), since.results.get(partition, -1)
+        )
+        for partition in begins
+    }
+    return ranges, _texts(first) | _texts(end) | _texts(since)
+
+
+def ranges_of(source: Admin, begins: Begins) -> tuple[dict[TopicPartition, Range], dict[TopicPartition, str]]:
+    """All that the source holds of partitions, from its first offset to its end; and why of some that is not known."""
+    first, end = source.offsets_each(begins, "earliest"), source.offsets_each(begins, "latest")
+    times = {partition: begin.timestamp_ms for partition, begin in begins.items() if isinstance(begin, AtTime)}
+    since = source.offsets_since_each(times)
+    known = first.results.keys() & end.results.keys() - since.failures.keys()
+    ranges = {tp: Range(first.results[tp], end.results[tp], since.results.get(tp, -1)) for tp in known}
+    return ranges, _texts(first) | _texts(end) | _texts(since)
+
+
+def _texts(outcomes: Outcomes[TopicPartition, Any]) -> dict[TopicPartition, str]:
+    return {partition: error.message for partition, error in outcomes.failures.items()}

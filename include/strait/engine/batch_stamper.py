@@ -1,0 +1,242 @@
+"""From what was fetched of a partition to batches that wait to be sent: shaped, numbered, stamped.
+
+Where source offsets hold nothing to copy, the map must say so before anything behind is sent: what must be written down
+first is a *promise*, and each batch behind it waits until it is kept.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from strait.engine.partition import OutBatch, Partition
+from strait.engine.state_sink import Notebook, OnAck
+from strait.errors import CorruptBatch, StraitError
+from strait.model import topic_id_text
+from strait.net.buffers import Buffer, BufferPool
+from strait.reasons import Reason
+from strait.state.offset_map import Gap, pack, wire_sequence
+from strait.state.quarantine_records import SetAside
+from strait.state.schema import Loss, Run, TopicPolicy
+from strait.wire import batch as batches
+from strait.wire.fetch import Fetched
+from strait.wire.rebatch import shape
+from strait.wire.shapes import (
+    Aside,
+    Paused,
+    Piece,
+    Rules,
+    Skipped,
+    Stop,
+    Unjudged,
+)
+
+CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+
+
+class Judge(Protocol):
+    """Tells copies from what was born in the source."""
+
+    def left_out(self, policy: TopicPolicy) -> Mapping[int, bool] | None:
+        """Producer id -> whether its batches are left out under a policy; None: all are copied."""
+        ...
+
+    def judge(self, partition: Partition, producer_ids: frozenset[int]) -> None:
+        """Find out about these; the partition is fetched again once that is known."""
+        ...
+
+
+class _Words(NamedTuple):
+    """What one run is to say. ``corrects``: its first word is about a record of which the map says something else; it must
+    not be taken for a place where reading begins, behind which other words still count."""
+
+    promise: int
+    corrects: bool
+    gaps: list[Gap]
+
+
+class Intake:
+    """``emit`` gets each batch, in order; ``stop`` a partition that cannot go on, and why; ``broken`` one whose promise
+    could not be kept; ``freed`` one that may send again."""
+
+    def __init__(
+        self,
+        pool: BufferPool,
+        notebook: Notebook,
+        producer_id: int,
+        judge: Judge,
+        *,
+        emit: Callable[[OutBatch], None],
+        stop: Callable[[Partition, Reason, str], None],
+        broken: Callable[[Partition, str], None],
+        freed: Callable[[Partition], None],
+    ) -> None:
+        self._pool = pool
+        self._notebook = notebook
+        self._producer_id = producer_id
+        self._judge = judge
+        self._emit = emit
+        self._stop = stop
+        self._broken = broken
+        self._freed = freed
+        self.unwritten = 0
+        """Promises whose acknowledgement has not come yet."""
+
+    def take(self, partition: Partition, item: Fetched, frame: Buffer, *, tailing: bool) -> bool:
+        """Queue what a reply holds for a partition. False: it was stopped in the middle, or held there for a while."""
+        promises: list[_Words] = []
+        rules = self._rules(partition)
+        try:
+            for shaped in shape(item.records, partition.position, item.aborted, rules):
+                if isinstance(shaped, Piece):
+                    self._tell(partition, shaped, promises)
+                    self._pass(partition, shaped, frame, tailing)
+                elif isinstance(shaped, Skipped):
+                    partition.position = max(partition.position, shaped.position)
+                    partition.prove(shaped.epoch)
+                    partition.left_out += shaped.left_out
+                elif isinstance(shaped, Aside):
+                    self._put_aside(partition, shaped)
+                elif isinstance(shaped, Unjudged):
+                    self._judge.judge(partition, shaped.producer_ids)
+                    return False
+                elif isinstance(shaped, Paused):
+                    return True  # what was taken has moved the position
+                else:
+                    self._halt(partition, shaped)
+                    return False
+        except CorruptBatch as error:
+            self._stop(partition, Reason.CORRUPT_BATCH, str(error))
+            return False
+        finally:
+            for words in promises:
+                self._promise_run(partition, words)
+        return True
+
+    def note_loss(self, partition: Partition, loss: Loss) -> None:
+        """Write an entry of the loss ledger; nothing goes out of the partition before it is safe."""
+        self._notebook.write_loss(loss, self._on_written(partition, partition.promise()))
+
+    def _tell(self, partition: Partition, piece: Piece, promises: list[_Words]) -> None:
+        """Find out what the map must say of this piece: each gap, and the truth about each record of which it says what
+        is not so. A word that is no gap can only be the base of a run."""
+        gaps = _gaps(partition, piece)
+        told = partition.told(partition.sequence + piece.batch.records)
+        if not gaps and not told:
+            return
+        missing = set(gaps).difference(told)
+        wrong = {gap.sequence for gap in set(told).difference(gaps)}
+        words = {Gap(sequence, _source_of(partition, piece, sequence)) for sequence in wrong}.difference(told)
+        for word in sorted(words.union(gaps) if words or missing or promises else ()):
+            corrects = word.sequence in wrong
+            if not promises or corrects:
+                promises.append(_Words(partition.promise(), corrects, []))
+            promises[-1].gaps.append(word)
+
+    def _pass(self, partition: Partition, piece: Piece, frame: Buffer, tailing: bool) -> None:
+        batches.restamp(piece.batch, self._producer_id, wire_sequence(partition.sequence))
+        if piece.memory is None:
+            frame.hold()
+        last = piece.stretches[-1]
+        out = OutBatch(
+            partition,
+            partition.generation,
+            piece.batch.view,
+            frame if piece.memory is None else self._pool.adopt(piece.memory),
+            partition.sequence,
+            piece.batch.records,
+            piece.stretches[0].source,
+            last.source + last.records,
+            partition.last_promise,
+            piece.crcs,
+            piece.epoch,
+            piece.batch.max_timestamp,
+            tailing,
+            batches.checksum(piece.batch.view) if partition.policy.source_compacted else 0,
+        )
+        partition.mapped = last.source + last.records
+        partition.position = piece.position
+        partition.prove(piece.epoch)
+        partition.sequence += piece.batch.records
+        self._emit(out)
+
+    def _promise_run(self, partition: Partition, words: _Words) -> None:
+        base, *gaps = words.gaps
+        run = Run(
+            topic=partition.topic,
+            partition=partition.number,
+            destination=partition.destination,
+            source_id=topic_id_text(partition.source_id),
+            destination_id=topic_id_text(partition.destination_id),
+            source_base=base.source,
+            destination_base=base.sequence + partition.shift,
+            sequence_base=base.sequence,
+            gaps=pack(gaps, sequence_base=base.sequence, source_base=base.source),
+            sequence_end=max(0, min(partition.acked_sequence, base.sequence - words.corrects)),
+            checkpoint_at_ms=0,
+        )
+        partition.claim(run)
+        self._notebook.write_run(run, self._on_written(partition, words.promise))
+
+    def _put_aside(self, partition: Partition, aside: Aside) -> None:
+        promise = partition.promise()
+        partition.position = aside.record.offset + 1
+        done = self._on_written(partition, promise)
+        set_aside = SetAside(
+            partition.topic, partition.number, partition.destination, aside.record, aside.reason, aside.detail
+        )
+        self._notebook.write_aside(set_aside, done)
+
+    def _on_written(self, partition: Partition, promise: int) -> OnAck:
+        self.unwritten += 1
+        return partial(self._written, partition, partition.generation, promise)
+
+    def _written(self, partition: Partition, generation: int, promise: int, error: StraitError | None) -> None:
+        self.unwritten -= 1
+        if partition.generation != generation or partition.retired:
+            return
+        if error is not None:
+            self._broken(partition, str(error))
+            return
+        partition.kept(promise)
+        self._freed(partition)
+
+    def _halt(self, partition: Partition, stop: Stop) -> None:
+        if partition.policy.on_refused == "quarantine":
+            partition.aside[stop.offset] = stop.reason, stop.detail
+            partition.block(stop.reason, stop.detail, 0.0)  # fetched again at once, now to be put aside
+        else:
+            self._stop(partition, stop.reason, stop.detail)
+
+    def _rules(self, partition: Partition) -> Rules:
+        policy = partition.policy
+        return Rules(
+            partition.max_batch_bytes,
+            policy.max_message_bytes,
+            CODECS.get(policy.compression),
+            partition.apart,
+            partition.aside,
+            partition.checked_to,
+            self._judge.left_out(policy),
+        )
+
+
+def _gaps(partition: Partition, piece: Piece) -> list[Gap]:
+    """The gaps before and inside a piece that is the next to be numbered."""
+    found = []
+    sequence, expected = partition.sequence, partition.mapped
+    for stretch in piece.stretches:
+        if stretch.source != expected:
+            found.append(Gap(sequence, stretch.source))
+        sequence += stretch.records
+        expected = stretch.source + stretch.records
+    return found
+
+
+def _source_of(partition: Partition, piece: Piece, sequence: int) -> int:
+    """Source offset of a record of a piece that is the next to be numbered."""
+    behind = partition.sequence
+    for stretch in piece.stretches:
+        behind += stretch.records
+        if sequence < behind:
+            return stretch.source + stretch.records - (behind - sequence)
+    raise ValueError(f"the piece ends before record {sequence}")

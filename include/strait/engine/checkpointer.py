@@ -1,0 +1,151 @@
+"""Keeps the map fresh and small: checkpoints, many runs packed into one, runs of what is gone removed."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+from strait.engine.partition import Partition
+from strait.engine.state_sink import Notebook
+from strait.errors import StraitError
+from strait.model import topic_id_text
+from strait.state.codec import run_key
+from strait.state.offset_map import Gap, destination_offset, gaps_of, pack, source_offset
+from strait.state.schema import Run
+
+PACK_RUNS = 16  # that many behind the checkpoint are packed into one
+PACKED_CHARACTERS = 32 << 10  # a run that has grown to this is left as it is, and the next one begun
+
+
+class MapKeeper:
+    """Looks at one partition at a time, about once a minute."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        self._notebook = notebook
+
+    def check(self, partition: Partition, known: Sequence[Run], at_ms: int) -> None:
+        """Confirm what is acknowledged, never backwards: another copy of this link may be ahead of us. Then tidy up."""
+        self._pass_over(partition, known, at_ms)
+        run, end = partition.checkpoint(at_ms), partition.acked_sequence
+        if run is None or end <= partition.checkpoint_sequence:
+            return
+        ids = topic_id_text(partition.source_id), topic_id_text(partition.destination_id)
+        ours = [one for one in known if (one.source_id, one.destination_id) == ids]
+        partition.checkpoint_sequence = end
+        if end <= max((one.sequence_end for one in ours), default=-1):
+            return
+        starts = [] if partition.policy.source_compacted else superseded(ours, run)
+        shared = partition.policy.on_foreign == "expect"
+        packed, replaced = packing([one for one in ours if one not in starts], run, shared=shared)
+        partition.run = packed if replaced and not gaps_of(run, end) else run
+        self._notebook.write_run(packed, partial(self._forget, [*replaced, *starts]))
+        self._forget(outlived(ours, partition.destination_log_start), None)
+
+    def _pass_over(self, partition: Partition, known: Sequence[Run], at_ms: int) -> None:
+        """Let the next start begin behind what holds nothing to copy. Earlier words of this kind go, and so does the first
+        run of a partition that nothing was ever copied of."""
+        begin = partition.pass_over(at_ms)
+        if begin is None:
+            return
+        earlier = [
+            run
+            for run in known
+            if (run.source_id, run.destination_id) == (begin.source_id, begin.destination_id)
+            and run.sequence_base == run.sequence_end == begin.sequence_base
+            and run.source_base < begin.source_base
+            and not run.gaps
+        ]
+        self._notebook.write_run(begin, partial(self._forget, earlier))
+
+    def _forget(self, runs: Sequence[Run], error: StraitError | None) -> None:
+        """What says the same is written: now these may go."""
+        for run in runs if error is None else ():
+            self._notebook.forget_run(run)
+
+
+def superseded(known: Sequence[Run], newest: Run) -> list[Run]:
+    """Runs that say only where reading began, where another one says at which higher offset the first record was."""
+    return [
+        run
+        for run in known
+        if not run.gaps
+        and run_key(run) != run_key(newest)
+        and any(
+            other.sequence_base == run.sequence_base < newest.sequence_end and other.source_base > run.source_base
+            for other in known
+        )
+    ]
+
+
+def packing(known: Sequence[Run], newest: Run, *, shared: bool = False) -> tuple[Run, Sequence[Run]]:
+    """The run to write in order to confirm ``newest``, and those whose words it takes over.
+
+    Args:
+        known: the partition's runs for these ids, by sequence_base.
+        newest: with its checkpoint: all up to ``sequence_end`` is written, as it says.
+        shared: others write there too. The packed run then says of the newest record where it is on the destination; of older
+            ones the log itself tells, as each batch there has its sequence.
+    """
+    older = [
+        run
+        for run in known
+        if run.sequence_base < newest.sequence_end
+        and len(run.gaps) < PACKED_CHARACTERS
+        and (shared or destination_offset(run, newest.sequence_base) == newest.destination_base)
+        and run.source_base - run.sequence_base <= newest.source_base - newest.sequence_base
+    ]
+    if len(older) < PACK_RUNS:
+        return newest, ()
+    first = older[0]
+    told = {gap for run in (*older, newest) for gap in gaps_of(run, first.sequence_base, newest.sequence_end)}
+    gaps = _real(sorted(told))
+    if not _agree(older, gaps):
+        return newest, ()  # of a source that is being compacted; the checkpoint says who was right
+    packed = newest.model_copy(
+        update={
+            "sequence_base": first.sequence_base,
+            "source_base": first.source_base,
+            "destination_base": max(0, newest.destination_base - newest.sequence_base + first.sequence_base),
+            "gaps": pack(gaps[1:], sequence_base=first.sequence_base, source_base=first.source_base),
+        }
+    )
+    behind = [run for run in older if all(gap.sequence < newest.sequence_end for gap in gaps_of(run))]
+    return packed, [run for run in behind if run_key(run) != run_key(packed)]
+
+
+def _real(said: Sequence[Gap]) -> list[Gap]:
+    """The base and the true gaps, without places where a run begins though nothing is missing."""
+    kept = [said[0]]
+    for gap in said[1:]:
+        if gap.source - gap.sequence > kept[-1].source - kept[-1].sequence:
+            kept.append(gap)
+    return kept
+
+
+def _agree(runs: Sequence[Run], gaps: Sequence[Gap]) -> bool:
+    """Each run says of its own reach, up to its last gap, just what all of them together say."""
+    for run in runs:
+        own = gaps_of(run)
+        low, high = bisect_left(gaps, own[0]), bisect_right(gaps, own[-1])
+        if any(source_offset(run, gap.sequence) != gap.source for gap in gaps[low:high]):
+            return False
+        if any(_difference(gaps, gap.sequence) != gap.source - gap.sequence for gap in own):
+            return False
+    return True
+
+
+def _difference(gaps: Sequence[Gap], sequence: int) -> int:
+    last = gaps[max(0, bisect_right(gaps, Gap(sequence, 1 << 62)) - 1)]
+    return last.source - last.sequence
+
+
+def outlived(known: Sequence[Run], log_start: int) -> list[Run]:
+    """Runs that describe only what the destination no longer holds; the newest always stays."""
+    return [
+        run
+        for run, following in pairwise(known)
+        if following.sequence_base > run.sequence_base
+        and destination_offset(run, following.sequence_base) <= log_start
+        and all(gap.sequence < following.sequence_base for gap in gaps_of(run))
+        and run.sequence_end <= following.sequence_end
+    ]

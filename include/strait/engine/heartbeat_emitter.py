@@ -1,0 +1,113 @@
+"""Writes the link's heartbeats on the source, from the slot that copies them, and says how they fare."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from strait.config.app_spec import AppSpec
+from strait.engine.partition import Partition
+from strait.errors import StraitError
+from strait.kafka.clients import Rotation, Watch, make_producer
+from strait.state.heartbeats import Heartbeat, beating
+from strait.state.schema import HeartbeatReport, Plan, PlannedHeartbeat
+
+_GIVEN_UP_MS = 5_000  # a heartbeat that comes later says nothing that the next one does not
+
+
+class Heart:
+    """Never blocks, and nothing depends on it: trouble with heartbeats is only reported. Not thread-safe.
+
+    At most one heartbeat is on its way to the source, so that an unreachable one gets no burst of old ones afterwards.
+    """
+
+    def __init__(self, spec: AppSpec, slot: int) -> None:
+        self._slot = slot
+        self._properties = spec.source
+        self._watch = Watch(spec.source_name)
+        self._rotation = Rotation(spec.source)
+        self._producer: Producer | None = None
+        self._plan: PlannedHeartbeat | None = None
+        self._due_at = 0.0
+        self._waiting = False
+        self._written_at_ms = -1
+        self._trouble = ""
+
+    def follow(self, plan: Plan) -> None:
+        """Take up what the plan says of heartbeats."""
+        self._plan = beating(plan, self._slot)
+        if self._plan is None:
+            self._producer = None
+
+    def beat(self, now: float, now_ms: int) -> None:
+        """Write one where it is due; call it often. ``now``: monotonic seconds."""
+        if self._producer is not None:
+            self._producer.poll(0)
+        if self._plan is None or now < self._due_at or self._waiting:
+            return
+        self._due_at = now + self._plan.interval_seconds
+        try:
+            self._write(self._plan, now_ms)
+        except StraitError as error:  # certificates that are being replaced; the next beat tries again
+            self._trouble = str(error)
+
+    def report(self, partitions: Sequence[Partition], now: float, now_ms: int) -> HeartbeatReport | None:
+        """How they fare; None where this slot has none to write.
+
+        What the newest one took is known without a look at each batch: a partition remembers the timestamp of its last
+        acknowledged record, and when that was.
+        """
+        plan = self._plan
+        if plan is None:
+            return None
+        arrived_ms, latency_ms = -1, None
+        copied = next((one for one in partitions if one.topic == plan.topic and one.number == 0), None)
+        if copied is not None and copied.last_timestamp_ms >= 0:
+            arrived_ms = copied.last_timestamp_ms
+            if isfinite(copied.last_ack_at):
+                latency_ms = max(0.0, round(now_ms - (now - copied.last_ack_at) * 1000 - arrived_ms, 3))
+        return HeartbeatReport(
+            written_at_ms=self._written_at_ms, arrived_ms=arrived_ms, latency_ms=latency_ms, trouble=self._trouble
+        )
+
+    def close(self) -> None:
+        """Write no more. What is on its way is not waited for."""
+        self._plan = None
+        if self._producer is not None:
+            self._producer.purge()
+
+    def _write(self, plan: PlannedHeartbeat, now_ms: int) -> None:
+        beat = Heartbeat(plan.source, plan.target, now_ms)
+        if self._producer is None or self._rotation.due():
+            self._producer = self._make_producer()
+            self._rotation.done()
+        try:
+            self._producer.produce(
+                plan.topic,
+                key=beat.key(),
+                value=beat.value(),
+                partition=0,
+                timestamp=now_ms,
+                on_delivery=lambda error, _: self._done(error, now_ms),
+            )
+        except KafkaException as error:
+            raise self._watch.translate(error, f"writing to {plan.topic}") from error
+        self._waiting = True
+
+    def _make_producer(self) -> Producer:
+        return make_producer(
+            self._properties,
+            self._watch,
+            client_id="strait-heartbeats",
+            linger_ms=0,
+            message_timeout_ms=_GIVEN_UP_MS,
+            request_timeout_ms=_GIVEN_UP_MS,
+        )
+
+    def _done(self, error: KafkaError | None, at_ms: int) -> None:
+        self._waiting = False
+        if error is None:
+            self._written_at_ms, self._trouble = at_ms, ""
+            self._watch.forget()
+        else:
+            self._trouble = str(self._watch.translate(error, "writing a heartbeat"))

@@ -1,0 +1,97 @@
+"""Copies are not copied back: which producers' batches are left out (I5).
+
+A link is registered in its destination's `strait.producers` before it writes its first batch. So a producer that is not there
+once a batch of it has come, and the topic was read to its end *after* that, will never be: it is no link. Until that is known
+the batch is held back, with what follows it in its partition. Producer ids are never given twice in a cluster, so each is judged once.
+"""
+
+import random
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from strait.engine.partition import Partition
+from strait.engine.producer_registry import Registry
+from strait.net import error_policy
+from strait.net.cluster_client import Cluster
+from strait.net.event_loop import Loop
+from strait.reasons import Reason
+from strait.state.schema import Registration, TopicPolicy
+
+MOST_JUDGED = 100_000
+"""Beyond that they are forgotten and judged anew; each costs some hundred bytes."""
+
+_NO_PRODUCER = -1
+
+
+class Origins:
+    """The judge of one slot: one look at the registry at a time, for all partitions that wait."""
+
+    def __init__(self, loop: Loop, source: Cluster, destination: Cluster) -> None:
+        self._loop = loop
+        self._source = source
+        self._destination = destination
+        self._registry = Registry(loop, source)
+        self._skip: dict[int, bool] = {_NO_PRODUCER: False}
+        self._forward: dict[int, bool] = {_NO_PRODUCER: False}
+        self._asked: set[int] = set()
+        self._waiting: set[Partition] = set()
+        self._looking = False
+
+    def left_out(self, policy: TopicPolicy) -> Mapping[int, bool] | None:
+        """Producer id -> whether its batches are left out under a policy; None: all are copied."""
+        if policy.copies == "all":
+            return None
+        return self._skip if policy.copies == "skip" else self._forward
+
+    def judge(self, partition: Partition, producer_ids: frozenset[int]) -> None:
+        """Find out about these; the partition is fetched again once that is known."""
+        partition.hold(self._loop.now)
+        self._asked |= producer_ids
+        self._waiting.add(partition)
+        if not self._looking:
+            self._look()
+
+    def _look(self) -> None:
+        asked, self._asked = self._asked, set()
+        waiting, self._waiting = self._waiting, set()
+        self._looking = True
+        some = next(iter(waiting))
+        self._registry.read_on(
+            self._source.leader(some.topic, some.number).node,
+            on_read=partial(self._take, asked, waiting),
+            on_failed=partial(self._failed, waiting),
+        )
+
+    def _take(self, asked: Iterable[int], waiting: Iterable[Partition]) -> None:
+        known = self._registry.known
+        if known.trouble:
+            self._failed(waiting, Reason.PRODUCERS_UNREADABLE, known.trouble)
+            return
+        if len(self._skip) > MOST_JUDGED:
+            for verdicts in (self._skip, self._forward):
+                verdicts.clear()
+                verdicts[_NO_PRODUCER] = False
+        self._skip.update(dict.fromkeys(asked, False))
+        self._forward.update(dict.fromkeys(asked, False))
+        for registration in known.all():
+            self._skip[registration.producer_id] = True
+            self._forward[registration.producer_id] = self._came_from_destination(registration)
+        for partition in waiting:
+            partition.release()
+        self._looked()
+
+    def _came_from_destination(self, registration: Registration) -> bool:
+        """Within one cluster every link comes from it; there names alone tell what is a copy of what."""
+        ends = self._source.cluster_id, self._destination.cluster_id
+        return ends[0] != ends[1] and registration.source == ends[1]
+
+    def _failed(self, waiting: Iterable[Partition], reason: Reason, detail: str) -> None:
+        wait = random.uniform(*error_policy.wait_for(reason))  # noqa: S311
+        for partition in waiting:
+            partition.block(reason, detail, self._loop.now + wait)
+        self._looked()
+
+    def _looked(self) -> None:
+        self._looking = False
+        if self._waiting:
+            self._look()

@@ -1,0 +1,89 @@
+"""The loss ledger's entries of a slot. Loss is never silent: what happened is written down before copying goes on."""
+
+import time
+from typing import Literal
+
+from strait.engine.batch_stamper import Intake
+from strait.engine.partition import Partition
+from strait.engine.state_sink import Notebook
+from strait.model import topic_id_text
+from strait.reasons import Reason
+from strait.state.schema import Loss, Run
+
+Side = Literal["source", "destination"]
+Action = Literal["halted", "continued", "restarted"]
+
+
+class Losses:
+    """Writes each loss once, as long as the slot runs; readers know the same loss of several slots by its place."""
+
+    def __init__(self, link: str, notebook: Notebook, intake: Intake) -> None:
+        self._link = link
+        self._notebook = notebook
+        self._intake = intake
+
+    def source_lost(
+        self, partition: Partition, cause: Reason, lost: tuple[int, int], action: Action, detail: str
+    ) -> None:
+        """Source offsets [from, to) are gone, or were copied and are no more."""
+        self._note(partition, "source", cause, lost, action, detail)
+
+    def source_recreated(self, partition: Partition) -> None:
+        """The source topic is another one under the same name; it is copied from its first record.
+
+        The entry names both, so that the next time is another entry.
+        """
+        before = "" if partition.run is None else f" {partition.run.source_id}"
+        text = (
+            f"source topic{before} was deleted and created again; its successor {topic_id_text(partition.source_id)} "
+            "is copied from its start"
+        )
+        self._note(partition, "source", Reason.SOURCE_RECREATED, (0, 0), "restarted", text)
+
+    def destination_lost(self, partition: Partition, start: int, end: int) -> None:
+        """The destination lost what it had acknowledged; it is copied again, so that the copy is whole."""
+        text = f"offsets {start} to {end - 1} were acknowledged and are no more; they are copied again"
+        self._note(partition, "destination", Reason.DESTINATION_TRUNCATED, (start, end), "restarted", text)
+
+    def position_unproven(self, partition: Partition, cause: Reason, detail: str, gone: tuple[int, int]) -> None:
+        """Copying goes on, though nothing proves how far the copy was. ``gone``: the destination offsets concerned."""
+        action: Action = "restarted" if partition.mapped < 0 else "continued"
+        self._note(partition, "destination", cause, gone, action, detail)
+
+    def strangers_before(self, partition: Partition, sequence: int, source: int, offset: int) -> None:
+        """Others' records lie between our last one and this one. The map follows: it may be written behind for that."""
+        strangers = partition.expected_offset, offset
+        text = f"offsets {strangers[0]} to {offset - 1} are not of this link"
+        partition.shift = offset - sequence
+        if partition.run is not None:
+            here = {"sequence_base": sequence, "source_base": source, "gaps": "", "sequence_end": sequence}
+            partition.run = self._moved(partition.run.model_copy(update=here), partition.shift)
+            for run in partition.claims:
+                self._notebook.forget_run(run)
+            partition.claims = type(partition.claims)(self._moved(run, partition.shift) for run in partition.claims)
+        self._note(partition, "destination", Reason.FOREIGN_WRITER, strangers, "continued", text)
+
+    def _moved(self, run: Run, shift: int) -> Run:
+        moved = run.model_copy(update={"destination_base": run.sequence_base + shift})
+        self._notebook.write_run(moved)
+        return moved
+
+    def _note(
+        self, partition: Partition, side: Side, cause: Reason, lost: tuple[int, int], action: Action, detail: str
+    ) -> None:
+        if partition.loss_noted == (cause, lost):
+            return
+        partition.loss_noted = cause, lost
+        loss = Loss(
+            link=self._link,
+            topic=partition.topic,
+            partition=partition.number,
+            side=side,
+            cause=cause.value,
+            from_offset=lost[0],
+            to_offset=lost[1],
+            at_ms=int(time.time() * 1000),
+            action=action,
+            detail=detail,
+        )
+        self._intake.note_loss(partition, loss)

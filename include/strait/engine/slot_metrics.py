@@ -1,0 +1,106 @@
+"""What a slot says of itself once a second: rates, latencies, CPU, memory."""
+
+import math
+import os
+import socket
+import time
+from array import array
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+import psutil
+
+from strait import __version__
+from strait.config.app_spec import AppSpec
+from strait.engine.partition import OutBatch, Partition
+from strait.state.schema import HeartbeatReport, Report
+
+LATENCY_WINDOW_SECONDS = 60.0
+LATENCY_SAMPLES = 4096
+PARTITIONS_PER_REPORT = 2000  # a part of a report stays well below a state topic's largest record
+RATE_WINDOW_SECONDS = 10.0
+
+
+class Meter:
+    """Counts acknowledgements and makes the slot's reports."""
+
+    def __init__(self, spec: AppSpec, slot: int, application: str) -> None:
+        self._spec = spec
+        self._slot = slot
+        self._application = application
+        self._process = psutil.Process()
+        self._started_at_ms = int(time.time() * 1000)
+        self._latencies_ms = array("d", bytes(8 * LATENCY_SAMPLES))  # the newest, in a ring
+        self._taken_at = array("d", [-math.inf]) * LATENCY_SAMPLES  # monotonic seconds
+        self._taken = 0
+        self._totals: deque[tuple[float, int, int]] = deque([(time.monotonic(), 0, 0)])
+        self._records = 0
+        self._bytes = 0
+
+    def acked(self, batch: OutBatch, now: float) -> None:
+        """One batch is safe on the destination. Latency counts only where there was no backlog, whose age says nothing about it."""
+        self._records += batch.records
+        self._bytes += len(batch.view)
+        if batch.tailing:
+            place = self._taken % LATENCY_SAMPLES
+            self._latencies_ms[place] = max(0.0, time.time() * 1000 - batch.max_timestamp_ms)
+            self._taken_at[place] = now
+            self._taken += 1
+
+    def reports(
+        self, partitions: Sequence[Partition], plan_version: int, now: float, heartbeat: HeartbeatReport | None = None
+    ) -> list[Report]:
+        """This second's report, in as many parts as it needs, at least one."""
+        at_ms = int(time.time() * 1000)
+        p50, p99 = self._percentiles(now)
+        records_per_second, bytes_per_second = self._rates(now)
+        with self._process.oneshot():
+            cpu = self._process.cpu_times()
+            memory_bytes = self._process.memory_info().rss
+        rows = [partition.report(at_ms) for partition in partitions]
+        cut = [tuple(rows[at : at + PARTITIONS_PER_REPORT]) for at in range(0, len(rows), PARTITIONS_PER_REPORT)] or [
+            ()
+        ]
+        return [
+            Report(
+                link=self._spec.link,
+                group=self._spec.group,
+                slot=self._slot,
+                part=part,
+                parts=len(cut),
+                application=self._application,
+                at_ms=at_ms,
+                started_at_ms=self._started_at_ms,
+                plan_version=plan_version,
+                strait_version=__version__,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                cpu_seconds=round(cpu.user + cpu.system, 3),
+                memory_bytes=memory_bytes,
+                records_per_second=records_per_second,
+                bytes_per_second=bytes_per_second,
+                latency_ms_p50=p50,
+                latency_ms_p99=p99,
+                conflicts=sum(partition.conflicts for partition in partitions),
+                recoveries=sum(partition.recoveries for partition in partitions),
+                heartbeat=heartbeat,
+                partitions=rows_of_part,
+            )
+            for part, rows_of_part in enumerate(cut)
+        ]
+
+    def _percentiles(self, now: float) -> tuple[float | None, float | None]:
+        recent = np.frombuffer(self._taken_at) >= now - LATENCY_WINDOW_SECONDS
+        ordered = np.sort(np.frombuffer(self._latencies_ms)[recent])
+        if not len(ordered):
+            return None, None
+        return round(float(ordered[len(ordered) // 2]), 3), round(float(ordered[len(ordered) * 99 // 100]), 3)
+
+    def _rates(self, now: float) -> tuple[float, float]:
+        self._totals.append((now, self._records, self._bytes))
+        while len(self._totals) > 2 and self._totals[0][0] < now - RATE_WINDOW_SECONDS:
+            self._totals.popleft()
+        then, records, size = self._totals[0]
+        seconds = max(1e-3, now - then)
+        return round((self._records - records) / seconds, 1), round((self._bytes - size) / seconds, 1)

@@ -1,0 +1,306 @@
+"""One cluster as the engine sees it: who leads which partition, and channels to each broker that is needed.
+
+Channels are dialled on demand and again, with back-off, after they were lost. Metadata comes over a channel of its own,
+so that it never waits behind a long poll.
+
+Where brokers end sessions (KIP-368), a channel gets another connection in good time instead of logging in anew on the
+one it has. Both must wait for the replies to what is in flight; but a new connection is logged in meanwhile and off the
+loop, by the one way that also takes up rotated certificates, and a broker refuses data between the steps of a login.
+"""
+
+import random
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+
+from strait.errors import ConfigError, StraitError
+from strait.net.buffers import BufferPool
+from strait.net.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
+from strait.net.event_loop import Loop
+from strait.net.handshake import Connection, dial
+from strait.net.security import Security
+
+METADATA_REFRESH_SECONDS = 60.0
+METADATA_PAUSE_SECONDS = 0.1  # between two refreshes that errors ask for
+DIAL_BACKOFF_SECONDS = (0.1, 1.0)
+ALIVE_SECONDS = ANSWER_SECONDS - 1.0
+"""Who was heard within this time is not as dead as a connection that was given up just now."""
+SESSION_SHARE = (0.5, 0.7)  # of a session's time, after which its channel gets another connection
+_ROUND_TRIPS = 5
+_QUIET = -1
+_NO_ID = UUID(int=0)
+METADATA = (3, (9, 12))
+"""Its API key and the versions that are spoken."""
+
+
+class Leader(NamedTuple):
+    """Who leads a partition. ``node`` is -1 while nobody does."""
+
+    node: int
+    epoch: int
+
+
+class Line(NamedTuple):
+    """One of the ways to a broker: those numbered from 0 carry data, a quiet one what must not wait behind that."""
+
+    node: int
+    number: int = 0
+
+    @property
+    def patient(self) -> bool:
+        """Whether its replies may rightly take long."""
+        return self.number != _QUIET
+
+
+_BOOTSTRAP = Line(-1, _QUIET)  # to any broker, for metadata
+
+
+class Cluster:
+    """Names, ids and leaders of the topics in ``interest``; ``on_metadata`` is called after each refresh."""
+
+    def __init__(self, loop: Loop, pool: BufferPool, name: str, properties: Mapping[str, str]) -> None:
+        self.name = name
+        self.leaders: dict[tuple[str, int], Leader] = {}
+        self.topic_ids: dict[str, bytes] = {}
+        self.topic_errors: dict[str, int] = {}
+        self.interest: set[str] = set()
+        self.cluster_id = ""
+        """Kafka's own; "" before the first metadata."""
+        self.round_trip_seconds = 0.0
+        """Of a request for metadata: the way there and back, and little more. The shortest of late, which load does not add to."""
+        self.on_metadata: Callable[[], None] = lambda: None
+        self._loop = loop
+        self._pool = pool
+        self._security = Security(name, properties)
+        self._bootstrap = parse_addresses(name, properties["bootstrap.servers"])
+        self._addresses: dict[int, tuple[str, int]] = {}
+        self._channels: dict[Line, Channel] = {}
+        self._dialling: set[Line] = set()
+        self._failures: dict[Line, int] = {}
+        self._silences: dict[Line, int] = {}  # one after the other, with no reply in time between them
+        self._troubles: dict[Line, str] = {}
+        self._asking = False
+        self._asked_at = 0.0
+        self._round_trips: deque[float] = deque(maxlen=_ROUND_TRIPS)
+        self._refresh_due = False
+        self._closed = False
+
+    def channel(self, node: int, number: int = 0) -> Channel | None:
+        """A channel to a broker, or None while there is none; it is then being dialled and ``trouble`` says more.
+
+        A broker serves one request of a connection at a time; what need not stay in order may go over several, by ``number``.
+        """
+        line = Line(node, number)
+        channel = self._channels.get(line)
+        if channel is None and line not in self._dialling and node in self._addresses:
+            self._dial(line, self._addresses[node])
+        return channel
+
+    def prompt_channel(self, node: int) -> Channel | None:
+        """Of the channels to a broker the one that was heard last, or None while each of them waits for a reply that is long in
+        coming: it may have died in silence, and what is asked over it would be lost with it."""
+        prompt = [
+            channel
+            for line, channel in self._channels.items()
+            if line.node == node and (channel.idle or self._was_heard(channel))
+        ]
+        if not prompt:
+            self.channel(node)  # dialled where there is none
+            return None
+        return max(prompt, key=lambda channel: channel.heard_at)
+
+    def quiet_channel(self, node: int) -> Channel | None:
+        """Another channel to the same broker, for what must not wait behind a long poll; as long as it is being dialled, the
+        first one."""
+        return self.channel(node, _QUIET) or self.channel(node)
+
+    def trouble(self, node: int, number: int = 0) -> str:
+        """Why there is no channel to a broker, or why the cluster cannot be asked at all; "" where nothing is known."""
+        return self._troubles.get(Line(node, number)) or self._troubles.get(_BOOTSTRAP, "")
+
+    def leader(self, topic: str, partition: int) -> Leader:
+        return self.leaders.get((topic, partition), Leader(-1, -1))
+
+    def refresh(self) -> None:
+        """Ask for metadata soon; many calls make one request."""
+        if not self._refresh_due and not self._closed:
+            self._refresh_due = True
+            self._loop.call_later(METADATA_PAUSE_SECONDS, self._ask_metadata)
+
+    def keep_fresh(self) -> None:
+        """Ask for metadata now and every minute."""
+        self.refresh()
+        self._loop.call_later(METADATA_REFRESH_SECONDS, self.keep_fresh)
+
+    def expire(self) -> None:
+        """Close channels whose oldest request got no reply in time."""
+        for channel in list(self._channels.values()):
+            channel.expire()
+
+    def drop_connections(self, cause: str) -> None:
+        """Close every channel with what is queued on it; they are dialled again on demand."""
+        for channel in list(self._channels.values()):
+            channel.close(cause)
+
+    def close(self) -> None:
+        self._closed = True
+        for channel in list(self._channels.values()):
+            channel.close("the slot ends")
+
+    def _ask_metadata(self) -> None:
+        self._refresh_due = False
+        if self._asking or self._closed:
+            return
+        channel = self._channels.get(_BOOTSTRAP)
+        if channel is None:
+            if _BOOTSTRAP not in self._dialling:
+                self._dial(_BOOTSTRAP, random.choice([*self._bootstrap, *self._addresses.values()]))  # noqa: S311
+            return
+        self._asking = True
+        request = metadata_request(channel.version(*METADATA), sorted(self.interest))
+        self._asked_at = self._loop.now
+        channel.ask(request, MetadataResponse, on_reply=self._take_metadata, on_lost=self._metadata_lost)
+
+    def _take_metadata(self, reply: Any) -> None:
+        self._asking = False
+        self._measured(self._loop.now - self._asked_at)
+        self.cluster_id = reply.cluster_id or ""
+        addresses = {broker.node_id: (broker.host, broker.port) for broker in reply.brokers}
+        for node, address in addresses.items():
+            if self._addresses.get(node, address) != address:
+                for channel in [channel for line, channel in self._channels.items() if line.node == node]:
+                    channel.close("the broker has moved to another address")
+        self._addresses = addresses
+        for topic in reply.topics:
+            self.topic_errors[topic.name] = topic.error_code
+            recreated = False
+            if topic.topic_id not in (None, _NO_ID):  # none is told of a topic that is not there
+                topic_id = topic.topic_id.bytes
+                recreated = topic_id != self.topic_ids.get(topic.name, topic_id)
+                self.topic_ids[topic.name] = topic_id
+            for item in topic.partitions:
+                leader = Leader(item.leader_id, item.leader_epoch)
+                known = self.leaders.get((topic.name, item.partition_index))
+                if known is None or recreated or leader.epoch >= known.epoch:  # a broker may lag behind the others
+                    self.leaders[topic.name, item.partition_index] = leader
+        self.on_metadata()
+
+    def _measured(self, seconds: float) -> None:
+        self._round_trips.append(seconds)
+        self.round_trip_seconds = min(self._round_trips)
+
+    def _metadata_lost(self, cause: str) -> None:
+        self._asking = False
+        self._troubles[_BOOTSTRAP] = cause
+        self.refresh()
+
+    def _dial(self, line: Line, address: tuple[str, int]) -> None:
+        self._dialling.add(line)
+        failures = self._failures.get(line, 0)
+        shortest, longest = DIAL_BACKOFF_SECONDS
+        wait = 0.0 if not failures else min(longest, shortest * 2**failures) * random.uniform(0.7, 1.0)  # noqa: S311
+        self._loop.call_later(wait, partial(self._start_dialling, line, address))
+
+    def _start_dialling(self, line: Line, address: tuple[str, int]) -> None:
+        """Handshakes block, so each runs on a thread of its own; what comes of it is handed to the loop's thread."""
+
+        def work() -> None:
+            try:
+                connection = dial(self.name, address, self._security)
+            except StraitError as error:
+                cause = str(error)
+                self._loop.call_from_thread(lambda: self._dial_failed(line, address, cause))
+            else:
+                self._loop.call_from_thread(lambda: self._dialled(line, connection))
+
+        threading.Thread(target=work, name=f"dial-{self.name}-{line.node}", daemon=True).start()
+
+    def _renew_in_time(self, line: Line, channel: Channel, connection: Connection) -> None:
+        """Dial again before the broker ends the connection's session."""
+        if connection.session_seconds > 0:
+            wait = connection.session_seconds * random.uniform(*SESSION_SHARE)  # noqa: S311
+            self._loop.call_later(wait, partial(self._renew, line, channel, connection.address))
+
+    def _renew(self, line: Line, channel: Channel, address: tuple[str, int]) -> None:
+        if self._channels.get(line) is channel and line not in self._dialling:
+            self._dial(line, self._addresses.get(line.node, address))
+
+    def _dial_failed(self, line: Line, address: tuple[str, int], cause: str) -> None:
+        self._dialling.discard(line)
+        self._failures[line] = min(10, self._failures.get(line, 0) + 1)
+        self._troubles[line] = cause
+        self.refresh()  # the broker may be gone for good, or have moved
+        if line in self._channels:  # it serves on until its session ends: try to renew it as long as it does
+            self._renew(line, self._channels[line], address)
+
+    def _dialled(self, line: Line, connection: Connection) -> None:
+        self._dialling.discard(line)
+        if self._closed:
+            connection.close()
+            return
+        self._failures.pop(line, None)
+        self._troubles.pop(line, None)
+        channel = self._channels.get(line)
+        if channel is not None:
+            channel.go_on_with(connection)
+        else:
+            channel = Channel(self._loop, self._pool, connection, partial(self._lost, line))
+            channel.patience = _patience_after(self._silences.get(line, 0))
+            self._channels[line] = channel
+        self._renew_in_time(line, channel, connection)
+        if line == _BOOTSTRAP:
+            self._ask_metadata()
+
+    def _lost(self, line: Line, cause: str) -> None:
+        lost = self._channels.pop(line)
+        if not self._closed:
+            self._failures[line] = self._failures.get(line, 0) + 1
+            self._troubles[line] = cause
+            silences = 0 if lost.answered else self._silences.get(line, 0)
+            self._silences[line] = silences + (cause == NO_REPLY)
+            self.refresh()
+            if cause == NO_REPLY:
+                self._suspect()
+
+    def _suspect(self) -> None:
+        """A connection has died in silence. What was not heard of late either is likely as dead, and would take as long to
+        tell with the first request; but one that waits for a slow reply is left to its own patience. The last replies before
+        all were forgotten came over this one or that."""
+        for line, channel in list(self._channels.items()):
+            if not self._was_heard(channel) and (channel.idle or not line.patient):
+                channel.close(f"as silent as another connection to {self.name}")
+
+    def _was_heard(self, channel: Channel) -> bool:
+        return channel.heard_at >= self._loop.now - ALIVE_SECONDS
+
+
+def _patience_after(silences: int) -> float:
+    """The first silence is that of a connection that has died, most likely; the next ones may be a slow broker's."""
+    return min(MOST_PATIENCE, 2.0 ** max(0, silences - 1))
+
+
+def metadata_request(version: int, topics: Iterable[str]) -> Any:
+    """Ask for brokers, and for these topics by name. Asking makes no topic."""
+    return MetadataRequest(
+        version=version,
+        topics=[MetadataRequest.MetadataRequestTopic(topic_id=_NO_ID, name=topic) for topic in topics],
+        allow_auto_topic_creation=False,
+    )
+
+
+def parse_addresses(cluster: str, servers: str) -> list[tuple[str, int]]:
+    """``host:port,[v6]:port`` -> pairs. Raises ConfigError."""
+    addresses = []
+    for item in filter(None, (part.strip() for part in servers.split(","))):
+        host, _, port = item.rpartition("://")[2].rpartition(":")
+        if not host or not port.isdigit():
+            raise ConfigError(f"cluster {cluster}", [f"`bootstrap.servers`: {item!r} is not host:port"])
+        addresses.append((host.strip("[]"), int(port)))
+    if not addresses:
+        raise ConfigError(f"cluster {cluster}", ["`bootstrap.servers` is empty"])
+    return addresses

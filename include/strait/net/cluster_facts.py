@@ -1,0 +1,117 @@
+"""What only brokers themselves can tell, over short-lived connections: how large partitions are, and quotas.
+
+Both need rights that a copier need not have, so a refusal is an answer, and what comes of it is that nothing is known.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from kafka.protocol.admin import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+
+from strait.errors import ClusterUnavailable, ProtocolError
+from strait.model import TopicPartition
+from strait.net.cluster_client import METADATA, parse_addresses
+from strait.net.handshake import CLIENT_ID, Connection, dial
+from strait.net.security import Security
+
+_LOG_DIRS = (35, 1, 4)
+_QUOTAS = (48, 0, 1)
+_PARTITIONS_AT_ONCE = 2_000  # a reply stays far below what `Connection.ask` takes
+
+
+def partition_bytes(
+    properties: Mapping[str, str], cluster: str, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """How large partitions are on their brokers' disks, of those that may be known. Replicas count once.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized: nobody answers, or not to these credentials. Brokers that are away are left out.
+    """
+    security = Security(cluster, properties)
+    found: dict[TopicPartition, int] = {}
+    for connection in _every_broker(properties, cluster, security):
+        for partition, size in _sizes(connection, sorted(partitions)):
+            found[partition] = max(size, found.get(partition, 0))
+    return found
+
+
+def quotas(properties: Mapping[str, str], cluster: str, key: str) -> dict[str, float]:
+    """Whose quota of this kind (`producer_byte_rate`, `consumer_byte_rate`) would hold Strait back -> its bytes per second.
+    Nothing where there is none, or where it may not be known. Raises as `partition_bytes`."""
+    security = Security(cluster, properties)
+    with_user = {"user": {None, properties.get("sasl.username")}, "client-id": {None, CLIENT_ID}}
+    connection = _any_broker(properties, cluster, security)
+    try:
+        request = DescribeClientQuotasRequest(version=connection.version(*_QUOTAS), components=[], strict=False)
+        reply: Any = connection.ask(request, DescribeClientQuotasResponse)
+    except ProtocolError:
+        return {}
+    finally:
+        connection.close()
+    found = {}
+    for entry in reply.entries or () if not reply.error_code else ():
+        ours = all(part.entity_name in with_user.get(part.entity_type, ()) for part in entry.entity)
+        for value in entry.values if ours else ():
+            if value.key == key:
+                whose = " and ".join(f"{part.entity_type} {part.entity_name or '(default)'}" for part in entry.entity)
+                found[whose] = float(value.value)
+    return found
+
+
+def _sizes(connection: Connection, partitions: list[TopicPartition]) -> Iterator[tuple[TopicPartition, int]]:
+    for at in range(0, len(partitions), _PARTITIONS_AT_ONCE):
+        asked: dict[str, list[int]] = {}
+        for topic, number in partitions[at : at + _PARTITIONS_AT_ONCE]:
+            asked.setdefault(topic, []).append(number)
+        request = DescribeLogDirsRequest(
+            version=connection.version(*_LOG_DIRS),
+            topics=[
+                DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=numbers)
+                for topic, numbers in asked.items()
+            ],
+        )
+        reply: Any = connection.ask(request, DescribeLogDirsResponse)
+        for directory in reply.results:
+            for topic in directory.topics:
+                for item in topic.partitions:
+                    if not item.is_future_key:
+                        yield TopicPartition(topic.name, item.partition_index), int(item.partition_size)
+
+
+def _every_broker(properties: Mapping[str, str], cluster: str, security: Security) -> Iterator[Connection]:
+    first = _any_broker(properties, cluster, security)
+    try:
+        request = MetadataRequest(version=first.version(*_flat(METADATA)), topics=[], allow_auto_topic_creation=False)
+        addresses = [(broker.host, broker.port) for broker in first.ask(request, MetadataResponse).brokers]
+    finally:
+        first.close()
+    for address in addresses:
+        try:
+            connection = dial(cluster, address, security)
+        except ClusterUnavailable:
+            continue  # its partitions may have replicas elsewhere; else their sizes are not known
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def _any_broker(properties: Mapping[str, str], cluster: str, security: Security) -> Connection:
+    trouble = ClusterUnavailable(cluster, "no broker to ask")
+    for address in parse_addresses(cluster, properties["bootstrap.servers"]):
+        try:
+            return dial(cluster, address, security)
+        except ClusterUnavailable as error:
+            trouble = error
+    raise trouble
+
+
+def _flat(versions: tuple[int, tuple[int, int]]) -> tuple[int, int, int]:
+    key, (lowest, highest) = versions
+    return key, lowest, highest

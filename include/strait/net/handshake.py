@@ -1,0 +1,169 @@
+"""Open a connection to a broker: TCP, TLS, ApiVersions, SASL. Blocking, with a time limit; the loop gets the socket after.
+
+Handshakes are rare and have many steps, so they are plain sequential code on a short-lived thread.
+"""
+
+import socket
+import ssl
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from kafka.errors import KafkaConfigurationError
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+from kafka.protocol.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+
+from strait import __version__
+from strait.errors import ClusterUnavailable, NotAuthorized, ProtocolError
+from strait.net.security import Security
+from strait.net.tls_socket import TlsSocket
+
+CLIENT_ID = f"strait-{__version__}"
+CONNECT_SECONDS = 3.0  # a host that was unreachable is tried anew before the kernel would do so
+_UNACKNOWLEDGED_MS = 5_000  # then its host is taken for gone; the kernel alone would try for a quarter of an hour
+_MAX_HANDSHAKE_FRAME_BYTES = 1 << 20
+_CREDENTIALS = {"OAUTHBEARER": "check what the token endpoint puts into tokens, and `sasl.oauthbearer.scope`"}
+
+
+class Connection:
+    """A connection that is ready for requests.
+
+    ``versions``: API key -> (lowest, highest) that the broker serves. ``session_seconds``: how long the broker takes
+    requests on it before the client must prove anew who it is (KIP-368); 0.0: for ever.
+    """
+
+    def __init__(self, cluster: str, address: tuple[str, int], sock: socket.socket) -> None:
+        self.cluster = cluster
+        self.address = address
+        self.socket = sock
+        self.versions: Mapping[int, tuple[int, int]] = {}
+        self.session_seconds = 0.0
+        self._correlation = 0
+
+    def version(self, api_key: int, lowest: int, highest: int) -> int:
+        """The highest version of a request that both sides speak. Raises ProtocolError where there is none."""
+        low, high = self.versions.get(api_key, (0, -1))
+        chosen = min(high, highest)
+        if chosen < max(low, lowest):
+            host, port = self.address
+            raise ProtocolError(
+                f"broker {host}:{port} of {self.cluster} serves versions {low} to {high} of request {api_key}, "
+                f"Strait speaks {lowest} to {highest}",
+                hint="Kafka 2.8 is the oldest supported",
+            )
+        return chosen
+
+    def ask(self, request: Any, response_class: Any) -> Any:
+        """Send one of kafka-python's requests and wait for its reply. Raises ClusterUnavailable."""
+        self._correlation += 1
+        request.with_header(correlation_id=self._correlation, client_id=CLIENT_ID)
+        try:
+            self.socket.sendall(request.encode(framed=True, header=True))
+            (size,) = struct.unpack(">i", self._receive(4))
+            if not 4 <= size <= _MAX_HANDSHAKE_FRAME_BYTES:
+                raise ProtocolError(
+                    f"{self._who()} sent a frame of {size} bytes; this is not a Kafka listener's answer"
+                )
+            return response_class.decode(self._receive(size), version=request.API_VERSION, header=True)
+        except OSError as error:
+            raise ClusterUnavailable(self.cluster, f"{self._who()}: {error or type(error).__name__}") from error
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def _receive(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            piece = self.socket.recv(size - len(data))
+            if not piece:
+                raise ConnectionError("the broker closed the connection")
+            data += piece
+        return bytes(data)
+
+    def _who(self) -> str:
+        return f"broker {self.address[0]}:{self.address[1]}"
+
+
+def dial(cluster: str, address: tuple[str, int], security: Security, timeout_seconds: float = 5.0) -> Connection:
+    """Connect, secure, authenticate.
+
+    Raises:
+        ClusterUnavailable: nobody answers there, or not in time, or not as a Kafka broker of this kind does.
+        NotAuthorized: the broker, or the token endpoint, refuses the credentials.
+        ConfigError: a file with a certificate, a key or a secret cannot be used.
+    """
+    where = f"broker {address[0]}:{address[1]}"
+    try:
+        sock = socket.create_connection(address, min(CONNECT_SECONDS, timeout_seconds))
+    except OSError as error:
+        raise ClusterUnavailable(
+            cluster, f"{where}: {error}", hint="is it running and is the address right?"
+        ) from error
+    try:
+        sock.settimeout(timeout_seconds)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+        if security.uses_tls:
+            sock = secured = TlsSocket(sock, security.tls_context(), address[0])
+            secured.shake_hands()
+        connection = Connection(cluster, address, sock)
+        _negotiate(connection)
+        if security.uses_sasl:
+            _authenticate(connection, security)
+    except ssl.SSLError as error:
+        sock.close()
+        raise ClusterUnavailable(
+            cluster, f"{where}: TLS: {error.reason or error}", hint="compare `security.protocol` and the certificates"
+        ) from error
+    except OSError as error:
+        sock.close()
+        raise ClusterUnavailable(cluster, f"{where}: {error or 'no answer in time'}") from error
+    except BaseException:
+        sock.close()
+        raise
+    return connection
+
+
+def _negotiate(connection: Connection) -> None:
+    request = ApiVersionsRequest(version=3, client_software_name="strait", client_software_version=__version__)
+    try:
+        reply = connection.ask(request, ApiVersionsResponse)
+    except ClusterUnavailable as error:
+        error.hint = "a TLS listener spoken to in plain text answers like this: compare `security.protocol`"
+        raise
+    if reply.error_code:
+        raise ProtocolError(
+            f"broker {connection.address} of {connection.cluster} answers ApiVersions with error {reply.error_code}",
+            hint="Kafka 2.8 is the oldest supported",
+        )
+    connection.versions = {api.api_key: (api.min_version, api.max_version) for api in reply.api_keys}
+
+
+def _authenticate(connection: Connection, security: Security) -> None:
+    cluster, mechanism = connection.cluster, security.mechanism
+    shaken = connection.ask(SaslHandshakeRequest(version=1, mechanism=mechanism), SaslHandshakeResponse)
+    if shaken.error_code:
+        raise NotAuthorized(
+            cluster, f"does not accept SASL mechanism {mechanism}", hint=f"it accepts {', '.join(shaken.mechanisms)}"
+        )
+    try:
+        exchange = security.sasl(connection.address[0])
+        while not exchange.is_done():
+            request = SaslAuthenticateRequest(version=1, auth_bytes=exchange.auth_bytes())
+            reply = connection.ask(request, SaslAuthenticateResponse)
+            if reply.error_code:
+                raise NotAuthorized(
+                    cluster,
+                    f"refuses the login over {mechanism}: {reply.error_message or 'authentication failed'}",
+                    hint=_CREDENTIALS.get(mechanism, "check `sasl.username` and `sasl.password`"),
+                )
+            exchange.receive(bytes(reply.auth_bytes))
+            connection.session_seconds = reply.session_lifetime_ms / 1000
+    except (ValueError, KeyError, KafkaConfigurationError) as error:
+        raise NotAuthorized(cluster, f"the {mechanism} exchange failed: {error}") from error

@@ -1,0 +1,174 @@
+"""Tokens for SASL OAUTHBEARER: OAuth's client credentials grant, as librdkafka does it for ``sasl.oauthbearer.method=oidc``."""
+
+import base64
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from strait.errors import ClusterUnavailable, ConfigError, NotAuthorized
+from strait.net.tls_context import endpoint_context
+
+if TYPE_CHECKING:
+    import httpx
+
+PROPERTIES = frozenset(
+    {
+        "sasl.oauthbearer.method",
+        "sasl.oauthbearer.client.id",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.client.credentials.client.id",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.oauthbearer.scope",
+        "sasl.oauthbearer.extensions",
+        "https.ca.location",
+        "https.ca.pem",
+    }
+)
+_TIMEOUT_SECONDS = 10.0
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_REUSED_SHARE = 0.5
+"""Of a token's life in which it is used again. A session ends with its token, so a connection that is renewed well before
+its session ends must get a newer token than it had."""
+
+
+def problems(properties: Mapping[str, str]) -> list[str]:
+    """What keeps these properties from getting a token; empty where nothing does."""
+    found = []
+    if properties.get("sasl.oauthbearer.method", "default") != "oidc":
+        found.append("`sasl.oauthbearer.method` must be oidc; unsecured tokens are not supported")
+    if not _client_id(properties):
+        found.append("`sasl.oauthbearer.client.id` is required for OAUTHBEARER")
+    url = properties.get("sasl.oauthbearer.token.endpoint.url", "")
+    if not url.startswith(("https://", "http://")):
+        found.append("`sasl.oauthbearer.token.endpoint.url` must be the URL of a token endpoint")
+    elif url.startswith("http://") and urlsplit(url).hostname not in _LOOPBACK:
+        found.append(
+            "`sasl.oauthbearer.token.endpoint.url` must begin with https://: the client's secret is sent to it"
+        )
+    pairs = properties.get("sasl.oauthbearer.extensions", "").split(",")
+    if any(pair and "=" not in pair for pair in pairs):
+        found.append("`sasl.oauthbearer.extensions` must be key=value,key=value")
+    return found
+
+
+class Tokens:
+    """Gets tokens and keeps the newest for a while. Safe from any thread; blocks while it asks."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._lock = threading.Lock()
+        self._token = ""
+        self._secret = ""
+        self._reused_until = 0.0
+
+    def provider(self, properties: Mapping[str, str]) -> AbstractTokenProvider:
+        """The token of now, in kafka-python's words.
+
+        Raises:
+            ClusterUnavailable: the token endpoint cannot be reached, or not now.
+            NotAuthorized: it refuses this client.
+            ConfigError: `https.ca.*` cannot be used.
+        """
+        with self._lock:
+            secret = _secret(properties)
+            if time.monotonic() >= self._reused_until or secret != self._secret:
+                self._token, life_seconds = self._ask(properties)
+                self._secret, self._reused_until = secret, time.monotonic() + life_seconds * _REUSED_SHARE
+            return _Provider(self._token, _extensions(properties))
+
+    def _ask(self, properties: Mapping[str, str]) -> tuple[str, float]:
+        url = properties["sasl.oauthbearer.token.endpoint.url"]
+        doing = f"asking {url} for a token"
+        form = {"grant_type": "client_credentials"}
+        if properties.get("sasl.oauthbearer.scope"):
+            form["scope"] = properties["sasl.oauthbearer.scope"]
+        verify = endpoint_context(f"cluster {self._cluster}", properties) if url.startswith("https:") else True
+        import httpx  # here: it takes long to load, and no other way to log in needs it
+
+        try:
+            reply = httpx.post(
+                url,
+                data=form,
+                headers={"Authorization": _basic(_client_id(properties), _secret(properties))},
+                timeout=_TIMEOUT_SECONDS,
+                verify=verify,
+            )
+        except httpx.InvalidURL as error:
+            raise ConfigError(
+                f"cluster {self._cluster}", [f"`sasl.oauthbearer.token.endpoint.url`: {error}"]
+            ) from error
+        except httpx.HTTPError as error:
+            raise ClusterUnavailable(self._cluster, f"{doing}: {error or type(error).__name__}") from error
+        if reply.status_code in (400, 401, 403):
+            raise NotAuthorized(
+                self._cluster,
+                f"{doing}: it answers {reply.status_code} {_oauth_error(reply)}".rstrip(),
+                hint="check `sasl.oauthbearer.client.id`, `.client.secret` and `.scope`",
+            )
+        if not reply.is_success:
+            raise ClusterUnavailable(self._cluster, f"{doing}: it answers {reply.status_code}")
+        return self._parse(reply, doing)
+
+    def _parse(self, reply: "httpx.Response", doing: str) -> tuple[str, float]:
+        content = _json(reply)
+        token = content.get("access_token")
+        if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
+            raise ClusterUnavailable(self._cluster, f"{doing}: its answer holds no `access_token`")
+        life = content.get("expires_in", 0)
+        return token, float(life) if isinstance(life, int | float) else 0.0
+
+
+class _Provider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
+    def __init__(self, token: str, extensions: Mapping[str, str]) -> None:
+        super().__init__()
+        self._token = token
+        self._extensions = extensions
+
+    def token(self) -> str:
+        return self._token
+
+    def extensions(self) -> Mapping[str, str]:
+        return self._extensions
+
+
+def _client_id(properties: Mapping[str, str]) -> str:
+    return _either(properties, "client.id")
+
+
+def _secret(properties: Mapping[str, str]) -> str:
+    return _either(properties, "client.secret")
+
+
+def _either(properties: Mapping[str, str], name: str) -> str:
+    """librdkafka knows two names for the same thing."""
+    long = properties.get(f"sasl.oauthbearer.client.credentials.{name}", "")
+    return long or properties.get(f"sasl.oauthbearer.{name}", "")
+
+
+def _extensions(properties: Mapping[str, str]) -> dict[str, str]:
+    pairs = filter(None, properties.get("sasl.oauthbearer.extensions", "").split(","))
+    return {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
+
+
+def _basic(client_id: str, secret: str) -> str:
+    """HTTP's basic authentication."""
+    return "Basic " + base64.b64encode(f"{client_id}:{secret}".encode()).decode()
+
+
+def _oauth_error(reply: "httpx.Response") -> str:
+    """The error's code of RFC 6749, and nothing else that the endpoint says: it has just been given a secret."""
+    code = _json(reply).get("error", "")
+    return code if isinstance(code, str) and code.isidentifier() else ""
+
+
+def _json(reply: "httpx.Response") -> dict[str, Any]:
+    try:
+        content = reply.json()
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,85 @@
+"""TLS and SASL for the engine's sockets, from the same librdkafka properties that confluent-kafka gets.
+
+Files are read at each connect, so rotated certificates and passwords are used from the next one on. No secret is ever
+in an error.
+"""
+
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from kafka.net.sasl import get_sasl_mechanism
+
+from strait.config import credentials
+from strait.config.validation import did_you_mean
+from strait.errors import ConfigError
+from strait.net import oauth, tls_context
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+SUPPORTED = (
+    tls_context.PROPERTIES | oauth.PROPERTIES | {"sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password"}
+)
+"""Those that change how a connection is secured and that the engine knows; others of their kind are refused, since the
+control plane's client would obey what the slots ignore."""
+
+
+class Security:
+    """How to secure connections to one cluster. ``cluster`` is its name, for errors."""
+
+    def __init__(self, cluster: str, properties: Mapping[str, str]) -> None:
+        self._cluster = cluster
+        self._where = f"cluster {cluster}"
+        self._properties = properties
+        self._tokens = oauth.Tokens(cluster)
+        unknown = sorted(key for key in properties if _secures(key) and key not in SUPPORTED)
+        if unknown:
+            raise ConfigError(
+                self._where,
+                [f"`{key}` is not supported{did_you_mean(key, SUPPORTED)}" for key in unknown],
+                hint="docs/security.md lists what is",
+            )
+        self.protocol = properties.get("security.protocol", "plaintext").upper()
+        if self.protocol not in PROTOCOLS:
+            raise ConfigError(self._where, [f"`security.protocol` {self.protocol!r} is not one of {PROTOCOLS}"])
+        self.mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "")).upper()
+        if self.uses_sasl and self.mechanism not in MECHANISMS:
+            raise ConfigError(self._where, [f"`sasl.mechanism` {self.mechanism!r} is not one of {MECHANISMS}"])
+        problems = oauth.problems(properties) if self.uses_sasl and self.mechanism == "OAUTHBEARER" else []
+        if problems:
+            raise ConfigError(self._where, problems)
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.protocol.startswith("SASL")
+
+    def tls_context(self) -> ssl.SSLContext:
+        """A fresh context from the files as they are now. Raises ConfigError where one cannot be used."""
+        return tls_context.broker_context(self._where, credentials.resolve(self._cluster, self._properties))
+
+    def sasl(self, host: str) -> Any:
+        """A fresh SASL exchange: kafka-python's mechanism object. Raises as `oauth.Tokens` does, too."""
+        properties = credentials.resolve(self._cluster, self._properties)
+        if self.mechanism == "OAUTHBEARER":
+            return get_sasl_mechanism(self.mechanism)(sasl_oauth_token_provider=self._tokens.provider(properties))
+        username = properties.get("sasl.username", "")
+        return get_sasl_mechanism(self.mechanism)(
+            security_protocol=self.protocol,
+            sasl_mechanism=self.mechanism,
+            sasl_plain_username=username if self.mechanism == "PLAIN" else _escaped(username),
+            sasl_plain_password=properties.get("sasl.password", ""),
+            host=host,
+        )
+
+
+def _secures(key: str) -> bool:
+    return key.startswith(("ssl.", "sasl.", "https."))
+
+
+def _escaped(username: str) -> str:
+    """SCRAM's messages are comma-separated key=value pairs, so RFC 5802 wants these two escaped; kafka-python does not."""
+    return username.replace("=", "=3D").replace(",", "=2C")

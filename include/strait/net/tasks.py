@@ -1,0 +1,129 @@
+"""Coroutines on the engine's loop, for paths that are taken seldom and should read from top to bottom.
+
+A coroutine waits for a `Future`, nothing else. It is resumed by the loop, never inside the callback that resolved the future,
+so what it raises cannot be taken for a malformed reply. The hot paths, fetch and produce, keep plain callbacks.
+"""
+
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from strait.net.channel import Channel
+from strait.net.event_loop import Loop
+from strait.net.reading import read_at
+from strait.wire import fetch
+
+T = TypeVar("T")
+
+
+class RequestLost(Exception):
+    """No reply came, or none that can be read; the text is the cause."""
+
+
+class AnswerError(Exception):
+    """The reply is no answer: what the ``take`` of `read` raises for the waiting coroutine."""
+
+
+class Future(Generic[T]):
+    """A result that is not there yet. One coroutine at most waits for it; the first result counts."""
+
+    __slots__ = ("_error", "_loop", "_value", "_waiting", "done")
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._value: T
+        self._error: BaseException | None = None
+        self._waiting: Callable[[], None] | None = None
+        self.done = False
+
+    def resolve(self, value: T) -> None:
+        if not self.done:
+            self._value = value
+            self._finish()
+
+    def fail(self, error: BaseException) -> None:
+        if not self.done:
+            self._error = error
+            self._finish()
+
+    def lost(self, cause: str) -> None:
+        """Fail with RequestLost: the ``on_lost`` of a request."""
+        self.fail(RequestLost(cause))
+
+    def call_when_done(self, action: Callable[[], None]) -> None:
+        self._waiting = action
+        if self.done:
+            self._loop.call_later(0.0, action)
+
+    def _finish(self) -> None:
+        self.done = True
+        if self._waiting is not None:
+            self._loop.call_later(0.0, self._waiting)
+
+    def __await__(self) -> "Generator[Future[T], None, T]":
+        if not self.done:
+            yield self
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+def run(coroutine: "Coroutine[Future[Any], None, None]") -> None:
+    """Run a coroutine until its end. What it raises ends the loop's turn, as from any callback."""
+    try:
+        waits_for = coroutine.send(None)
+    except StopIteration:
+        return
+    waits_for.call_when_done(partial(run, coroutine))
+
+
+def fork(loop: Loop, coroutine: "Coroutine[Future[Any], None, T]") -> Future[T]:
+    """Run a coroutine beside the caller, which awaits its result, RequestLost or AnswerError."""
+    result: Future[T] = Future(loop)
+
+    async def work() -> None:
+        try:
+            result.resolve(await coroutine)
+        except (RequestLost, AnswerError) as error:
+            result.fail(error)
+
+    run(work())
+    return result
+
+
+def sleep(loop: Loop, seconds: float) -> Future[None]:
+    """Done after that many seconds."""
+    result: Future[None] = Future(loop)
+    loop.call_later(seconds, partial(result.resolve, None))
+    return result
+
+
+def ask(loop: Loop, channel: Channel, request: Any, response_class: Any) -> Future[Any]:
+    """Send one of kafka-python's requests; the result is its decoded reply. Raises RequestLost where it is awaited."""
+    result: Future[Any] = Future(loop)
+    channel.ask(request, response_class, on_reply=result.resolve, on_lost=result.lost)
+    return result
+
+
+def read(
+    loop: Loop,
+    channel: Channel,
+    topic: str,
+    topic_id: bytes | None,
+    partition: int,
+    offset: int,
+    most_bytes: int,
+    take: Callable[[int, fetch.Fetched | None], T],
+) -> Future[T]:
+    """Read one partition at one offset; see `read_at`. The result is what ``take`` makes of the error code and of what
+    came, whose bytes are valid only during its call. Raises RequestLost where it is awaited."""
+    result: Future[T] = Future(loop)
+
+    def on_read(code: int, item: fetch.Fetched | None) -> None:
+        try:
+            result.resolve(take(code, item))
+        except AnswerError as error:
+            result.fail(error)
+
+    read_at(channel, topic, topic_id, partition, offset, most_bytes, on_read=on_read, on_lost=result.lost)
+    return result

@@ -1,0 +1,1 @@
+"""Which slot copies which partition, and how fast it may."""

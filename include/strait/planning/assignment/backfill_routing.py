@@ -1,0 +1,95 @@
+"""Which task group copies which partition: by the topic's rule, and history in a lane of its own. Pure.
+
+A partition may change its group at any time, as it may change its slot: whoever takes it up asks the destination where it
+stands, so nothing is lost or doubled.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from strait.config.groups import Backfill
+from strait.model import TopicPartition
+from strait.planning.history.load import Load
+
+CAUGHT_UP = 10
+"""A partition goes back to its own group once it is behind by a tenth of what sent it away."""
+
+
+class Seen(NamedTuple):
+    """What is known of a link's partitions.
+
+    Attributes:
+        before: the group that copies each by the plans in force.
+        loads: what was reported of each just now.
+        histories: new partition -> how many records wait for it at the source.
+    """
+
+    before: Mapping[TopicPartition, str] = {}
+    loads: Mapping[TopicPartition, Load] = {}
+    histories: Mapping[TopicPartition, int] = {}
+
+
+def lanes_of(
+    partitions: Iterable[TopicPartition], own: Mapping[str, str], backfill: Backfill | None, seen: Seen
+) -> dict[TopicPartition, str]:
+    """The task group of every partition.
+
+    Args:
+        own: source topic -> the group that it belongs to.
+    """
+    if backfill is None:
+        return {partition: own[partition.topic] for partition in partitions}
+    late = _late(own, backfill, seen)
+    return {partition: _lane(partition, own[partition.topic], backfill, seen, late) for partition in partitions}
+
+
+def _lane(
+    partition: TopicPartition, own: str, backfill: Backfill, seen: Seen, late: Mapping[TopicPartition, str]
+) -> str:
+    if own == backfill.group:
+        return own
+    if partition in seen.histories:
+        return backfill.group if _is_long(seen.histories[partition], backfill) else own
+    if seen.before.get(partition) == backfill.group:
+        load = seen.loads.get(partition)
+        return own if load is not None and _has_caught_up(load, backfill) else backfill.group
+    return backfill.group if partition in late else own
+
+
+def _late(own: Mapping[str, str], backfill: Backfill, seen: Seen) -> dict[TopicPartition, str]:
+    """Those that are far behind in a group that is not: where most are, the group is late, not they."""
+    behind: dict[TopicPartition, str] = {}
+    heard: Counter[str] = Counter()
+    for partition, load in seen.loads.items():
+        group = own.get(partition.topic)
+        if group is not None and seen.before.get(partition) == group:
+            heard[group] += 1
+            if _is_far_behind(load, backfill):
+                behind[partition] = group
+    lates = Counter(behind.values())
+    return {partition: group for partition, group in behind.items() if 2 * lates[group] <= heard[group]}
+
+
+def _is_long(history: int, backfill: Backfill) -> bool:
+    if backfill.behind_records is not None and history >= backfill.behind_records:
+        return True
+    return backfill.behind_seconds is not None and history > 0  # how old it is shows only in its records
+
+
+def _is_far_behind(load: Load, backfill: Backfill) -> bool:
+    if backfill.behind_records is not None and load.lag_records >= backfill.behind_records:
+        return True
+    return backfill.behind_seconds is not None and load.lag_seconds >= backfill.behind_seconds
+
+
+def _has_caught_up(load: Load, backfill: Backfill) -> bool:
+    if load.caught_up:
+        return True
+    if backfill.behind_records is not None and load.lag_records * CAUGHT_UP > backfill.behind_records:
+        return False
+    if backfill.behind_seconds is not None:
+        # Nothing copied yet, so nobody knows how old the next record is.
+        unknown = load.lag_records > 0 and load.lag_seconds == 0
+        return not unknown and load.lag_seconds * CAUGHT_UP <= backfill.behind_seconds
+    return True

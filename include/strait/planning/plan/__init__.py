@@ -1,0 +1,1 @@
+"""The plan itself: drafts, pauses, and the decision about every topic."""

@@ -1,0 +1,90 @@
+"""A plan but for what every publication makes anew, of one task group or of a whole link. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
+
+from strait.config.groups import DEFAULT_GROUP, MOST_SLOTS
+from strait.state.schema import (
+    Budget,
+    GivenAcl,
+    Pause,
+    Plan,
+    PlannedHeartbeat,
+    PlannedTopic,
+    Waiting,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A plan but for its version, producer id and time: all of it that follows from facts. Equal drafts, equal plans."""
+
+    slots: int
+    stopped: bool
+    topics: tuple[PlannedTopic, ...]
+    waiting: tuple[Waiting, ...]
+    budgets: tuple[Budget, ...]
+    heartbeat: PlannedHeartbeat | None = None
+    pauses: tuple[Pause, ...] = ()
+    copied_from: str = ""
+    acls: tuple[GivenAcl, ...] = ()
+    registered: bool = True
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Draft":
+        """The draft that a published plan was made of."""
+        return cls(**{item.name: getattr(plan, item.name) for item in fields(cls)})
+
+    def as_plan(self, *, link: str, group: str, version: int, producer_id: int, now_ms: int) -> Plan:
+        """The plan to publish."""
+        return Plan(
+            link=link,
+            group=group,
+            version=version,
+            producer_id=producer_id,
+            stopped=self.stopped,
+            slots=self.slots,
+            topics=self.topics,
+            waiting=self.waiting,
+            budgets=self.budgets,
+            pauses=self.pauses,
+            heartbeat=self.heartbeat,
+            copied_from=self.copied_from,
+            acls=self.acls,
+            registered=self.registered,
+            published_at_ms=now_ms,
+        )
+
+
+def joined(drafts: Mapping[str, Draft], groups: Sequence[str]) -> Draft | None:
+    """A whole link as one draft; None where there is none. Slots are numbered so that no two groups share a number.
+
+    Args:
+        groups: their order, which the numbers follow.
+    """
+    if not drafts:
+        return None
+    whole = drafts.get(DEFAULT_GROUP) or next(iter(drafts.values()))
+    if len(drafts) == 1:
+        return whole
+    topics: dict[str, PlannedTopic] = {}
+    for number, group in enumerate(groups):
+        for topic in drafts[group].topics if group in drafts else ():
+            slots = tuple(None if slot is None else slot + number * MOST_SLOTS for slot in topic.slots)
+            if topic.source in topics:
+                both = zip_longest(topics[topic.source].slots, slots)
+                slots = tuple(one if other is None else other for one, other in both)
+            topics[topic.source] = topic.model_copy(update={"slots": slots})
+    running = [draft for draft in drafts.values() if draft.topics or draft.waiting]
+    return replace(
+        whole,
+        slots=sum(draft.slots for draft in running) or whole.slots,
+        topics=tuple(topics[source] for source in sorted(topics)),
+        waiting=in_order(item for draft in drafts.values() for item in draft.waiting),
+    )
+
+
+def in_order(waiting: Iterable[Waiting]) -> tuple[Waiting, ...]:
+    """As plans have what waits."""
+    return tuple(sorted(waiting, key=lambda item: (item.topic, item.partitions, item.reason)))

@@ -1,0 +1,177 @@
+"""What a person has paused: which partitions that leaves out, and how a plan in force changes with it. Pure.
+
+The pauses of a link are kept in its plans, and nowhere else: whoever publishes carries them over. To pause or resume, the
+plan in force is edited; neither cluster is observed for it, so it takes effect at once and brings nothing else with it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from strait.errors import ConfigError
+from strait.model import TopicPartition
+from strait.planning.assignment.budgets import dealt_anew
+from strait.planning.plan.draft import Draft
+from strait.reasons import Reason
+from strait.state.schema import Pause, Plan, PlannedTopic, Run, Waiting
+
+Pauses = Sequence[Pause]
+Runs = Mapping[tuple[str, int], Sequence[Run]]
+
+
+class Scope(NamedTuple):
+    """What is paused or resumed. ``topic`` empty: the link. ``partition`` None: the whole topic."""
+
+    topic: str = ""
+    partition: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Scope":
+        """From ``TOPIC`` or ``TOPIC:PARTITION``; nothing means the link. Raises ConfigError."""
+        topic, colon, number = text.partition(":")
+        if colon and not (topic and number.isdecimal()):
+            raise ConfigError(repr(text), ["is neither TOPIC nor TOPIC:PARTITION with a number"])
+        return cls(topic, int(number) if colon else None)
+
+    @classmethod
+    def of(cls, pause: Pause) -> "Scope":
+        return cls(pause.topic, pause.partition)
+
+    def covers(self, partition: TopicPartition) -> bool:
+        return self.topic in ("", partition.topic) and self.partition in (None, partition.partition)
+
+    def __str__(self) -> str:
+        if not self.topic:
+            return "the link"
+        return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+
+
+def pauses_of(plans: Iterable[Plan]) -> tuple[Pause, ...]:
+    """The link's, by the newest of its plans: somebody who died between two publications has left the others behind."""
+    newest = max(plans, key=lambda plan: plan.published_at_ms, default=None)
+    return () if newest is None else newest.pauses
+
+
+def pause(pauses: Pauses, added: Pause) -> tuple[Pause, ...]:
+    """With one more; it replaces an earlier one of the same scope. In order of scopes."""
+    scope = Scope.of(added)
+    return _in_order([*(item for item in pauses if Scope.of(item) != scope), added])
+
+
+def resume(pauses: Pauses, scope: Scope) -> tuple[Pause, ...]:
+    """Without the one of this very scope: what was paused apart stays paused, whoever resumes something else.
+
+    Raises:
+        ConfigError: nothing is paused by that name.
+    """
+    left = _in_order(item for item in pauses if Scope.of(item) != scope)
+    if len(left) == len(pauses):
+        others = ", ".join(str(Scope.of(item)) for item in pauses)
+        raise ConfigError(str(scope), ["is not paused" + (f" by itself; paused: {others}" if others else "")])
+    return left
+
+
+def held(pauses: Pauses, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Pause]:
+    """The partitions that are paused, each with what pauses it; the widest counts."""
+    scopes = [(Scope.of(item), item) for item in pauses]
+    found = {}
+    for partition in partitions if scopes else ():
+        item = next((item for scope, item in scopes if scope.covers(partition)), None)
+        if item is not None:
+            found[partition] = item
+    return found
+
+
+def described(item: Pause) -> str:
+    """What, by whom, when and why."""
+    when = datetime.fromtimestamp(item.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{Scope.of(item)} was paused by {item.by} at {when} UTC" + (f": {item.reason}" if item.reason else "")
+
+
+def waiting_of(paused: Mapping[TopicPartition, Pause]) -> Iterator[Waiting]:
+    """Why they are not copied."""
+    return _together({partition: described(item) for partition, item in paused.items()})
+
+
+def edited(draft: Draft, pauses: Pauses, runs: Runs) -> Draft:
+    """The plan in force with other pauses: nothing else changes, no other partition moves.
+
+    A resumed partition goes to the slot with the fewest. One that was never begun, or whose topic is not what it was,
+    needs the next plan: it waits for that.
+
+    Args:
+        runs: (source topic, partition) -> its runs.
+    """
+    before = {
+        TopicPartition(item.topic, number)
+        for item in draft.waiting
+        if item.reason == Reason.PAUSED
+        for number in item.partitions
+    }
+    copied = {
+        TopicPartition(topic.source, number)
+        for topic in draft.topics
+        for number, slot in enumerate(topic.slots)
+        if slot is not None
+    }
+    paused = held(pauses, sorted(before | copied))
+    fit = {partition for topic in draft.topics for partition in _firm(topic, runs)}
+    resumed = sorted((before - paused.keys()) & fit)
+    details = {partition: described(item) for partition, item in paused.items()}
+    details |= dict.fromkeys(before - paused.keys() - fit, "resumed; the next plan begins with it")
+    topics = _assigned(draft.topics, draft.slots, paused, resumed)
+    others = (item for item in draft.waiting if item.reason != Reason.PAUSED)
+    return replace(
+        draft,
+        topics=topics,
+        waiting=tuple(
+            sorted([*others, *_together(details)], key=lambda item: (item.topic, item.partitions, item.reason))
+        ),
+        budgets=tuple(dealt_anew(item, topics, draft.slots) for item in draft.budgets),
+        pauses=tuple(pauses),
+    )
+
+
+def _assigned(
+    topics: Sequence[PlannedTopic],
+    slots: int,
+    paused: Mapping[TopicPartition, Pause],
+    resumed: Iterable[TopicPartition],
+) -> tuple[PlannedTopic, ...]:
+    given: dict[TopicPartition, int | None] = dict.fromkeys(paused)
+    load = Counter(slot for topic in topics for slot in topic.slots if slot is not None)
+    for partition in resumed:
+        emptiest = min(range(slots), key=lambda slot: (load[slot], slot))
+        given[partition] = emptiest
+        load[emptiest] += 1
+
+    def of(topic: PlannedTopic) -> tuple[int | None, ...]:
+        return tuple(given.get(TopicPartition(topic.source, n), slot) for n, slot in enumerate(topic.slots))
+
+    return tuple(
+        topic if of(topic) == topic.slots else topic.model_copy(update={"slots": of(topic)}) for topic in topics
+    )
+
+
+def _firm(topic: PlannedTopic, runs: Runs) -> Iterator[TopicPartition]:
+    """The partitions of which some run describes these very topics, so that a slot can go on with them."""
+    ids = topic.destination, topic.source_id, topic.destination_id
+    for number in range(len(topic.slots)):
+        if any(
+            (run.destination, run.source_id, run.destination_id) == ids for run in runs.get((topic.source, number), ())
+        ):
+            yield TopicPartition(topic.source, number)
+
+
+def _together(details: Mapping[TopicPartition, str]) -> Iterator[Waiting]:
+    grouped: dict[tuple[str, str], list[int]] = {}
+    for partition, detail in sorted(details.items()):
+        grouped.setdefault((partition.topic, detail), []).append(partition.partition)
+    for (topic, detail), numbers in grouped.items():
+        yield Waiting(topic=topic, partitions=tuple(numbers), reason=Reason.PAUSED, detail=detail)
+
+
+def _in_order(pauses: Iterable[Pause]) -> tuple[Pause, ...]:
+    return tuple(sorted(pauses, key=lambda item: (item.topic, -1 if item.partition is None else item.partition)))

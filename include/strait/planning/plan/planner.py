@@ -1,0 +1,302 @@
+"""From facts to a plan: what to create, what each slot copies, what waits and why. Pure.
+
+A partition that the link copies for the first time needs its start looked up, which is I/O. So planning has two steps:
+`survey` says what must be looked up, and `compose` makes the plan with the answers.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from strait.config.groups import DEFAULT_GROUP
+from strait.config.links import Link
+from strait.model import ClusterFacts, TopicPartition
+from strait.planning.assignment.budgets import budgets_of
+from strait.planning.assignment.slots import Dealt, Place, deal, group_of
+from strait.planning.history.load import Load, rates
+from strait.planning.plan.draft import Draft as Draft
+from strait.planning.plan.draft import in_order, joined
+from strait.planning.plan.pauses import Pauses, held, waiting_of
+from strait.planning.risks.risks import Risk
+from strait.planning.topic_sync import heartbeats
+from strait.planning.topic_sync.creation import CreateTopic, Homes, find_homes
+from strait.planning.topic_sync.sync import Upkeep
+from strait.planning.topics.identity import (
+    Action,
+    Change,
+    Firm,
+    Fresh,
+    Halted,
+    judge,
+)
+from strait.planning.topics.lost_mappings import lost_runs
+from strait.planning.topics.new_partitions import Beginning, NewPartition, begin
+from strait.planning.topics.pairs import Pair
+from strait.planning.topics.policies import copies_of, policy_of, start_of
+from strait.planning.topics.selection import Selection, select
+from strait.planning.topics.start_offsets import Starts, begin_of
+from strait.reasons import Reason
+from strait.state.schema import (
+    Loss,
+    Plan,
+    PlannedTopic,
+    Run,
+    TopicPolicy,
+    Waiting,
+)
+
+Runs = Mapping[tuple[str, int], tuple[Run, ...]]
+_NO_UPKEEP = Upkeep()
+_NO_LOADS: Mapping[TopicPartition, Load] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What both clusters and the link's own past say.
+
+    Attributes:
+        copyable: partitions to copy whose runs fit both topics as they are now.
+        new: partitions to copy that need a first run.
+        halted: partitions that are not copied on, because a topic of theirs is not what it was.
+        policies: source topic -> how it is copied, of every topic that has a home.
+    """
+
+    selection: Selection
+    homes: Homes
+    copyable: tuple[TopicPartition, ...]
+    new: Mapping[TopicPartition, Beginning]
+    halted: Mapping[TopicPartition, Change]
+    waiting: tuple[Waiting, ...]
+    policies: Mapping[str, TopicPolicy]
+    create_heartbeats: CreateTopic | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What would make the link as it is configured.
+
+    Attributes:
+        create: destination topics to create; they are planned once they are there.
+        drafts: task group -> its plan, of those that the published ones do not say already.
+        plans: task group -> its plan in force, which it was decided from; none before the first.
+        new: partitions that get their first run with this plan, each with where it starts on both sides.
+        upkeep: what else copies need.
+        state_changes: state topic -> configurations that it is to get, so that it loses no record.
+        state_risks: what may lose the link's state and is not set without a decision.
+    """
+
+    create: tuple[CreateTopic, ...]
+    drafts: Mapping[str, Draft]
+    plans: Mapping[str, Plan]
+    new: Mapping[TopicPartition, NewPartition]
+    survey: Survey
+    upkeep: Upkeep = _NO_UPKEEP
+    state_changes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    state_risks: tuple[Risk, ...] = ()
+
+    @property
+    def groups(self) -> dict[str, Draft]:
+        """Every task group as it would be."""
+        return {group: Draft.of(plan) for group, plan in self.plans.items()} | dict(self.drafts)
+
+    @property
+    def draft(self) -> Draft | None:
+        """The whole link as it would be, all task groups together; None where no plan changes."""
+        return joined(self.groups, sorted(self.groups)) if self.drafts else None
+
+    @property
+    def before(self) -> Draft | None:
+        """The whole link as it is; None before the first plan."""
+        return joined({group: Draft.of(plan) for group, plan in self.plans.items()}, sorted(self.groups))
+
+    @property
+    def previous(self) -> Plan | None:
+        """The plan in force of the task group that every link has."""
+        return self.plans.get(DEFAULT_GROUP)
+
+    @property
+    def create_heartbeats(self) -> CreateTopic | None:
+        """The source's heartbeats topic, where it is missing; it is planned once it is there."""
+        return self.survey.create_heartbeats
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is to be done."""
+        nothing_to_create = not self.create and self.create_heartbeats is None
+        return nothing_to_create and self.upkeep.empty and not self.drafts
+
+    def first_runs(self, now_ms: int) -> list[Run]:
+        """The first run of every new partition, to be published with the plan."""
+        return [new.first_run(partition, now_ms) for partition, new in sorted(self.new.items())]
+
+    def losses(self, link: str, now_ms: int) -> list[Loss]:
+        """What the ledger must hold of topics that are not what they were, to be published with the plan: each once."""
+        waited = {waits for plan in self.plans.values() for waits in _waiting(plan.waiting)}
+        noted: list[tuple[TopicPartition, Change, Action]] = [
+            (partition, change, "halted")
+            for partition, change in self.survey.halted.items()
+            if change.is_loss and (partition, change.reason) not in waited
+        ]
+        noted += [
+            (partition, fresh.change, fresh.action)
+            for partition, fresh in ((new, self.survey.new[new].fresh) for new in self.new)
+            if fresh.change is not None
+        ]
+        return [change.loss(link, *partition, action, now_ms) for partition, change, action in sorted(noted)]
+
+
+def survey(
+    link_name: str,
+    link: Link,
+    source: ClusterFacts,
+    destination: ClusterFacts,
+    runs: Runs,
+    refused: Mapping[str, str] | None = None,
+    previous: Iterable[Plan] = (),
+) -> Survey:
+    """Select topics, find their destinations, and hold them against the runs of the past.
+
+    Args:
+        refused: destination topics that could not be created, and why.
+        previous: the plans in force. They tell which partitions have runs that the map has lost.
+
+    Raises:
+        ConfigError: the link would copy topics onto themselves or one another, or two topics onto one.
+    """
+    copied = {topic for topic, _ in runs}
+    selection = select(
+        link_name,
+        link,
+        source.topics,
+        copied_before=copied,
+        shared_cluster_id=source.cluster_id if source.cluster_id == destination.cluster_id else None,
+    )
+    homes = find_homes(link, selection, source, destination, refused)
+    copyable: list[TopicPartition] = []
+    new: dict[TopicPartition, Beginning] = {}
+    halted: dict[TopicPartition, Change] = {}
+    policies: dict[str, TopicPolicy] = {}
+    lost = lost_runs(previous, runs)
+    for pair in homes.pairs:
+        start, policy = start_of(link, pair.source.topic), _policy(link, pair)
+        policies[pair.source.topic] = policy
+        joins = pair.source.topic in copied
+        for number in range(pair.fit):
+            partition = TopicPartition(pair.source.topic, number)
+            if partition in lost:
+                copyable.append(partition)  # its slot goes by what it knows, or waits with map_run_missing
+                continue
+            match judge(pair, runs.get(partition, ()), begin_of(start, number, joins=joins), policy):
+                case Firm():
+                    copyable.append(partition)
+                case Fresh() as fresh:
+                    new[partition] = Beginning(TopicPartition(pair.destination.topic, number), fresh)
+                case Halted(change):
+                    halted[partition] = change
+    waiting = (*homes.waiting, *_halted(halted))
+    return Survey(selection, homes, tuple(copyable), new, halted, waiting, policies, heartbeats.missing(link, source))
+
+
+def compose(
+    link: Link,
+    found: Survey,
+    starts: Starts,
+    previous: Mapping[str, Plan],
+    *,
+    stopped: bool,
+    pauses: Pauses = (),
+    upkeep: Upkeep = _NO_UPKEEP,
+    loads: Mapping[TopicPartition, Load] = _NO_LOADS,
+    now_ms: int = 0,
+) -> Proposal:
+    """Make the proposal.
+
+    Args:
+        starts: has an answer or a failure for both sides of every partition in ``found.new``.
+        previous: task group -> its plan in force.
+        pauses: those of the link; the plans carry them on.
+        upkeep: what is to be done to copies; the plans remember it.
+        loads: what was reported of partitions just now.
+    """
+    paused = held(pauses, [*found.copyable, *found.new]) if pauses else {}
+    begun = {partition: beginning for partition, beginning in found.new.items() if partition not in paused}
+    new, waiting = begin(begun, found.homes.pairs, starts)
+    copyable = [partition for partition in found.copyable if partition not in paused]
+    dealt = deal(link, [*copyable, *new], previous, loads, starts.histories)
+    topics = _planned(link, found, dealt)
+    waits = _by_group(link, [*upkeep.waiting(found.waiting, now_ms), *waiting, *waiting_of(paused)])
+    budgets = budgets_of(link.topics, dealt.places, dealt.slots, rates(loads), previous)
+    drafts = {}
+    for group in sorted({*link.groups, *previous}):
+        known = group in link.groups
+        draft = Draft(
+            slots=dealt.slots[group] if known else previous[group].slots,
+            stopped=stopped or not (group == DEFAULT_GROUP or group in dealt.used or _pauses(waits.get(group, ()))),
+            topics=topics.get(group, ()),
+            waiting=waits.get(group, ()),
+            budgets=budgets.get(group, ()),
+            heartbeat=heartbeats.planned(link) if known else None,
+            pauses=tuple(pauses),
+            copied_from=upkeep.memory.copied_from,
+            acls=upkeep.given,
+        )
+        if group not in previous or Draft.of(previous[group]) != draft:
+            drafts[group] = draft
+    return Proposal(found.homes.create, drafts, previous, new, found, upkeep)
+
+
+def _pauses(waiting: Iterable[Waiting]) -> bool:
+    """Something would be copied if nobody had paused it: its application stays, or going on would take a start of it."""
+    return any(item.reason == Reason.PAUSED for item in waiting)
+
+
+def _halted(halted: Mapping[TopicPartition, Change]) -> Iterator[Waiting]:
+    together: dict[tuple[str, Reason, str], list[int]] = {}
+    for partition, change in halted.items():
+        together.setdefault((partition.topic, change.reason, change.detail), []).append(partition.partition)
+    for (topic, reason, detail), numbers in together.items():
+        yield Waiting(topic=topic, partitions=tuple(numbers), reason=reason, detail=detail)
+
+
+def _waiting(waiting: Iterable[Waiting]) -> set[tuple[TopicPartition, str]]:
+    return {(TopicPartition(item.topic, number), item.reason) for item in waiting for number in item.partitions}
+
+
+def _policy(link: Link, pair: Pair) -> TopicPolicy:
+    copies = copies_of(link, pair.source.topic, pair.destination.topic)
+    return policy_of(link.topics, pair.source, pair.destination, copies)
+
+
+def _planned(link: Link, found: Survey, dealt: Dealt) -> dict[str, tuple[PlannedTopic, ...]]:
+    """Task group -> its topics. One that several groups copy partitions of is in the plan of each; one of which something
+    is not copied is in that of its own group, where it is said why."""
+    places: dict[str, list[tuple[int, Place]]] = {}
+    for (topic, number), place in dealt.places.items():
+        places.setdefault(topic, []).append((number, place))
+    planned: dict[str, list[PlannedTopic]] = {}
+    for pair in found.homes.pairs:
+        topic, count = pair.source.topic, pair.source.partitions
+        slots: dict[str, list[int | None]] = {}
+        for number, place in places.get(topic, ()):
+            slots.setdefault(place.group, [None] * count)[number] = place.slot
+        if len(places.get(topic, ())) < count:
+            slots.setdefault(group_of(link, topic), [None] * count)
+        for group, of_group in slots.items():
+            planned.setdefault(group, []).append(
+                PlannedTopic(
+                    source=topic,
+                    destination=pair.destination.topic,
+                    source_id=pair.source.topic_id,
+                    destination_id=pair.destination.topic_id,
+                    slots=tuple(of_group),
+                    policy=found.policies[topic],
+                )
+            )
+    return {group: tuple(topics) for group, topics in planned.items()}
+
+
+def _by_group(link: Link, waiting: Iterable[Waiting]) -> dict[str, tuple[Waiting, ...]]:
+    """Task group -> what waits of the topics that belong to it."""
+    found: dict[str, list[Waiting]] = {}
+    for item in waiting:
+        found.setdefault(group_of(link, item.topic), []).append(item)
+    return {group: in_order(items) for group, items in found.items()}

@@ -1,0 +1,1 @@
+"""A plan as a person reads it before it counts: text, differences, effects, what must be approved."""

@@ -1,0 +1,90 @@
+"""Whether a link may do what is proposed: what was shown to a person, no more and no less. Pure."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from strait.config.validation import validated
+from strait.errors import ApprovalMissing, ConfigError
+from strait.planning.review.effects import Effect, Effects, differences, fingerprint, unseen
+
+_LINES_MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What may be done. ``shown`` None: everything."""
+
+    link: str
+    shown: Effects | None
+
+    def check(self, now: Effects) -> None:
+        """Before anything is done: it has to be all that was shown, and only that. Raises ApprovalMissing."""
+        if self.shown is None or (not self.shown and not now):
+            return
+        if not self.shown:
+            raise ApprovalMissing(
+                f"link {self.link}: {len(now)} changes wait for approval:",
+                _few([" ".join(str(effect).split()) for effect in now]),
+                hint="`strait plan --out` shows them, `strait apply` with that file does them",
+            )
+        self._refuse(differences(self.shown, now))
+
+    def check_rest(self, now: Effects) -> None:
+        """When some of it is done: nothing may have come to it. Raises ApprovalMissing."""
+        if self.shown is not None:
+            self._refuse(unseen(self.shown, now))
+
+    def _refuse(self, lines: list[str]) -> None:
+        if lines:
+            raise ApprovalMissing(
+                f"link {self.link}: what would be done now is not what was shown:",
+                _few(lines),
+                hint="look at the plan again",
+            )
+
+
+class ShownPlan(BaseModel):
+    """What `strait plan --out` writes and `strait apply` takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    v: int
+    link: str
+    fingerprint: str
+    effects: tuple[tuple[str, str, str], ...]
+    text: str
+
+    @classmethod
+    def of(cls, link: str, effects: Effects, text: str) -> "ShownPlan":
+        rows = tuple((effect.verb, effect.subject, effect.detail) for effect in effects)
+        return cls(v=1, link=link, fingerprint=fingerprint(effects), effects=rows, text=text)
+
+    @classmethod
+    def parse(cls, text: str, *, where: str) -> "ShownPlan":
+        """Raises ConfigError: it is not such a plan, or somebody has changed it."""
+        try:
+            raw: Any = json.loads(text)
+        except ValueError as error:
+            raise ConfigError(where, [f"is not JSON: {error}"], hint="`strait plan --out` writes it") from None
+        found = validated(cls, raw, where)
+        if found.v != 1:
+            raise ConfigError(where, [f"has v {found.v}, and this version of Strait reads v 1"])
+        if found.fingerprint != fingerprint(found.shown):
+            raise ConfigError(where, ["its fingerprint is not that of its effects: it was edited"])
+        return found
+
+    @property
+    def shown(self) -> Effects:
+        return tuple(Effect(*row) for row in self.effects)
+
+    def as_data(self) -> Mapping[str, Any]:
+        return self.model_dump(mode="json")
+
+
+def _few(lines: list[str]) -> list[str]:
+    more = len(lines) - _LINES_MOST
+    return [*lines[:_LINES_MOST], f"and {more} more"] if more > 0 else lines

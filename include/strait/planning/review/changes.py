@@ -1,0 +1,76 @@
+"""What differs between two plans, for people and programs. Pure."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from strait.model import TopicPartition
+from strait.planning.assignment.slots import slots_by_partition
+from strait.planning.plan.planner import Draft
+from strait.state.schema import TopicPolicy, Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Partitions by what becomes of them, in order; ``waiting``: all that wait afterwards, not only what is new.
+
+    ``policies``: source topic -> what is new about how it is copied, for topics that were copied before.
+    ``budgets``: what is new about bandwidth, where anything is.
+    """
+
+    added: tuple[TopicPartition, ...]
+    removed: tuple[TopicPartition, ...]
+    moved: tuple[TopicPartition, ...]
+    waiting: tuple[Waiting, ...]
+    policies: Mapping[str, str] = field(default_factory=dict)
+    budgets: str = ""
+
+
+def changes(before: Draft | None, after: Draft, *, without: Collection[str] = ()) -> Changes:
+    """Compare by partition and slot. ``without``: fields of policies that do not matter."""
+    old = {} if before is None else slots_by_partition(before.topics)
+    new = slots_by_partition(after.topics)
+    return Changes(
+        added=tuple(sorted(new.keys() - old.keys())),
+        removed=tuple(sorted(old.keys() - new.keys())),
+        moved=tuple(sorted(partition for partition in old.keys() & new.keys() if old[partition] != new[partition])),
+        waiting=after.waiting,
+        policies={} if before is None else _policies(before, after, without),
+        budgets="" if _limits(before) == _limits(after) else _limits(after) or "none",
+    )
+
+
+def _policies(before: Draft, after: Draft, without: Collection[str]) -> dict[str, str]:
+    old = {topic.source: topic.policy for topic in before.topics}
+    names = [name for name in TopicPolicy.model_fields if name not in without]
+    told = {
+        topic.source: _difference(old.get(topic.source, topic.policy), topic.policy, names) for topic in after.topics
+    }
+    return {topic: text for topic, text in told.items() if text}
+
+
+def _difference(old: TopicPolicy, new: TopicPolicy, names: Iterable[str]) -> str:
+    fields = [name for name in names if getattr(old, name) != getattr(new, name)]
+    return ", ".join(f"{name} {_shown(getattr(old, name))} -> {_shown(getattr(new, name))}" for name in fields)
+
+
+def _shown(value: str | int) -> str:
+    return str(value).lower() or "none"
+
+
+def _limits(draft: Draft | None) -> str:
+    """The budgets in words, without how slots share them: that follows from where partitions are."""
+    budgets = () if draft is None else draft.budgets
+    return ", ".join(f"{item.topic_class or 'link'} {item.bytes_per_second:,} bytes/s" for item in budgets)
+
+
+def spans(partitions: Iterable[TopicPartition]) -> Iterator[str]:
+    """Partitions in few words, by topic: ``orders 0-5, 8``. ``partitions`` are in order."""
+    for topic, of_topic in groupby(partitions, key=lambda partition: partition.topic):
+        yield f"{topic} {ranges(partition.partition for partition in of_topic)}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers in few words: ``0-5, 8``. They are in order."""
+    runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

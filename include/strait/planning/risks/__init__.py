@@ -1,0 +1,1 @@
+"""What may go wrong with what was planned, told beforehand."""

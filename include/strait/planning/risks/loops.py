@@ -1,0 +1,81 @@
+"""Whether what a link copies could come back, come twice, or not come on, given who else copies into its two clusters. Pure.
+
+It warns; what holds is decided batch by batch (strait.engine.loop_filter).
+"""
+
+from collections.abc import Collection, Iterator
+
+from strait.config.links import Link
+from strait.config.settings import Copies
+from strait.planning.risks.risks import Risk
+from strait.state.schema import Registration
+
+
+def loops_of(
+    link: Link,
+    destination_id: str,
+    into_source: Collection[Registration],
+    into_destination: Collection[Registration],
+) -> tuple[Risk, ...]:
+    """What the registers of both clusters tell of one link, if it keeps names; under other names nothing can come back.
+
+    Args:
+        destination_id: Kafka's id of the destination.
+        into_source, into_destination: what stands in `strait.producers` there; the link's own may be among them.
+    """
+    if link.naming.policy != "identity":
+        return ()
+    return tuple(
+        sorted({*_back(link, destination_id, into_source), *_on(link, destination_id, into_source, into_destination)})
+    )
+
+
+def _back(link: Link, destination_id: str, into_source: Collection[Registration]) -> Iterator[Risk]:
+    """The destination is copied into the source as well."""
+    for other in into_source:
+        if other.source != destination_id:
+            continue
+        if _copies(link) == "all":
+            yield Risk(
+                "loop",
+                "",
+                f"link {other.link} is registered to copy from {link.destination} into {link.source}; with `copies: all` records go "
+                "to and fro for ever",
+            )
+        same_names = (rule for rule in link.topics.rules if (rule.naming or link.naming).policy == "identity")
+        if all(rule.on_foreign == "halt" for rule in same_names):
+            yield Risk(
+                "both_write",
+                "",
+                f"link {other.link} is registered to copy from {link.destination}, where others write then; give topics that both links copy a "
+                "rule with `on_foreign: expect`, or they halt",
+            )
+
+
+def _on(
+    link: Link, destination_id: str, into_source: Collection[Registration], into_destination: Collection[Registration]
+) -> Iterator[Risk]:
+    """A third cluster is copied into the source."""
+    direct = {other.source: other.link for other in into_destination}
+    for other in into_source:
+        if other.source == destination_id:
+            continue
+        known = other.source in direct
+        if _copies(link) == "skip" and not known:
+            yield Risk(
+                "copies_stay",
+                "",
+                f"what link {other.link} writes into {link.source} is not copied on to {link.destination}, and no other link "
+                "brings it there; `copies: forward` would",
+            )
+        elif _copies(link) != "skip" and known:
+            yield Risk(
+                "copied_twice",
+                "",
+                f"link {direct[other.source]} copies into {link.destination} what link {other.link} brings to {link.source} too; "
+                "topics that all three copy come twice: `copies: skip`",
+            )
+
+
+def _copies(link: Link) -> Copies:
+    return link.copies or "skip"

@@ -1,0 +1,70 @@
+"""Whether a link's state topics are kept as safely as the topics that they describe. Pure.
+
+An existing link is never stopped for it: what the control plane may set without a decision it sets, the rest is a risk.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from strait.model import TopicFacts
+from strait.planning.risks.risks import Risk
+from strait.state.safety import MIN_IN_SYNC, UNCLEAN, kept_safe, safer_configs
+
+
+def command(topic: str, put: Mapping[str, str]) -> str:
+    """What an operator runs to set these configurations."""
+    configs = ",".join(f"{name}={value}" for name, value in put.items())
+    alter = "kafka-configs.sh --bootstrap-server <destination> --alter --entity-type topics"
+    return f"{alter} --entity-name {topic} --add-config {configs}"
+
+
+def state_changes(link: str, topics: Mapping[str, TopicFacts]) -> dict[str, Mapping[str, str]]:
+    """State topic -> configurations to set on it. What is set on the topic itself is an operator's decision and stays."""
+    found: dict[str, Mapping[str, str]] = {}
+    for topic in _shown(link, topics):
+        put = {name: value for name, value in safer_configs(topic).items() if name not in topic.topic_configs}
+        if put:
+            found[topic.topic] = put
+    return found
+
+
+def state_risks(link: str, topics: Mapping[str, TopicFacts], wanted_replicas: int) -> tuple[Risk, ...]:
+    """What may lose the link's state.
+
+    Args:
+        wanted_replicas: as many as the link's `replication_factor` sets, or as the destination topics have at most.
+    """
+    return tuple(risk for topic in _shown(link, topics) for risk in _of(topic, wanted_replicas))
+
+
+def wanted_replicas(replication_factor: int | None, copies: Iterable[TopicFacts]) -> int:
+    """How many replicas the state topics need so that they are not lost before the destination topics are."""
+    return replication_factor or max((copy.replicas for copy in copies), default=0)
+
+
+def _of(topic: TopicFacts, wanted: int) -> Iterator[Risk]:
+    if topic.replicas < wanted:
+        brokers = ", ".join(f"<broker {number}>" for number in range(1, wanted + 1))
+        moved = f'{{"topic": "{topic.topic}", "partition": 0, "replicas": [{brokers}]}}'
+        detail = f"{topic.topic} has {topic.replicas} replicas, {wanted} are needed"
+        how = f'run kafka-reassign-partitions.sh --execute with {{"version": 1, "partitions": [{moved}]}}'
+        yield Risk("state_replicas", "", f"{detail}; {how}")
+    decided = {name: value for name, value in safer_configs(topic).items() if name in topic.topic_configs}
+    for name, value in decided.items():
+        code, what = _CONFIGS[name]
+        yield Risk(
+            code,
+            "",
+            f"{topic.topic} has {name}={topic.configs[name]}: {what}; run {command(topic.topic, {name: value})}",
+        )
+
+
+_CONFIGS = {
+    MIN_IN_SYNC: ("state_min_insync", "the failure of one broker can lose its last records"),
+    UNCLEAN: ("state_unclean_election", "an unclean leader election loses its last records"),
+}
+
+
+def _shown(link: str, topics: Mapping[str, TopicFacts]) -> list[TopicFacts]:
+    """The state topics that exist and that the cluster describes to this principal."""
+    found = [topics[name] for name in kept_safe(link) if name in topics]
+    return [topic for topic in found if topic.replicas and not topic.denied]

@@ -1,0 +1,1 @@
+"""A link as its operators see it, from plans and reports."""

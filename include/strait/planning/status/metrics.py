@@ -1,0 +1,128 @@
+"""Sums up a link's status into one line of figures for each topic. Pure."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+
+from strait.planning.history.overrun import WARN_SECONDS, duration
+from strait.planning.status.status import PartitionStatus, Status
+from strait.reasons import Reason
+from strait.state.offset_map import source_offset
+from strait.state.schema import Plan, Report, Run
+
+Reports = Mapping[tuple[str, int], Sequence[Report]]
+Runs = Mapping[tuple[str, int], Sequence[Run]]
+_NO_DESTINATION = (Reason.DESTINATION_MISSING, Reason.DESTINATION_HAS_FEWER_PARTITIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetrics:
+    """One topic of a task group.
+
+    Attributes:
+        partitions: 0 where not even their number is known.
+        records: copied by the link in all its life.
+        records_per_second: between the two looks.
+        lag_records, lag_seconds: of all partitions together, and of the one furthest behind.
+        waiting: reason -> number of partitions that wait for it.
+        starting: partitions that no slot has taken up yet.
+        seconds_to_loss: how soon retention reaches what is not copied of any partition, if that stood still; None: not
+            foreseen.
+    """
+
+    topic: str
+    partitions: int
+    records: int
+    records_per_second: float
+    lag_records: int
+    lag_seconds: float
+    waiting: Mapping[str, int]
+    starting: int
+    seconds_to_loss: float | None = None
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.topic}: {self.records:,} records copied",
+            f"{self.records_per_second:,.0f}/s",
+            f"lag {self.lag_records:,} records, {self.lag_seconds:.1f} s",
+        ]
+        parts += [f"{count} of {self.partitions} partitions wait: {why}" for why, count in sorted(self.waiting.items())]
+        if self.starting:
+            parts.append(f"{self.starting} of {self.partitions} partitions start")
+        if self.seconds_to_loss is not None and self.seconds_to_loss < WARN_SECONDS:
+            parts.append(f"retention deletes what is not copied in {duration(self.seconds_to_loss)}")
+        return "; ".join(parts)
+
+
+def topic_metrics(status: Status, runs: Runs, earlier: Reports, later: Reports) -> list[TopicMetrics]:
+    """The figures of every topic of the task group, by name.
+
+    Args:
+        status: of the whole group, made from ``later``.
+        runs: (source topic, partition) -> its runs, by sequence_base.
+        earlier, later: reports by (group, slot), read some seconds apart.
+    """
+    before, now = _positions(status.group, earlier), _positions(status.group, later)
+    found = []
+    for topic, of_topic in groupby(status.partitions, key=lambda row: row.topic):
+        rows = list(of_topic)
+        losing = [row.seconds_to_loss for row in rows if row.seconds_to_loss is not None]
+        numbered = [row for row in rows if row.partition is not None]
+        found.append(
+            TopicMetrics(
+                topic=topic,
+                partitions=len(numbered),
+                records=sum(_copied(runs.get((topic, row.partition or 0), ()), row) for row in numbered),
+                records_per_second=sum(_rate(before, now, (topic, row.partition or 0)) for row in numbered),
+                lag_records=sum(max(0, row.lag_records) for row in rows),
+                lag_seconds=max(0.0, *(row.lag_seconds for row in rows)),
+                waiting=Counter(row.reason for row in rows if row.state == "waiting"),
+                starting=sum(row.state == "starting" for row in rows),
+                seconds_to_loss=min(losing) if losing else None,
+            )
+        )
+    return found
+
+
+def missing_destination_partitions(plan: Plan) -> int:
+    """How many partitions of selected topics are not copied because the destination does not have them."""
+    return sum(len(item.partitions) for item in plan.waiting if item.reason in _NO_DESTINATION)
+
+
+def _copied(runs: Sequence[Run], row: PartitionStatus) -> int:
+    """The number of records copied so far into the destination topic as it is now."""
+    if not runs:
+        return 0
+    newest = max(runs, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
+    ids = newest.source_id, newest.destination_id
+    behind = [run for run in runs if (run.source_id, run.destination_id) == ids and run.source_base <= row.position]
+    if not behind:
+        return newest.sequence_base
+    run = max(behind, key=lambda run: (run.sequence_base, run.sequence_end))
+    longest = range(run.sequence_base, run.sequence_base + row.position - run.source_base)
+    return run.sequence_base + bisect_left(longest, row.position, key=partial(source_offset, run))
+
+
+def _positions(group: str, reports: Reports) -> dict[tuple[str, int], tuple[int, int]]:
+    """(topic, partition) -> (when reported, position), the furthest: a partition may have two owners for a while."""
+    found: dict[tuple[str, int], tuple[int, int]] = {}
+    for (of_group, _), parts in reports.items():
+        for report in parts if of_group == group else ():
+            for entry in report.partitions:
+                key = (entry.topic, entry.partition)
+                if entry.position > found.get(key, (0, -1))[1]:
+                    found[key] = (report.at_ms, entry.position)
+    return found
+
+
+def _rate(
+    before: Mapping[tuple[str, int], tuple[int, int]],
+    now: Mapping[tuple[str, int], tuple[int, int]],
+    key: tuple[str, int],
+) -> float:
+    if key not in before or key not in now or now[key][0] <= before[key][0]:
+        return 0.0
+    return max(0, now[key][1] - before[key][1]) * 1000 / (now[key][0] - before[key][0])

@@ -1,0 +1,73 @@
+"""One line for each link of a links file. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from strait.planning.status.status import Status
+from strait.reasons import Reason
+from strait.state.schema import Pause
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSummary:
+    """A link in a few figures.
+
+    Attributes:
+        state: `copying`, `waiting` (something of it waits), `paused` (as a whole), `stopped`, `no_plan`, or `error`.
+        waiting: reason -> number of partitions.
+        error: why it could not be looked at; the figures say nothing then.
+    """
+
+    link: str
+    source: str = ""
+    destination: str = ""
+    state: str = "error"
+    topics: int = 0
+    partitions: int = 0
+    caught_up: int = 0
+    lag_records: int = 0
+    records_per_second: float = 0.0
+    waiting: tuple[tuple[str, int], ...] = ()
+    error: str = ""
+
+    def as_data(self) -> dict[str, Any]:
+        """For programs."""
+        return asdict(self) | {"waiting": dict(self.waiting)}
+
+    @property
+    def trouble(self) -> str:
+        """What somebody should know, in words; "" where all is well."""
+        return self.error or ", ".join(f"{count} {reason}" for reason, count in self.waiting)
+
+
+def summary_of(
+    link: str, source: str, destination: str, groups: Iterable[Status], pauses: Iterable[Pause]
+) -> LinkSummary:
+    """Sum up all task groups."""
+    groups = tuple(groups)
+    rows = [row for group in groups for row in group.partitions]
+    waiting = Counter(row.reason for row in rows if row.state == "waiting")
+    return LinkSummary(
+        link=link,
+        source=source,
+        destination=destination,
+        state=_state(groups, waiting, paused=any(not item.topic for item in pauses)),
+        topics=len({row.topic for row in rows}),
+        partitions=sum(row.partition is not None for row in rows),
+        caught_up=sum(row.state == "caught_up" for row in rows),
+        lag_records=sum(group.lag_records for group in groups),
+        records_per_second=sum(group.records_per_second for group in groups),
+        waiting=tuple(sorted(waiting.items())),
+    )
+
+
+def _state(groups: tuple[Status, ...], waiting: Counter[str], *, paused: bool) -> str:
+    if not groups:
+        return "no_plan"
+    if all(group.stopped for group in groups):
+        return "stopped"
+    if paused:
+        return "paused"
+    return "waiting" if set(waiting) - {str(Reason.PAUSED)} else "copying"

@@ -1,0 +1,105 @@
+"""What the destination needs so that every selected partition has a home, and what has to wait for one. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from strait.config.links import Link
+from strait.model import ClusterFacts, TopicFacts
+from strait.planning.topic_sync.configs import created_with
+from strait.planning.topics.pairs import Pair
+from strait.planning.topics.policies import creates
+from strait.planning.topics.selection import Selection
+from strait.reasons import Reason
+from strait.state.schema import Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic:
+    """A destination topic to create. ``replication_factor`` None: the broker's default."""
+
+    topic: str
+    source: str
+    partitions: int
+    replication_factor: int | None
+    configs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """Where selected topics go. All in order of source names."""
+
+    create: tuple[CreateTopic, ...]
+    pairs: tuple[Pair, ...]
+    waiting: tuple[Waiting, ...]
+
+
+def find_homes(
+    link: Link,
+    selection: Selection,
+    source: ClusterFacts,
+    destination: ClusterFacts,
+    refused: Mapping[str, str] | None = None,
+) -> Homes:
+    """Pair every selected topic with its destination.
+
+    Args:
+        refused: destination topics that could not be created or given more partitions, and why.
+    """
+    refused = refused or {}
+    create, pairs = [], []
+    waiting = [Waiting(topic=t, reason=Reason.SOURCE_MISSING, detail=_missing(t, source)) for t in selection.missing]
+    for topic in selection.selected:
+        facts = source.topics[topic]
+        target = selection.names[topic]
+        home = destination.topics.get(target)
+        if home is not None:
+            pair = Pair(facts, home)
+            pairs.append(pair)
+            waiting += _unfit(link, pair, source.name, destination.name, refused.get(target))
+        elif facts.denied:
+            waiting.append(Waiting(topic=topic, reason=Reason.SOURCE_DENIED, detail=facts.denied))
+        elif creates(link, topic) and target not in refused:
+            create.append(
+                CreateTopic(target, topic, facts.partitions, _replicas(link, facts), created_with(link, facts))
+            )
+        else:
+            why = f"creating it: {refused[target]}" if target in refused else "the link does not create it"
+            waiting.append(
+                Waiting(
+                    topic=topic,
+                    partitions=tuple(range(facts.partitions)),
+                    reason=Reason.DESTINATION_MISSING,
+                    detail=f"cluster {destination.name} has no topic {target}: {why}",
+                )
+            )
+    return Homes(tuple(create), tuple(pairs), tuple(sorted(waiting, key=lambda item: item.topic)))
+
+
+def _unfit(link: Link, pair: Pair, source: str, destination: str, refused: str | None) -> Iterable[Waiting]:
+    topic, target = pair.source.topic, pair.destination.topic
+    if pair.source.unknown:
+        yield Waiting(topic=topic, reason=Reason.SOURCE_DENIED, detail=pair.source.denied)
+    elif pair.destination.unknown:
+        yield Waiting(topic=topic, reason=Reason.DESTINATION_DENIED, detail=pair.destination.denied)
+    elif pair.destination_stamps:
+        detail = f"topic {target} on {destination} has message.timestamp.type=LogAppendTime"
+        yield Waiting(topic=topic, reason=Reason.DESTINATION_LOG_APPEND_TIME, detail=detail)
+    elif pair.fit < pair.source.partitions and (refused is not None or not creates(link, topic)):
+        why = "" if refused is None else f": adding them: {refused}"
+        yield Waiting(
+            topic=topic,
+            partitions=tuple(range(pair.fit, pair.source.partitions)),
+            reason=Reason.DESTINATION_HAS_FEWER_PARTITIONS,
+            detail=f"topic {target} on {destination} has {pair.destination.partitions} partitions, "
+            f"on {source} it has {pair.source.partitions}{why}",
+        )
+
+
+def _replicas(link: Link, source: TopicFacts) -> int | None:
+    if link.replication_factor == "source":
+        return source.replicas or None
+    return link.replication_factor
+
+
+def _missing(topic: str, source: ClusterFacts) -> str:
+    return f"cluster {source.name} has no topic {topic}, or does not let this principal see it"

@@ -1,0 +1,180 @@
+"""What becomes of a copy whose source topic is gone: it is kept, or deleted after a time if the link is told so. Pure.
+
+A topic that is not seen is not always gone: a right may have been withdrawn, the cluster may be another one, or may have
+lost all it had. And a copy is not always only a copy. So one is deleted only where nothing else can be meant: the source
+says by name that there is no such topic, it is the cluster that was copied from and has other topics, the copy is the
+very topic that was written into, and its log holds from its first offset to its last what the map says the link wrote.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from strait.config.links import Link
+from strait.config.naming import is_internal
+from strait.config.rules import rule_of
+from strait.model import ClusterFacts, TopicFacts, TopicPartition
+from strait.reasons import Reason
+from strait.state.offset_map import destination_offset
+from strait.state.schema import Run, Waiting
+
+Runs = Mapping[tuple[str, int], tuple[Run, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic:
+    """A copy to delete: its source topic has been missing since then."""
+
+    topic: str
+    source: str
+    missing_since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A topic that has been missing for long enough. ``copy`` None: the destination does not show its copy either."""
+
+    source: str
+    destination: str
+    destination_id: str
+    missing_since_ms: int
+    copy: TopicFacts | None
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """Those of the copy."""
+        return [TopicPartition(self.destination, number) for number in range(self.copy.partitions if self.copy else 0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was asked about candidates.
+
+    Attributes:
+        gone: source topics of which the source says by name that they do not exist; ``copies_gone``: destination topics.
+        logs: partition of a copy -> its first offset and the one that the next record gets.
+    """
+
+    gone: frozenset[str] = frozenset()
+    copies_gone: frozenset[str] = frozenset()
+    logs: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """Copies to delete; runs to forget, of topics that are gone on both sides; source topic -> why its copy is kept."""
+
+    delete: tuple[DeleteTopic, ...] = ()
+    forget: tuple[Run, ...] = ()
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def forgotten(self) -> frozenset[str]:
+        """Source topics of which nothing is left."""
+        return frozenset(run.topic for run in self.forget)
+
+
+def dated(waiting: Iterable[Waiting], before: Iterable[Waiting], now_ms: int) -> list[Waiting]:
+    """Each topic that the source does not have, with the time at which it was first missed."""
+    since = {item.topic: item.since_ms for item in before if item.reason == Reason.SOURCE_MISSING and item.since_ms}
+    return [
+        item.model_copy(update={"since_ms": since.get(item.topic, now_ms)})
+        if item.reason == Reason.SOURCE_MISSING
+        else item
+        for item in waiting
+    ]
+
+
+def candidates(
+    link: Link,
+    waiting: Iterable[Waiting],
+    source: ClusterFacts,
+    destination: ClusterFacts,
+    runs: Runs,
+    copied_from: str,
+    now_ms: int,
+) -> tuple[Candidate, ...]:
+    """The topics whose time is over, in order of ``waiting``.
+
+    Args:
+        waiting: of the plan in force, with times.
+        copied_from: id of the cluster that the link began to copy from.
+    """
+    grace = link.delete_copies_after_seconds
+    alive = any(not topic.internal and not is_internal(name) for name, topic in source.topics.items())
+    if grace is None or not alive or source.cluster_id != copied_from:
+        return ()
+    over = {
+        item.topic: item.since_ms
+        for item in waiting
+        if item.reason == Reason.SOURCE_MISSING
+        and item.topic not in source.topics
+        and 0 < item.since_ms <= now_ms - 1000 * grace
+    }
+    newest = {
+        topic: max(of_topic, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
+        for topic, of_topic in _by_topic(runs, over.keys()).items()
+    }
+    return tuple(
+        Candidate(topic, last.destination, last.destination_id, over[topic], destination.topics.get(last.destination))
+        for topic, last in newest.items()
+    )
+
+
+def retire(link: Link, found: Iterable[Candidate], evidence: Evidence, runs: Runs) -> Retirement:
+    """Decide about each candidate by what was found out."""
+    found = tuple(found)
+    of_topic = _by_topic(runs, [candidate.source for candidate in found])
+    delete, forget, kept = [], [], {}
+    for candidate in found:
+        if candidate.source not in evidence.gone:
+            kept[candidate.source] = "the source does not say that it is gone; a right on it may be missing"
+        elif candidate.copy is None and candidate.destination in evidence.copies_gone:
+            forget += of_topic[candidate.source]
+        elif why := _why_kept(link, candidate, evidence, of_topic[candidate.source]):
+            kept[candidate.source] = why
+        else:
+            delete.append(DeleteTopic(candidate.destination, candidate.source, candidate.missing_since_ms))
+    return Retirement(tuple(delete), tuple(forget), kept)
+
+
+def _why_kept(link: Link, candidate: Candidate, evidence: Evidence, runs: Sequence[Run]) -> str:
+    copy = candidate.copy
+    if copy is None:
+        return f"the destination does not say whether {candidate.destination} is there; a right on it may be missing"
+    if not copy.topic_id or copy.topic_id != candidate.destination_id:
+        return f"{copy.topic} is not the topic that was copied into"
+    if rule_of(link.topics, candidate.source).on_foreign != "halt":
+        return f"others may write into {copy.topic}, as its rule's `on_foreign` says"
+    for partition in candidate.partitions:
+        of_partition = [
+            run for run in runs if run.partition == partition.partition and run.destination_id == copy.topic_id
+        ]
+        if partition not in evidence.logs:
+            return f"the ends of partition {partition} are not known"
+        if not _all_ours(of_partition, *evidence.logs[partition]):
+            return f"partition {partition} has records of which the map does not know that the link wrote them"
+    return ""
+
+
+def _all_ours(runs: Sequence[Run], first: int, end: int) -> bool:
+    """Whether runs cover offsets [first, end) of the copy without a place where somebody else wrote."""
+    if first == end:
+        return True
+    ordered = sorted(runs, key=lambda run: (run.sequence_base, run.destination_base))
+    if not ordered or ordered[0].destination_base > first:
+        return False
+    unbroken = all(
+        following.destination_base == destination_offset(run, following.sequence_base)
+        for run, following in pairwise(ordered)
+    )
+    written = max(run.sequence_end for run in ordered)
+    return unbroken and destination_offset(ordered[-1], max(written, ordered[-1].sequence_base)) == end
+
+
+def _by_topic(runs: Runs, topics: Iterable[str]) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {topic: [] for topic in topics}
+    for place in runs if found else ():  # not their values: most of them are never looked at
+        if place[0] in found:
+            found[place[0]] += runs[place]
+    return {topic: of_topic for topic, of_topic in found.items() if of_topic}

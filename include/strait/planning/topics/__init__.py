@@ -1,0 +1,1 @@
+"""Which topics are copied, by which policy, and from where."""

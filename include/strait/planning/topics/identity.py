@@ -1,0 +1,120 @@
+"""Whether the two topics of a partition are still the ones that its runs describe, and if not, what follows. Pure.
+
+A topic that was deleted and created again is another topic under the same name; only its id tells (KIP-516).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from strait.planning.topics.pairs import Pair
+from strait.planning.topics.start_offsets import Begin, Resume
+from strait.reasons import Reason
+from strait.state.offset_map import covering, destination_offset, locate
+from strait.state.schema import Loss, Run, TopicPolicy
+
+Action = Literal["halted", "continued", "restarted"]
+_LOSSES = (Reason.SOURCE_RECREATED, Reason.DESTINATION_RECREATED)
+
+
+class Change(NamedTuple):
+    """What is not as it was. ``lost``: offsets [from, to) that the lost topic held, on ``side``."""
+
+    reason: Reason
+    detail: str
+    side: Literal["source", "destination"]
+    lost: tuple[int, int]
+
+    @property
+    def is_loss(self) -> bool:
+        return self.reason in _LOSSES
+
+    def loss(self, link: str, topic: str, partition: int, action: Action, now_ms: int) -> Loss:
+        """Its entry in the loss ledger."""
+        return Loss(
+            link=link,
+            topic=topic,
+            partition=partition,
+            side=self.side,
+            cause=str(self.reason),
+            from_offset=self.lost[0],
+            to_offset=self.lost[1],
+            at_ms=now_ms,
+            action=action,
+            detail=self.detail,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Firm:
+    """It is copied on. Where only the source is another topic and the policy allows it, the slot begins that one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """It begins with a first run. ``change``: what became of the copy before, where there was one."""
+
+    begin: Begin
+    change: Change | None = None
+    action: Action = "restarted"
+
+
+@dataclass(frozen=True, slots=True)
+class Halted:
+    """It is not copied on until a person decides."""
+
+    change: Change
+
+
+def judge(pair: Pair, past: Sequence[Run], begin: Begin, policy: TopicPolicy) -> Firm | Fresh | Halted:
+    """Hold a partition's runs against its topics as they are now.
+
+    Args:
+        past: all its runs, by sequence_base.
+        begin: where it begins if the link has never copied it.
+    """
+    if not past:
+        return Fresh(begin)
+    here = [run for run in past if (run.destination, run.destination_id) == _identity(pair)]
+    if any(run.source_id == pair.source.topic_id for run in here):
+        return Firm()
+    last = max(here or past, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
+    change = _change(pair, past, last)
+    if change.reason is Reason.NAMING_CHANGED or policy.on_loss == "halt":
+        return Halted(change)
+    if here:
+        return Firm()
+    if policy.on_loss == "continue" and last.source_id == pair.source.topic_id:
+        return Fresh(Resume(_copied(past, last)[0]), change, "continued")
+    return Fresh("earliest", change)
+
+
+def _identity(pair: Pair) -> tuple[str, str]:
+    return pair.destination.topic, pair.destination.topic_id
+
+
+def _change(pair: Pair, past: Sequence[Run], last: Run) -> Change:
+    position, end = _copied(past, last)
+    if last.destination != pair.destination.topic:
+        detail = f"copied to {last.destination} so far, now called {pair.destination.topic}"
+        return Change(Reason.NAMING_CHANGED, detail, "destination", (end, end))
+    source = f"the copied topic had id {last.source_id}, the present one {pair.source.topic_id}"
+    if last.destination_id == pair.destination.topic_id:
+        return Change(Reason.SOURCE_RECREATED, source, "source", (position, position))
+    destination = f"{last.destination} had id {last.destination_id}, the present one {pair.destination.topic_id}"
+    if last.source_id == pair.source.topic_id:
+        first = min(run.destination_base for run in _of(past, last))
+        return Change(Reason.DESTINATION_RECREATED, destination, "destination", (first, max(first, end)))
+    return Change(Reason.SOURCE_RECREATED, f"{source}; and {destination}", "source", (position, position))
+
+
+def _copied(past: Sequence[Run], last: Run) -> tuple[int, int]:
+    """The source position and destination offset behind the last record that is known to have been copied."""
+    runs = _of(past, last)
+    sequence = max(runs[0].sequence_base, *(run.sequence_end for run in runs))
+    return locate(runs, sequence), destination_offset(covering(runs, sequence), sequence)
+
+
+def _of(past: Sequence[Run], last: Run) -> list[Run]:
+    ids = last.destination, last.destination_id, last.source_id
+    return [run for run in past if (run.destination, run.destination_id, run.source_id) == ids]

@@ -1,0 +1,84 @@
+"""The first run of every partition that needs one. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from strait.model import TopicPartition
+from strait.planning.topics.identity import Fresh
+from strait.planning.topics.pairs import Pair
+from strait.planning.topics.start_offsets import Starts
+from strait.reasons import Reason
+from strait.state.schema import Run, Waiting
+
+
+class Beginning(NamedTuple):
+    """Where a partition that needs a first run is copied to, where it begins, and what became of an earlier copy."""
+
+    target: TopicPartition
+    fresh: Fresh
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartition:
+    """Where copying of a partition begins. Ids pin the two topics."""
+
+    destination: str
+    source_id: str
+    destination_id: str
+    source_base: int
+    destination_base: int
+
+    def first_run(self, partition: TopicPartition, now_ms: int) -> Run:
+        """Nothing has been written yet: sequence 0 is the record at ``source_base``."""
+        return Run(
+            topic=partition.topic,
+            partition=partition.partition,
+            destination=self.destination,
+            source_id=self.source_id,
+            destination_id=self.destination_id,
+            source_base=self.source_base,
+            destination_base=self.destination_base,
+            sequence_base=0,
+            sequence_end=0,
+            checkpoint_at_ms=now_ms,
+        )
+
+
+def begin(
+    wanted: Mapping[TopicPartition, Beginning], homes: Iterable[Pair], starts: Starts
+) -> tuple[dict[TopicPartition, NewPartition], list[Waiting]]:
+    """The partitions that can begin, and those that wait because where they begin is not known.
+
+    Args:
+        starts: has an answer or a failure for both sides of every wanted partition.
+    """
+    pairs = {pair.source.topic: pair for pair in homes}
+    new: dict[TopicPartition, NewPartition] = {}
+    waiting = []
+    for partition, (target, _) in wanted.items():
+        failure = _failure(partition, target, starts)
+        if failure is not None:
+            waiting.append(failure)
+            continue
+        pair = pairs[partition.topic]
+        new[partition] = NewPartition(
+            target.topic,
+            pair.source.topic_id,
+            pair.destination.topic_id,
+            starts.source[partition],
+            starts.destination[target],
+        )
+    return new, waiting
+
+
+def _failure(partition: TopicPartition, target: TopicPartition, starts: Starts) -> Waiting | None:
+    if partition in starts.source_failures:
+        reason, detail = Reason.SOURCE_LEADERLESS, starts.source_failures[partition]
+    elif partition in starts.out_of_range:
+        reason, detail = Reason.START_OUT_OF_RANGE, starts.out_of_range[partition]
+    elif target in starts.destination_failures:
+        reason, detail = Reason.DESTINATION_LEADERLESS, starts.destination_failures[target]
+    else:
+        return None
+    return Waiting(topic=partition.topic, partitions=(partition.partition,), reason=reason, detail=detail)

@@ -1,0 +1,52 @@
+"""What the rules of a link say about each topic. Pure."""
+
+from strait.config.links import Link, Topics
+from strait.config.rules import rule_of
+from strait.config.settings import Copies
+from strait.config.start_offset import Start
+from strait.model import TopicFacts
+from strait.state.schema import TopicPolicy
+
+_KAFKA_MAX_MESSAGE_BYTES = 1_048_588  # where the cluster does not tell the topic's own
+
+
+def start_of(link: Link, topic: str) -> Start:
+    """Where a source topic begins that is new to the link."""
+    start = rule_of(link.topics, topic).start
+    return link.start if start is None else start
+
+
+def creates(link: Link, topic: str) -> bool:
+    """Whether the link gives a source topic a copy, and the copy the partitions that it lacks."""
+    ruled = rule_of(link.topics, topic).create
+    return link.create_topics if ruled is None else ruled
+
+
+def copies_of(link: Link, topic: str, copy: str) -> Copies:
+    """Which batches of a source topic are copied that a link wrote there. Under the same name a copy that is copied on might
+    come back, or come twice; under another one nothing does, unless it came from the destination."""
+    chosen = rule_of(link.topics, topic).copies or link.copies
+    return chosen or ("skip" if topic == copy else "forward")
+
+
+def policy_of(topics: Topics, source: TopicFacts, destination: TopicFacts, copies: Copies = "all") -> TopicPolicy:
+    """How a topic is copied: its rule, and what the slots need to know of both clusters' topics."""
+    rule = rule_of(topics, source.topic)
+    limit = destination.configs.get("max.message.bytes", "")
+    return TopicPolicy(
+        on_loss=rule.on_loss,
+        on_foreign=rule.on_foreign,
+        on_refused=rule.on_refused,
+        compression=rule.compression,
+        max_message_bytes=int(limit) if limit.isdecimal() and int(limit) else _KAFKA_MAX_MESSAGE_BYTES,
+        source_compacted="compact" in source.configs.get("cleanup.policy", ""),
+        source_append_time=stamps(source),
+        destination_append_time=stamps(destination),
+        topic_class=rule.topic_class or "",
+        copies=copies,
+    )
+
+
+def stamps(topic: TopicFacts) -> bool:
+    """Whether its brokers put their own timestamps on records."""
+    return topic.configs.get("message.timestamp.type") == "LogAppendTime"

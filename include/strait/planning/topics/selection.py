@@ -1,0 +1,170 @@
+"""Which source topics a link copies and under which names, and why the others are left out. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from strait.config import naming
+from strait.config.links import Link, Topics
+from strait.config.patterns import FirstMatch, once_for_each
+from strait.errors import ConfigError
+from strait.model import TopicFacts
+from strait.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A topic of the source that is not copied, and why."""
+
+    topic: str
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """All in order of names.
+
+    Attributes:
+        names: topics to copy, each with the name of its copy; all of them exist on the source.
+        missing: selected topics that the source does not have.
+        skipped: every other topic of the source.
+    """
+
+    names: Mapping[str, str]
+    missing: tuple[str, ...]
+    skipped: tuple[Skip, ...]
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """Topics to copy."""
+        return tuple(self.names)
+
+
+def select(
+    link_name: str,
+    link: Link,
+    source: Mapping[str, TopicFacts],
+    *,
+    copied_before: Iterable[str] = (),
+    shared_cluster_id: str | None = None,
+) -> Selection:
+    """Apply the `topics` block: named or matched by a whole regular expression; `exclude` wins.
+
+    Args:
+        source: every topic of the source.
+        copied_before: topics that the link has copied; one that is gone from the source is missing, not forgotten.
+        shared_cluster_id: Kafka's id of the cluster, where source and destination are one; the link's own copies are
+            then left out, or they would be copied again and again.
+
+    Raises:
+        ConfigError: two topics would get one name, or topics would be copied onto themselves or one another;
+            or a regular expression takes too long.
+    """
+    if shared_cluster_id is not None and link.keeps_names:
+        raise _onto_itself(link_name, link, shared_cluster_id)
+    names, skipped = {}, []
+    for name in sorted(source):
+        found = _skip(link.topics, name, source[name].internal) or _named(link, name)
+        if isinstance(found, Skip):
+            skipped.append(found)
+        else:
+            names[name] = found
+    _refuse_collisions(link_name, names)
+    if shared_cluster_id is not None:
+        _refuse_cycles(link_name, names)
+        originals = naming.Names(link).sources(name for name in source if not naming.is_never_copied(name))
+        copies = [name for name in names if originals.get(name, name) != name]
+        for name in copies:
+            del names[name]
+        skipped += [Skip(name, Reason.EXCLUDED, f"it is this link's own copy of {originals[name]}") for name in copies]
+        skipped.sort(key=lambda skip: skip.topic)
+    expected = {*link.topics.include, *copied_before}
+    missing = sorted(name for name in expected if name not in source and selects(link.topics, name))
+    return Selection(names, tuple(missing), tuple(skipped))
+
+
+def selects(topics: Topics, name: str) -> bool:
+    """Whether a topic is selected, by its name alone."""
+    return _skip(topics, name, internal=False) is None
+
+
+class _Lists:
+    """The lists of a `topics` block, ready to be asked."""
+
+    def __init__(self, topics: Topics) -> None:
+        self.include = frozenset(topics.include)
+        self.regex = FirstMatch("topics.regex.{}", topics.regex)
+        self.exclude = FirstMatch("topics.exclude.{}", topics.exclude)
+
+
+_lists = once_for_each(_Lists)
+
+
+def _skip(topics: Topics, name: str, internal: bool) -> Skip | None:
+    lists = _lists(topics)
+    if name not in lists.include and lists.regex(name) is None:
+        return Skip(name, Reason.NOT_SELECTED, "no `topics.include` or `topics.regex` selects it")
+    if internal or naming.is_never_copied(name):
+        return Skip(name, Reason.EXCLUDED, "it is an internal topic, which is never copied")
+    if naming.is_internal(name) and not topics.internal:
+        return Skip(name, Reason.EXCLUDED, "it is an internal topic, and `topics.internal` is false")
+    excluding = lists.exclude(name)
+    if excluding is not None:
+        return Skip(name, Reason.EXCLUDED, f"`topics.exclude` has {topics.exclude[excluding]!r}")
+    return None
+
+
+def _named(link: Link, topic: str) -> str | Skip:
+    names = naming.Names(link)
+    if names.came_from_destination(topic):
+        return Skip(topic, Reason.CAME_FROM_DESTINATION, f"its name says that it came from {link.destination}")
+    name = names.destination(topic)
+    if name is None:
+        return Skip(topic, Reason.NO_NAME, "no `naming.rules` matches it, and `otherwise` is `refuse`")
+    why = naming.why_illegal(name)
+    if why is not None:
+        return Skip(topic, Reason.NO_NAME, f"its copy would be called {name!r}, which Kafka refuses: {why}")
+    return name
+
+
+def _onto_itself(link_name: str, link: Link, cluster_id: str) -> ConfigError:
+    return ConfigError(
+        f"links.{link_name}",
+        [
+            f"source {link.source} and destination {link.destination} are the same Kafka cluster ({cluster_id}) "
+            "and names stay the same, so each topic would be copied onto itself"
+        ],
+        hint="correct one cluster's `bootstrap.servers`, or give `naming` a prefix or suffix",
+    )
+
+
+def _refuse_collisions(link_name: str, names: Mapping[str, str]) -> None:
+    taken: dict[str, str] = {}
+    problems = []
+    for topic, name in names.items():
+        other = taken.setdefault(name, topic)
+        if other != topic:
+            problems.append(f"topics {other} and {topic} would both become {name}")
+    if problems:
+        raise ConfigError(f"links.{link_name}.naming", problems)
+
+
+def _refuse_cycles(link_name: str, names: Mapping[str, str]) -> None:
+    """Within one cluster. Names are distinct here, so that following them ends, or comes back to where it began."""
+    problems = []
+    seen: set[str] = set()
+    for topic in names:
+        way = [topic]
+        while way[-1] not in seen and way[-1] in names:
+            seen.add(way[-1])
+            way.append(names[way[-1]])
+        if len(way) > 1 and way[-1] == topic:
+            problems.append(
+                f"topic {topic} would be copied onto itself"
+                if len(way) == 2
+                else f"topics would be copied in a circle: {' -> '.join(way)}"
+            )
+    if problems:
+        raise ConfigError(
+            f"links.{link_name}.naming", problems, hint="source and destination are one cluster; change the names"
+        )

@@ -1,0 +1,153 @@
+"""Reading the quarantine topic: what is kept aside there, and what was settled since. Pure.
+
+What becomes of a record is itself a record of the topic, a *settlement*, without key and value; its headers name the
+offset that it settles. Nothing is ever taken out of the topic.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from strait.state.quarantine_records import PREFIX
+
+Outcome = Literal["replayed", "dropped"]
+Headers = Sequence[tuple[str, bytes | None]]
+
+_ADDED = ("topic", "partition", "offset", "timestamp_ms", "destination", "reason", "detail", "quarantined_at_ms")
+_OUTCOMES: Mapping[str, Outcome] = {"replayed": "replayed", "dropped": "dropped"}
+_SETTLEMENT = ("settles", "outcome", "settled_at_ms")
+
+
+class Entry(NamedTuple):
+    """One record that is kept aside.
+
+    Attributes:
+        at: its offset in the quarantine topic.
+        topic, partition, offset: where it stands in the source.
+        settled: what was done with it; "" as long as nobody has decided.
+    """
+
+    at: int
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    destination: str
+    reason: str
+    detail: str
+    quarantined_at_ms: int
+    bytes: int
+    settled: Outcome | Literal[""] = ""
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} offset {self.offset}"
+
+
+class Chosen(NamedTuple):
+    """Which entries are meant; None: all of them."""
+
+    topic: str | None = None
+    partition: int | None = None
+    reason: str | None = None
+
+    def includes(self, entry: Entry) -> bool:
+        return all(
+            wanted in (None, found)
+            for wanted, found in (
+                (self.topic, entry.topic),
+                (self.partition, entry.partition),
+                (self.reason, entry.reason),
+            )
+        )
+
+
+class Contents:
+    """Takes in the topic, record after record. One record that several slots kept aside is one entry.
+
+    ``unknown``: offset -> what is wrong with a record that is not of Strait's making.
+    """
+
+    def __init__(self) -> None:
+        self.unknown: dict[int, str] = {}
+        self._entries: dict[bytes, Entry] = {}
+        self._identity: dict[int, bytes] = {}
+        self._settled: dict[bytes, Outcome] = {}
+
+    def apply(self, at: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        """Take in the record at offset ``at``."""
+        try:
+            added = _added(headers, _ADDED)
+            if added is not None:
+                self._take_entry(_entry(at, len(key or b"") + len(value or b""), added), key, value)
+            elif (said := _added(headers, _SETTLEMENT)) is not None:
+                self._take_settlement(said)
+            else:
+                raise ValueError("it has neither the headers of a record kept aside nor those of a settlement")
+        except ValueError as error:
+            self.unknown[at] = str(error)
+
+    def _take_entry(self, entry: Entry, key: bytes | None, value: bytes | None) -> None:
+        identity = _identity(entry, key, value)
+        self._identity[entry.at] = identity
+        self._entries.setdefault(identity, entry)
+
+    def _take_settlement(self, said: dict[str, str]) -> None:
+        at, outcome = int(said["settles"]), _OUTCOMES.get(said["outcome"])
+        if outcome is None:
+            raise ValueError(f"it settles a record with the unknown outcome {said['outcome']!r}")
+        if at in self._identity:
+            self._settled[self._identity[at]] = outcome
+
+    def entries(self) -> list[Entry]:
+        """All of them, in the order in which they were kept aside."""
+        return [entry._replace(settled=self._settled.get(key, "")) for key, entry in self._entries.items()]
+
+
+def original_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
+    """The record's own headers: those before the added ones."""
+    return list(headers[: -len(_ADDED)])
+
+
+def settlement(at: int, outcome: Outcome, now_ms: int) -> list[tuple[str, bytes | None]]:
+    """The headers of a record that says what was done with the one at offset ``at``."""
+    said = zip(_SETTLEMENT, (at, outcome, now_ms), strict=True)
+    return [(PREFIX + name, str(value).encode()) for name, value in said]
+
+
+def _added(headers: Headers, names: Sequence[str]) -> dict[str, str] | None:
+    """The last headers, where they have just these names: those before may be the record's own, whatever they say."""
+    last = headers[-len(names) :]
+    if [name for name, _ in last] != [PREFIX + name for name in names]:
+        return None
+    return {name.removeprefix(PREFIX): (value or b"").decode() for name, value in last}
+
+
+def _entry(at: int, size: int, added: dict[str, str]) -> Entry:
+    return Entry(
+        at=at,
+        topic=added["topic"],
+        partition=int(added["partition"]),
+        offset=int(added["offset"]),
+        timestamp_ms=int(added["timestamp_ms"]),
+        destination=added["destination"],
+        reason=added["reason"],
+        detail=added["detail"],
+        quarantined_at_ms=int(added["quarantined_at_ms"]),
+        bytes=size,
+    )
+
+
+def _identity(entry: Entry, key: bytes | None, value: bytes | None) -> bytes:
+    place = (
+        entry.topic,
+        entry.partition,
+        entry.offset,
+        entry.timestamp_ms,
+        entry.destination,
+        key is None,
+        value is None,
+    )
+    digest = hashlib.sha256(repr(place).encode())
+    for part in (key or b"", value or b""):
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.digest()
