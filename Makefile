@@ -61,7 +61,7 @@ check: $(INSTALLED) ## Check format, lint, types, and who imports whom
 	$(done)
 	echo "==> imports"
 	begin=$$SECONDS
-	$(BIN)/lint-imports
+	PYTHONPATH=plugins $(BIN)/lint-imports
 	$(done)
 
 .PHONY: bench

@@ -675,7 +675,7 @@ def relay_sockets(
 
 
 @dataclass(frozen=True)
-class Run:
+class OffsetMapping:
     model: str
     load: Load
     tls_dir: str | None
@@ -702,7 +702,7 @@ def connect(port: int) -> socket.socket:
     return sock
 
 
-def accept(run: Run, pipe: Connection) -> socket.socket:
+def accept(run: OffsetMapping, pipe: Connection) -> socket.socket:
     """Listen, tell the port, take one connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         pipe.send(server.getsockname()[1])
@@ -719,7 +719,7 @@ def make_batch(size: int, seed: int) -> bytearray:
     return batch
 
 
-def feed(run: Run, pipe: Connection) -> None:
+def feed(run: OffsetMapping, pipe: Connection) -> None:
     """Answer each request with a reply, as a broker does to a long poll."""
     load = run.load
     batches = b"".join(make_batch(load.batch, seed) for seed in range(load.batches_per_reply))
@@ -746,7 +746,7 @@ def stamp(batch: memoryview) -> None:
     struct.pack_into(">I", batch, 17, crc32c(batch[21:]))
 
 
-def swallow(run: Run, pipe: Connection) -> None:
+def swallow(run: OffsetMapping, pipe: Connection) -> None:
     """Acknowledge each frame; look into every 64th; report the latencies."""
     sock = accept(run, pipe)
     pool = Pool()
@@ -774,7 +774,7 @@ def swallow(run: Run, pipe: Connection) -> None:
     pipe.recv()
 
 
-def relay(run: Run, feeder_port: int, sink_port: int, pipe: Connection) -> None:
+def relay(run: OffsetMapping, feeder_port: int, sink_port: int, pipe: Connection) -> None:
     source, sink = connect(feeder_port), connect(sink_port)
     tls = run.client_context()
     clock = Clock()
@@ -789,7 +789,7 @@ def relay(run: Run, feeder_port: int, sink_port: int, pipe: Connection) -> None:
     pipe.recv()
 
 
-def measure(run: Run) -> dict[str, float]:
+def measure(run: OffsetMapping) -> dict[str, float]:
     context = multiprocessing.get_context("spawn")
     pipes, processes = [], []
 
@@ -871,7 +871,7 @@ def main() -> int:
                     for model in MODELS[turn:] + MODELS[:turn]:
                         if model == "selectors+bio" and tls is None:
                             continue  # only differs under TLS
-                        result = measure(Run(model, load, tls))
+                        result = measure(OffsetMapping(model, load, tls))
                         values.setdefault((load.name, "TLS 1.3" if tls else "plain", model), []).append(result)
             print(f"round {round_number + 1} of {arguments.rounds} done", file=sys.stderr)
     medians = {key: {name: statistics.median(r[name] for r in rs) for name in rs[0]} for key, rs in values.items()}

@@ -26,7 +26,7 @@ from strait.planning.history.load import Load
 from strait.planning.plan.planner import Proposal, compose, survey
 from strait.planning.topics.start_offsets import Starts
 from strait.state.codec import encode
-from strait.state.schema import Plan, Run
+from strait.state.schema import OffsetMapping, Plan
 
 RESULTS = Path(__file__).parent / "results-planning.md"
 INTRODUCTION = (
@@ -84,7 +84,9 @@ def plan(partitions: int, each: int, slots: int) -> tuple[dict[str, float], Plan
     settings, (source, destination), seconds = link(slots), clusters(partitions, each), dict[str, float]()
 
     def cycle(
-        runs: dict[tuple[str, int], tuple[Run, ...]], plans: dict[str, Plan], loads: dict[TopicPartition, Load]
+        runs: dict[tuple[str, int], tuple[OffsetMapping, ...]],
+        plans: dict[str, Plan],
+        loads: dict[TopicPartition, Load],
     ) -> Proposal:
         with collector_paused():
             found = survey("l", settings, source, destination, runs)

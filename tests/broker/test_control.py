@@ -17,7 +17,7 @@ from strait.errors import ConfigError, StateError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.state.codec import encode
-from strait.state.schema import PartitionReport, Run
+from strait.state.schema import OffsetMapping, PartitionReport
 from strait.state.store import StateReader, StateWriter
 from support.reports import plain_report
 from support.topics import alter, create, delete
@@ -215,7 +215,7 @@ def ruled(make_file: MakeFile, link: str, on_loss: str) -> LinksFile:
     return make_file(topics={"regex": [f"{link}-.*"], "rules": [{"match": ".*", "on_loss": on_loss}]})
 
 
-def checkpoint(clusters: Any, link: str, run: Run, sequence: int) -> None:
+def checkpoint(clusters: Any, link: str, run: OffsetMapping, sequence: int) -> None:
     """As a slot does it once a minute."""
     writer = StateWriter(clusters.destination.client_properties, "b", link)
     writer.write_run(run.model_copy(update={"sequence_end": sequence, "checkpoint_at_ms": run.checkpoint_at_ms + 1}))

@@ -19,14 +19,14 @@ from strait.embedded.kafka import Cluster
 from strait.errors import ClusterError, PlanConflict
 from strait.kafka.admin import Admin, NewTopic
 from strait.reasons import Reason
-from strait.state.quarantine_records import SetAside
+from strait.state.quarantine_records import QuarantinedRecord
 from strait.state.schema import Plan, PlannedTopic, TopicPolicy
 from strait.state.store import ControlPublisher, StateReader, StateWriter, ensure_state_topics
 from strait.wire.records import Record
 
 pytestmark = pytest.mark.broker
 
-Run = Callable[..., Any]
+OffsetMapping = Callable[..., Any]
 TIME_MS = 1_600_000_000_000
 
 
@@ -43,7 +43,7 @@ def quarantine(cluster: Cluster, link: str) -> Quarantine:
 
 
 @pytest.fixture
-def command(clusters: Any, link: str, tmp_path: Path) -> Run:
+def command(clusters: Any, link: str, tmp_path: Path) -> OffsetMapping:
     """Runs `strait quarantine …` on the link; returns its exit code and output."""
     properties = {"a": dict(clusters.source.client_properties), "b": dict(clusters.destination.client_properties)}
     path = tmp_path / "links.yaml"
@@ -63,7 +63,7 @@ def record(offset: int, value: bytes = b"v") -> Record:
 def keep_aside(cluster: Cluster, link: str, *records: Record, topic: str = "orders", partition: int = 0) -> None:
     writer, failed = StateWriter(cluster.client_properties, "b", link), []
     for each in records:
-        aside = SetAside(topic, partition, f"{link}-{topic}", each, Reason.BATCH_REFUSED, "said the broker")
+        aside = QuarantinedRecord(topic, partition, f"{link}-{topic}", each, Reason.BATCH_REFUSED, "said the broker")
         writer.write_aside(aside, failed.append)
     assert writer.flush(60)
     assert failed == [None] * len(records)
@@ -110,7 +110,7 @@ def test_a_link_without_a_quarantine_keeps_nothing_aside(cluster: Cluster, topic
 
 
 def test_a_replayed_record_is_as_it_was_and_is_replayed_once(
-    cluster: Cluster, link: str, quarantine: Quarantine, command: Run
+    cluster: Cluster, link: str, quarantine: Quarantine, command: OffsetMapping
 ) -> None:
     create(cluster, f"{link}-repaired", 2)
     keep_aside(cluster, link, record(5), record(6, b""), record(5), partition=1)
@@ -127,7 +127,7 @@ def test_a_replayed_record_is_as_it_was_and_is_replayed_once(
 
 
 def test_a_copy_that_halts_at_strangers_is_spared_and_one_that_does_not_gets_its_records(
-    cluster: Cluster, link: str, command: Run
+    cluster: Cluster, link: str, command: OffsetMapping
 ) -> None:
     create(cluster, f"{link}-orders")
     keep_aside(cluster, link, record(5))
@@ -141,7 +141,7 @@ def test_a_copy_that_halts_at_strangers_is_spared_and_one_that_does_not_gets_its
 
 
 def test_they_go_into_the_copy_where_its_rule_lets_others_write(
-    cluster: Cluster, link: str, quarantine: Quarantine, command: Run
+    cluster: Cluster, link: str, quarantine: Quarantine, command: OffsetMapping
 ) -> None:
     create(cluster, f"{link}-orders")
     keep_aside(cluster, link, record(5))
@@ -214,7 +214,7 @@ def test_of_two_who_settle_at_once_the_first_is_told_and_each_record_is_settled_
 
 
 def test_records_are_listed_and_dropped_by_topic_and_reason(
-    cluster: Cluster, link: str, quarantine: Quarantine, command: Run
+    cluster: Cluster, link: str, quarantine: Quarantine, command: OffsetMapping
 ) -> None:
     keep_aside(cluster, link, record(5))
     keep_aside(cluster, link, record(7), topic="clicks")
@@ -230,7 +230,7 @@ def test_records_are_listed_and_dropped_by_topic_and_reason(
     assert [(entry["topic"], entry["settled"]) for entry in shown] == [("orders", "dropped"), ("clicks", "")]
 
 
-def test_somebody_elses_record_is_said_and_hides_nothing(cluster: Cluster, link: str, command: Run) -> None:
+def test_somebody_elses_record_is_said_and_hides_nothing(cluster: Cluster, link: str, command: OffsetMapping) -> None:
     producer = Producer(dict(cluster.client_properties))
     producer.produce(naming.quarantine_topic(link), value=b"?")
     assert producer.flush(30) == 0
@@ -241,7 +241,7 @@ def test_somebody_elses_record_is_said_and_hides_nothing(cluster: Cluster, link:
 
 
 def test_the_status_counts_what_is_kept_aside_and_not_settled(
-    cluster: Cluster, link: str, quarantine: Quarantine, command: Run
+    cluster: Cluster, link: str, quarantine: Quarantine, command: OffsetMapping
 ) -> None:
     publish(cluster, link, on_refused="quarantine")
     keep_aside(cluster, link, record(1), record(2), record(3))

@@ -15,7 +15,7 @@ from strait.config import naming
 from strait.embedded.kafka import Cluster
 from strait.errors import ClusterUnavailable, PlanConflict
 from strait.kafka.admin import Admin
-from strait.state.schema import Plan, PlannedTopic, Run
+from strait.state.schema import OffsetMapping, Plan, PlannedTopic
 from strait.state.store import ControlPublisher, StateReader, ensure_state_topics
 from support.waiting import eventually
 
@@ -51,8 +51,8 @@ def next_plan(link: str, before: Plan | None, author: int) -> Plan:
     )
 
 
-def first_run(partition: int, author: int) -> Run:
-    return Run(
+def first_run(partition: int, author: int) -> OffsetMapping:
+    return OffsetMapping(
         topic="t",
         partition=partition,
         destination="t",

@@ -135,14 +135,14 @@ def test_history_is_copied_in_its_own_lane_and_handed_over_when_it_has_caught_up
         producer.produce(moving, f"history {number}", partition=number % 3)
         producer.poll(0)
     assert producer.flush(60) == 0
-    keeper = control({"default": {}, "gold": {}, "backfill": {}}, backfill={"behind_records": 2000})
-    first = keeper.run_cycle()
+    checkpointer = control({"default": {}, "gold": {}, "backfill": {}}, backfill={"behind_records": 2000})
+    first = checkpointer.run_cycle()
     assert groups_of(dict(first.plans), moving) == {"backfill"}
     assert not first.plans["backfill"].stopped
     for group in ("default", "gold", "backfill"):
         link.start_slot(group=group)
     last = eventually(
-        lambda: groups_of(dict((outcome := keeper.run_cycle()).plans), moving) == {"default"} and outcome,
+        lambda: groups_of(dict((outcome := checkpointer.run_cycle()).plans), moving) == {"default"} and outcome,
         what=lambda: f"all of it handed over: {link.log()}",
     )
     assert last.plans["backfill"].stopped, "there is nothing left for it to do"
@@ -152,8 +152,8 @@ def test_history_is_copied_in_its_own_lane_and_handed_over_when_it_has_caught_up
 
 
 def test_slots_are_added_by_what_slots_report(link: EngineLink, control: MakeControl) -> None:
-    keeper = control({"default": {"max_slots": 3, "slot_bytes_per_second": 90_000}})
-    assert keeper.run_cycle().plan.slots == 1
+    checkpointer = control({"default": {"max_slots": 3, "slot_bytes_per_second": 90_000}})
+    assert checkpointer.run_cycle().plan.slots == 1
     moving, _ = link.topics
     alter(link.destination, naming.reports_topic(link.name), message_timestamp_type="CreateTime")
     producer = Producer(link.destination.client_properties)

@@ -29,7 +29,7 @@ STRAIT = Path(sys.executable).with_name("strait")
 PARTITIONS = 3
 
 
-class Run:
+class OffsetMapping:
     """One `strait run --json`, and what it has said so far."""
 
     def __init__(self, links_file: Path, link: str, folder: Path, name: str) -> None:
@@ -81,7 +81,7 @@ class Foreground:
         self.link = "run-" + topic[-8:]
         self._folder = folder
         self._links_file = folder / "links.yaml"
-        self._runs: list[Run] = []
+        self._runs: list[OffsetMapping] = []
         self.configure()
         Admin(source.client_properties, "a").create([NewTopic(topic, PARTITIONS, 1)])
 
@@ -91,8 +91,8 @@ class Foreground:
         block = {"source": "a", "destination": "b", "topics": {"include": [self.topic]}} | settings
         self._links_file.write_text(yaml.safe_dump({"clusters": clusters, "links": {self.link: block}}))
 
-    def start(self) -> Run:
-        run = Run(self._links_file, self.link, self._folder, f"run-{len(self._runs)}")
+    def start(self) -> OffsetMapping:
+        run = OffsetMapping(self._links_file, self.link, self._folder, f"run-{len(self._runs)}")
         self._runs.append(run)
         return run
 

@@ -19,9 +19,9 @@ from strait.reasons import Reason
 from strait.state.schema import (
     Budget,
     Loss,
+    OffsetMapping,
     PartitionReport,
     Plan,
-    Run,
     TopicPolicy,
 )
 from strait.state.store import StateReader, ensure_state_topics
@@ -180,7 +180,7 @@ class EngineLink:
                 within_seconds=within_seconds,
             )
 
-    def runs(self, topic: str, partition: int) -> tuple[Run, ...]:
+    def runs(self, topic: str, partition: int) -> tuple[OffsetMapping, ...]:
         """What the map says now."""
         with StateReader(self.destination.client_properties, "destination", self.name) as state:
             state.catch_up()

@@ -8,7 +8,7 @@ from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.model import TopicFacts
 from strait.net.producer_id import allocate_producer_id
-from strait.state.schema import Budget, Plan, PlannedTopic, Run, TopicPolicy
+from strait.state.schema import Budget, OffsetMapping, Plan, PlannedTopic, TopicPolicy
 from strait.state.store import ControlPublisher, StateReader
 from support.records import ends
 from support.waiting import eventually
@@ -71,8 +71,8 @@ def publish(
     return plan
 
 
-def _first_run(topic: PlannedTopic, partition: int, destination_end: int) -> Run:
-    return Run(
+def _first_run(topic: PlannedTopic, partition: int, destination_end: int) -> OffsetMapping:
+    return OffsetMapping(
         topic=topic.source,
         partition=partition,
         destination=topic.destination,

@@ -18,7 +18,7 @@ from strait.config import links
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
-from strait.state.schema import PartitionReport, Run
+from strait.state.schema import OffsetMapping, PartitionReport
 from strait.state.store import StateReader
 from support.records import Record, ends, read_all
 from support.waiting import eventually
@@ -138,7 +138,7 @@ class Mesh:
         with self._state(link) as state:
             return [row for parts in state.reports.values() for report in parts for row in report.partitions]
 
-    def runs(self, link: tuple[str, str]) -> dict[int, tuple[Run, ...]]:
+    def runs(self, link: tuple[str, str]) -> dict[int, tuple[OffsetMapping, ...]]:
         """What its map says."""
         with self._state(link) as state:
             return {partition: state.runs[topic, partition] for topic, partition in state.runs}

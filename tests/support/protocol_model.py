@@ -1,6 +1,6 @@
 """The replication protocol as an executable model, explored breadth-first over every interleaving at small size.
 
-Decisions are the product's: `strait.engine.recovery.decision` and `strait.offset_map`. The world around them is modelled:
+Decisions are the product's: `strait.engine.recovery.decision` and `strait.state.offset_map`. The world around them is modelled:
 
 - a source partition with three records and one gap;
 - one destination partition: its leader's log with an unreplicated tail, high watermark, log start, the producer's state,
@@ -38,7 +38,7 @@ from strait.state.offset_map import (
     source_position,
     wire_sequence,
 )
-from strait.state.schema import Run
+from strait.state.schema import OffsetMapping
 from strait.wire.batch import Batch
 
 SOURCE = (0, 1, 3)
@@ -357,13 +357,13 @@ def _header(batch: Stored) -> Batch:
 
 
 @cache
-def _runs(entries: tuple[Entry, ...]) -> tuple[Run, ...]:
+def _runs(entries: tuple[Entry, ...]) -> tuple[OffsetMapping, ...]:
     return tuple(_run(entry) for entry in entries)
 
 
 @cache
-def _run(entry: Entry) -> Run:
-    return Run(
+def _run(entry: Entry) -> OffsetMapping:
+    return OffsetMapping(
         topic="t",
         partition=0,
         destination="t",

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from strait.engine.batch_stamper import Intake
-from strait.engine.checkpointer import MapKeeper
+from strait.engine.batch_stamper import BatchStamper
+from strait.engine.checkpointer import Checkpointer
 from strait.engine.partition import OutBatch, Partition, Phase
 from strait.engine.recovery.decision import (
     Found,
@@ -21,8 +21,8 @@ from strait.net.buffers import BufferPool
 from strait.reasons import Reason
 from strait.state.codec import RunKey, run_key
 from strait.state.offset_map import candidates, places, wire_sequence
-from strait.state.quarantine_records import SetAside
-from strait.state.schema import Loss, Run, TopicPolicy
+from strait.state.quarantine_records import QuarantinedRecord
+from strait.state.schema import Loss, OffsetMapping, TopicPolicy
 from strait.wire.batch import parse
 from strait.wire.fetch import Fetched
 from strait.wire.records import Record, read_records
@@ -45,10 +45,10 @@ class World:
             for record in history.committed
             if record.offset >= start and history.producers.get(record.offset, -1) not in links
         ]
-        self.map: dict[RunKey, Run] = {}
+        self.map: dict[RunKey, OffsetMapping] = {}
         self.forgotten = False
         """The destination's leader has forgotten the link's producer ID, until the next batch."""
-        first = Run(
+        first = OffsetMapping(
             topic="t",
             partition=0,
             destination="t",
@@ -69,7 +69,7 @@ class World:
         raise AssertionError(f"{partition}: {producer_ids} are judged")
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[OffsetMapping]:
         return sorted(self.map.values(), key=lambda run: run.sequence_base)
 
 
@@ -78,18 +78,18 @@ class Notes:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._waiting: list[tuple[RunKey, Run | None, OnAck | None]] = []
+        self._waiting: list[tuple[RunKey, OffsetMapping | None, OnAck | None]] = []
 
-    def write_run(self, run: Run, on_ack: OnAck | None = None) -> None:
+    def write_run(self, run: OffsetMapping, on_ack: OnAck | None = None) -> None:
         self._waiting.append((run_key(run), run, on_ack))
 
-    def forget_run(self, run: Run) -> None:
+    def forget_run(self, run: OffsetMapping) -> None:
         self._waiting.append((run_key(run), None, None))
 
     def write_loss(self, loss: Loss, on_ack: OnAck | None = None) -> None:
         raise AssertionError(f"nothing was lost: {loss}")
 
-    def write_aside(self, aside: SetAside, on_ack: OnAck) -> None:
+    def write_aside(self, aside: QuarantinedRecord, on_ack: OnAck) -> None:
         raise AssertionError(f"nothing was refused: {aside}")
 
     def settle(self, most: int, *, acknowledge: bool = True) -> None:
@@ -115,8 +115,8 @@ class Copy:
     def start(self) -> None:
         """Begin anew, as after a crash: all that was not written is forgotten."""
         self.notes = Notes(self._world)
-        self._keeper = MapKeeper(self.notes)
-        self._intake = Intake(
+        self._checkpointer = Checkpointer(self.notes)
+        self._stamper = BatchStamper(
             self._pool,
             self.notes,
             9,
@@ -143,7 +143,7 @@ class Copy:
             position = position if equal == named[0] else equal
         self.partition.found(runs, found.sequence, position)
 
-    def _found(self, runs: list[Run]) -> Found | Refused | Unproven:
+    def _found(self, runs: list[OffsetMapping]) -> Found | Refused | Unproven:
         world, end = self._world, len(self._world.log)
         known = wire_sequence(end - 1) if end and not world.forgotten else None
         outcome = from_leader(runs, LogState(end, known, end, end))
@@ -156,12 +156,12 @@ class Copy:
 
     def fetch(self, batches: int) -> None:
         """Take in the next so many batches of the source."""
-        if self.partition.phase is not Phase.RUNNING:
+        if self.partition.phase is not Phase.REPLICATING:
             self.find()
         history = self._world.history
         frame = self._pool.adopt(bytearray(history.bytes_from(self.partition.position, batches)))
         item = Fetched("t", 0, 0, 0, 0, 0, frame.view(), tuple(history.aborted_from(self.partition.position)))
-        assert self._intake.take(self.partition, item, frame, tailing=False)
+        assert self._stamper.take(self.partition, item, frame, tailing=False)
         frame.release()
 
     def send(self) -> bool:
@@ -171,7 +171,7 @@ class Copy:
             batch = partition.dequeue()
             batch.buffer.release()
             if batch.sequence != len(world.log):
-                partition.doubt(None, "conflict", 0.0)
+                partition.reset_position(None, "conflict", 0.0)
                 return False
             copied = read_records(parse(batch.view))
             originals = world.expected[len(world.log) : len(world.log) + len(copied)]
@@ -183,9 +183,9 @@ class Copy:
 
     def keep_map(self, log_start: int = -1) -> None:
         """Write a checkpoint and tidy up."""
-        if self.partition.phase is Phase.RUNNING:
+        if self.partition.phase is Phase.REPLICATING:
             self.partition.destination_log_start = log_start
-            self._keeper.check(self.partition, self._world.runs, 1)
+            self._checkpointer.check(self.partition, self._world.runs, 1)
 
     def _queue(self, batch: OutBatch) -> None:
         self.partition.enqueue(batch)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from strait.state.schema import Report, Run
+from strait.state.schema import OffsetMapping, Report
 
 _PLAIN: dict[str, Any] = {
     "link": "l",
@@ -46,6 +46,6 @@ def plain_report(**remarkable: Any) -> Report:
     return Report(**_PLAIN | remarkable)
 
 
-def plain_run(**remarkable: Any) -> Run:
+def plain_run(**remarkable: Any) -> OffsetMapping:
     """Give what the test is about."""
-    return Run(**_RUN | remarkable)
+    return OffsetMapping(**_RUN | remarkable)

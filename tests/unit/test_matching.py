@@ -47,7 +47,7 @@ def test_an_expression_that_would_try_for_ever_is_named_with_its_place(
 
 
 def test_expressions_that_are_slow_on_each_of_many_names_are_an_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("strait.matching._LIST_SECONDS", 0.0)
+    monkeypatch.setattr("strait.config.patterns._LIST_SECONDS", 0.0)
     matcher = FirstMatch("topics.regex.{}", ("ok", "(?:a|aa){1,20}b"))
     with pytest.raises(ConfigError, match=r"^topics\.regex\.1: the regular expression '\(\?:a\|aa\)\{1,20\}b' takes"):
         [matcher("a" * 20 + str(number)) for number in range(100_000)]

@@ -69,7 +69,7 @@ def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callab
         return Forecast()
     unknown: list[str] = []
     known = _known(clusters, proposal, begin, unknown)
-    pairs = [pair for pair in proposal.survey.homes.pairs if pair.source.topic in begin]
+    pairs = [pair for pair in proposal.survey.destinations.pairs if pair.source.topic in begin]
     growing = {item.topic for item in proposal.upkeep.grow}
     begins = beginnings(link, proposal)
     source = clusters.properties[clusters.source.cluster]
@@ -85,7 +85,7 @@ def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callab
 
 
 def _known(clusters: Clusters, proposal: Proposal, begin: Collection[str], unknown: list[str]) -> Known:
-    there = {pair.destination.topic for pair in proposal.survey.homes.pairs if pair.source.topic in begin}
+    there = {pair.destination.topic for pair in proposal.survey.destinations.pairs if pair.source.topic in begin}
     source, destination = clusters.source, clusters.destination
     on_source = _or_none(lambda: source.rights(begin), unknown)
     on_destination = _or_none(lambda: destination.rights(there), unknown)

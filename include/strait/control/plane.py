@@ -20,7 +20,7 @@ from strait.control.creation import create_topics
 from strait.control.executor import Done, gather, perform, with_acls
 from strait.control.forecast import Clusters, Forecast, forecast
 from strait.control.registration import register
-from strait.control.report_history import Measured, earlier_reports
+from strait.control.report_history import LoadMonitor, earlier_reports
 from strait.control.start_offsets import look_up
 from strait.errors import PlanConflict, StateError
 from strait.kafka.admin import Admin, ConfigChange
@@ -36,7 +36,7 @@ from strait.planning.review.effects import effects, planned_effects
 from strait.planning.risks.state_safety import command, state_changes, state_risks, wanted_replicas
 from strait.planning.status.status import Status, status_of
 from strait.planning.topic_sync.configs import OBSERVED_CONFIGS, observed
-from strait.planning.topic_sync.creation import Homes
+from strait.planning.topic_sync.creation import Destinations
 from strait.planning.topic_sync.heartbeats import with_heartbeats
 from strait.planning.topic_sync.retirement import candidates, retire
 from strait.planning.topic_sync.sync import Memory, Upkeep, follows_acls, upkeep_of
@@ -258,8 +258,8 @@ class Control:
         return StateReader(self._destination_properties, self.link.destination, self.name)
 
     @cached_property
-    def _loads(self) -> Measured:
-        return Measured(self.link, self._destination_properties, self.name, lambda: self._reports)
+    def _loads(self) -> LoadMonitor:
+        return LoadMonitor(self.link, self._destination_properties, self.name, lambda: self._reports)
 
     @cached_property
     def _reports(self) -> StateReader:
@@ -311,7 +311,7 @@ class Control:
         starts = look_up(self._source, self._destination, found.new, histories=self.link.backfill is not None)
         pauses = pauses_of(self._state.plans.values())
         now_ms = _now_ms()
-        upkeep = self._upkeep(found.homes, facts, refused, done, now_ms)
+        upkeep = self._upkeep(found.destinations, facts, refused, done, now_ms)
         loads = self._loads.now()
         with collector_paused():
             proposal = compose(
@@ -326,7 +326,7 @@ class Control:
                 now_ms=now_ms,
             )
         topics = facts[1].topics
-        replicas = wanted_replicas(self._state_replicas, (pair.destination for pair in found.homes.pairs))
+        replicas = wanted_replicas(self._state_replicas, (pair.destination for pair in found.destinations.pairs))
         return replace(
             proposal,
             state_changes=state_changes(self.name, topics),
@@ -335,7 +335,7 @@ class Control:
 
     def _upkeep(
         self,
-        homes: Homes,
+        destinations: Destinations,
         facts: tuple[ClusterFacts, ClusterFacts],
         refused: Mapping[str, str],
         done: Done | None,
@@ -345,7 +345,7 @@ class Control:
         over = candidates(self.link, memory.waiting, *facts, runs, memory.copied_from, now_ms)
         retirement = retire(self.link, over, gather(self._source, self._destination, over), runs)
         acls = None if done is None else done.acls
-        return upkeep_of(self.link, homes, *facts, memory, retirement=retirement, refused=refused, done=acls)
+        return upkeep_of(self.link, destinations, *facts, memory, retirement=retirement, refused=refused, done=acls)
 
     def _publish(
         self, refused: Mapping[str, str], stopped: bool | None, approval: Approval, done: Done

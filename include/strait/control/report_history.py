@@ -34,7 +34,7 @@ def earlier_reports(
     return _reports_since(properties, cluster, link, now_ms - WINDOW_SECONDS * 1000)
 
 
-class Measured:
+class LoadMonitor:
     """The loads of a link's partitions, looked at anew after some seconds.
 
     Args:

@@ -1,1 +1,1 @@
-"""The copier: one pump for each slot. Sockets and a clock, but neither Spark nor Airflow."""
+"""The copier: one replicator for each slot. Sockets and a clock, but neither Spark nor Airflow."""

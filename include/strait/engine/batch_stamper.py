@@ -9,14 +9,14 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from strait.engine.partition import OutBatch, Partition
-from strait.engine.state_sink import Notebook, OnAck
+from strait.engine.state_sink import OnAck, StateSink
 from strait.errors import CorruptBatch, StraitError
 from strait.model import topic_id_text
 from strait.net.buffers import Buffer, BufferPool
 from strait.reasons import Reason
 from strait.state.offset_map import Gap, pack, wire_sequence
-from strait.state.quarantine_records import SetAside
-from strait.state.schema import Loss, Run, TopicPolicy
+from strait.state.quarantine_records import QuarantinedRecord
+from strait.state.schema import Loss, OffsetMapping, TopicPolicy
 from strait.wire import batch as batches
 from strait.wire.fetch import Fetched
 from strait.wire.rebatch import shape
@@ -54,14 +54,14 @@ class _Words(NamedTuple):
     gaps: list[Gap]
 
 
-class Intake:
+class BatchStamper:
     """``emit`` gets each batch, in order; ``stop`` a partition that cannot go on, and why; ``broken`` one whose promise
     could not be kept; ``freed`` one that may send again."""
 
     def __init__(
         self,
         pool: BufferPool,
-        notebook: Notebook,
+        state_sink: StateSink,
         producer_id: int,
         judge: Judge,
         *,
@@ -71,7 +71,7 @@ class Intake:
         freed: Callable[[Partition], None],
     ) -> None:
         self._pool = pool
-        self._notebook = notebook
+        self._state_sink = state_sink
         self._producer_id = producer_id
         self._judge = judge
         self._emit = emit
@@ -114,7 +114,7 @@ class Intake:
 
     def note_loss(self, partition: Partition, loss: Loss) -> None:
         """Write an entry of the loss ledger; nothing goes out of the partition before it is safe."""
-        self._notebook.write_loss(loss, self._on_written(partition, partition.promise()))
+        self._state_sink.write_loss(loss, self._on_written(partition, partition.promise()))
 
     def _tell(self, partition: Partition, piece: Piece, promises: list[_Words]) -> None:
         """Find out what the map must say of this piece: each gap, and the truth about each record of which it says what
@@ -161,7 +161,7 @@ class Intake:
 
     def _promise_run(self, partition: Partition, words: _Words) -> None:
         base, *gaps = words.gaps
-        run = Run(
+        run = OffsetMapping(
             topic=partition.topic,
             partition=partition.number,
             destination=partition.destination,
@@ -175,16 +175,16 @@ class Intake:
             checkpoint_at_ms=0,
         )
         partition.claim(run)
-        self._notebook.write_run(run, self._on_written(partition, words.promise))
+        self._state_sink.write_run(run, self._on_written(partition, words.promise))
 
     def _put_aside(self, partition: Partition, aside: Aside) -> None:
         promise = partition.promise()
         partition.position = aside.record.offset + 1
         done = self._on_written(partition, promise)
-        set_aside = SetAside(
+        set_aside = QuarantinedRecord(
             partition.topic, partition.number, partition.destination, aside.record, aside.reason, aside.detail
         )
-        self._notebook.write_aside(set_aside, done)
+        self._state_sink.write_aside(set_aside, done)
 
     def _on_written(self, partition: Partition, promise: int) -> OnAck:
         self.unwritten += 1

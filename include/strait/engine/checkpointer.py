@@ -6,24 +6,24 @@ from functools import partial
 from itertools import pairwise
 
 from strait.engine.partition import Partition
-from strait.engine.state_sink import Notebook
+from strait.engine.state_sink import StateSink
 from strait.errors import StraitError
 from strait.model import topic_id_text
 from strait.state.codec import run_key
 from strait.state.offset_map import Gap, destination_offset, gaps_of, pack, source_offset
-from strait.state.schema import Run
+from strait.state.schema import OffsetMapping
 
 PACK_RUNS = 16  # that many behind the checkpoint are packed into one
 PACKED_CHARACTERS = 32 << 10  # a run that has grown to this is left as it is, and the next one begun
 
 
-class MapKeeper:
+class Checkpointer:
     """Looks at one partition at a time, about once a minute."""
 
-    def __init__(self, notebook: Notebook) -> None:
-        self._notebook = notebook
+    def __init__(self, state_sink: StateSink) -> None:
+        self._state_sink = state_sink
 
-    def check(self, partition: Partition, known: Sequence[Run], at_ms: int) -> None:
+    def check(self, partition: Partition, known: Sequence[OffsetMapping], at_ms: int) -> None:
         """Confirm what is acknowledged, never backwards: another copy of this link may be ahead of us. Then tidy up."""
         self._pass_over(partition, known, at_ms)
         run, end = partition.checkpoint(at_ms), partition.acked_sequence
@@ -38,10 +38,10 @@ class MapKeeper:
         shared = partition.policy.on_foreign == "expect"
         packed, replaced = packing([one for one in ours if one not in starts], run, shared=shared)
         partition.run = packed if replaced and not gaps_of(run, end) else run
-        self._notebook.write_run(packed, partial(self._forget, [*replaced, *starts]))
+        self._state_sink.write_run(packed, partial(self._forget, [*replaced, *starts]))
         self._forget(outlived(ours, partition.destination_log_start), None)
 
-    def _pass_over(self, partition: Partition, known: Sequence[Run], at_ms: int) -> None:
+    def _pass_over(self, partition: Partition, known: Sequence[OffsetMapping], at_ms: int) -> None:
         """Let the next start begin behind what holds nothing to copy. Earlier words of this kind go, and so does the first
         run of a partition that nothing was ever copied of."""
         begin = partition.pass_over(at_ms)
@@ -55,15 +55,15 @@ class MapKeeper:
             and run.source_base < begin.source_base
             and not run.gaps
         ]
-        self._notebook.write_run(begin, partial(self._forget, earlier))
+        self._state_sink.write_run(begin, partial(self._forget, earlier))
 
-    def _forget(self, runs: Sequence[Run], error: StraitError | None) -> None:
+    def _forget(self, runs: Sequence[OffsetMapping], error: StraitError | None) -> None:
         """What says the same is written: now these may go."""
         for run in runs if error is None else ():
-            self._notebook.forget_run(run)
+            self._state_sink.forget_run(run)
 
 
-def superseded(known: Sequence[Run], newest: Run) -> list[Run]:
+def superseded(known: Sequence[OffsetMapping], newest: OffsetMapping) -> list[OffsetMapping]:
     """Runs that say only where reading began, where another one says at which higher offset the first record was."""
     return [
         run
@@ -77,7 +77,9 @@ def superseded(known: Sequence[Run], newest: Run) -> list[Run]:
     ]
 
 
-def packing(known: Sequence[Run], newest: Run, *, shared: bool = False) -> tuple[Run, Sequence[Run]]:
+def packing(
+    known: Sequence[OffsetMapping], newest: OffsetMapping, *, shared: bool = False
+) -> tuple[OffsetMapping, Sequence[OffsetMapping]]:
     """The run to write in order to confirm ``newest``, and those whose words it takes over.
 
     Args:
@@ -122,7 +124,7 @@ def _real(said: Sequence[Gap]) -> list[Gap]:
     return kept
 
 
-def _agree(runs: Sequence[Run], gaps: Sequence[Gap]) -> bool:
+def _agree(runs: Sequence[OffsetMapping], gaps: Sequence[Gap]) -> bool:
     """Each run says of its own reach, up to its last gap, just what all of them together say."""
     for run in runs:
         own = gaps_of(run)
@@ -139,7 +141,7 @@ def _difference(gaps: Sequence[Gap], sequence: int) -> int:
     return last.source - last.sequence
 
 
-def outlived(known: Sequence[Run], log_start: int) -> list[Run]:
+def outlived(known: Sequence[OffsetMapping], log_start: int) -> list[OffsetMapping]:
     """Runs that describe only what the destination no longer holds; the newest always stays."""
     return [
         run

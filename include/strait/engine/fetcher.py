@@ -9,13 +9,13 @@ import random
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 
-from strait.engine.batch_stamper import Intake
+from strait.engine.batch_stamper import BatchStamper
 from strait.engine.partition import Partition, Phase
-from strait.engine.throttle import Budgets
+from strait.engine.throttle import Throttle
 from strait.net import error_policy
 from strait.net.buffers import Buffer, BufferPool
 from strait.net.channel import Channel
-from strait.net.cluster_client import Cluster
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.wire import fetch
@@ -46,18 +46,18 @@ Asked = dict[Key, tuple[Partition, int]]
 
 
 class Fetcher:
-    """``intake`` gets what comes; ``out_of_range`` partitions to look into; ``diverged`` those whose log
+    """``stamper`` gets what comes; ``out_of_range`` partitions to look into; ``diverged`` those whose log
     at the source now ends, as far as we know it, before the position."""
 
     def __init__(
         self,
         loop: Loop,
         pool: BufferPool,
-        source: Cluster,
+        source: ClusterClient,
         node: int,
         *,
-        budgets: Budgets,
-        intake: Intake,
+        budgets: Throttle,
+        stamper: BatchStamper,
         out_of_range: Callable[[Partition], None],
         diverged: Callable[[Partition, int], None],
     ) -> None:
@@ -69,7 +69,7 @@ class Fetcher:
         self.reply_bytes = REPLY_BYTES[0]
         self._line_bytes_per_second = FIRST_REPLY_BYTES / REPLY_SECONDS
         self._budgets = budgets
-        self._intake = intake
+        self._stamper = stamper
         self._out_of_range = out_of_range
         self._diverged = diverged
         self._partitions: deque[Partition] = deque()
@@ -127,7 +127,7 @@ class Fetcher:
         now = self._loop.now
         wanted, max_wait = [], MAX_WAIT_SECONDS
         for partition in self._partitions:
-            if partition.phase is not Phase.RUNNING:
+            if partition.phase is not Phase.REPLICATING:
                 if partition.retry_at < now + 1.0:
                     max_wait = min(max_wait, MAX_WAIT_WITH_A_LOST_ONE_SECONDS)
             elif partition.blocked_until > now:
@@ -240,7 +240,7 @@ class Fetcher:
         whole = True
         if item.records:  # a first reply names every partition, most of them for nothing
             self._budgets.take(partition.policy.topic_class, len(item.records))
-            whole = self._intake.take(partition, item, frame, tailing=tailing)
+            whole = self._stamper.take(partition, item, frame, tailing=tailing)
         if whole and (partition.failures == 0 or (partition.caught_up and not partition.in_flight)):
             partition.clear()
 
@@ -272,5 +272,5 @@ class Fetcher:
         trouble = self._source.trouble(self._node)
         if trouble:
             for partition in self._partitions:
-                if partition.phase is Phase.RUNNING:
+                if partition.phase is Phase.REPLICATING:
                     partition.block(Reason.SOURCE_UNREACHABLE, trouble, 0.0)

@@ -15,7 +15,7 @@ from strait.state.schema import HeartbeatReport, Plan, PlannedHeartbeat
 _GIVEN_UP_MS = 5_000  # a heartbeat that comes later says nothing that the next one does not
 
 
-class Heart:
+class HeartbeatEmitter:
     """Never blocks, and nothing depends on it: trouble with heartbeats is only reported. Not thread-safe.
 
     At most one heartbeat is on its way to the source, so that an unreachable one gets no burst of old ones afterwards.

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from strait.engine.partition import Partition
-from strait.engine.producer_registry import Registry
+from strait.engine.producer_registry import ProducerRegistry
 from strait.net import error_policy
-from strait.net.cluster_client import Cluster
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.state.schema import Registration, TopicPolicy
@@ -23,14 +23,14 @@ MOST_JUDGED = 100_000
 _NO_PRODUCER = -1
 
 
-class Origins:
+class LoopFilter:
     """The judge of one slot: one look at the registry at a time, for all partitions that wait."""
 
-    def __init__(self, loop: Loop, source: Cluster, destination: Cluster) -> None:
+    def __init__(self, loop: Loop, source: ClusterClient, destination: ClusterClient) -> None:
         self._loop = loop
         self._source = source
         self._destination = destination
-        self._registry = Registry(loop, source)
+        self._registry = ProducerRegistry(loop, source)
         self._skip: dict[int, bool] = {_NO_PRODUCER: False}
         self._forward: dict[int, bool] = {_NO_PRODUCER: False}
         self._asked: set[int] = set()

@@ -3,24 +3,24 @@
 import time
 from typing import Literal
 
-from strait.engine.batch_stamper import Intake
+from strait.engine.batch_stamper import BatchStamper
 from strait.engine.partition import Partition
-from strait.engine.state_sink import Notebook
+from strait.engine.state_sink import StateSink
 from strait.model import topic_id_text
 from strait.reasons import Reason
-from strait.state.schema import Loss, Run
+from strait.state.schema import Loss, OffsetMapping
 
 Side = Literal["source", "destination"]
 Action = Literal["halted", "continued", "restarted"]
 
 
-class Losses:
+class LossLedger:
     """Writes each loss once, as long as the slot runs; readers know the same loss of several slots by its place."""
 
-    def __init__(self, link: str, notebook: Notebook, intake: Intake) -> None:
+    def __init__(self, link: str, state_sink: StateSink, stamper: BatchStamper) -> None:
         self._link = link
-        self._notebook = notebook
-        self._intake = intake
+        self._state_sink = state_sink
+        self._stamper = stamper
 
     def source_lost(
         self, partition: Partition, cause: Reason, lost: tuple[int, int], action: Action, detail: str
@@ -59,13 +59,13 @@ class Losses:
             here = {"sequence_base": sequence, "source_base": source, "gaps": "", "sequence_end": sequence}
             partition.run = self._moved(partition.run.model_copy(update=here), partition.shift)
             for run in partition.claims:
-                self._notebook.forget_run(run)
+                self._state_sink.forget_run(run)
             partition.claims = type(partition.claims)(self._moved(run, partition.shift) for run in partition.claims)
         self._note(partition, "destination", Reason.FOREIGN_WRITER, strangers, "continued", text)
 
-    def _moved(self, run: Run, shift: int) -> Run:
+    def _moved(self, run: OffsetMapping, shift: int) -> OffsetMapping:
         moved = run.model_copy(update={"destination_base": run.sequence_base + shift})
-        self._notebook.write_run(moved)
+        self._state_sink.write_run(moved)
         return moved
 
     def _note(
@@ -86,4 +86,4 @@ class Losses:
             action=action,
             detail=detail,
         )
-        self._intake.note_loss(partition, loss)
+        self._stamper.note_loss(partition, loss)

@@ -23,7 +23,7 @@ from strait.state.offset_map import (
     locate,
     source_position,
 )
-from strait.state.schema import PartitionReport, Run, TopicPolicy
+from strait.state.schema import OffsetMapping, PartitionReport, TopicPolicy
 
 PROOF_SECONDS = 5.0
 """A broker that has forgotten a producer takes any sequence from it. So unless this partition was acknowledged within
@@ -40,9 +40,9 @@ read them all again. A source that holds little else than copies is the usual ca
 
 
 class Phase(Enum):
-    LOST = "position unknown; will be looked up when nothing is in flight"
-    LOOKING = "position is being looked up on the destination"
-    RUNNING = "position known; copying"
+    AWAIT_POSITION = "position unknown; will be looked up when nothing is in flight"
+    RESOLVING = "position is being looked up on the destination"
+    REPLICATING = "position known; copying"
 
 
 class Repetition(NamedTuple):
@@ -108,7 +108,7 @@ class Partition:
         self.source_id = source_id
         self.destination_id = destination_id
         self.policy = policy
-        self.phase = Phase.LOST
+        self.phase = Phase.AWAIT_POSITION
         self.generation = 0
         self.retired = False
         self.retry_at = 0.0
@@ -138,9 +138,9 @@ class Partition:
         self.destination_log_start = -1
         # what the map says of it
         self.repetition: Repetition | None = None  # to be looked into before anything else is copied
-        self.run: Run | None = None  # says where the acknowledged records are
-        self.claims: deque[Run] = deque()  # runs that begin later, by sequence_base
-        self.passed: Run | None = None  # says that nothing is to be copied before the present position
+        self.run: OffsetMapping | None = None  # says where the acknowledged records are
+        self.claims: deque[OffsetMapping] = deque()  # runs that begin later, by sequence_base
+        self.passed: OffsetMapping | None = None  # says that nothing is to be copied before the present position
         self._told: deque[Gap] = deque()  # what the map said at the last look-up of records from `sequence` on
         self._promises = 0
         self._open_promises: list[int] = []
@@ -176,7 +176,7 @@ class Partition:
     def __str__(self) -> str:
         return f"{self.topic}-{self.number}"
 
-    def found(self, runs: Sequence[Run], sequence: int, position: int | None) -> None:
+    def found(self, runs: Sequence[OffsetMapping], sequence: int, position: int | None) -> None:
         """The destination says which record is next and the map where it comes from: go on from there.
 
         ``position`` may be another than what the map says, where records are copied again; None begins with the source's
@@ -201,7 +201,7 @@ class Partition:
                 self.acked_epoch = self.last_epoch = checkpoint.source_epoch
         self.epoch_unproven = True
         self.release()  # who was asked meanwhile may never answer
-        self.phase = Phase.RUNNING
+        self.phase = Phase.REPLICATING
         self.last_ack_at = float("-inf")  # the first batch goes alone
 
     def prove(self, epoch: int) -> None:
@@ -215,7 +215,7 @@ class Partition:
             said.append(self._told.popleft())
         return said
 
-    def claim(self, run: Run) -> None:
+    def claim(self, run: OffsetMapping) -> None:
         """A run of ours, written ahead; it is in force once its first record is acknowledged."""
         insort(self.claims, run, key=lambda claim: claim.sequence_base)
 
@@ -235,9 +235,9 @@ class Partition:
         """What a batch that is made now has to wait for; 0 where nothing was ever promised."""
         return self._promises
 
-    def doubt(self, reason: Reason | None, detail: str, retry_at: float) -> None:
+    def reset_position(self, reason: Reason | None, detail: str, retry_at: float) -> None:
         """Forget what is queued and in flight; the position is looked up again at ``retry_at`` or later."""
-        self.phase = Phase.LOST
+        self.phase = Phase.AWAIT_POSITION
         self.generation += 1
         self.retry_at = retry_at
         self.failures += 1
@@ -322,7 +322,7 @@ class Partition:
         self.last_timestamp_ms = batch.max_timestamp_ms
         self.clear()
 
-    def checkpoint(self, at_ms: int) -> Run | None:
+    def checkpoint(self, at_ms: int) -> OffsetMapping | None:
         """The run that confirms what is acknowledged; None while there is nothing to confirm.
 
         That is the run in force, or, where another writer's word would be taken for ours, one that begins with the last
@@ -350,10 +350,10 @@ class Partition:
             }
         )
 
-    def pass_over(self, at_ms: int) -> Run | None:
+    def pass_over(self, at_ms: int) -> OffsetMapping | None:
         """The run that lets reading begin at the present position; None unless that spares much. It is the truth for every
         writer of the link: what is left out is so for all of them."""
-        at_rest = self.phase is Phase.RUNNING and self.sequence == self.acked_sequence and not self._open_promises
+        at_rest = self.phase is Phase.REPLICATING and self.sequence == self.acked_sequence and not self._open_promises
         before = self._acked_source if self.passed is None else max(self._acked_source, self.passed.source_base)
         if self.run is None or not at_rest or self.position - before < PASSED_OFFSETS:
             return None
@@ -391,7 +391,7 @@ class Partition:
     @property
     def acked_position(self) -> int:
         """All source offsets before it are acknowledged or hold nothing to copy; -1 before the first look-up."""
-        if self.queue or self.in_flight or self.phase is not Phase.RUNNING:
+        if self.queue or self.in_flight or self.phase is not Phase.REPLICATING:
             return self._acked_source  # a doubt empties the queue of what was fetched and never acknowledged
         return max(self._acked_source, self.position)
 
@@ -416,7 +416,7 @@ class Partition:
         state: Literal["starting", "copying", "caught_up", "waiting"]
         if self.reason is not None:
             state = "waiting"
-        elif self.phase is not Phase.RUNNING or self.end < 0:
+        elif self.phase is not Phase.REPLICATING or self.end < 0:
             state = "starting"
         else:
             state = "caught_up" if lag == 0 else "copying"

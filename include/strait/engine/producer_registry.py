@@ -10,7 +10,7 @@ from strait.config import naming
 from strait.errors import StraitError
 from strait.net import error_policy
 from strait.net.channel import Channel
-from strait.net.cluster_client import METADATA, Cluster, metadata_request
+from strait.net.cluster_client import METADATA, ClusterClient, metadata_request
 from strait.net.event_loop import Loop
 from strait.net.offsets import LATEST, Offsets, ask_offsets
 from strait.net.reading import read_at
@@ -29,10 +29,10 @@ _UNKNOWN_TOPIC, _DENIED = 3, 29
 OnFailed = Callable[[Reason, str], None]
 
 
-class Registry:
+class ProducerRegistry:
     """``known``: all that was read so far. Where the topic does not exist it is empty: no link writes into the cluster."""
 
-    def __init__(self, loop: Loop, source: Cluster) -> None:
+    def __init__(self, loop: Loop, source: ClusterClient) -> None:
         self._loop = loop
         self._source = source
         self.known = Registrations()

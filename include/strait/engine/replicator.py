@@ -1,4 +1,4 @@
-"""The pump of one slot: partitions given by the plan, fetched from their leaders, produced to their copies' leaders.
+"""The replicator of one slot: partitions given by the plan, fetched from their leaders, produced to their copies' leaders.
 
 One thread and no locks. Every partition stands for itself: what goes wrong with one is shown on it and stops no other.
 """
@@ -12,24 +12,24 @@ from collections.abc import Sequence
 from strait.config import naming
 from strait.config.app_spec import AppSpec
 from strait.engine import produce_results
-from strait.engine.batch_stamper import Intake
+from strait.engine.batch_stamper import BatchStamper
 from strait.engine.fetcher import Fetcher
-from strait.engine.loop_filter import Origins
-from strait.engine.loss_ledger import Losses
+from strait.engine.loop_filter import LoopFilter
+from strait.engine.loss_ledger import LossLedger
 from strait.engine.partition import OutBatch, Partition, Phase, Repetition
 from strait.engine.recovery import contention, decision
 from strait.engine.recovery.coordinator import RecoveryCoordinator
 from strait.engine.recovery.map_end import Map
 from strait.engine.recovery.placement import Placed
-from strait.engine.recovery.truncation import SourceRange
+from strait.engine.recovery.truncation import Truncation
 from strait.engine.sender import LINES, Sender
-from strait.engine.slot_metrics import Meter
-from strait.engine.state_sink import Notebook
-from strait.engine.throttle import Budgets
+from strait.engine.slot_metrics import SlotMetrics
+from strait.engine.state_sink import StateSink
+from strait.engine.throttle import Throttle
 from strait.model import topic_id_bytes, topic_id_text
 from strait.net import error_policy
 from strait.net.buffers import BufferPool
-from strait.net.cluster_client import Cluster
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.state.schema import Plan
@@ -39,20 +39,20 @@ EXPIRE_SECONDS = 0.25  # between two looks for requests that are not answered
 Key = tuple[str, int]
 
 
-class Pump:
+class Replicator:
     """Copies what the plan gives to one slot, until it is closed. ``known`` is the map, kept up to date by its owner, who
     also serves the ``notebook``."""
 
     def __init__(
-        self, spec: AppSpec, slot: int, producer_id: int, known: Map, notebook: Notebook, meter: Meter
+        self, spec: AppSpec, slot: int, producer_id: int, known: Map, state_sink: StateSink, metrics: SlotMetrics
     ) -> None:
         self._slot = slot
-        self._meter = meter
+        self._metrics = metrics
         self._loop = Loop()
         self._loop.on_stall = self._take_stall
         self._pool = BufferPool(spec.slot_memory_bytes)
-        self._source = Cluster(self._loop, self._pool, spec.source_name, spec.source)
-        self._destination = Cluster(self._loop, self._pool, spec.destination_name, spec.destination)
+        self._source = ClusterClient(self._loop, self._pool, spec.source_name, spec.source)
+        self._destination = ClusterClient(self._loop, self._pool, spec.destination_name, spec.destination)
         self._source.on_metadata = self._assign_sources
         self._destination.on_metadata = self._assign_destinations
         self._partitions: dict[Key, Partition] = {}
@@ -60,18 +60,18 @@ class Pump:
         self._fetchers: dict[int, Fetcher] = {}
         self._senders: dict[tuple[int, int], Sender] = {}  # by broker and line
         self._lines = itertools.cycle(range(LINES))
-        self._intake = Intake(
+        self._stamper = BatchStamper(
             self._pool,
-            notebook,
+            state_sink,
             producer_id,
-            Origins(self._loop, self._source, self._destination),
+            LoopFilter(self._loop, self._source, self._destination),
             emit=self._emit,
             stop=self._stop,
             broken=self._promise_broken,
             freed=self._schedule,
         )
-        self._losses = Losses(spec.link, notebook, self._intake)
-        self._source_range = SourceRange(self._loop, self._source, self._losses)
+        self._loss_ledger = LossLedger(spec.link, state_sink, self._stamper)
+        self._truncation = Truncation(self._loop, self._source, self._loss_ledger)
         self._map_topic = naming.map_topic(spec.link)
         self._recovery = RecoveryCoordinator(
             self._loop,
@@ -80,12 +80,12 @@ class Pump:
             producer_id,
             known,
             self._map_topic,
-            notebook,
+            state_sink,
             problem=self._destination_problem,
-            reset_position=self._doubt,
+            reset_position=self._reset_position,
             placed=self._take_placed,
         )
-        self._budgets = Budgets()
+        self._budgets = Throttle()
         self._led_anew: set[Partition] = set()
         self._unwatched: set[Partition] = set()
         self._fetching = True
@@ -170,7 +170,7 @@ class Pump:
     @property
     def needs_state(self) -> bool:
         """Something waits for the state topics: for the map to be read on, or for a promise to be kept."""
-        return self._recovery.reads_map or self._intake.unwritten > 0
+        return self._recovery.reads_map or self._stamper.unwritten > 0
 
     @property
     def idle(self) -> bool:
@@ -215,8 +215,8 @@ class Pump:
                 self._source,
                 node,
                 budgets=self._budgets,
-                intake=self._intake,
-                out_of_range=self._source_range.look_into,
+                stamper=self._stamper,
+                out_of_range=self._truncation.look_into,
                 diverged=self._take_divergence,
             )
         for node, fetcher in self._fetchers.items():
@@ -242,11 +242,15 @@ class Pump:
             node = self._destination.leader(partition.destination, partition.number).node
             if node != partition.destination_node:
                 partition.destination_node = node
-                if partition.phase is not Phase.LOST:
-                    self._doubt(partition, None, "the destination's leader has changed", error_policy.SOON_SECONDS)
-            elif self._recreated(partition) and partition.phase is not Phase.LOST:
+                if partition.phase is not Phase.AWAIT_POSITION:
+                    self._reset_position(
+                        partition, None, "the destination's leader has changed", error_policy.SOON_SECONDS
+                    )
+            elif self._recreated(partition) and partition.phase is not Phase.AWAIT_POSITION:
                 # Brokers before 4.1 take batches by the topic's name: nothing more may go to its successor.
-                self._doubt(partition, None, "the destination topic was created again", error_policy.SOON_SECONDS)
+                self._reset_position(
+                    partition, None, "the destination topic was created again", error_policy.SOON_SECONDS
+                )
             way = node, partition.line
             if node >= 0 and way not in self._senders:
                 self._senders[way] = Sender(
@@ -281,7 +285,7 @@ class Pump:
     def _watch(self) -> None:
         """Before anything of them is sent, see whether another copy does."""
         for partition in self._unwatched:
-            if partition.phase is Phase.RUNNING and not partition.retired:
+            if partition.phase is Phase.REPLICATING and not partition.retired:
                 contention.watch(partition, self._loop.now)
                 self._recovery.add(partition)
         self._unwatched.clear()
@@ -293,7 +297,7 @@ class Pump:
         if result.error in error_policy.CONFLICTS:
             partition.conflicts += 1
             contention.beaten(partition)
-            self._doubt(partition, None, error_policy.name(result.error), error_policy.SOON_SECONDS)
+            self._reset_position(partition, None, error_policy.name(result.error), error_policy.SOON_SECONDS)
         elif result.error in produce_results.ABOUT_THE_RECORDS:
             self._take_refusal(batch, result)
         elif result.error:
@@ -301,14 +305,16 @@ class Pump:
             if answer.refresh:
                 self._destination.refresh()
             text = f"produce of record {batch.sequence}: {error_policy.name(result.error)}"
-            self._doubt(
+            self._reset_position(
                 partition, answer.reason, f"{text}: {result.message}" if result.message else text, answer.wait_seconds
             )
         elif self._repeats(partition, result):
             contention.beaten(partition)
             if batch.crc:
                 partition.repetition = Repetition(result.base_offset, batch.crc, batch.first)
-            self._doubt(partition, None, f"another copy had written record {batch.sequence}", error_policy.SOON_SECONDS)
+            self._reset_position(
+                partition, None, f"another copy had written record {batch.sequence}", error_policy.SOON_SECONDS
+            )
         else:
             self._take_appended(batch, result)
 
@@ -320,8 +326,8 @@ class Pump:
             self._take_ack(batch)
         elif appended == "truncated":
             self._destination.refresh()  # it may be another topic by now
-            self._losses.destination_lost(partition, result.base_offset, partition.expected_offset)
-            self._doubt(
+            self._loss_ledger.destination_lost(partition, result.base_offset, partition.expected_offset)
+            self._reset_position(
                 partition,
                 Reason.DESTINATION_TRUNCATED,
                 f"record {batch.sequence} came to offset {result.base_offset}, though all below "
@@ -333,10 +339,10 @@ class Pump:
             partition.destination_log_start = result.log_start
             self._take_ack(batch)
         elif on_foreign == "continue":
-            self._losses.strangers_before(partition, batch.sequence, batch.first, result.base_offset)
+            self._loss_ledger.strangers_before(partition, batch.sequence, batch.first, result.base_offset)
             self._take_ack(batch)
         else:
-            self._doubt(
+            self._reset_position(
                 partition,
                 Reason.FOREIGN_WRITER,
                 f"record {batch.sequence} came to offset {result.base_offset} instead of {partition.expected_offset}",
@@ -352,7 +358,7 @@ class Pump:
         if batch.epoch != partition.acked_epoch:
             self._led_anew.add(partition)
         partition.acked(batch, self._loop.now)
-        self._meter.acked(batch, self._loop.now)
+        self._metrics.acked(batch, self._loop.now)
         if partition.queue:
             self._schedule(partition)
 
@@ -364,58 +370,58 @@ class Pump:
         )
         wait = error_policy.wait_for(why[0]) if why else error_policy.SOON_SECONDS
         reason, detail = why or (None, text)
-        self._doubt(partition, reason, detail, wait)
+        self._reset_position(partition, reason, detail, wait)
 
     def _take_loss(self, batch: OutBatch, cause: str) -> None:
         partition = batch.partition
         if batch.generation == partition.generation:
             self._destination.refresh()
-            self._doubt(partition, Reason.DESTINATION_UNREACHABLE, cause, error_policy.SOON_SECONDS)
+            self._reset_position(partition, Reason.DESTINATION_UNREACHABLE, cause, error_policy.SOON_SECONDS)
 
     # --- doubt --------------------------------------------------------------------------------------------------------
 
-    def _doubt(
+    def _reset_position(
         self, partition: Partition, reason: Reason | None, detail: str, wait_seconds: tuple[float, float]
     ) -> None:
         shortest, longest = wait_seconds
         wait = min(longest, shortest * 2 ** min(partition.failures, 8)) * random.uniform(0.6, 1.0)  # noqa: S311
-        partition.doubt(reason, detail, self._loop.now + max(wait, shortest))
+        partition.reset_position(reason, detail, self._loop.now + max(wait, shortest))
         self._recovery.add(partition)
 
     def _take_stall(self, seconds: float) -> None:
         """Others may have gone on meanwhile, and the destination may have forgotten the link. So nothing that is queued goes out,
         not even what a connection holds already, and every position is looked up again."""
         self._destination.drop_connections(f"the slot stood still for {seconds:.0f} s")
-        self._doubt_all(f"the slot stood still for {seconds:.0f} s")
+        self._reset_all(f"the slot stood still for {seconds:.0f} s")
 
-    def _doubt_all(self, detail: str) -> None:
+    def _reset_all(self, detail: str) -> None:
         for partition in self._partitions.values():
-            if partition.phase is not Phase.LOST:
-                self._doubt(partition, None, detail, error_policy.SOON_SECONDS)
+            if partition.phase is not Phase.AWAIT_POSITION:
+                self._reset_position(partition, None, detail, error_policy.SOON_SECONDS)
 
     def _take_placed(self, partition: Partition, placed: Placed) -> None:
         if partition.reason in (Reason.SOURCE_UNREACHABLE, Reason.DESTINATION_UNREACHABLE, Reason.LOOKING_UP):
             partition.clear()
         if placed.found.lost is not None:
-            self._losses.destination_lost(partition, *placed.found.lost)
+            self._loss_ledger.destination_lost(partition, *placed.found.lost)
         if placed.unproven is not None:
-            self._losses.position_unproven(partition, *placed.unproven)
+            self._loss_ledger.position_unproven(partition, *placed.unproven)
         if placed.anew:
-            self._losses.source_recreated(partition)
+            self._loss_ledger.source_recreated(partition)
         if placed.truncated_at >= 0:
-            self._source_range.diverged(partition, placed.truncated_at)
+            self._truncation.diverged(partition, placed.truncated_at)
 
     def _take_divergence(self, partition: Partition, end: int) -> None:
         """Its source's log is not the one that was copied. Where that is told by the map alone, the last record decides:
         records of a later leader may have been copied since the last checkpoint."""
         if not partition.epoch_unproven:
-            self._source_range.diverged(partition, end)
+            self._truncation.diverged(partition, end)
             return
 
         def decided(last: tuple[int, int] | None) -> None:
             partition.release()
             if last is None:
-                self._source_range.diverged(partition, end)
+                self._truncation.diverged(partition, end)
                 return
             place, epoch = last
             if place != partition.copied_to:
@@ -436,7 +442,7 @@ class Pump:
         partition.block(reason, detail, self._loop.now + wait)
 
     def _promise_broken(self, partition: Partition, cause: str) -> None:
-        self._doubt(
+        self._reset_position(
             partition, Reason.DESTINATION_UNREACHABLE, f"writing down first: {cause}", error_policy.SHORTLY_SECONDS
         )
 

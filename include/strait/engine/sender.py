@@ -10,7 +10,7 @@ from collections.abc import Callable
 from strait.engine.partition import BATCH_OVERHEAD_BYTES, OutBatch, Partition
 from strait.net.buffers import Buffer
 from strait.net.channel import Channel
-from strait.net.cluster_client import Cluster
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.wire import produce
 from strait.wire.primitives import Topic
@@ -35,7 +35,7 @@ class Sender:
     def __init__(
         self,
         loop: Loop,
-        destination: Cluster,
+        destination: ClusterClient,
         node: int,
         line: int = 0,
         *,

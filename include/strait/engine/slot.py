@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Iterable
 
 from strait.config.app_spec import AppSpec
-from strait.engine.checkpointer import MapKeeper
+from strait.engine.checkpointer import Checkpointer
 from strait.engine.epoch_row import LedgerRow
-from strait.engine.heartbeat_emitter import Heart
+from strait.engine.heartbeat_emitter import HeartbeatEmitter
 from strait.engine.partition import Partition
-from strait.engine.replicator import Pump
-from strait.engine.slot_metrics import Meter
+from strait.engine.replicator import Replicator
+from strait.engine.slot_metrics import SlotMetrics
 from strait.errors import StateError, StraitError
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
@@ -96,24 +96,24 @@ class _Epoch:
         self._writer = writer
         self._plan = plan
         self._started_at_ms = _now_ms()
-        self._meter = Meter(spec, slot, application)
-        self._map_keeper = MapKeeper(writer)
-        self._heart = Heart(spec, slot)
-        self._pump = Pump(spec, slot, plan.producer_id, state, writer, self._meter)
+        self._metrics = SlotMetrics(spec, slot, application)
+        self._map_keeper = Checkpointer(writer)
+        self._heartbeat_emitter = HeartbeatEmitter(spec, slot)
+        self._replicator = Replicator(spec, slot, plan.producer_id, state, writer, self._metrics)
 
     def run(self, ends_at: float, should_stop: Callable[[], bool]) -> list[LedgerRow]:
         try:
-            self._pump.follow(self._plan)
-            self._heart.follow(self._plan)
-            self._pump.start()
+            self._replicator.follow(self._plan)
+            self._heartbeat_emitter.follow(self._plan)
+            self._replicator.start()
             self._copy(ends_at, should_stop)
             self._drain()
-            self._write_checkpoints(self._pump.partitions)
+            self._write_checkpoints(self._replicator.partitions)
             self._report(time.monotonic())
             return self._rows()
         finally:
-            self._heart.close()
-            self._pump.close()
+            self._heartbeat_emitter.close()
+            self._replicator.close()
             self._writer.flush(_FLUSH_SECONDS)
 
     def _copy(self, ends_at: float, should_stop: Callable[[], bool]) -> None:
@@ -121,17 +121,17 @@ class _Epoch:
         poll_at = report_at = now
         checkpoint_at = now + CHECKPOINT_SECONDS
         while now < ends_at and not self._plan.stopped and self._plan.slots == self._spec.slots:
-            now = self._pump.step(max(0.0, min(poll_at, ends_at) - now))
-            if now < poll_at and not self._pump.needs_state:
+            now = self._replicator.step(max(0.0, min(poll_at, ends_at) - now))
+            if now < poll_at and not self._replicator.needs_state:
                 continue
-            poll_at = now + (PROMISE_POLL_SECONDS if self._pump.needs_state else STATE_POLL_SECONDS)
+            poll_at = now + (PROMISE_POLL_SECONDS if self._replicator.needs_state else STATE_POLL_SECONDS)
             self._follow_plan()
             self._writer.poll()
-            self._heart.beat(now, _now_ms())
-            self._write_checkpoints(self._pump.take_led_anew())
+            self._heartbeat_emitter.beat(now, _now_ms())
+            self._write_checkpoints(self._replicator.take_led_anew())
             if now >= checkpoint_at:
                 checkpoint_at = now + CHECKPOINT_SECONDS
-                self._write_checkpoints(self._pump.partitions)
+                self._write_checkpoints(self._replicator.partitions)
             if now >= report_at:
                 report_at = now + REPORT_SECONDS
                 self._report(now)
@@ -144,17 +144,19 @@ class _Epoch:
         plan = self._state.plans.get(self._spec.group, self._plan)
         if plan.version > self._plan.version and plan.producer_id == self._plan.producer_id:
             self._plan = plan
-            retired = len(self._pump.retired)
-            self._pump.follow(plan)
-            self._write_checkpoints(self._pump.retired[retired:])  # the last word on what nobody may take up again
-            self._heart.follow(plan)
+            retired = len(self._replicator.retired)
+            self._replicator.follow(plan)
+            self._write_checkpoints(
+                self._replicator.retired[retired:]
+            )  # the last word on what nobody may take up again
+            self._heartbeat_emitter.follow(plan)
 
     def _drain(self) -> None:
         """What was fetched goes out, so that the ledger's row ends where the next epoch begins."""
-        self._pump.drain()
+        self._replicator.drain()
         deadline = time.monotonic() + DRAIN_SECONDS
-        while not self._pump.idle and time.monotonic() < deadline:
-            self._pump.step(STATE_POLL_SECONDS if not self._pump.needs_state else PROMISE_POLL_SECONDS)
+        while not self._replicator.idle and time.monotonic() < deadline:
+            self._replicator.step(STATE_POLL_SECONDS if not self._replicator.needs_state else PROMISE_POLL_SECONDS)
             self._writer.poll()
 
     def _write_checkpoints(self, partitions: Iterable[Partition]) -> None:
@@ -163,14 +165,14 @@ class _Epoch:
             self._map_keeper.check(partition, self._state.runs.get((partition.topic, partition.number), ()), at_ms)
 
     def _report(self, now: float) -> None:
-        partitions = self._pump.partitions
-        heartbeat = self._heart.report(partitions, now, _now_ms())
-        for report in self._meter.reports(partitions, self._plan.version, now, heartbeat):
+        partitions = self._replicator.partitions
+        heartbeat = self._heartbeat_emitter.report(partitions, now, _now_ms())
+        for report in self._metrics.reports(partitions, self._plan.version, now, heartbeat):
             self._writer.write_report(report)
 
     def _rows(self) -> list[LedgerRow]:
         ended_at_ms = _now_ms()
-        partitions = [*self._pump.partitions, *self._pump.retired]
+        partitions = [*self._replicator.partitions, *self._replicator.retired]
         return [self._row(partition, ended_at_ms) for partition in partitions]
 
     def _row(self, partition: Partition, ended_at_ms: int) -> LedgerRow:

@@ -22,7 +22,7 @@ PARTITIONS_PER_REPORT = 2000  # a part of a report stays well below a state topi
 RATE_WINDOW_SECONDS = 10.0
 
 
-class Meter:
+class SlotMetrics:
     """Counts acknowledgements and makes the slot's reports."""
 
     def __init__(self, spec: AppSpec, slot: int, application: str) -> None:

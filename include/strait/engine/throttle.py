@@ -31,7 +31,7 @@ class _Bucket:
         self._bytes -= size
 
 
-class Budgets:
+class Throttle:
     """Those of one slot. Times are the loop's."""
 
     def __init__(self) -> None:

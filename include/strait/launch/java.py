@@ -1,6 +1,6 @@
 """Find the Java that Spark, brokers, Ivy and MirrorMaker run on.
 
-``python -m strait.java`` prints it, or what to do where there is none.
+``python -m strait.launch.java`` prints it, or what to do where there is none.
 """
 
 import os

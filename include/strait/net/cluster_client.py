@@ -60,7 +60,7 @@ class Line(NamedTuple):
 _BOOTSTRAP = Line(-1, _QUIET)  # to any broker, for metadata
 
 
-class Cluster:
+class ClusterClient:
     """Names, ids and leaders of the topics in ``interest``; ``on_metadata`` is called after each refresh."""
 
     def __init__(self, loop: Loop, pool: BufferPool, name: str, properties: Mapping[str, str]) -> None:

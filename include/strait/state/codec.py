@@ -13,15 +13,15 @@ from strait.state.offset_map import check_gaps
 from strait.state.schema import (
     Loss,
     Offset,
+    OffsetMapping,
     Plan,
     Record,
     Registration,
     Report,
-    Run,
 )
 
 _V = 1
-Value = TypeVar("Value", Plan, Run, Report, Loss, Registration)
+Value = TypeVar("Value", Plan, OffsetMapping, Report, Loss, Registration)
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -72,11 +72,11 @@ class ProducerKey(Record):
 Key = PlanKey | RunKey | ReportKey | LossKey | ProducerKey
 
 
-def key_of(value: Plan | Run | Report | Loss | Registration) -> Key:
+def key_of(value: Plan | OffsetMapping | Report | Loss | Registration) -> Key:
     """The key under which a value is written."""
     if isinstance(value, Plan):
         return PlanKey(group=value.group)
-    if isinstance(value, Run):
+    if isinstance(value, OffsetMapping):
         return run_key(value)
     if isinstance(value, Loss):
         return LossKey(
@@ -91,7 +91,7 @@ def key_of(value: Plan | Run | Report | Loss | Registration) -> Key:
     return ReportKey(group=value.group, slot=value.slot, part=value.part)
 
 
-def run_key(run: Run) -> RunKey:
+def run_key(run: OffsetMapping) -> RunKey:
     """The key under which a run is written."""
     said = (run.destination, run.source_id, run.destination_id, run.source_base, run.destination_base, run.gaps)
     check = zlib.crc32(json.dumps(said).encode())
@@ -103,7 +103,7 @@ def encode_key(key: Key) -> bytes:
     return key.model_dump_json().encode()
 
 
-def encode(value: Plan | Run | Report | Loss | Registration) -> tuple[bytes, bytes]:
+def encode(value: Plan | OffsetMapping | Report | Loss | Registration) -> tuple[bytes, bytes]:
     """Key and value as they are written."""
     return encode_key(key_of(value)), value.model_dump_json().encode()
 
@@ -124,7 +124,7 @@ def decode(kind: type[Value], raw_key: bytes | None, raw_value: bytes) -> Value:
     if version != _V:
         raise Unreadable(f"it has v {version!r}, and this version of Strait reads v {_V}")
     value = _strict(kind, raw_value, "value")
-    if isinstance(value, Run):
+    if isinstance(value, OffsetMapping):
         try:
             check_gaps(value.gaps)
         except ValueError as error:

@@ -17,7 +17,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from strait.state.schema import Run
+from strait.state.schema import OffsetMapping
 
 SEQUENCE_MODULUS = 1 << 31
 _UNPACKED_BYTES = 64 << 20  # no run that Strait writes unpacks to more
@@ -47,28 +47,28 @@ def full_sequence(wire: int, *, near: int) -> int:
     return near + ahead if ahead < SEQUENCE_MODULUS // 2 else near + ahead - SEQUENCE_MODULUS
 
 
-def source_offset(run: Run, sequence: int) -> int:
+def source_offset(run: OffsetMapping, sequence: int) -> int:
     """Source offset of record number ``sequence``."""
     distance = sequence - run.sequence_base
     return run.source_base + distance + _missing_before(run, distance)
 
 
-def source_position(run: Run, sequence: int) -> int:
+def source_position(run: OffsetMapping, sequence: int) -> int:
     """Where to read on once all records before number ``sequence`` are copied: behind the last one, before any gap."""
     return run.source_base if sequence <= run.sequence_base else source_offset(run, sequence - 1) + 1
 
 
-def destination_offset(run: Run, sequence: int) -> int:
+def destination_offset(run: OffsetMapping, sequence: int) -> int:
     """Destination offset of record number ``sequence``."""
     return run.destination_base + sequence - run.sequence_base
 
 
-def sequence_at_destination(run: Run, offset: int) -> int:
+def sequence_at_destination(run: OffsetMapping, offset: int) -> int:
     """Number of the record at destination offset ``offset``, by this run."""
     return run.sequence_base + offset - run.destination_base
 
 
-def gaps_of(run: Run, first: int = 0, behind: int = 1 << 62) -> list[Gap]:
+def gaps_of(run: OffsetMapping, first: int = 0, behind: int = 1 << 62) -> list[Gap]:
     """What the run says of record numbers [``first``, ``behind``): its base and its gaps."""
     said = [Gap(run.sequence_base, run.source_base)] if first <= run.sequence_base < behind else []
     starts, missing = _unpacked(run.gaps)
@@ -78,7 +78,7 @@ def gaps_of(run: Run, first: int = 0, behind: int = 1 << 62) -> list[Gap]:
     return said
 
 
-def locate(runs: Sequence[Run], sequence: int) -> int:
+def locate(runs: Sequence[OffsetMapping], sequence: int) -> int:
     """Where the source is read on once all records before number ``sequence`` are copied.
 
     The likeliest of `places`.
@@ -86,7 +86,7 @@ def locate(runs: Sequence[Run], sequence: int) -> int:
     return places(runs, sequence)[0]
 
 
-def places(runs: Sequence[Run], sequence: int) -> list[int]:
+def places(runs: Sequence[OffsetMapping], sequence: int) -> list[int]:
     """Where the source may be read on once all records before number ``sequence`` are copied, the likeliest first.
 
     From the newest checkpoint before it, all gaps up to it apply, whichever run says so: of a source whose batches never
@@ -104,7 +104,7 @@ def places(runs: Sequence[Run], sequence: int) -> list[int]:
     return list(dict.fromkeys(reversed(named)))[:_MOST_PLACES]
 
 
-def _named(runs: Sequence[Run], sequence: int) -> tuple[Gap, list[Gap], list[int]]:
+def _named(runs: Sequence[OffsetMapping], sequence: int) -> tuple[Gap, list[Gap], list[int]]:
     """The newest checkpoint before ``sequence``, all words from there on, and the place by each of them."""
     begun = [run for run in runs if run.sequence_base <= sequence]
     confirmed = [run for run in begun if run.sequence_base <= run.sequence_end <= sequence]
@@ -115,7 +115,7 @@ def _named(runs: Sequence[Run], sequence: int) -> tuple[Gap, list[Gap], list[int
     return start, said, [gap.source + sequence - gap.sequence for gap in (start, *said)]
 
 
-def candidates(runs: Sequence[Run], sequence: int) -> list[int]:
+def candidates(runs: Sequence[OffsetMapping], sequence: int) -> list[int]:
     """Every place that some word of the map names, the likeliest first: `places` without the rule that words in ascending
     order are all true. One that a writer wrote down for a batch that never came to be the one appended is not."""
     _, _, named = _named(runs, sequence)
@@ -130,7 +130,7 @@ def _ascending(start: Gap, said: Sequence[Gap]) -> bool:
     )
 
 
-def covering(runs: Sequence[Run], sequence: int) -> Run:
+def covering(runs: Sequence[OffsetMapping], sequence: int) -> OffsetMapping:
     """The run that says where record number ``sequence`` is; the first one for what lies before them all."""
     begun = [run for run in runs if run.sequence_base <= sequence]
     key = attrgetter("sequence_base", "sequence_end", "source_base", "destination_base")
@@ -198,7 +198,7 @@ def _numbers(data: bytes) -> Iterator[int]:
             number = shift = 0
 
 
-def _missing_before(run: Run, distance: int) -> int:
+def _missing_before(run: OffsetMapping, distance: int) -> int:
     if not run.gaps:
         return 0
     starts, missing = _unpacked(run.gaps)

@@ -22,7 +22,7 @@ from strait.errors import ClusterError, ClusterUnavailable, PlanConflict, Strait
 from strait.kafka.clients import Watch, ask, make_producer
 from strait.state.codec import encode
 from strait.state.reader import StateReader
-from strait.state.schema import Loss, Plan, Run
+from strait.state.schema import Loss, OffsetMapping, Plan
 
 _LARGEST_PLAN_BYTES = 100 << 20  # before compression; of what is left of it the topic takes a tenth of that
 _MARKER_PAUSE_SECONDS = 0.02
@@ -79,9 +79,9 @@ class Publication:
     def publish(
         self,
         plans: Sequence[Plan],
-        first_runs: Iterable[Run] = (),
+        first_runs: Iterable[OffsetMapping] = (),
         losses: Iterable[Loss] = (),
-        forgotten: Iterable[Run] = (),
+        forgotten: Iterable[OffsetMapping] = (),
     ) -> None:
         """Write plans of task groups, their first runs, and what they make of lost topics: all of it or nothing.
 

@@ -13,7 +13,7 @@ PREFIX = "strait."
 """Of the added headers: topic, partition, offset, timestamp_ms, destination, reason, detail, quarantined_at_ms."""
 
 
-class SetAside(NamedTuple):
+class QuarantinedRecord(NamedTuple):
     """One record that is kept aside, with its source coordinates (``record.offset`` is the source's)."""
 
     topic: str
@@ -24,7 +24,7 @@ class SetAside(NamedTuple):
     detail: str
 
 
-def headers_of(aside: SetAside) -> list[tuple[str, bytes | None]]:
+def headers_of(aside: QuarantinedRecord) -> list[tuple[str, bytes | None]]:
     """The record's own headers, then ours."""
     added = {
         "topic": aside.topic,

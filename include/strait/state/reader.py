@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 from strait.config import naming
 from strait.errors import ClusterUnavailable, ConfigError, StateError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, ask, make_consumer
-from strait.state.schema import Loss, Plan, Report, Run
+from strait.state.schema import Loss, OffsetMapping, Plan, Report
 from strait.state.view import Kind, Place, StateView
 
 REPORTS_SINCE_SECONDS = 15
@@ -59,7 +59,7 @@ class StateReader:
         return self._view.plans
 
     @property
-    def runs(self) -> Mapping[tuple[str, int], tuple[Run, ...]]:
+    def runs(self) -> Mapping[tuple[str, int], tuple[OffsetMapping, ...]]:
         """(source topic, partition) -> its runs, by sequence_base."""
         return self._view.runs
 

@@ -132,10 +132,10 @@ class Plan(Record):
     registered: bool = Field(False, description="The producer id was in strait.producers before this was published.")
 
 
-class Run(Record):
+class OffsetMapping(Record):
     """From ``sequence_base`` on, record n of the link in this destination partition is at destination offset
     ``destination_base + (n - sequence_base)`` and at source offset ``source_base + (n - sequence_base)``, plus the source
-    offsets without a record that ``gaps`` counts up to it (see strait.offset_map).
+    offsets without a record that ``gaps`` counts up to it (see strait.state.offset_map).
 
     Written and acknowledged before the first batch that it describes. ``sequence_end`` is a checkpoint: at
     ``checkpoint_at_ms`` at least that many records were known to be written, as this run says; it only grows. Below
@@ -151,7 +151,7 @@ class Run(Record):
     source_base: Offset
     destination_base: Offset
     sequence_base: Offset
-    gaps: str = Field("", description="Packed by strait.offset_map.")
+    gaps: str = Field("", description="Packed by strait.state.offset_map.")
     sequence_end: Offset
     source_epoch: int = Field(-1, description="Leader epoch at the source of the last confirmed record; -1: not known.")
     checkpoint_at_ms: int = Field(ge=0)

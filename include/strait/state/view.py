@@ -18,7 +18,7 @@ from strait.state.codec import (
     decode_key,
     run_key,
 )
-from strait.state.schema import Loss, Plan, Report, Run
+from strait.state.schema import Loss, OffsetMapping, Plan, Report
 
 Kind = Literal["plan", "map", "reports", "losses"]
 
@@ -40,14 +40,14 @@ class Place(NamedTuple):
         return f"topic {self.topic} partition {self.partition} offset {self.offset}"
 
 
-class RunsByPartition(Mapping[tuple[str, int], tuple[Run, ...]]):
+class RunsByPartition(Mapping[tuple[str, int], tuple[OffsetMapping, ...]]):
     """(source topic, partition) -> its runs, by sequence_base. Sorted when asked for: there can be many thousands."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], dict[RunKey, Run]] = {}
-        self._sorted: dict[tuple[str, int], tuple[Run, ...]] = {}
+        self._kept: dict[tuple[str, int], dict[RunKey, OffsetMapping]] = {}
+        self._sorted: dict[tuple[str, int], tuple[OffsetMapping, ...]] = {}
 
-    def put(self, run: Run) -> None:
+    def put(self, run: OffsetMapping) -> None:
         where = run.topic, run.partition
         self._kept.setdefault(where, {})[run_key(run)] = run
         self._sorted.pop(where, None)
@@ -62,7 +62,7 @@ class RunsByPartition(Mapping[tuple[str, int], tuple[Run, ...]]):
             self._kept.pop(where, None)
         return found
 
-    def __getitem__(self, where: tuple[str, int]) -> tuple[Run, ...]:
+    def __getitem__(self, where: tuple[str, int]) -> tuple[OffsetMapping, ...]:
         known = self._sorted.get(where)
         if known is None:
             known = tuple(sorted(self._kept[where].values(), key=lambda run: run.sequence_base))
@@ -116,7 +116,7 @@ class StateView:
             if kind == "plan":
                 self._take_plan(decode(Plan, raw_key, raw_value))
             elif kind == "map":
-                self._take_run(decode(Run, raw_key, raw_value))
+                self._take_run(decode(OffsetMapping, raw_key, raw_value))
             elif kind == "losses":
                 self._take_loss(decode(Loss, raw_key, raw_value))
             else:
@@ -134,7 +134,7 @@ class StateView:
             raise Unreadable(f"it is a plan of link {plan.link!r}")
         self.plans[plan.group] = plan
 
-    def _take_run(self, run: Run) -> None:
+    def _take_run(self, run: OffsetMapping) -> None:
         self.runs.put(run)
 
     def _take_report(self, report: Report) -> None:

@@ -13,8 +13,8 @@ from strait.config import naming
 from strait.errors import ConfigError, StraitError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_producer
 from strait.state.codec import encode, encode_key, run_key
-from strait.state.quarantine_records import SetAside, headers_of
-from strait.state.schema import Loss, Report, Run
+from strait.state.quarantine_records import QuarantinedRecord, headers_of
+from strait.state.schema import Loss, OffsetMapping, Report
 
 OnAck = Callable[[StraitError | None], None]
 
@@ -74,7 +74,7 @@ class StateWriter:
         else:
             self._waiting_report_bytes += len(value)
 
-    def write_run(self, run: Run, on_ack: OnAck | None = None) -> None:
+    def write_run(self, run: OffsetMapping, on_ack: OnAck | None = None) -> None:
         """Send a run; ``on_ack`` gets None once every in-sync replica has it, or why it was not written.
 
         ``on_ack`` is called from `poll` or `flush`, never from here. A run is not dropped for lack of room: it waits.
@@ -87,12 +87,12 @@ class StateWriter:
         key, value = encode(loss)
         self._keep(_Pending(self._losses_topic, key, value, on_ack))
 
-    def write_aside(self, aside: SetAside, on_ack: OnAck) -> None:
+    def write_aside(self, aside: QuarantinedRecord, on_ack: OnAck) -> None:
         """Send a record that the destination refused to the quarantine topic."""
         record = aside.record
         self._keep(_Pending(self._quarantine_topic, record.key, record.value, on_ack, headers_of(aside)))
 
-    def forget_run(self, run: Run) -> None:
+    def forget_run(self, run: OffsetMapping) -> None:
         """Take a run out of the map, where others say the same."""
         self._keep(_Pending(self._map_topic, encode_key(run_key(run)), None, None))
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from strait.engine.throttle import SAVED_SECONDS, Budgets
+from strait.engine.throttle import SAVED_SECONDS, Throttle
 from strait.state.schema import Budget
 
 
@@ -12,7 +12,7 @@ def budget(rate: int, topic_class: str = "", shares: tuple[float, ...] = (1.0,))
     return Budget(topic_class=topic_class, bytes_per_second=rate, slot_shares=shares)
 
 
-def fetched_in(budgets: Budgets, topic_class: str, seconds: float, chunk: int, seed: int) -> int:
+def fetched_in(budgets: Throttle, topic_class: str, seconds: float, chunk: int, seed: int) -> int:
     """Ask whenever it is allowed, with some hesitation, and take a chunk each time."""
     rng = random.Random(seed)
     now, fetched = 0.0, 0
@@ -29,14 +29,14 @@ def fetched_in(budgets: Budgets, topic_class: str, seconds: float, chunk: int, s
 
 @pytest.mark.parametrize("chunk", [1_000, 100_000, 3_000_000])
 def test_the_rate_is_held_whatever_comes_at_once(chunk: int) -> None:
-    budgets = Budgets()
+    budgets = Throttle()
     budgets.follow([budget(1_000_000)], 0, 0.0)
     fetched = fetched_in(budgets, "", 100.0, chunk, seed=chunk)
     assert fetched == pytest.approx(100_000_000, rel=0.02 + chunk / 100_000_000)
 
 
 def test_a_slot_keeps_to_its_share_and_a_class_to_both_budgets() -> None:
-    budgets = Budgets()
+    budgets = Throttle()
     budgets.follow([budget(1_000_000, shares=(0.75, 0.25)), budget(100_000, "bulk", (0.5, 0.5))], 1, 0.0)
     assert fetched_in(budgets, "", 100.0, 1_000, seed=1) == pytest.approx(25_000_000, rel=0.03)
     budgets.follow([budget(100_000, "bulk", (0.5, 0.5))], 1, 0.0)
@@ -46,7 +46,7 @@ def test_a_slot_keeps_to_its_share_and_a_class_to_both_budgets() -> None:
 
 
 def test_what_was_not_used_for_long_is_not_saved_up() -> None:
-    budgets = Budgets()
+    budgets = Throttle()
     budgets.follow([budget(1_000_000)], 0, 0.0)
     assert budgets.wait("", 1_000.0) == 0.0
     budgets.take("", int(1_000_000 * SAVED_SECONDS) + 500_000)
@@ -54,7 +54,7 @@ def test_what_was_not_used_for_long_is_not_saved_up() -> None:
 
 
 def test_a_change_takes_effect_at_once_and_a_budget_taken_away_is_gone() -> None:
-    budgets = Budgets()
+    budgets = Throttle()
     budgets.follow([budget(1_000)], 0, 0.0)
     budgets.take("", 1_000_000)
     assert budgets.wait("", 0.0) > 900

@@ -74,7 +74,7 @@ def test_a_copy_stands_by_for_as_long_as_another_one_writes() -> None:
     partition = placed(5)
     partition.forgettable = True
     assert contention.keeps_out(partition, 5, now=10.0)
-    assert partition.phase is Phase.LOST
+    assert partition.phase is Phase.AWAIT_POSITION
     assert partition.reason is None
     assert 11.0 <= partition.retry_at <= 12.0
     assert contention.keeps_out(partition, 7, now=12.0)

@@ -8,7 +8,7 @@ import pytest
 from kafka.protocol.consumer import FetchRequest
 
 from strait.engine.fetcher import REPLY_BYTES, REPLY_SECONDS, Fetcher
-from strait.engine.throttle import BURST_SECONDS, Budgets
+from strait.engine.throttle import BURST_SECONDS, Throttle
 from strait.net.buffers import Buffer, BufferPool
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
@@ -42,14 +42,14 @@ class Source:
         self.open.pop()(BufferPool(1 << 20).adopt(bytearray(NO_TOPICS)))
 
 
-def fetcher(source: Any, partitions: int, budgets: Budgets | None = None) -> Fetcher:
+def fetcher(source: Any, partitions: int, budgets: Throttle | None = None) -> Fetcher:
     found = Fetcher(
         Loop(),
         BufferPool(128 << 20),
         source,
         1,
-        budgets=budgets or Budgets(),
-        intake=NotImplemented,
+        budgets=budgets or Throttle(),
+        stamper=NotImplemented,
         out_of_range=NotImplemented,
         diverged=NotImplemented,
     )
@@ -71,7 +71,7 @@ def test_the_next_request_goes_out_in_the_turn_in_which_a_reply_came() -> None:
 
 def test_a_topic_that_changes_its_class_is_held_to_the_new_one_before_anything_is_assigned_anew() -> None:
     """That waits for metadata, where the same plan brings a topic that has no leader yet."""
-    budgets, source, partitions = Budgets(), Source(), [placed(number=number) for number in range(2)]
+    budgets, source, partitions = Throttle(), Source(), [placed(number=number) for number in range(2)]
     budgets.follow([Budget(topic_class="bulk", bytes_per_second=40_000, slot_shares=(1.0,))], 0, 0.0)
     it = fetcher(source, partitions=0, budgets=budgets)
     it.assign(partitions)

@@ -9,33 +9,33 @@ from typing import Any, cast
 import pytest
 
 from strait.config.app_spec import AppSpec
-from strait.engine.replicator import Pump
+from strait.engine.replicator import Replicator
 from strait.engine.sender import LINES
-from strait.engine.slot_metrics import Meter
+from strait.engine.slot_metrics import SlotMetrics
 from strait.model import topic_id_text
 from strait.net.buffers import BufferPool
-from strait.net.cluster_client import Cluster, Line
+from strait.net.cluster_client import ClusterClient, Line
 from strait.net.event_loop import Loop
 from strait.net.handshake import Connection
 from strait.state.schema import Plan, PlannedTopic
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[ClusterClient]:
     loop = Loop()
-    found = Cluster(loop, BufferPool(1 << 20), "it", {"bootstrap.servers": "broker:1"})
+    found = ClusterClient(loop, BufferPool(1 << 20), "it", {"bootstrap.servers": "broker:1"})
     yield found
     found.close()
     loop.close()
 
 
-def dialled(cluster: Cluster, line: Line) -> socket.socket:
+def dialled(cluster: ClusterClient, line: Line) -> socket.socket:
     ours, peer = socket.socketpair()
     cluster._dialled(line, Connection("it", ("broker", 1), ours))
     return peer
 
 
-def test_each_line_to_a_broker_is_a_connection_of_its_own(cluster: Cluster) -> None:
+def test_each_line_to_a_broker_is_a_connection_of_its_own(cluster: ClusterClient) -> None:
     one, other = dialled(cluster, Line(1)), dialled(cluster, Line(1, 1))
     with one, other:
         first, second = cluster.channel(1), cluster.channel(1, 1)
@@ -47,14 +47,14 @@ def test_each_line_to_a_broker_is_a_connection_of_its_own(cluster: Cluster) -> N
 
 
 @pytest.fixture
-def pump(tmp_path: Path) -> Iterator[Pump]:
+def replicator(tmp_path: Path) -> Iterator[Replicator]:
     brokers = {"bootstrap.servers": "127.0.0.1:1"}
     spec = AppSpec(
         link="l", group="default", source_name="a", source=brokers, destination_name="b", destination=brokers,
         slots=2, slot_memory_bytes=1 << 20, epoch_seconds=60, ledger_dir=str(tmp_path), checkpoint_dir=str(tmp_path),
     )  # fmt: skip
     state = cast(Any, SimpleNamespace(runs={}, map_end=0))
-    found = Pump(spec, 0, 1, state, cast(Any, None), Meter(spec, 0, "it"))
+    found = Replicator(spec, 0, 1, state, cast(Any, None), SlotMetrics(spec, 0, "it"))
     yield found
     found.close()
 
@@ -65,16 +65,16 @@ def plan(*slots: int | None) -> Plan:
     return Plan(link="l", group="default", version=1, producer_id=1, slots=2, topics=(topic,), published_at_ms=1)
 
 
-def test_the_partitions_of_a_slot_are_dealt_out_over_the_lines_whatever_their_numbers(pump: Pump) -> None:
-    pump.follow(plan(0, 1, 0, 1, 0, 1, 0, 1))
-    assert [partition.line for partition in pump.partitions] == [0, 1, 0, 1]
+def test_the_partitions_of_a_slot_are_dealt_out_over_the_lines_whatever_their_numbers(replicator: Replicator) -> None:
+    replicator.follow(plan(0, 1, 0, 1, 0, 1, 0, 1))
+    assert [partition.line for partition in replicator.partitions] == [0, 1, 0, 1]
     assert LINES == 2
 
 
-def test_a_partition_keeps_to_its_line_when_others_come_and_go(pump: Pump) -> None:
-    pump.follow(plan(0, 0, 0, 0))
-    kept = pump.partitions[3]
-    pump.follow(plan(1, 1, 1, 0))
-    pump.follow(plan(0, 0, 1, 0))
-    assert pump.partitions[-1] is kept
+def test_a_partition_keeps_to_its_line_when_others_come_and_go(replicator: Replicator) -> None:
+    replicator.follow(plan(0, 0, 0, 0))
+    kept = replicator.partitions[3]
+    replicator.follow(plan(1, 1, 1, 0))
+    replicator.follow(plan(0, 0, 1, 0))
+    assert replicator.partitions[-1] is kept
     assert kept.line == 1

@@ -7,7 +7,7 @@ from typing import Any, cast
 from strait.engine.recovery.coordinator import RecoveryCoordinator
 from strait.model import topic_id_text
 from strait.net import error_policy
-from strait.net.cluster_client import Cluster, Leader
+from strait.net.cluster_client import ClusterClient, Leader
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from support.partitions import plain_partition
@@ -74,14 +74,14 @@ def doubts_after_a_look_up(destination: Answering) -> Doubts:
     loop = Loop()
     coordinator = RecoveryCoordinator(
         loop,
-        cast(Cluster, destination),
-        cast(Cluster, destination),
+        cast(ClusterClient, destination),
+        cast(ClusterClient, destination),
         1,
         SimpleNamespace(runs={(partition.topic, partition.number): (run,)}, map_end=0),
         "map",
         cast(Any, None),
         problem=lambda _: None,
-        reset_position=lambda _, *doubt: doubts.append(doubt),
+        reset_position=lambda _, *reset_position: doubts.append(reset_position),
         placed=lambda *_: None,
     )
     coordinator.add(partition)

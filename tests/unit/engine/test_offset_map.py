@@ -18,14 +18,14 @@ from strait.state.offset_map import (
     source_offset,
     source_position,
 )
-from strait.state.schema import Run
+from strait.state.schema import OffsetMapping
 from support.reports import plain_run
 
 
-def run(gaps: Sequence[Gap], *, confirmed: int = 0, destination_base: int = 0) -> Run:
+def run(gaps: Sequence[Gap], *, confirmed: int = 0, destination_base: int = 0) -> OffsetMapping:
     """A run that begins with the first of these gaps."""
     base = gaps[0]
-    return Run(
+    return OffsetMapping(
         topic="t",
         partition=0,
         destination="t",

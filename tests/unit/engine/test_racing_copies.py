@@ -66,7 +66,7 @@ def test_each_record_is_copied_once_and_the_map_always_says_where_it_was(history
         elif step == "forget":
             world.forgotten = True
         elif step == "doubt":
-            copy.partition.doubt(None, "", 0.0)
+            copy.partition.reset_position(None, "", 0.0)
         else:
             copy.notes.settle(data.draw(st.integers(0, 3)), acknowledge=False)
             copy.start()

@@ -17,15 +17,15 @@ from strait.engine.recovery.decision import (
 )
 from strait.reasons import Reason
 from strait.state.offset_map import SEQUENCE_MODULUS, full_sequence, wire_sequence
-from strait.state.schema import Run
+from strait.state.schema import OffsetMapping
 from support.reports import plain_run
 
 
-def run(*, base: int = 0, source_base: int = 0, checkpoint: int = 0) -> Run:
+def run(*, base: int = 0, source_base: int = 0, checkpoint: int = 0) -> OffsetMapping:
     return plain_run(source_base=source_base, destination_base=base, sequence_end=checkpoint)
 
 
-def runs(*, base: int = 0, checkpoint: int = 0) -> list[Run]:
+def runs(*, base: int = 0, checkpoint: int = 0) -> list[OffsetMapping]:
     return [run(base=base, checkpoint=checkpoint)]
 
 

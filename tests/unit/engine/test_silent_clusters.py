@@ -9,7 +9,7 @@ import pytest
 
 from strait.net.buffers import Buffer, BufferPool
 from strait.net.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
-from strait.net.cluster_client import Cluster, Line
+from strait.net.cluster_client import ClusterClient, Line
 from strait.net.event_loop import Loop
 from strait.net.handshake import Connection
 
@@ -23,7 +23,7 @@ class Known:
         self.skipped_seconds = 0.0
         self.lost: dict[Line, str] = {}
         self.loop = Loop()
-        self.cluster = Cluster(self.loop, BufferPool(1 << 20), "it", {"bootstrap.servers": "broker:1"})
+        self.cluster = ClusterClient(self.loop, BufferPool(1 << 20), "it", {"bootstrap.servers": "broker:1"})
         self.peers: dict[Line, socket.socket] = {}
         self.channels: dict[Line, Channel] = {}
         for line in lines:

@@ -96,7 +96,7 @@ def test_it_outlives_its_submitter_and_any_process_finds_it(launcher: Make, spec
     code = """
 import sys
 from pathlib import Path
-from strait.config import Spark
+from strait.config.links import Spark
 from strait.launch.local import LocalLauncher
 directory, spark_submit, name, spec = sys.argv[1:]
 print(LocalLauncher(Path(directory), spark_submit=Path(spark_submit)).submit(name, Path(spec), Spark()).id)

@@ -13,7 +13,7 @@ import pytest
 from strait.engine.recovery import decision
 from strait.engine.recovery.decision import Found, LogState, OnForeign
 from strait.state.offset_map import sequence_at_destination, wire_sequence
-from strait.state.schema import Run
+from strait.state.schema import OffsetMapping
 from strait.wire.batch import Batch
 from support.protocol_model import Limits, Result, explore
 
@@ -30,7 +30,7 @@ def test_no_interleaving_skips_or_doubles_silently(on_foreign: OnForeign) -> Non
 def test_an_emptied_log_that_is_believed_skips_records(monkeypatch: pytest.MonkeyPatch) -> None:
     sound = decision.from_leader
 
-    def believing(runs: Sequence[Run], state: LogState, on_foreign: OnForeign = "halt") -> Any:
+    def believing(runs: Sequence[OffsetMapping], state: LogState, on_foreign: OnForeign = "halt") -> Any:
         if state.last_sequence is None and state.log_start == state.end:
             return Found(sequence_at_destination(runs[-1], state.end))
         return sound(runs, state, on_foreign)
@@ -41,7 +41,7 @@ def test_an_emptied_log_that_is_believed_skips_records(monkeypatch: pytest.Monke
 def test_a_tail_that_is_not_replicated_is_copied_twice_if_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     sound = decision.from_leader
 
-    def seeing_what_can_be_read(runs: Sequence[Run], state: LogState, on_foreign: OnForeign = "halt") -> Any:
+    def seeing_what_can_be_read(runs: Sequence[OffsetMapping], state: LogState, on_foreign: OnForeign = "halt") -> Any:
         return sound(runs, state._replace(end=state.high_watermark), on_foreign)
 
     def never_waits(log_end: int, high_watermark: int) -> bool:

@@ -58,9 +58,9 @@ def test_a_rule_for_a_prefix_stays_one_where_it_covers_nothing_but_copies() -> N
 
 
 def test_a_rule_for_a_prefix_becomes_literal_where_names_lose_their_beginning() -> None:
-    homes = {"orders": "copy-of-orders", "orders-new": "new-orders"}
-    source, destination = cluster(homes, [acl("ord", pattern="PREFIXED")]), cluster(homes.values(), ())
-    found = acl_changes(homes, source, destination, (), remove=False)
+    destinations = {"orders": "copy-of-orders", "orders-new": "new-orders"}
+    source, destination = cluster(destinations, [acl("ord", pattern="PREFIXED")]), cluster(destinations.values(), ())
+    found = acl_changes(destinations, source, destination, (), remove=False)
     assert found.add == (acl("copy-of-orders"), acl("new-orders"))
 
 

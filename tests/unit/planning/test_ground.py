@@ -6,19 +6,19 @@ import pytest
 
 from strait.model import TopicFacts
 from strait.planning.topic_sync.creation import Pair
-from strait.planning.topics.identity import Change, Firm, Fresh, Halted, judge
+from strait.planning.topics.identity import Change, Halted, New, Unchanged, judge
 from strait.planning.topics.start_offsets import Resume
 from strait.reasons import Reason
-from strait.state.schema import Run, TopicPolicy
+from strait.state.schema import OffsetMapping, TopicPolicy
 
 
 def pair(source_id: str = "s1", destination_id: str = "d1", destination: str = "orders") -> Pair:
     return Pair(TopicFacts("orders", source_id, 1), TopicFacts(destination, destination_id, 1))
 
 
-def run(source_id: str = "s1", destination_id: str = "d1", at_ms: int = 1, **said: Any) -> Run:
+def run(source_id: str = "s1", destination_id: str = "d1", at_ms: int = 1, **said: Any) -> OffsetMapping:
     bases = {"source_base": 100, "destination_base": 7, "sequence_base": 0, "sequence_end": 50}
-    return Run(
+    return OffsetMapping(
         topic="orders",
         partition=0,
         destination="orders",
@@ -29,14 +29,14 @@ def run(source_id: str = "s1", destination_id: str = "d1", at_ms: int = 1, **sai
     )
 
 
-def judged(now: Pair, *past: Run, on_loss: Any = "halt") -> Firm | Fresh | Halted:
+def judged(now: Pair, *past: OffsetMapping, on_loss: Any = "halt") -> Unchanged | New | Halted:
     return judge(now, past, "latest", TopicPolicy(on_loss=on_loss))
 
 
 @pytest.mark.parametrize("on_loss", ["halt", "continue", "restart"])
 def test_what_was_never_copied_begins_as_told_and_what_is_as_it_was_goes_on(on_loss: str) -> None:
-    assert judged(pair(), on_loss=on_loss) == Fresh("latest")
-    assert judged(pair(), run(), on_loss=on_loss) == Firm()
+    assert judged(pair(), on_loss=on_loss) == New("latest")
+    assert judged(pair(), run(), on_loss=on_loss) == Unchanged()
 
 
 @pytest.mark.parametrize(
@@ -56,17 +56,17 @@ def test_another_topic_under_the_old_name_halts(now: Pair, reason: Reason, side:
 
 @pytest.mark.parametrize("on_loss", ["continue", "restart"])
 def test_another_source_topic_is_left_to_the_slot_where_the_policy_allows_it(on_loss: str) -> None:
-    assert judged(pair(source_id="s2"), run(), on_loss=on_loss) == Firm()
+    assert judged(pair(source_id="s2"), run(), on_loss=on_loss) == Unchanged()
     begun = run("s2", at_ms=2, sequence_base=50, sequence_end=60, source_base=0, destination_base=57)
-    assert judged(pair(source_id="s2"), run(), begun) == Firm(), "once it is begun, no policy can take it back"
+    assert judged(pair(source_id="s2"), run(), begun) == Unchanged(), "once it is begun, no policy can take it back"
 
 
 def test_another_destination_topic_is_filled_from_the_first_record_or_from_where_the_copy_was() -> None:
     found = judged(pair(destination_id="d2"), run(), on_loss="restart")
-    assert isinstance(found, Fresh)
+    assert isinstance(found, New)
     assert (found.begin, found.action) == ("earliest", "restarted")
     found = judged(pair(destination_id="d2"), run(), on_loss="continue")
-    assert isinstance(found, Fresh)
+    assert isinstance(found, New)
     assert (found.begin, found.action) == (Resume(150), "continued")
     assert isinstance(found.change, Change)
     assert found.change.loss("l", "orders", 3, found.action, 9).model_dump() == {
@@ -86,7 +86,7 @@ def test_another_destination_topic_is_filled_from_the_first_record_or_from_where
 
 def test_where_both_are_others_there_is_no_position_to_go_on_from() -> None:
     found = judged(pair("s2", "d2"), run(), on_loss="continue")
-    assert isinstance(found, Fresh)
+    assert isinstance(found, New)
     assert (found.begin, found.action) == ("earliest", "restarted")
 
 
@@ -95,7 +95,7 @@ def test_the_position_is_that_of_the_newest_copy_with_all_its_gaps() -> None:
     first = run(at_ms=5)
     second = run(at_ms=6, sequence_base=50, sequence_end=60, source_base=170, destination_base=57)
     found = judged(pair(destination_id="d2"), first, second, older, on_loss="continue")
-    assert isinstance(found, Fresh)
+    assert isinstance(found, New)
     assert found.begin == Resume(180)
     assert found.change is not None
     assert found.change.lost == (7, 67)

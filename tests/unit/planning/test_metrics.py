@@ -2,11 +2,11 @@ from strait.planning.status.metrics import TopicMetrics, missing_destination_par
 from strait.planning.status.status import status_of
 from strait.state.offset_map import Gap, pack
 from strait.state.schema import (
+    OffsetMapping,
     PartitionReport,
     Plan,
     PlannedTopic,
     Report,
-    Run,
     Waiting,
 )
 from support.reports import plain_report
@@ -47,8 +47,8 @@ def reports(at_ms: int, *entries: PartitionReport) -> dict[tuple[str, int], tupl
 
 def run(
     partition: int, source_base: int, sequence_base: int = 0, gaps: str = "", at_ms: int = 0, destination_id: str = "d"
-) -> Run:
-    return Run(
+) -> OffsetMapping:
+    return OffsetMapping(
         topic="orders",
         partition=partition,
         destination="orders",

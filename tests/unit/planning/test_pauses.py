@@ -19,10 +19,10 @@ from strait.planning.plan.pauses import (
 from strait.planning.plan.planner import Draft
 from strait.state.schema import (
     Budget,
+    OffsetMapping,
     Pause,
     Plan,
     PlannedTopic,
-    Run,
     Waiting,
 )
 from support.reports import plain_run
@@ -32,7 +32,7 @@ def paused(topic: str = "", partition: int | None = None, by: str = "ann", at_ms
     return Pause(topic=topic, partition=partition, by=by, at_ms=at_ms, reason="a test")
 
 
-def run(topic: str, partition: int, source_id: str = "s") -> Run:
+def run(topic: str, partition: int, source_id: str = "s") -> OffsetMapping:
     return plain_run(topic=topic, partition=partition, destination=topic, source_id=source_id, checkpoint_at_ms=1)
 
 
@@ -44,7 +44,7 @@ def draft(**topics: tuple[int | None, ...]) -> Draft:
     return Draft(slots=2, stopped=False, topics=planned, waiting=(), budgets=())
 
 
-def runs(of: Draft) -> dict[tuple[str, int], tuple[Run, ...]]:
+def runs(of: Draft) -> dict[tuple[str, int], tuple[OffsetMapping, ...]]:
     return {
         (topic.source, number): (run(topic.source, number),)
         for topic in of.topics

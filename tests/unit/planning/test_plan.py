@@ -16,7 +16,7 @@ from strait.planning.topic_sync.retirement import Retirement
 from strait.planning.topic_sync.sync import Upkeep
 from strait.planning.topics.remembered import remembered
 from strait.planning.topics.start_offsets import AtOffset, Starts
-from strait.state.schema import Plan, Run
+from strait.state.schema import OffsetMapping, Plan
 
 PRODUCER_ID = 4711
 
@@ -47,7 +47,9 @@ def propose(
     return compose(settings, found, starts, {} if previous is None else {"default": previous}, stopped=False)
 
 
-def publish(proposal: Proposal, runs: Runs | None = None) -> tuple[Plan, dict[tuple[str, int], tuple[Run, ...]]]:
+def publish(
+    proposal: Proposal, runs: Runs | None = None
+) -> tuple[Plan, dict[tuple[str, int], tuple[OffsetMapping, ...]]]:
     assert proposal.draft is not None
     version = 1 if proposal.previous is None else proposal.previous.version + 1
     plan = proposal.draft.as_plan(link="a-to-b", group="default", version=version, producer_id=PRODUCER_ID, now_ms=1)
@@ -88,7 +90,7 @@ def test_topics_are_named_by_the_naming_policy() -> None:
 def test_a_partition_that_is_new_to_the_link_gets_its_first_run() -> None:
     proposal = propose(link(), cluster("a", {"orders": 1}), cluster("b", {"orders": 1}))
     (run,) = proposal.first_runs(now_ms=5)
-    assert run == Run(
+    assert run == OffsetMapping(
         topic="orders",
         partition=0,
         destination="orders",

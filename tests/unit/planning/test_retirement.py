@@ -15,7 +15,7 @@ from strait.planning.topic_sync.retirement import (
     dated,
     retire,
 )
-from strait.state.schema import Run, Waiting
+from strait.state.schema import OffsetMapping, Waiting
 
 GRACE_SECONDS, SINCE_MS = 60, 5_000
 LATER_MS = SINCE_MS + 1000 * GRACE_SECONDS
@@ -28,8 +28,8 @@ def link(on_foreign: str = "halt", **settings: Any) -> Link:
     return Link.model_validate(block | {"delete_copies_after_seconds": GRACE_SECONDS} | settings, strict=False)
 
 
-def run(sequence: int = 0, offset: int = 0, end: int = 10, destination_id: str = "copy") -> Run:
-    return Run(
+def run(sequence: int = 0, offset: int = 0, end: int = 10, destination_id: str = "copy") -> OffsetMapping:
+    return OffsetMapping(
         topic="orders",
         partition=0,
         destination="orders",

@@ -13,9 +13,9 @@ from strait.planning.history.load import Load
 from strait.planning.plan.planner import Draft, Proposal, compose, survey
 from strait.planning.review.text import proposal_text
 from strait.planning.topics.start_offsets import Starts
-from strait.state.schema import Plan, Run
+from strait.state.schema import OffsetMapping, Plan
 
-Runs = dict[tuple[str, int], tuple[Run, ...]]
+Runs = dict[tuple[str, int], tuple[OffsetMapping, ...]]
 GROUPS = {"default": {"slots": 2}, "gold": {"slots": 1}, "backfill": {"slots": 1}}
 RULES = [{"match": "gold.*", "group": "gold"}]
 

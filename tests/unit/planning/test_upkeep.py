@@ -7,7 +7,7 @@ from strait.model import ClusterFacts, TopicAcl, TopicFacts
 from strait.planning.plan.planner import Draft
 from strait.planning.review.sync_text import upkeep_data, upkeep_lines
 from strait.planning.topic_sync.acls import AclChanges
-from strait.planning.topic_sync.creation import find_homes
+from strait.planning.topic_sync.creation import find_destinations
 from strait.planning.topic_sync.retirement import DeleteTopic, Retirement
 from strait.planning.topic_sync.sync import Memory, Upkeep, follows_acls, upkeep_of
 from strait.planning.topics.selection import Selection
@@ -27,8 +27,8 @@ def cluster(name: str, partitions: int, acls: Any = None, **configs: str) -> Clu
 
 
 def upkeep(settings: Link, source: ClusterFacts, destination: ClusterFacts, **more: Any) -> Upkeep:
-    homes = find_homes(settings, Selection({"orders": "orders"}, (), ()), source, destination)
-    return upkeep_of(settings, homes, source, destination, more.pop("memory", Memory()), **more)
+    destinations = find_destinations(settings, Selection({"orders": "orders"}, (), ()), source, destination)
+    return upkeep_of(settings, destinations, source, destination, more.pop("memory", Memory()), **more)
 
 
 def test_each_thing_is_one_line() -> None:

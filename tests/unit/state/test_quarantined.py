@@ -2,21 +2,23 @@
 
 from strait.reasons import Reason
 from strait.state.quarantine_log import Chosen, Contents, Entry, original_headers, settlement
-from strait.state.quarantine_records import SetAside, headers_of
+from strait.state.quarantine_records import QuarantinedRecord, headers_of
 from strait.wire.records import Record
 
 OWN = [("strait.topic", b"of its own"), ("h", None)]
 
 
-def aside(offset: int = 5, topic: str = "orders", value: bytes | None = b"v", detail: str = "too old") -> SetAside:
+def aside(
+    offset: int = 5, topic: str = "orders", value: bytes | None = b"v", detail: str = "too old"
+) -> QuarantinedRecord:
     record = Record(offset=offset, timestamp_ms=77, key=b"k", value=value, headers=tuple(OWN))
-    return SetAside(topic, 2, "dr.orders", record, Reason.BATCH_REFUSED, detail)
+    return QuarantinedRecord(topic, 2, "dr.orders", record, Reason.BATCH_REFUSED, detail)
 
 
-def contents(*records: SetAside | list[tuple[str, bytes | None]]) -> Contents:
+def contents(*records: QuarantinedRecord | list[tuple[str, bytes | None]]) -> Contents:
     found = Contents()
     for at, record in enumerate(records):
-        if isinstance(record, SetAside):
+        if isinstance(record, QuarantinedRecord):
             found.apply(at, record.record.key, record.record.value, headers_of(record))
         else:
             found.apply(at, None, None, record)

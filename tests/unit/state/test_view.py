@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strait.state.codec import encode, encode_key, run_key
-from strait.state.schema import Plan, Run
+from strait.state.schema import OffsetMapping, Plan
 from strait.state.view import Kind, Place, StateView
 
 PLACE = Place("strait.l.plan", 0, 42)
@@ -19,7 +19,7 @@ def plan(version: int = 1, **fields: Any) -> Plan:
     return Plan(**base | {"version": version} | fields)
 
 
-def run(sequence_base: int = 0, partition: int = 0, **fields: Any) -> Run:
+def run(sequence_base: int = 0, partition: int = 0, **fields: Any) -> OffsetMapping:
     base: dict[str, Any] = {
         "topic": "t",
         "destination": "t",
@@ -30,14 +30,14 @@ def run(sequence_base: int = 0, partition: int = 0, **fields: Any) -> Run:
         "sequence_end": sequence_base,
         "checkpoint_at_ms": 0,
     }
-    return Run(**base | {"partition": partition, "sequence_base": sequence_base} | fields)
+    return OffsetMapping(**base | {"partition": partition, "sequence_base": sequence_base} | fields)
 
 
-def kind_of(value: Plan | Run) -> Kind:
+def kind_of(value: Plan | OffsetMapping) -> Kind:
     return "plan" if isinstance(value, Plan) else "map"
 
 
-def write(view: StateView, value: Plan | Run) -> bool:
+def write(view: StateView, value: Plan | OffsetMapping) -> bool:
     return view.apply(kind_of(value), *encode(value), PLACE)
 
 
@@ -49,7 +49,7 @@ def test_the_last_plan_of_a_group_is_in_force() -> None:
 
 
 @given(st.permutations([run(0), run(10), run(20), run(0, partition=1), run(10, sequence_end=15)]))
-def test_runs_are_in_order_of_sequences_whatever_order_they_came_in(runs: list[Run]) -> None:
+def test_runs_are_in_order_of_sequences_whatever_order_they_came_in(runs: list[OffsetMapping]) -> None:
     view = StateView("l")
     for item in runs:
         write(view, item)

@@ -60,4 +60,4 @@ def beaten(partition: Partition) -> None:
 
 def watch(partition: Partition, now: float) -> None:
     """Wait a moment before the next look."""
-    partition.doubt(None, "", now + random.uniform(*WATCH_SECONDS))  # noqa: S311
+    partition.reset_position(None, "", now + random.uniform(*WATCH_SECONDS))  # noqa: S311

@@ -27,17 +27,17 @@ from strait.engine.recovery.producer_state import Refusal, ask_log_states, high_
 from strait.engine.recovery.tail_scan import ReadRefused, scan
 from strait.engine.recovery.ticket import Superseded, Ticket, Unresolved
 from strait.engine.recovery.verification import Unreadable
-from strait.engine.state_sink import Notebook
+from strait.engine.state_sink import StateSink
 from strait.errors import ProtocolError
 from strait.model import topic_id_text
 from strait.net import error_policy
 from strait.net.channel import Channel
-from strait.net.cluster_client import Cluster
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.net.tasks import RequestLost, run, sleep
 from strait.reasons import Reason
 from strait.state.offset_map import covering, destination_offset, locate
-from strait.state.schema import Run
+from strait.state.schema import OffsetMapping
 
 FIND_SECONDS = 0.02
 REPLICATION_SECONDS = 2.0
@@ -56,12 +56,12 @@ class RecoveryCoordinator:
     def __init__(
         self,
         loop: Loop,
-        source: Cluster,
-        destination: Cluster,
+        source: ClusterClient,
+        destination: ClusterClient,
         producer_id: int,
         known: Map,
         map_topic: str,
-        notebook: Notebook,
+        state_sink: StateSink,
         *,
         problem: Callable[[Partition], tuple[Reason, str] | None],
         reset_position: ResetPosition,
@@ -74,7 +74,7 @@ class RecoveryCoordinator:
         self._known = known
         self._map_end = MapEnd(loop, destination, known, map_topic)
         self._placement = Placement(loop, source, destination, producer_id, self._runs_now, placed)
-        self._notebook = notebook
+        self._state_sink = state_sink
         self._problem = problem
         self._reset_position = reset_position
         self._lost: set[Partition] = set()
@@ -126,7 +126,7 @@ class RecoveryCoordinator:
         self._lost.difference_update(partitions)
         for partition in partitions:
             partition.recoveries += 1
-            partition.phase = Phase.LOOKING
+            partition.phase = Phase.RESOLVING
         run(self._resolve(channel, [Ticket(partition, partition.generation, channel) for partition in partitions]))
 
     async def _resolve(self, channel: Channel, tickets: list[Ticket]) -> None:
@@ -241,11 +241,11 @@ class RecoveryCoordinator:
             base = {"sequence_base": checkpoint, "source_base": position, "destination_base": offset, "gaps": ""}
             passed = run.model_copy(update=base | {"sequence_end": checkpoint})
             earlier = [one for one in runs[1:] if one != passed and _is_passed(one, checkpoint, position, offset)]
-            self._notebook.write_run(passed, lambda error: None if error else self._forget_all(earlier))
+            self._state_sink.write_run(passed, lambda error: None if error else self._forget_all(earlier))
 
-    def _forget_all(self, runs: Sequence[Run]) -> None:
+    def _forget_all(self, runs: Sequence[OffsetMapping]) -> None:
         for one in runs:
-            self._notebook.forget_run(one)
+            self._state_sink.forget_run(one)
 
     # --- where it goes on ---------------------------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class RecoveryCoordinator:
 
     # --- the map ------------------------------------------------------------------------------------------------------
 
-    def runs_of(self, partition: Partition) -> Sequence[Run]:
+    def runs_of(self, partition: Partition) -> Sequence[OffsetMapping]:
         """The runs for exactly these two topics; where there are none and the policy lets a source topic that was made
         anew be copied, those of its predecessor, which still say how far the destination is."""
         source_id, destination_id = topic_id_text(partition.source_id), topic_id_text(partition.destination_id)
@@ -295,7 +295,7 @@ class RecoveryCoordinator:
         own = [run for run in into if run.source_id == source_id]
         return own or (into if partition.policy.on_loss != "halt" else ())
 
-    def _runs_now(self, partition: Partition) -> Sequence[Run]:
+    def _runs_now(self, partition: Partition) -> Sequence[OffsetMapping]:
         runs = self.runs_of(partition)
         if not runs:
             reason = Reason.MAP_RUN_MISSING
@@ -303,7 +303,7 @@ class RecoveryCoordinator:
         return runs
 
 
-def _is_passed(run: Run, checkpoint: int, position: int, offset: int) -> bool:
+def _is_passed(run: OffsetMapping, checkpoint: int, position: int, offset: int) -> bool:
     """It says no more than that nothing of the link is before some destination offset up to this one."""
     where = run.sequence_base, run.sequence_end, run.source_base, run.gaps
     return where == (checkpoint, checkpoint, position, "") and run.destination_base <= offset

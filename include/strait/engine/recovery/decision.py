@@ -18,7 +18,7 @@ from strait.state.offset_map import (
     sequence_at_destination,
     wire_sequence,
 )
-from strait.state.schema import Run
+from strait.state.schema import OffsetMapping
 from strait.wire.batch import Batch
 
 OnForeign = Literal["halt", "continue", "expect"]
@@ -97,7 +97,7 @@ class Unproven(NamedTuple):
     """Destination offsets [from, to) of which nobody knows what they were."""
 
 
-def checkpoint_of(runs: Sequence[Run]) -> int:
+def checkpoint_of(runs: Sequence[OffsetMapping]) -> int:
     """Number of records known to be written, by the newest checkpoint."""
     return max(run.sequence_end for run in runs)
 
@@ -130,14 +130,16 @@ def judge_append(base_offset: int, expected: int, on_foreign: OnForeign) -> Appe
     return "shifted" if on_foreign == "expect" else "foreign"
 
 
-def map_is_enough(runs: Sequence[Run], sequence: int, places: int, *, compacted: bool) -> bool:
+def map_is_enough(runs: Sequence[OffsetMapping], sequence: int, places: int, *, compacted: bool) -> bool:
     """Whether the map alone proves a position whose last record is gone on one side: its writer has confirmed it, or the
     broker knows the number and the map, written ahead, names just one place."""
     confirmed = any(run.sequence_base <= run.sequence_end == sequence for run in runs)
     return confirmed or (places == 1 and not compacted)
 
 
-def from_leader(runs: Sequence[Run], state: LogState, on_foreign: OnForeign = "halt") -> Found | Scan | Refused:
+def from_leader(
+    runs: Sequence[OffsetMapping], state: LogState, on_foreign: OnForeign = "halt"
+) -> Found | Scan | Refused:
     """Decide from the leader's own knowledge.
 
     Args:
@@ -153,7 +155,9 @@ def from_leader(runs: Sequence[Run], state: LogState, on_foreign: OnForeign = "h
     return Scan(offset if state.end > offset else min(runs[0].destination_base, state.end))
 
 
-def from_tail(runs: Sequence[Run], end: int, tail: Tail, on_foreign: OnForeign = "halt") -> Found | Refused | Unproven:
+def from_tail(
+    runs: Sequence[OffsetMapping], end: int, tail: Tail, on_foreign: OnForeign = "halt"
+) -> Found | Refused | Unproven:
     """Decide from the log itself, of which ``tail`` is all from the newest checkpoint to its end, as far as it is kept."""
     checkpoint = checkpoint_of(runs)
     run = covering(runs, checkpoint)
@@ -175,7 +179,7 @@ def from_tail(runs: Sequence[Run], end: int, tail: Tail, on_foreign: OnForeign =
     return Found(checkpoint, passed=end)
 
 
-def _unproven(run: Run, checkpoint: int, end: int, gone: tuple[int, int], on_foreign: OnForeign) -> Unproven:
+def _unproven(run: OffsetMapping, checkpoint: int, end: int, gone: tuple[int, int], on_foreign: OnForeign) -> Unproven:
     detail = (
         f"the broker no longer knows the link's producer ID, and offsets {gone[0]} to {gone[1] - 1}, behind the last "
         f"checkpoint at record {checkpoint}, are no longer in the log"
@@ -186,7 +190,7 @@ def _unproven(run: Run, checkpoint: int, end: int, gone: tuple[int, int], on_for
 
 
 def _after_last(
-    runs: Sequence[Run], last_wire_sequence: int, ends: tuple[int, int], on_foreign: OnForeign
+    runs: Sequence[OffsetMapping], last_wire_sequence: int, ends: tuple[int, int], on_foreign: OnForeign
 ) -> Found | Refused:
     """``ends``: log end offsets from before and after the last sequence was read."""
     checkpoint = checkpoint_of(runs)

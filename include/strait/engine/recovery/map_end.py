@@ -12,12 +12,12 @@ from strait.engine.recovery.ticket import Unresolved
 from strait.errors import ProtocolError
 from strait.net import error_policy
 from strait.net.channel import Channel
-from strait.net.cluster_client import Cluster
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.net.offsets import API_KEY, LATEST, VERSIONS, offsets_of, offsets_request
 from strait.net.tasks import Future, RequestLost, ask, run
 from strait.reasons import Reason
-from strait.state.schema import Run
+from strait.state.schema import OffsetMapping
 
 MAP_SECONDS = 20.0
 """A reader that has not come to the map's end by then has lost its place, or cannot reach the map."""
@@ -27,7 +27,7 @@ class Map(Protocol):
     """The map as it is read by its owner. ``map_end``: the first offset of its topic that was not read yet."""
 
     @property
-    def runs(self) -> Mapping[tuple[str, int], Sequence[Run]]: ...
+    def runs(self) -> Mapping[tuple[str, int], Sequence[OffsetMapping]]: ...
 
     @property
     def map_end(self) -> int: ...
@@ -42,7 +42,7 @@ class _Reading(NamedTuple):
 class MapEnd:
     """Everybody who waits at one moment shares one request."""
 
-    def __init__(self, loop: Loop, destination: Cluster, known: Map, map_topic: str) -> None:
+    def __init__(self, loop: Loop, destination: ClusterClient, known: Map, map_topic: str) -> None:
         self._loop = loop
         self._destination = destination
         self._known = known

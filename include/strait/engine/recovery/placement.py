@@ -23,7 +23,7 @@ from strait.engine.recovery.verification import (
 from strait.model import topic_id_text
 from strait.net import error_policy
 from strait.net.channel import Channel
-from strait.net.cluster_client import Cluster
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.net.tasks import Future, RequestLost
 from strait.reasons import Reason
@@ -36,12 +36,12 @@ from strait.state.offset_map import (
     source_position,
     wire_sequence,
 )
-from strait.state.schema import Run
+from strait.state.schema import OffsetMapping
 
 AT_ONCE = 16
 """So many partitions verify at a time: each may hold a whole batch of the copy, outside the slot's budget of memory."""
 
-RunsOf = Callable[[Partition], Sequence[Run]]
+RunsOf = Callable[[Partition], Sequence[OffsetMapping]]
 
 
 class Placed(NamedTuple):
@@ -83,8 +83,8 @@ class Placement:
     def __init__(
         self,
         loop: Loop,
-        source: Cluster,
-        destination: Cluster,
+        source: ClusterClient,
+        destination: ClusterClient,
         producer_id: int,
         runs_of: RunsOf,
         placed: Callable[[Partition, Placed], None],
@@ -147,7 +147,7 @@ class Placement:
         else:
             self._verifying -= 1
 
-    async def _is_ours(self, ticket: Ticket, runs: Sequence[Run], found: Found) -> bool:
+    async def _is_ours(self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found) -> bool:
         """Whether what the broker called a repetition is what was sent; if not, ours is copied again, and all behind it."""
         partition, repetition = ticket.partition, ticket.partition.repetition
         assert repetition is not None
@@ -160,7 +160,7 @@ class Placement:
             self._placed(partition, Placed(found))
         return same
 
-    def _place_unproven(self, ticket: Ticket, runs: Sequence[Run], outcome: Unproven) -> None:
+    def _place_unproven(self, ticket: Ticket, runs: Sequence[OffsetMapping], outcome: Unproven) -> None:
         """Rather copy some records again than skip any, if the policy lets the link do either."""
         partition = ticket.partition
         if partition.policy.on_loss == "halt":
@@ -169,7 +169,7 @@ class Placement:
         unproven = Reason.POSITION_UNVERIFIED, outcome.detail, outcome.gone
         self._placed(partition, Placed(outcome.found, unproven=unproven))
 
-    async def _verify(self, ticket: Ticket, runs: Sequence[Run], found: Found) -> None:
+    async def _verify(self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found) -> None:
         """Compare the last record with the source record that the map names; if it is another one, with those that the map
         has named before: of two writers that read differently one may have written last."""
         partition, sequence = ticket.partition, found.sequence
@@ -221,7 +221,9 @@ class Placement:
             different |= verified.verdict is Verdict.DIFFERENT
         return _Match(-1, -1, different, named)
 
-    async def _place_unverified(self, ticket: Ticket, runs: Sequence[Run], found: Found, match: _Match) -> None:
+    async def _place_unverified(
+        self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found, match: _Match
+    ) -> None:
         """No record confirms the position: the record is gone on one side, or it is another one."""
         partition, sequence, policy = ticket.partition, found.sequence, ticket.partition.policy
         position = places(runs, sequence)[0]
@@ -250,7 +252,7 @@ class Placement:
         self._placed(partition, Placed(found, unproven=(reason, detail, (last, last + 1))))
 
     async def _truncated_at(
-        self, ticket: Ticket, runs: Sequence[Run], sequence: int, position: int, *, different: bool
+        self, ticket: Ticket, runs: Sequence[OffsetMapping], sequence: int, position: int, *, different: bool
     ) -> int:
         """Where the source's log was cut below the position; -1 if it was not.
 
@@ -287,7 +289,7 @@ class Placement:
         match = await self._match(ticket, first + 1, offset, [place], search=True)
         return end if match.place < 0 and match.different else -1
 
-    def _repeat(self, partition: Partition, runs: Sequence[Run], sequence: int, named: Sequence[int]) -> int:
+    def _repeat(self, partition: Partition, runs: Sequence[OffsetMapping], sequence: int, named: Sequence[int]) -> int:
         """Where to go on when no record tells: rather copy some again than skip any."""
         checkpoints = [run.sequence_end for run in runs if run.sequence_base <= run.sequence_end <= sequence]
         checkpoint = max(checkpoints, default=runs[0].sequence_base)
@@ -316,7 +318,7 @@ class Placement:
         return channel
 
 
-def _first_record_from(runs: Sequence[Run], low: int, high: int, source: int) -> int:
+def _first_record_from(runs: Sequence[OffsetMapping], low: int, high: int, source: int) -> int:
     """Number of the first record in [``low``, ``high``) that stands at source offset ``source`` or later; at most ``high - 1``."""
     high -= 1
     while low < high:

@@ -52,7 +52,7 @@ class Ticket(NamedTuple):
     @property
     def is_current(self) -> bool:
         partition = self.partition
-        looking = self.running or partition.phase is Phase.LOOKING
+        looking = self.running or partition.phase is Phase.RESOLVING
         return looking and partition.generation == self.generation and not partition.retired
 
     def check(self) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
 
-from strait.engine.loss_ledger import Action, Losses
+from strait.engine.loss_ledger import Action, LossLedger
 from strait.engine.partition import Partition
 from strait.net import error_policy
-from strait.net.cluster_client import Cluster
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.net.offsets import EARLIEST, LATEST, Offsets, ask_offsets
 from strait.reasons import Reason
@@ -45,13 +45,13 @@ def judge(position: int, log_start: int, end: int, on_loss: OnLoss) -> Outside |
     return None
 
 
-class SourceRange:
+class Truncation:
     """Looks into partitions whose position the source refuses."""
 
-    def __init__(self, loop: Loop, source: Cluster, losses: Losses) -> None:
+    def __init__(self, loop: Loop, source: ClusterClient, losses: LossLedger) -> None:
         self._loop = loop
         self._source = source
-        self._losses = losses
+        self._loss_ledger = losses
 
     def look_into(self, partition: Partition) -> None:
         """Ask for the ends of its log and act on them."""
@@ -97,7 +97,7 @@ class SourceRange:
             partition.unblock()
             return
         lost = outside.lost_from, outside.lost_to
-        self._losses.source_lost(partition, outside.cause, lost, outside.action(), outside.detail)
+        self._loss_ledger.source_lost(partition, outside.cause, lost, outside.action(), outside.detail)
         if outside.position is None:
             wait = error_policy.wait_for(outside.cause)[0]
             partition.block(outside.cause, outside.detail, self._loop.now + wait)

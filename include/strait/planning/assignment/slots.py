@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Dealt:
+class Assignment:
     """Who copies what.
 
     Attributes:
@@ -53,7 +53,7 @@ def deal(
     previous: Mapping[str, Plan],
     loads: Mapping[TopicPartition, Load],
     histories: Mapping[TopicPartition, int],
-) -> Dealt:
+) -> Assignment:
     """Give every partition its place.
 
     Args:
@@ -76,7 +76,7 @@ def deal(
         slots[group] = slots_for(link.groups[group], of_group, measured, slots_before)
         assigned = assign(of_group, before.get(group, {}), slots[group], slots_before, measured)
         places |= {partition: Place(group, slot) for partition, slot in assigned.items()}
-    return Dealt(places, slots)
+    return Assignment(places, slots)
 
 
 def slots_by_partition(topics: Iterable[PlannedTopic]) -> dict[TopicPartition, int]:

@@ -15,10 +15,10 @@ from strait.model import TopicPartition
 from strait.planning.assignment.budgets import dealt_anew
 from strait.planning.plan.draft import Draft
 from strait.reasons import Reason
-from strait.state.schema import Pause, Plan, PlannedTopic, Run, Waiting
+from strait.state.schema import OffsetMapping, Pause, Plan, PlannedTopic, Waiting
 
 Pauses = Sequence[Pause]
-Runs = Mapping[tuple[str, int], Sequence[Run]]
+Runs = Mapping[tuple[str, int], Sequence[OffsetMapping]]
 
 
 class Scope(NamedTuple):

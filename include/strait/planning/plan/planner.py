@@ -11,21 +11,21 @@ from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import Link
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.assignment.budgets import budgets_of
-from strait.planning.assignment.slots import Dealt, Place, deal, group_of
+from strait.planning.assignment.slots import Assignment, Place, deal, group_of
 from strait.planning.history.load import Load, rates
 from strait.planning.plan.draft import Draft as Draft
 from strait.planning.plan.draft import in_order, joined
 from strait.planning.plan.pauses import Pauses, held, waiting_of
 from strait.planning.risks.risks import Risk
 from strait.planning.topic_sync import heartbeats
-from strait.planning.topic_sync.creation import CreateTopic, Homes, find_homes
+from strait.planning.topic_sync.creation import CreateTopic, Destinations, find_destinations
 from strait.planning.topic_sync.sync import Upkeep
 from strait.planning.topics.identity import (
     Action,
     Change,
-    Firm,
-    Fresh,
     Halted,
+    New,
+    Unchanged,
     judge,
 )
 from strait.planning.topics.lost_mappings import lost_runs
@@ -37,14 +37,14 @@ from strait.planning.topics.start_offsets import Starts, begin_of
 from strait.reasons import Reason
 from strait.state.schema import (
     Loss,
+    OffsetMapping,
     Plan,
     PlannedTopic,
-    Run,
     TopicPolicy,
     Waiting,
 )
 
-Runs = Mapping[tuple[str, int], tuple[Run, ...]]
+Runs = Mapping[tuple[str, int], tuple[OffsetMapping, ...]]
 _NO_UPKEEP = Upkeep()
 _NO_LOADS: Mapping[TopicPartition, Load] = {}
 
@@ -61,7 +61,7 @@ class Survey:
     """
 
     selection: Selection
-    homes: Homes
+    destinations: Destinations
     copyable: tuple[TopicPartition, ...]
     new: Mapping[TopicPartition, Beginning]
     halted: Mapping[TopicPartition, Change]
@@ -124,7 +124,7 @@ class Proposal:
         nothing_to_create = not self.create and self.create_heartbeats is None
         return nothing_to_create and self.upkeep.empty and not self.drafts
 
-    def first_runs(self, now_ms: int) -> list[Run]:
+    def first_runs(self, now_ms: int) -> list[OffsetMapping]:
         """The first run of every new partition, to be published with the plan."""
         return [new.first_run(partition, now_ms) for partition, new in sorted(self.new.items())]
 
@@ -170,13 +170,13 @@ def survey(
         copied_before=copied,
         shared_cluster_id=source.cluster_id if source.cluster_id == destination.cluster_id else None,
     )
-    homes = find_homes(link, selection, source, destination, refused)
+    destinations = find_destinations(link, selection, source, destination, refused)
     copyable: list[TopicPartition] = []
     new: dict[TopicPartition, Beginning] = {}
     halted: dict[TopicPartition, Change] = {}
     policies: dict[str, TopicPolicy] = {}
     lost = lost_runs(previous, runs)
-    for pair in homes.pairs:
+    for pair in destinations.pairs:
         start, policy = start_of(link, pair.source.topic), _policy(link, pair)
         policies[pair.source.topic] = policy
         joins = pair.source.topic in copied
@@ -186,14 +186,16 @@ def survey(
                 copyable.append(partition)  # its slot goes by what it knows, or waits with map_run_missing
                 continue
             match judge(pair, runs.get(partition, ()), begin_of(start, number, joins=joins), policy):
-                case Firm():
+                case Unchanged():
                     copyable.append(partition)
-                case Fresh() as fresh:
+                case New() as fresh:
                     new[partition] = Beginning(TopicPartition(pair.destination.topic, number), fresh)
                 case Halted(change):
                     halted[partition] = change
-    waiting = (*homes.waiting, *_halted(halted))
-    return Survey(selection, homes, tuple(copyable), new, halted, waiting, policies, heartbeats.missing(link, source))
+    waiting = (*destinations.waiting, *_halted(halted))
+    return Survey(
+        selection, destinations, tuple(copyable), new, halted, waiting, policies, heartbeats.missing(link, source)
+    )
 
 
 def compose(
@@ -219,7 +221,7 @@ def compose(
     """
     paused = held(pauses, [*found.copyable, *found.new]) if pauses else {}
     begun = {partition: beginning for partition, beginning in found.new.items() if partition not in paused}
-    new, waiting = begin(begun, found.homes.pairs, starts)
+    new, waiting = begin(begun, found.destinations.pairs, starts)
     copyable = [partition for partition in found.copyable if partition not in paused]
     dealt = deal(link, [*copyable, *new], previous, loads, starts.histories)
     topics = _planned(link, found, dealt)
@@ -241,7 +243,7 @@ def compose(
         )
         if group not in previous or Draft.of(previous[group]) != draft:
             drafts[group] = draft
-    return Proposal(found.homes.create, drafts, previous, new, found, upkeep)
+    return Proposal(found.destinations.create, drafts, previous, new, found, upkeep)
 
 
 def _pauses(waiting: Iterable[Waiting]) -> bool:
@@ -266,14 +268,14 @@ def _policy(link: Link, pair: Pair) -> TopicPolicy:
     return policy_of(link.topics, pair.source, pair.destination, copies)
 
 
-def _planned(link: Link, found: Survey, dealt: Dealt) -> dict[str, tuple[PlannedTopic, ...]]:
+def _planned(link: Link, found: Survey, dealt: Assignment) -> dict[str, tuple[PlannedTopic, ...]]:
     """Task group -> its topics. One that several groups copy partitions of is in the plan of each; one of which something
     is not copied is in that of its own group, where it is said why."""
     places: dict[str, list[tuple[int, Place]]] = {}
     for (topic, number), place in dealt.places.items():
         places.setdefault(topic, []).append((number, place))
     planned: dict[str, list[PlannedTopic]] = {}
-    for pair in found.homes.pairs:
+    for pair in found.destinations.pairs:
         topic, count = pair.source.topic, pair.source.partitions
         slots: dict[str, list[int | None]] = {}
         for number, place in places.get(topic, ()):

@@ -11,10 +11,10 @@ from strait.planning.history.overrun import WARN_SECONDS, duration
 from strait.planning.status.status import PartitionStatus, Status
 from strait.reasons import Reason
 from strait.state.offset_map import source_offset
-from strait.state.schema import Plan, Report, Run
+from strait.state.schema import OffsetMapping, Plan, Report
 
 Reports = Mapping[tuple[str, int], Sequence[Report]]
-Runs = Mapping[tuple[str, int], Sequence[Run]]
+Runs = Mapping[tuple[str, int], Sequence[OffsetMapping]]
 _NO_DESTINATION = (Reason.DESTINATION_MISSING, Reason.DESTINATION_HAS_FEWER_PARTITIONS)
 
 
@@ -92,7 +92,7 @@ def missing_destination_partitions(plan: Plan) -> int:
     return sum(len(item.partitions) for item in plan.waiting if item.reason in _NO_DESTINATION)
 
 
-def _copied(runs: Sequence[Run], row: PartitionStatus) -> int:
+def _copied(runs: Sequence[OffsetMapping], row: PartitionStatus) -> int:
     """The number of records copied so far into the destination topic as it is now."""
     if not runs:
         return 0

@@ -26,7 +26,7 @@ class AclChanges:
 
 
 def acl_changes(
-    homes: Mapping[str, str],
+    destinations: Mapping[str, str],
     source: ClusterFacts,
     destination: ClusterFacts,
     given: Collection[TopicAcl],
@@ -42,10 +42,10 @@ def acl_changes(
     """
     if source.acls is None or destination.acls is None:
         return AclChanges()
-    wanted = _translated(source.acls, homes, destination.topics.keys())
+    wanted = _translated(source.acls, destinations, destination.topics.keys())
     gone: set[TopicAcl] = set()
     if remove and source.acls:
-        gone = {acl for acl in given if acl in destination.acls and acl not in wanted and _is_about(acl, homes)}
+        gone = {acl for acl in given if acl in destination.acls and acl not in wanted and _is_about(acl, destinations)}
     return AclChanges(tuple(sorted(wanted - destination.acls)), tuple(sorted(gone)))
 
 
@@ -56,24 +56,24 @@ def still_given(before: Collection[TopicAcl], changed: AclChanges, destination: 
     return tuple(sorted((({*before} & destination.acls) | {*changed.add}) - {*changed.remove}))
 
 
-def _is_about(acl: TopicAcl, homes: Mapping[str, str]) -> bool:
+def _is_about(acl: TopicAcl, destinations: Mapping[str, str]) -> bool:
     """A right on a copy that is not followed any more stays as it is, as the copy does."""
     if acl.pattern == "LITERAL":
-        return acl.name in homes.values()
-    return any(copy.startswith(acl.name) for copy in homes.values())
+        return acl.name in destinations.values()
+    return any(copy.startswith(acl.name) for copy in destinations.values())
 
 
-def _translated(acls: Collection[TopicAcl], homes: Mapping[str, str], there: Collection[str]) -> set[TopicAcl]:
-    topics, existing = sorted(homes), sorted(there)
+def _translated(acls: Collection[TopicAcl], destinations: Mapping[str, str], there: Collection[str]) -> set[TopicAcl]:
+    topics, existing = sorted(destinations), sorted(there)
     found: set[TopicAcl] = set()
     for acl in acls:
         given = _rewritten(acl)
         if given is None:
             continue
         if given.pattern == "PREFIXED":
-            found.update(_prefixed(given, topics, homes, existing))
-        elif given.pattern == "LITERAL" and given.name in homes:
-            found.add(given._replace(name=homes[given.name]))
+            found.update(_prefixed(given, topics, destinations, existing))
+        elif given.pattern == "LITERAL" and given.name in destinations:
+            found.add(given._replace(name=destinations[given.name]))
     return found
 
 
@@ -84,11 +84,11 @@ def _rewritten(acl: TopicAcl) -> TopicAcl | None:
 
 
 def _prefixed(
-    acl: TopicAcl, topics: Sequence[str], homes: Mapping[str, str], existing: Sequence[str]
+    acl: TopicAcl, topics: Sequence[str], destinations: Mapping[str, str], existing: Sequence[str]
 ) -> Iterator[TopicAcl]:
     covered = list(_under(acl.name, topics))
-    copies = {homes[topic] for topic in covered}
-    prefixes = {_prefix_of(homes[topic], topic.removeprefix(acl.name)) for topic in covered}
+    copies = {destinations[topic] for topic in covered}
+    prefixes = {_prefix_of(destinations[topic], topic.removeprefix(acl.name)) for topic in covered}
     prefix = prefixes.pop() if len(prefixes) == 1 else ""
     if prefix and copies.issuperset(_under(prefix, existing)):
         yield acl._replace(name=prefix)

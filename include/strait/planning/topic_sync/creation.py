@@ -25,7 +25,7 @@ class CreateTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class Homes:
+class Destinations:
     """Where selected topics go. All in order of source names."""
 
     create: tuple[CreateTopic, ...]
@@ -33,13 +33,13 @@ class Homes:
     waiting: tuple[Waiting, ...]
 
 
-def find_homes(
+def find_destinations(
     link: Link,
     selection: Selection,
     source: ClusterFacts,
     destination: ClusterFacts,
     refused: Mapping[str, str] | None = None,
-) -> Homes:
+) -> Destinations:
     """Pair every selected topic with its destination.
 
     Args:
@@ -72,7 +72,7 @@ def find_homes(
                     detail=f"cluster {destination.name} has no topic {target}: {why}",
                 )
             )
-    return Homes(tuple(create), tuple(pairs), tuple(sorted(waiting, key=lambda item: item.topic)))
+    return Destinations(tuple(create), tuple(pairs), tuple(sorted(waiting, key=lambda item: item.topic)))
 
 
 def _unfit(link: Link, pair: Pair, source: str, destination: str, refused: str | None) -> Iterable[Waiting]:

@@ -1,4 +1,4 @@
-"""Which heartbeats a link copies, under which names, and what its slots write. Pure. `strait.heartbeats` says what for."""
+"""Which heartbeats a link copies, under which names, and what its slots write. Pure. `strait.state.heartbeats` says what for."""
 
 import re
 

@@ -16,9 +16,9 @@ from strait.config.rules import rule_of
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.reasons import Reason
 from strait.state.offset_map import destination_offset
-from strait.state.schema import Run, Waiting
+from strait.state.schema import OffsetMapping, Waiting
 
-Runs = Mapping[tuple[str, int], tuple[Run, ...]]
+Runs = Mapping[tuple[str, int], tuple[OffsetMapping, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Retirement:
     """Copies to delete; runs to forget, of topics that are gone on both sides; source topic -> why its copy is kept."""
 
     delete: tuple[DeleteTopic, ...] = ()
-    forget: tuple[Run, ...] = ()
+    forget: tuple[OffsetMapping, ...] = ()
     kept: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -138,7 +138,7 @@ def retire(link: Link, found: Iterable[Candidate], evidence: Evidence, runs: Run
     return Retirement(tuple(delete), tuple(forget), kept)
 
 
-def _why_kept(link: Link, candidate: Candidate, evidence: Evidence, runs: Sequence[Run]) -> str:
+def _why_kept(link: Link, candidate: Candidate, evidence: Evidence, runs: Sequence[OffsetMapping]) -> str:
     copy = candidate.copy
     if copy is None:
         return f"the destination does not say whether {candidate.destination} is there; a right on it may be missing"
@@ -157,7 +157,7 @@ def _why_kept(link: Link, candidate: Candidate, evidence: Evidence, runs: Sequen
     return ""
 
 
-def _all_ours(runs: Sequence[Run], first: int, end: int) -> bool:
+def _all_ours(runs: Sequence[OffsetMapping], first: int, end: int) -> bool:
     """Whether runs cover offsets [first, end) of the copy without a place where somebody else wrote."""
     if first == end:
         return True
@@ -172,8 +172,8 @@ def _all_ours(runs: Sequence[Run], first: int, end: int) -> bool:
     return unbroken and destination_offset(ordered[-1], max(written, ordered[-1].sequence_base)) == end
 
 
-def _by_topic(runs: Runs, topics: Iterable[str]) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = {topic: [] for topic in topics}
+def _by_topic(runs: Runs, topics: Iterable[str]) -> dict[str, list[OffsetMapping]]:
+    found: dict[str, list[OffsetMapping]] = {topic: [] for topic in topics}
     for place in runs if found else ():  # not their values: most of them are never looked at
         if place[0] in found:
             found[place[0]] += runs[place]

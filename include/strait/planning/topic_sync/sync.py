@@ -8,7 +8,7 @@ from strait.config.rules import rule_of
 from strait.model import ClusterFacts, TopicAcl
 from strait.planning.topic_sync.acls import AclChanges, acl_changes, still_given
 from strait.planning.topic_sync.configs import AlterTopic, altered
-from strait.planning.topic_sync.creation import Homes
+from strait.planning.topic_sync.creation import Destinations
 from strait.planning.topic_sync.growth import GrowTopic, grown
 from strait.planning.topic_sync.retirement import DeleteTopic, Retirement, dated
 from strait.state.schema import GivenAcl, Plan, Waiting
@@ -83,7 +83,7 @@ class Upkeep:
 
 def upkeep_of(
     link: Link,
-    homes: Homes,
+    destinations: Destinations,
     source: ClusterFacts,
     destination: ClusterFacts,
     memory: Memory,
@@ -99,11 +99,11 @@ def upkeep_of(
         refused: destination topics that were not given what they lack in this cycle.
         done: rules added and removed in this cycle.
     """
-    followed = _followed(link, homes)
+    followed = _followed(link, destinations)
     given = still_given(memory.acls, done or AclChanges(), destination)
     return Upkeep(
-        grow=grown(link, homes.pairs, refused),
-        alter=altered(link, homes.pairs),
+        grow=grown(link, destinations.pairs, refused),
+        alter=altered(link, destinations.pairs),
         acls=acl_changes(followed, source, destination, given, remove=link.acls.remove),
         acls_denied=source.acls_denied or destination.acls_denied,
         retirement=retirement or Retirement(),
@@ -116,10 +116,10 @@ def follows_acls(link: Link) -> bool:
     return link.acls.sync or any(rule.sync_acls for rule in link.topics.rules)
 
 
-def _followed(link: Link, homes: Homes) -> Mapping[str, str]:
+def _followed(link: Link, destinations: Destinations) -> Mapping[str, str]:
     """Source topic -> its copy, of those whose rights follow."""
     found = {}
-    for pair in homes.pairs:
+    for pair in destinations.pairs:
         ruled = rule_of(link.topics, pair.source.topic).sync_acls
         if link.acls.sync if ruled is None else ruled:
             found[pair.source.topic] = pair.destination.topic

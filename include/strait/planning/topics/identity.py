@@ -11,7 +11,7 @@ from strait.planning.topics.pairs import Pair
 from strait.planning.topics.start_offsets import Begin, Resume
 from strait.reasons import Reason
 from strait.state.offset_map import covering, destination_offset, locate
-from strait.state.schema import Loss, Run, TopicPolicy
+from strait.state.schema import Loss, OffsetMapping, TopicPolicy
 
 Action = Literal["halted", "continued", "restarted"]
 _LOSSES = (Reason.SOURCE_RECREATED, Reason.DESTINATION_RECREATED)
@@ -46,12 +46,12 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Firm:
+class Unchanged:
     """It is copied on. Where only the source is another topic and the policy allows it, the slot begins that one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class New:
     """It begins with a first run. ``change``: what became of the copy before, where there was one."""
 
     begin: Begin
@@ -66,7 +66,7 @@ class Halted:
     change: Change
 
 
-def judge(pair: Pair, past: Sequence[Run], begin: Begin, policy: TopicPolicy) -> Firm | Fresh | Halted:
+def judge(pair: Pair, past: Sequence[OffsetMapping], begin: Begin, policy: TopicPolicy) -> Unchanged | New | Halted:
     """Hold a partition's runs against its topics as they are now.
 
     Args:
@@ -74,26 +74,26 @@ def judge(pair: Pair, past: Sequence[Run], begin: Begin, policy: TopicPolicy) ->
         begin: where it begins if the link has never copied it.
     """
     if not past:
-        return Fresh(begin)
+        return New(begin)
     here = [run for run in past if (run.destination, run.destination_id) == _identity(pair)]
     if any(run.source_id == pair.source.topic_id for run in here):
-        return Firm()
+        return Unchanged()
     last = max(here or past, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
     change = _change(pair, past, last)
     if change.reason is Reason.NAMING_CHANGED or policy.on_loss == "halt":
         return Halted(change)
     if here:
-        return Firm()
+        return Unchanged()
     if policy.on_loss == "continue" and last.source_id == pair.source.topic_id:
-        return Fresh(Resume(_copied(past, last)[0]), change, "continued")
-    return Fresh("earliest", change)
+        return New(Resume(_copied(past, last)[0]), change, "continued")
+    return New("earliest", change)
 
 
 def _identity(pair: Pair) -> tuple[str, str]:
     return pair.destination.topic, pair.destination.topic_id
 
 
-def _change(pair: Pair, past: Sequence[Run], last: Run) -> Change:
+def _change(pair: Pair, past: Sequence[OffsetMapping], last: OffsetMapping) -> Change:
     position, end = _copied(past, last)
     if last.destination != pair.destination.topic:
         detail = f"copied to {last.destination} so far, now called {pair.destination.topic}"
@@ -108,13 +108,13 @@ def _change(pair: Pair, past: Sequence[Run], last: Run) -> Change:
     return Change(Reason.SOURCE_RECREATED, f"{source}; and {destination}", "source", (position, position))
 
 
-def _copied(past: Sequence[Run], last: Run) -> tuple[int, int]:
+def _copied(past: Sequence[OffsetMapping], last: OffsetMapping) -> tuple[int, int]:
     """The source position and destination offset behind the last record that is known to have been copied."""
     runs = _of(past, last)
     sequence = max(runs[0].sequence_base, *(run.sequence_end for run in runs))
     return locate(runs, sequence), destination_offset(covering(runs, sequence), sequence)
 
 
-def _of(past: Sequence[Run], last: Run) -> list[Run]:
+def _of(past: Sequence[OffsetMapping], last: OffsetMapping) -> list[OffsetMapping]:
     ids = last.destination, last.destination_id, last.source_id
     return [run for run in past if (run.destination, run.destination_id, run.source_id) == ids]

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from strait.model import TopicPartition
-from strait.planning.topics.identity import Fresh
+from strait.planning.topics.identity import New
 from strait.planning.topics.pairs import Pair
 from strait.planning.topics.start_offsets import Starts
 from strait.reasons import Reason
-from strait.state.schema import Run, Waiting
+from strait.state.schema import OffsetMapping, Waiting
 
 
 class Beginning(NamedTuple):
     """Where a partition that needs a first run is copied to, where it begins, and what became of an earlier copy."""
 
     target: TopicPartition
-    fresh: Fresh
+    fresh: New
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class NewPartition:
     source_base: int
     destination_base: int
 
-    def first_run(self, partition: TopicPartition, now_ms: int) -> Run:
+    def first_run(self, partition: TopicPartition, now_ms: int) -> OffsetMapping:
         """Nothing has been written yet: sequence 0 is the record at ``source_base``."""
-        return Run(
+        return OffsetMapping(
             topic=partition.topic,
             partition=partition.partition,
             destination=self.destination,
@@ -46,14 +46,14 @@ class NewPartition:
 
 
 def begin(
-    wanted: Mapping[TopicPartition, Beginning], homes: Iterable[Pair], starts: Starts
+    wanted: Mapping[TopicPartition, Beginning], destinations: Iterable[Pair], starts: Starts
 ) -> tuple[dict[TopicPartition, NewPartition], list[Waiting]]:
     """The partitions that can begin, and those that wait because where they begin is not known.
 
     Args:
         starts: has an answer or a failure for both sides of every wanted partition.
     """
-    pairs = {pair.source.topic: pair for pair in homes}
+    pairs = {pair.source.topic: pair for pair in destinations}
     new: dict[TopicPartition, NewPartition] = {}
     waiting = []
     for partition, (target, _) in wanted.items():
