@@ -7,13 +7,13 @@ from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.wire import fetch
 from strait.wire.batch import split_batches
-from strait.wire.fetch_session import FETCH_SESSION_ID_NOT_FOUND, FetchSession, Key
+from strait.wire.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
+from strait.wire.fetch_session import FetchSession, Key
 from support.raw import RawClient
 from support.waiting import eventually
 
 pytestmark = pytest.mark.broker
 
-INVALID_FETCH_SESSION_EPOCH = 71
 PARTITIONS = 20
 
 

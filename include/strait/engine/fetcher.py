@@ -18,7 +18,7 @@ from strait.net.channel import Channel
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
-from strait.wire import fetch
+from strait.wire import error_codes, fetch
 from strait.wire.fetch_session import FetchSession, Key
 
 MAX_WAIT_SECONDS = 0.5
@@ -39,7 +39,13 @@ FIRST_REPLY_BYTES = 1 << 20
 PAUSE_SECONDS_PER_PARTITION = 2e-6
 """Looking through all partitions takes a microsecond or so for each; this bounds what it takes of a core."""
 _NO_PAUSE_SECONDS = 1e-4
-_SESSION_ERRORS = frozenset({70, 71, 106})  # the broker has dropped the session; the next request begins another
+_SESSION_ERRORS = frozenset(
+    {
+        error_codes.FETCH_SESSION_ID_NOT_FOUND,
+        error_codes.INVALID_FETCH_SESSION_EPOCH,
+        error_codes.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)  # the broker has dropped the session; the next request begins another
 _OVERHEAD_BYTES = 1 << 14  # of a reply besides its records, so that it fits a buffer of its size
 
 Asked = dict[Key, tuple[Partition, int]]
@@ -245,7 +251,7 @@ class Fetcher:
             partition.clear()
 
     def _refused(self, partition: Partition, code: int) -> None:
-        if code == 1:
+        if code == error_codes.OFFSET_OUT_OF_RANGE:
             self._out_of_range(partition)
             return
         answer = error_policy.answer(error_policy.FETCH, code, Reason.SOURCE_LEADERLESS)

@@ -2,11 +2,11 @@
 
 from strait.engine.partition import OutBatch, Partition
 from strait.reasons import Reason
+from strait.wire import error_codes
 
-_CORRUPT = 2  # CORRUPT_MESSAGE
-_TOO_LARGE = frozenset({10, 18})  # MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE
-_INVALID = frozenset({32, 87})  # INVALID_TIMESTAMP, INVALID_RECORD
-ABOUT_THE_RECORDS = _TOO_LARGE | _INVALID | {_CORRUPT}
+_TOO_LARGE = frozenset({error_codes.MESSAGE_TOO_LARGE, error_codes.RECORD_LIST_TOO_LARGE})
+_INVALID = frozenset({error_codes.INVALID_TIMESTAMP, error_codes.INVALID_RECORD})
+ABOUT_THE_RECORDS = _TOO_LARGE | _INVALID | {error_codes.CORRUPT_MESSAGE}
 
 
 def learn(partition: Partition, batch: OutBatch, code: int, detail: str) -> tuple[Reason, str] | None:
@@ -14,7 +14,7 @@ def learn(partition: Partition, batch: OutBatch, code: int, detail: str) -> tupl
     a record that is refused alone is put aside where the policy says so. Returns why the partition waits, None where it
     does not.
     """
-    if code == _CORRUPT:
+    if code == error_codes.CORRUPT_MESSAGE:
         was_right = batch.first < partition.checked_to
         partition.checked_to = batch.position
         return (Reason.CORRUPT_BATCH, f"{detail}, though its checksum was right when it came") if was_right else None

@@ -16,7 +16,7 @@ from strait.net.offsets import LATEST, Offsets, ask_offsets
 from strait.net.reading import read_at
 from strait.reasons import Reason
 from strait.state.producer_registry import Registrations
-from strait.wire import fetch
+from strait.wire import error_codes, fetch
 from strait.wire.batch import split_batches
 from strait.wire.records import read_records
 
@@ -24,7 +24,6 @@ TOPIC = naming.PRODUCERS_TOPIC
 _READ_BYTES = 1 << 20
 _DIAL_SECONDS = 5.0  # for a broker that nothing else is asked of
 _LOOK_SECONDS = 0.02  # whether it is there
-_UNKNOWN_TOPIC, _DENIED = 3, 29
 
 OnFailed = Callable[[Reason, str], None]
 
@@ -70,7 +69,7 @@ class ProducerRegistry:
 
     def _take_leader(self, reply: Any) -> None:
         topic = reply.topics[0]
-        if topic.error_code == _UNKNOWN_TOPIC:
+        if topic.error_code == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
             self._on_read()
         elif topic.error_code or topic.partitions[0].leader_id < 0:
             self._refused(topic.error_code or topic.partitions[0].error_code, "metadata")
@@ -125,7 +124,11 @@ class ProducerRegistry:
         self._fail(Reason.SOURCE_UNREACHABLE, cause)
 
     def _refused(self, code: int, what: str) -> None:
-        reason = Reason.SOURCE_DENIED if code == _DENIED else Reason.SOURCE_LEADERLESS
+        reason = (
+            Reason.SOURCE_DENIED
+            if code == error_codes.TOPIC_AUTHORIZATION_FAILED
+            else Reason.SOURCE_LEADERLESS
+        )
         self._fail(reason, f"{what}: {error_policy.name(code)}")
 
     def _fail(self, reason: Reason, detail: str) -> None:

@@ -33,6 +33,7 @@ from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.state.schema import Plan
+from strait.wire import error_codes
 from strait.wire.produce import Produced
 
 EXPIRE_SECONDS = 0.25  # between two looks for requests that are not answered
@@ -226,9 +227,9 @@ class Replicator:
     def _source_problem(self, partition: Partition, node: int) -> tuple[Reason, str] | None:
         topic = partition.topic
         error = self._source.topic_errors.get(topic, 0)
-        if error == 29:
+        if error == error_codes.TOPIC_AUTHORIZATION_FAILED:
             return Reason.SOURCE_DENIED, f"metadata of {topic}: {error_policy.name(error)}"
-        if error == 3:
+        if error == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
             return Reason.SOURCE_MISSING, f"the source has no topic {topic} any more"
         if self._source.topic_ids.get(topic, partition.source_id) != partition.source_id:
             return Reason.SOURCE_RECREATED, f"topic {topic} is not the one that was planned: its id has changed"
@@ -264,9 +265,9 @@ class Replicator:
     def _destination_problem(self, partition: Partition) -> tuple[Reason, str] | None:
         topic = partition.destination
         error = self._destination.topic_errors.get(topic, 0)
-        if error == 29:
+        if error == error_codes.TOPIC_AUTHORIZATION_FAILED:
             return Reason.DESTINATION_DENIED, f"metadata of {topic}: {error_policy.name(error)}"
-        if error == 3:
+        if error == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
             return Reason.DESTINATION_MISSING, f"the destination has no topic {topic}"
         if self._recreated(partition):
             return Reason.DESTINATION_RECREATED, f"topic {topic} is not the one that was planned: its id has changed"

@@ -1,20 +1,15 @@
 """Waiting until every broker of a cluster knows a topic, each asked by itself."""
 
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from kafka.protocol.metadata import MetadataResponse
 
-from strait.errors import ClusterUnavailable, StraitError
+from strait.errors import ClusterUnavailable
 from strait.net import error_policy
-from strait.net.cluster_client import METADATA, metadata_request, parse_addresses
-from strait.net.handshake import dial
-from strait.net.security import Security
-
-_PAUSE_SECONDS = 0.1
-
-Address = tuple[str, int]
+from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
+from strait.net.cluster_client import METADATA, metadata_request
+from strait.net.handshake import Connection
 
 
 def await_topic_everywhere(
@@ -28,20 +23,15 @@ def await_topic_everywhere(
     Raises:
         ClusterUnavailable: not in time; NotAuthorized: who asks may not log in.
     """
-    security = Security(cluster, properties)
-    bootstrap = parse_addresses(cluster, properties["bootstrap.servers"])
-    deadline = time.monotonic() + timeout_seconds
-    while True:
-        try:
-            brokers = {(broker.host, broker.port) for broker in _ask_any(cluster, bootstrap, security, topic).brokers}
-            for address in sorted(brokers):
-                _check(cluster, address, _ask(cluster, address, security, topic), topic)
-        except StraitError as error:
-            if not error.retriable or time.monotonic() > deadline:
-                raise
-            time.sleep(_PAUSE_SECONDS)
-        else:
-            return
+
+    def ask() -> None:
+        with any_broker(properties, cluster) as connection:
+            brokers = {(broker.host, broker.port) for broker in _metadata(connection, topic).brokers}
+        for address in sorted(brokers):
+            with broker_at(properties, cluster, address) as connection:
+                _check(cluster, address, _metadata(connection, topic), topic)
+
+    until_answered(ask, timeout_seconds)
 
 
 def _check(cluster: str, address: Address, reply: Any, topic: str) -> None:
@@ -51,22 +41,6 @@ def _check(cluster: str, address: Address, reply: Any, topic: str) -> None:
         raise ClusterUnavailable(cluster, f"waiting until {where} knows topic {topic}: {error_policy.name(code)}")
 
 
-def _ask_any(cluster: str, addresses: Iterable[Address], security: Security, topic: str) -> Any:
-    """The first that answers."""
-    trouble: StraitError | None = None
-    for address in addresses:
-        try:
-            return _ask(cluster, address, security, topic)
-        except ClusterUnavailable as error:
-            trouble = error
-    assert trouble is not None
-    raise trouble
-
-
-def _ask(cluster: str, address: Address, security: Security, topic: str) -> Any:
-    connection = dial(cluster, address, security)
-    try:
-        api_key, versions = METADATA
-        return connection.ask(metadata_request(connection.version(api_key, *versions), [topic]), MetadataResponse)
-    finally:
-        connection.close()
+def _metadata(connection: Connection, topic: str) -> Any:
+    api_key, versions = METADATA
+    return connection.ask(metadata_request(connection.version(api_key, *versions), [topic]), MetadataResponse)

@@ -4,6 +4,7 @@ Both need rights that a copier need not have, so a refusal is an answer, and wha
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from kafka.protocol.admin import (
@@ -16,9 +17,9 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from strait.errors import ClusterUnavailable, ProtocolError
 from strait.model import TopicPartition
-from strait.net.cluster_client import METADATA, parse_addresses
-from strait.net.handshake import CLIENT_ID, Connection, dial
-from strait.net.security import Security
+from strait.net.bootstrap import any_broker, broker_at
+from strait.net.cluster_client import METADATA
+from strait.net.handshake import CLIENT_ID, Connection
 
 _LOG_DIRS = (35, 1, 4)
 _QUOTAS = (48, 0, 1)
@@ -33,9 +34,8 @@ def partition_bytes(
     Raises:
         ClusterUnavailable, NotAuthorized: nobody answers, or not to these credentials. Brokers that are away are left out.
     """
-    security = Security(cluster, properties)
     found: dict[TopicPartition, int] = {}
-    for connection in _every_broker(properties, cluster, security):
+    for connection in _every_broker(properties, cluster):
         for partition, size in _sizes(connection, sorted(partitions)):
             found[partition] = max(size, found.get(partition, 0))
     return found
@@ -44,16 +44,13 @@ def partition_bytes(
 def quotas(properties: Mapping[str, str], cluster: str, key: str) -> dict[str, float]:
     """Whose quota of this kind (`producer_byte_rate`, `consumer_byte_rate`) would hold Strait back -> its bytes per second.
     Nothing where there is none, or where it may not be known. Raises as `partition_bytes`."""
-    security = Security(cluster, properties)
     with_user = {"user": {None, properties.get("sasl.username")}, "client-id": {None, CLIENT_ID}}
-    connection = _any_broker(properties, cluster, security)
-    try:
-        request = DescribeClientQuotasRequest(version=connection.version(*_QUOTAS), components=[], strict=False)
-        reply: Any = connection.ask(request, DescribeClientQuotasResponse)
-    except ProtocolError:
-        return {}
-    finally:
-        connection.close()
+    with any_broker(properties, cluster) as connection:
+        try:
+            request = DescribeClientQuotasRequest(version=connection.version(*_QUOTAS), components=[], strict=False)
+            reply: Any = connection.ask(request, DescribeClientQuotasResponse)
+        except ProtocolError:
+            return {}
     found = {}
     for entry in reply.entries or () if not reply.error_code else ():
         ours = all(part.entity_name in with_user.get(part.entity_type, ()) for part in entry.entity)
@@ -84,32 +81,17 @@ def _sizes(connection: Connection, partitions: list[TopicPartition]) -> Iterator
                         yield TopicPartition(topic.name, item.partition_index), int(item.partition_size)
 
 
-def _every_broker(properties: Mapping[str, str], cluster: str, security: Security) -> Iterator[Connection]:
-    first = _any_broker(properties, cluster, security)
-    try:
+def _every_broker(properties: Mapping[str, str], cluster: str) -> Iterator[Connection]:
+    with any_broker(properties, cluster) as first:
         request = MetadataRequest(version=first.version(*_flat(METADATA)), topics=[], allow_auto_topic_creation=False)
         addresses = [(broker.host, broker.port) for broker in first.ask(request, MetadataResponse).brokers]
-    finally:
-        first.close()
     for address in addresses:
-        try:
-            connection = dial(cluster, address, security)
-        except ClusterUnavailable:
-            continue  # its partitions may have replicas elsewhere; else their sizes are not known
-        try:
+        with ExitStack() as stack:
+            try:
+                connection = stack.enter_context(broker_at(properties, cluster, address))
+            except ClusterUnavailable:
+                continue  # its partitions may have replicas elsewhere; else their sizes are not known
             yield connection
-        finally:
-            connection.close()
-
-
-def _any_broker(properties: Mapping[str, str], cluster: str, security: Security) -> Connection:
-    trouble = ClusterUnavailable(cluster, "no broker to ask")
-    for address in parse_addresses(cluster, properties["bootstrap.servers"]):
-        try:
-            return dial(cluster, address, security)
-        except ClusterUnavailable as error:
-            trouble = error
-    raise trouble
 
 
 def _flat(versions: tuple[int, tuple[int, int]]) -> tuple[int, int, int]:

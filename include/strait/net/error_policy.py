@@ -6,6 +6,7 @@ from typing import NamedTuple
 from kafka import errors
 
 from strait.reasons import Ends, Reason
+from strait.wire import error_codes
 
 SOON_SECONDS = (0.05, 0.3)
 """A race or a leader on the move: over in a moment."""
@@ -15,8 +16,8 @@ SLOW_SECONDS = (20.0, 30.0)
 """Only a person changes this; looked at now and then, so that the change is noticed without a restart."""
 
 
-NOT_ANSWERED = -1
-"""A reply says nothing of a partition that was asked for: Kafka's UNKNOWN_SERVER_ERROR."""
+NOT_ANSWERED = error_codes.UNKNOWN_SERVER_ERROR
+"""A reply says nothing of a partition that was asked for."""
 
 
 class Answer(NamedTuple):
@@ -37,45 +38,53 @@ def wait_for(reason: Reason) -> tuple[float, float]:
 
 
 FETCH = {
-    1: Answer(Reason.SOURCE_DATA_LOST, SHORTLY_SECONDS),  # OFFSET_OUT_OF_RANGE; which end is looked up
-    2: Answer(Reason.CORRUPT_BATCH, SHORTLY_SECONDS),
-    3: _moved(Reason.SOURCE_MISSING),
-    5: _moved(Reason.SOURCE_LEADERLESS),
-    6: _moved(Reason.SOURCE_LEADERLESS),
-    9: _moved(Reason.SOURCE_LEADERLESS),
-    29: Answer(Reason.SOURCE_DENIED, SHORTLY_SECONDS),
-    56: _moved(Reason.SOURCE_LEADERLESS),
-    74: _moved(Reason.SOURCE_LEADERLESS),
-    75: _moved(Reason.SOURCE_LEADERLESS),
-    78: _moved(Reason.SOURCE_LEADERLESS),
-    100: _moved(Reason.SOURCE_MISSING),
-    103: _moved(Reason.SOURCE_MISSING),
+    error_codes.OFFSET_OUT_OF_RANGE: Answer(Reason.SOURCE_DATA_LOST, SHORTLY_SECONDS),  # which end is looked up
+    error_codes.CORRUPT_MESSAGE: Answer(Reason.CORRUPT_BATCH, SHORTLY_SECONDS),
+    error_codes.UNKNOWN_TOPIC_OR_PARTITION: _moved(Reason.SOURCE_MISSING),
+    error_codes.LEADER_NOT_AVAILABLE: _moved(Reason.SOURCE_LEADERLESS),
+    error_codes.NOT_LEADER_OR_FOLLOWER: _moved(Reason.SOURCE_LEADERLESS),
+    error_codes.REPLICA_NOT_AVAILABLE: _moved(Reason.SOURCE_LEADERLESS),
+    error_codes.TOPIC_AUTHORIZATION_FAILED: Answer(Reason.SOURCE_DENIED, SHORTLY_SECONDS),
+    error_codes.KAFKA_STORAGE_ERROR: _moved(Reason.SOURCE_LEADERLESS),
+    error_codes.FENCED_LEADER_EPOCH: _moved(Reason.SOURCE_LEADERLESS),
+    error_codes.UNKNOWN_LEADER_EPOCH: _moved(Reason.SOURCE_LEADERLESS),
+    error_codes.OFFSET_NOT_AVAILABLE: _moved(Reason.SOURCE_LEADERLESS),
+    error_codes.UNKNOWN_TOPIC_ID: _moved(Reason.SOURCE_MISSING),
+    error_codes.INCONSISTENT_TOPIC_ID: _moved(Reason.SOURCE_MISSING),
 }
 
 PRODUCE = {
-    2: Answer(Reason.CORRUPT_BATCH, SHORTLY_SECONDS),
-    3: _moved(Reason.DESTINATION_MISSING),
-    5: _moved(Reason.DESTINATION_LEADERLESS),
-    6: _moved(Reason.DESTINATION_LEADERLESS),
-    7: Answer(Reason.DESTINATION_NOT_ENOUGH_REPLICAS, SHORTLY_SECONDS, refresh=True),
-    9: _moved(Reason.DESTINATION_LEADERLESS),
-    10: Answer(Reason.BATCH_TOO_LARGE, SHORTLY_SECONDS),
-    18: Answer(Reason.BATCH_TOO_LARGE, SHORTLY_SECONDS),
-    19: Answer(Reason.DESTINATION_NOT_ENOUGH_REPLICAS, SHORTLY_SECONDS),
-    20: Answer(Reason.DESTINATION_NOT_ENOUGH_REPLICAS, SHORTLY_SECONDS),
-    29: Answer(Reason.DESTINATION_DENIED, SHORTLY_SECONDS),
-    31: Answer(Reason.DESTINATION_DENIED, SHORTLY_SECONDS),
-    32: Answer(Reason.BATCH_REFUSED, SLOW_SECONDS),
-    56: Answer(Reason.DESTINATION_DISK, SHORTLY_SECONDS, refresh=True),
-    74: _moved(Reason.DESTINATION_LEADERLESS),
-    75: _moved(Reason.DESTINATION_LEADERLESS),
-    78: _moved(Reason.DESTINATION_NOT_ENOUGH_REPLICAS),  # OFFSET_NOT_AVAILABLE: a new leader waits for its followers
-    87: Answer(Reason.BATCH_REFUSED, SLOW_SECONDS),
-    100: _moved(Reason.DESTINATION_MISSING),
-    103: _moved(Reason.DESTINATION_MISSING),
+    error_codes.CORRUPT_MESSAGE: Answer(Reason.CORRUPT_BATCH, SHORTLY_SECONDS),
+    error_codes.UNKNOWN_TOPIC_OR_PARTITION: _moved(Reason.DESTINATION_MISSING),
+    error_codes.LEADER_NOT_AVAILABLE: _moved(Reason.DESTINATION_LEADERLESS),
+    error_codes.NOT_LEADER_OR_FOLLOWER: _moved(Reason.DESTINATION_LEADERLESS),
+    error_codes.REQUEST_TIMED_OUT: Answer(Reason.DESTINATION_NOT_ENOUGH_REPLICAS, SHORTLY_SECONDS, refresh=True),
+    error_codes.REPLICA_NOT_AVAILABLE: _moved(Reason.DESTINATION_LEADERLESS),
+    error_codes.MESSAGE_TOO_LARGE: Answer(Reason.BATCH_TOO_LARGE, SHORTLY_SECONDS),
+    error_codes.RECORD_LIST_TOO_LARGE: Answer(Reason.BATCH_TOO_LARGE, SHORTLY_SECONDS),
+    error_codes.NOT_ENOUGH_REPLICAS: Answer(Reason.DESTINATION_NOT_ENOUGH_REPLICAS, SHORTLY_SECONDS),
+    error_codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Answer(Reason.DESTINATION_NOT_ENOUGH_REPLICAS, SHORTLY_SECONDS),
+    error_codes.TOPIC_AUTHORIZATION_FAILED: Answer(Reason.DESTINATION_DENIED, SHORTLY_SECONDS),
+    error_codes.CLUSTER_AUTHORIZATION_FAILED: Answer(Reason.DESTINATION_DENIED, SHORTLY_SECONDS),
+    error_codes.INVALID_TIMESTAMP: Answer(Reason.BATCH_REFUSED, SLOW_SECONDS),
+    error_codes.KAFKA_STORAGE_ERROR: Answer(Reason.DESTINATION_DISK, SHORTLY_SECONDS, refresh=True),
+    error_codes.FENCED_LEADER_EPOCH: _moved(Reason.DESTINATION_LEADERLESS),
+    error_codes.UNKNOWN_LEADER_EPOCH: _moved(Reason.DESTINATION_LEADERLESS),
+    error_codes.OFFSET_NOT_AVAILABLE: _moved(
+        Reason.DESTINATION_NOT_ENOUGH_REPLICAS
+    ),  # a new leader waits for its followers
+    error_codes.INVALID_RECORD: Answer(Reason.BATCH_REFUSED, SLOW_SECONDS),
+    error_codes.UNKNOWN_TOPIC_ID: _moved(Reason.DESTINATION_MISSING),
+    error_codes.INCONSISTENT_TOPIC_ID: _moved(Reason.DESTINATION_MISSING),
 }
 
-CONFLICTS = frozenset({45, 46, 59})
+CONFLICTS = frozenset(
+    {
+        error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        error_codes.DUPLICATE_SEQUENCE_NUMBER,
+        error_codes.UNKNOWN_PRODUCER_ID,
+    }
+)
 """Somebody of this link wrote there meanwhile, or the leader has not caught up: look up the position, go on from it."""
 
 

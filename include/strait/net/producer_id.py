@@ -1,21 +1,22 @@
 """The link's one producer id: asked for once, from any broker, and the same for ever after."""
 
-import time
 from collections.abc import Mapping
 
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
-from strait.errors import ClusterUnavailable, NotAuthorized, StraitError
+from strait.errors import ClusterUnavailable, NotAuthorized
 from strait.net import error_policy
-from strait.net.cluster_client import parse_addresses
-from strait.net.handshake import dial
-from strait.net.security import Security
+from strait.net.bootstrap import any_broker, until_answered
+from strait.wire import error_codes
 
 _API_KEY = 22
 _VERSIONS = (2, 4)
 _NONE = -1
-_DENIED = (29, 31, 53)
-_PAUSE_SECONDS = 0.2
+_DENIED = (
+    error_codes.TOPIC_AUTHORIZATION_FAILED,
+    error_codes.CLUSTER_AUTHORIZATION_FAILED,
+    error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
 
 
 def allocate_producer_id(properties: Mapping[str, str], cluster: str, timeout_seconds: float = 30.0) -> int:
@@ -25,24 +26,11 @@ def allocate_producer_id(properties: Mapping[str, str], cluster: str, timeout_se
         ClusterUnavailable: no broker answered in time, or the controller had no ids to give.
         NotAuthorized: this principal may not write idempotently.
     """
-    security = Security(cluster, properties)
-    addresses = parse_addresses(cluster, properties["bootstrap.servers"])
-    deadline = time.monotonic() + timeout_seconds
-    attempt = 0
-    while True:
-        address = addresses[attempt % len(addresses)]
-        attempt += 1
-        try:
-            return _ask(cluster, address, security)
-        except StraitError as error:
-            if not error.retriable or time.monotonic() > deadline:
-                raise
-            time.sleep(_PAUSE_SECONDS)
+    return until_answered(lambda: _ask(properties, cluster), timeout_seconds)
 
 
-def _ask(cluster: str, address: tuple[str, int], security: Security) -> int:
-    connection = dial(cluster, address, security)
-    try:
+def _ask(properties: Mapping[str, str], cluster: str) -> int:
+    with any_broker(properties, cluster) as connection:
         request = InitProducerIdRequest(
             version=connection.version(_API_KEY, *_VERSIONS),
             transactional_id=None,
@@ -51,8 +39,6 @@ def _ask(cluster: str, address: tuple[str, int], security: Security) -> int:
             producer_epoch=_NONE,
         )
         reply = connection.ask(request, InitProducerIdResponse)
-    finally:
-        connection.close()
     if reply.error_code in _DENIED:
         raise NotAuthorized(
             cluster,

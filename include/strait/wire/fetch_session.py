@@ -8,10 +8,9 @@ broker that has no room for another session answers with session 0, and every re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
+from strait.wire.error_codes import FETCH_SESSION_ID_NOT_FOUND
 from strait.wire.fetch import FetchPosition
 from strait.wire.primitives import Topic
-
-FETCH_SESSION_ID_NOT_FOUND = 70
 
 Key = tuple[Topic, int]
 Positions = list[tuple[Topic, list[FetchPosition]]]

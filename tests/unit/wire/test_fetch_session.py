@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strait.wire.error_codes import (
+    FETCH_SESSION_ID_NOT_FOUND,
+    FETCH_SESSION_TOPIC_ID_ERROR,
+    INVALID_FETCH_SESSION_EPOCH,
+    UNKNOWN_SERVER_ERROR,
+)
 from strait.wire.fetch import FetchPosition
-from strait.wire.fetch_session import FETCH_SESSION_ID_NOT_FOUND, FetchSession, Key, Positions, Request
-
-INVALID_FETCH_SESSION_EPOCH = 71
-FETCH_SESSION_TOPIC_ID_ERROR = 106
-UNKNOWN_SERVER_ERROR = -1
+from strait.wire.fetch_session import FetchSession, Key, Positions, Request
 
 Wanted = dict[Key, FetchPosition]
 

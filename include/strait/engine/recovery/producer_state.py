@@ -16,6 +16,7 @@ from strait.net import error_policy, offsets
 from strait.net.channel import Channel
 from strait.net.event_loop import Loop
 from strait.net.tasks import Future, ask
+from strait.wire import error_codes
 
 Key = tuple[str, int]
 """Destination topic and partition."""
@@ -24,7 +25,6 @@ _DESCRIBE_PRODUCERS_API_KEY = 61
 _LOG_END = (23, (2, 4))
 """OffsetForLeaderEpoch. Asked for the current epoch it tells the log's end, with what is not replicated yet."""
 _NOT_TOLD = -1
-_UNKNOWN_LEADER_EPOCH = 75
 
 
 class Refusal(NamedTuple):
@@ -70,7 +70,7 @@ async def ask_log_states(
             continue
         ends_told = before[key][1], after[key][1]
         if _NOT_TOLD in ends_told:
-            found[key] = Refusal(_UNKNOWN_LEADER_EPOCH, "its log end")
+            found[key] = Refusal(error_codes.UNKNOWN_LEADER_EPOCH, "its log end")
             continue
         producer = states[key][1] if describes else None
         found[key] = LogState(ends_told[0], producer, ends_told[1], readable[key][1], first[key][1])

@@ -12,7 +12,7 @@ from strait.net.reading import FIRST_BATCH_BYTES
 from strait.net.tasks import AnswerError, RequestLost, read
 from strait.reasons import Reason
 from strait.state.offset_map import SEQUENCE_MODULUS
-from strait.wire import fetch
+from strait.wire import error_codes, fetch
 from strait.wire.batch import (
     CODEC_MASK,
     CONTROL,
@@ -28,7 +28,6 @@ from strait.wire.records import Record, read_records
 SEARCH_BYTES = 256 << 20
 """Among the records of other producers the last one of the link is searched for this far behind the newest checkpoint."""
 _SEARCH_READ_BYTES = 1 << 20
-_OUT_OF_RANGE = 1
 
 T = TypeVar("T")
 
@@ -83,7 +82,7 @@ async def read_copied(
 
     def take(code: int, item: fetch.Fetched | None) -> Copied | Verified | None:
         nonlocal at
-        if code == _OUT_OF_RANGE:
+        if code == error_codes.OFFSET_OUT_OF_RANGE:
             return GONE
         if code:
             raise Unreadable(
@@ -117,7 +116,7 @@ async def compare(loop: Loop, channel: Channel, partition: Partition, copied: Co
     with_time = not partition.policy.destination_append_time
 
     def take(code: int, item: fetch.Fetched | None) -> Verified | None:
-        if code == _OUT_OF_RANGE:
+        if code == error_codes.OFFSET_OUT_OF_RANGE:
             return GONE
         if code:
             raise Unreadable(
@@ -135,7 +134,7 @@ async def compare(loop: Loop, channel: Channel, partition: Partition, copied: Co
         return None
 
     def ends(code: int, _: fetch.Fetched | None) -> bool:
-        return code == _OUT_OF_RANGE
+        return code == error_codes.OFFSET_OUT_OF_RANGE
 
     found = await _read(loop, channel, _source_side(partition), partition, source_at, take)
     if found is not None:
@@ -155,7 +154,7 @@ async def is_repetition(loop: Loop, channel: Channel, partition: Partition, repe
     nobody knows: then it is not. Raises Unreadable."""
 
     def take(code: int, item: fetch.Fetched | None) -> bool:
-        if code and code != _OUT_OF_RANGE:
+        if code and code != error_codes.OFFSET_OUT_OF_RANGE:
             raise Unreadable(
                 error_policy.answer(error_policy.PRODUCE, code, Reason.DESTINATION_UNREACHABLE), error_policy.name(code)
             )
