@@ -66,7 +66,7 @@ check: $(INSTALLED) ## Check format, lint, types, and who imports whom
 
 .PHONY: bench
 bench: install ## Measure against MirrorMaker 2, in one run on this machine
-	@$(BIN)/strait bench $(ARGS)
+	@PYTHONPATH=benchmarks $(BIN)/python -m mm2 $(ARGS)
 
 .PHONY: lock
 lock: $(INSTALLED) ## Resolve requirements.txt into requirements.lock; newer versions: make lock ARGS=--upgrade

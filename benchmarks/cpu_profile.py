@@ -2,7 +2,7 @@
 
 Strait, as a user runs it (`strait run`, two slots inside Spark), empties a full topic; `perf` looks 997 times a second
 what its slots are doing. Each look counts for the innermost thing that has a name here: a copy into the kernel, a page
-fault, the checksum, the interpreter. The bare relay of `strait bench` runs before it, for comparison.
+fault, the checksum, the interpreter. The bare relay of `make bench` runs before it, for comparison.
 
     python benchmarks/cpu_profile.py [--workload 1kib-lz4] [--scale 1.0]
 
@@ -28,13 +28,13 @@ from pathlib import Path
 
 import psutil
 
-from strait.bench import load, strait_runner
-from strait.bench.copier import Running, running
-from strait.bench.drain import watch
-from strait.bench.machine import commit
-from strait.bench.relay import measure_relay
-from strait.bench.topics import Topics
-from strait.bench.workloads import Drain, choose
+from mm2 import load, strait_runner
+from mm2.copier import Running, running
+from mm2.drain import watch
+from mm2.machine import commit
+from mm2.relay import measure_relay
+from mm2.topics import Topics
+from mm2.workloads import Drain, choose
 from strait.embedded.kafka import Cluster
 
 RESULTS = Path(__file__).parent / "profile.md"

@@ -23,8 +23,7 @@ from confluent_kafka import Producer
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measuring import append_table, middle_rate
-
-from strait.bench.topics import Topics
+from mm2.topics import Topics
 from support.far import FarCluster, FarLink, running
 from support.records import assert_copied, ends
 

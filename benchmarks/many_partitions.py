@@ -21,7 +21,6 @@ from confluent_kafka import Producer
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measuring import add_row
-
 from strait.embedded.kafka import Cluster
 from strait.state.schema import Budget
 from support.engine import EngineLink

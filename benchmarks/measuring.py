@@ -8,7 +8,7 @@ from pathlib import Path
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from strait.bench.machine import commit
+from mm2.machine import commit
 from strait.embedded.kafka import Cluster
 
 _BETWEEN_LOOKS_SECONDS = 0.01

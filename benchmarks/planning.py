@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import cramjam
-from measuring import add_row
 
+from measuring import add_row
 from strait.config.links import Link
 from strait.control.collector import collector_paused
 from strait.model import ClusterFacts, TopicFacts, TopicPartition

@@ -24,10 +24,9 @@ from confluent_kafka import Producer
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measuring import append_table, middle_rate
-
-from strait.bench.content import digests
-from strait.bench.topics import Topics
-from strait.bench.workloads import PARTITIONS
+from mm2.content import digests
+from mm2.topics import Topics
+from mm2.workloads import PARTITIONS
 from strait.embedded.kafka import Cluster
 from support.engine import EngineLink
 

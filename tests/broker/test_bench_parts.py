@@ -1,17 +1,17 @@
-"""The parts of `strait bench` against real brokers: what it loads, reads back and times."""
+"""The parts of `make bench` against real brokers: what it loads, reads back and times."""
 
 from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
 
-from strait.bench import live_relay, load
-from strait.bench.content import digests
-from strait.bench.copier import running
-from strait.bench.latency import measure_latency, probe
-from strait.bench.relay import measure_relay
-from strait.bench.topics import Topics
-from strait.bench.workloads import PARTITIONS, Drain, Trickle, choose
+from mm2 import live_relay, load
+from mm2.content import digests
+from mm2.copier import running
+from mm2.latency import measure_latency, probe
+from mm2.relay import measure_relay
+from mm2.topics import Topics
+from mm2.workloads import PARTITIONS, Drain, Trickle, choose
 from strait.errors import MeasurementError
 from support.waiting import eventually
 

@@ -1,4 +1,4 @@
-"""`strait bench` as a user types it: both copiers on the same data, and nothing left behind."""
+"""`make bench` as a user types it: both copiers on the same data, and nothing left behind."""
 
 import json
 import os
@@ -10,14 +10,14 @@ import pytest
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(900)]
 
-STRAIT = Path(sys.executable).with_name("strait")
+ROOT = Path(__file__).parents[2]
 
 
 def bench(*arguments: str, scratch: Path) -> subprocess.CompletedProcess[str]:
     """Leftover processes fail the whole run (support.no_leftovers)."""
     return subprocess.run(
-        [STRAIT, "bench", "--no-record", *arguments],
-        env={**os.environ, "TMPDIR": str(scratch)},
+        [sys.executable, "-m", "mm2", "--no-record", *arguments],
+        env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT / "benchmarks")},
         capture_output=True,
         text=True,
         check=False,
@@ -71,6 +71,6 @@ def test_both_copiers_copy_the_same_data_and_are_compared(tmp_path):
 def test_a_workload_that_is_not_known_is_one_line_and_exit_code_2(tmp_path):
     done = bench("--workload", "1kb-lz4", scratch=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: strait bench: no workload is called '1kb-lz4'; did you mean '1kib-lz4'?")
+    assert done.stderr.startswith("error: make bench: no workload is called '1kb-lz4'; did you mean '1kib-lz4'?")
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

@@ -8,13 +8,13 @@ Spark's libraries are imported inside the functions that use them.
 """
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from strait import __version__
 from strait.cli import (
-    bench,
     demo,
     importing,
     losses,
@@ -64,13 +64,17 @@ app.add_typer(quarantine.app, name="quarantine")
 app.command("schema")(schema.schema)
 app.add_typer(importing.app, name="import")
 app.add_typer(demo.app, name="demo")
-app.command("bench")(bench.bench)
 
 
 def main() -> None:
     """Entry point of the `strait` script."""
+    run_command(app)
+
+
+def run_command(command: Callable[[], object]) -> None:
+    """Every error of ours becomes one line and an exit code."""
     try:
-        app()
+        command()
     except StraitError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(exit_code(error))

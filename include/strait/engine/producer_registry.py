@@ -124,11 +124,7 @@ class ProducerRegistry:
         self._fail(Reason.SOURCE_UNREACHABLE, cause)
 
     def _refused(self, code: int, what: str) -> None:
-        reason = (
-            Reason.SOURCE_DENIED
-            if code == error_codes.TOPIC_AUTHORIZATION_FAILED
-            else Reason.SOURCE_LEADERLESS
-        )
+        reason = Reason.SOURCE_DENIED if code == error_codes.TOPIC_AUTHORIZATION_FAILED else Reason.SOURCE_LEADERLESS
         self._fail(reason, f"{what}: {error_policy.name(code)}")
 
     def _fail(self, reason: Reason, detail: str) -> None:

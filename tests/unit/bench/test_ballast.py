@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from strait.bench.ballast import ballast
+from mm2.ballast import ballast
 
 MIB = 1 << 20
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from strait.bench.drain import Sample, figures
+from mm2.drain import Sample, figures
 from strait.errors import MeasurementError
 
 BYTES = 2 * 10**9

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from strait.bench.copier import Command, Running
+from mm2.copier import Command, Running
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from strait.bench.latency import percentiles
+from mm2.latency import percentiles
 from strait.errors import MeasurementError
 
 MS = 1_000_000

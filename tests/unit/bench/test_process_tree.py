@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from strait.bench.process_tree import ProcessTree
+from mm2.process_tree import ProcessTree
 from support.waiting import eventually
 
 BURN_SECONDS = 0.5

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from strait.bench import bounds, report
-from strait.bench.drain import DrainFigures
-from strait.bench.latency import LatencyFigures
-from strait.bench.machine import Machine
-from strait.bench.results import DrainResult, LatencyResult, RelayResult, Results
+from mm2 import bounds, report
+from mm2.drain import DrainFigures
+from mm2.latency import LatencyFigures
+from mm2.machine import Machine
+from mm2.results import DrainResult, LatencyResult, RelayResult, Results
 
 BUDGET_BYTES = 128 << 20
 

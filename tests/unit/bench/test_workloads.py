@@ -3,8 +3,8 @@
 import cramjam
 import pytest
 
-from strait.bench.payloads import values
-from strait.bench.workloads import PARTITIONS, WORKLOADS, Drain, Trickle, choose
+from mm2.payloads import values
+from mm2.workloads import PARTITIONS, WORKLOADS, Drain, Trickle, choose
 from strait.errors import ConfigError
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from strait.bench.progress import Advance
-from strait.bench.workloads import PARTITIONS
+from mm2.progress import Advance
+from mm2.workloads import PARTITIONS
 from strait.errors import MeasurementError
 from strait.kafka.clients import Watch, make_consumer
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from strait.bench.payloads import values
-from strait.bench.progress import Advance
-from strait.bench.workloads import KEY_BYTES, PARTITIONS, Drain
+from mm2.payloads import values
+from mm2.progress import Advance
+from mm2.workloads import KEY_BYTES, PARTITIONS, Drain
 from strait.errors import MeasurementError
 from strait.kafka.clients import Watch, make_producer
 from strait.wire.batch import CODEC_MASK, split_batches

@@ -1,7 +1,7 @@
 """The numbers to hold, as ratios within one run: machines differ, ratios much less."""
 
-from strait.bench import live_relay, mm2, strait_runner
-from strait.bench.results import NO_COPIER, Bound, DrainResult, Results
+from mm2 import live_relay, mm2, strait_runner
+from mm2.results import NO_COPIER, Bound, DrainResult, Results
 
 RATE_BOUNDS = {"1kib-lz4": 5.0, "100b-lz4": 8.0, "1kib-defaults": 3.0, "100b-defaults": 6.0, "single": 2.0}
 LATENCY_BOUND = 0.1

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from strait.bench.copier import Command
+from mm2.copier import Command
 from strait.embedded.kafka import Cluster
 
 NAME = "strait"

@@ -1,4 +1,4 @@
-"""`strait bench`: Strait and MirrorMaker 2 side by side on this machine."""
+"""`make bench`: Strait and MirrorMaker 2 side by side on this machine."""
 
 import signal
 import sys
@@ -6,7 +6,12 @@ from enum import StrEnum
 from typing import Annotated, NoReturn
 
 import typer
+from rich.console import Console
 
+from mm2 import report, workloads
+from mm2.progress import Steps
+from mm2.run import COPIERS, Options, run
+from strait.cli.main import run_command
 from strait.cli.options import JsonOption, print_json
 
 
@@ -36,12 +41,6 @@ def bench(
     as_json: JsonOption = False,
 ) -> None:
     """Let Strait and MirrorMaker 2 copy the same data on this machine and compare them."""
-    from rich.console import Console
-
-    from strait.bench import report, workloads
-    from strait.bench.progress import Steps
-    from strait.bench.run import COPIERS, Options, run
-
     copiers = tuple(COPIERS) if only is None else tuple(name for name in COPIERS if name == only.value)
     options = Options(
         workloads=workloads.choose(workload or ()),
@@ -64,3 +63,9 @@ def bench(
 def _leave(number: int, _: object) -> NoReturn:
     """Unwind, so that processes are ended and files removed."""
     sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command()(bench)
+    run_command(app)

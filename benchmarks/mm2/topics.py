@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import NewTopic, OffsetSpec
 
-from strait.bench.workloads import PARTITIONS
+from mm2.workloads import PARTITIONS
 from strait.errors import ClusterUnavailable
 from strait.kafka.clients import Watch, ask, make_admin
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import strait.embedded
-from strait.bench.copier import Command
+from mm2.copier import Command
 from strait.embedded import jars
 from strait.embedded.kafka import Cluster
 from strait.launch.java import find_java

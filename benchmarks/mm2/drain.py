@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from strait.bench.copier import Running
-from strait.bench.progress import Advance
+from mm2.copier import Running
+from mm2.progress import Advance
 from strait.errors import MeasurementError
 
 _BETWEEN_SAMPLES_SECONDS = 0.05

@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from strait.bench import live_relay, mm2, strait_runner
-from strait.bench.results import NO_COPIER, Bound, DrainResult, Results
+from mm2 import live_relay, mm2, strait_runner
+from mm2.results import NO_COPIER, Bound, DrainResult, Results
 from strait.embedded import paths
 
 _NAMES = {
@@ -19,7 +19,7 @@ _NAMES = {
 }
 _HEADER = """# Results
 
-Appended by `strait bench` and by nobody else. README.md says how to read them.
+Appended by `make bench` and by nobody else. README.md says how to read them.
 """
 
 

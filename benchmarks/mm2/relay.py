@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext
 
-from strait.bench.results import RelayResult
+from mm2.results import RelayResult
 from strait.errors import SetupError
 
 _BUFFER_BYTES = 128 << 10  # a batch at a time, as brokers deliver them; 1 MiB at a time costs less than half

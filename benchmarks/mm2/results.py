@@ -1,14 +1,14 @@
-"""What a run of `strait bench` found, in the form of its JSON."""
+"""What a run of `make bench` found, in the form of its JSON."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import Any, Literal
 
-from strait.bench.drain import DrainFigures
-from strait.bench.latency import LatencyFigures
-from strait.bench.machine import Machine
-from strait.bench.rounds import middle
+from mm2.drain import DrainFigures
+from mm2.latency import LatencyFigures
+from mm2.machine import Machine
+from mm2.rounds import middle
 
 Content = Literal["equal", "not compared"]
 

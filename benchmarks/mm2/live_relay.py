@@ -2,6 +2,7 @@
 either broker. It knows one topic and no faults; whatever goes wrong ends it.
 """
 
+import os
 import selectors
 import socket
 import sys
@@ -11,8 +12,8 @@ from pathlib import Path
 
 from kafka.protocol.metadata import MetadataResponse
 
-from strait.bench.copier import Command
-from strait.bench.workloads import PARTITIONS
+from mm2.copier import Command
+from mm2.workloads import PARTITIONS
 from strait.control.collector import collector_paused
 from strait.embedded.kafka import Cluster
 from strait.errors import MeasurementError
@@ -28,7 +29,7 @@ from strait.wire.batch import restamp, split_batches
 
 NAME = "relay"
 _PREFIX = "relayed."
-_MODULE = "strait.bench.live_relay"
+_MODULE = "mm2.live_relay"
 _WAIT_MS = 500
 _TIMEOUT_MS = 3_000
 _REPLY_BYTES = 8 << 20
@@ -42,7 +43,8 @@ def command(directory: Path, source: Cluster, destination: Cluster, topic: str) 
     """Both topics must be there."""
     copy = f"{_PREFIX}{topic}"
     argv = (sys.executable, "-m", _MODULE, source.bootstrap, destination.bootstrap, topic, copy)
-    return Command(NAME, argv, directory / "relay.log", copy, _MODULE)
+    here = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return Command(NAME, argv, directory / "relay.log", copy, _MODULE, here)
 
 
 class _Relay:

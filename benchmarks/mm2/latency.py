@@ -14,9 +14,9 @@ from multiprocessing.connection import Connection
 
 from confluent_kafka import TopicPartition
 
-from strait.bench.payloads import values
-from strait.bench.progress import Advance
-from strait.bench.workloads import PARTITIONS, Trickle
+from mm2.payloads import values
+from mm2.progress import Advance
+from mm2.workloads import PARTITIONS, Trickle
 from strait.control.collector import collector_paused
 from strait.errors import MeasurementError
 from strait.kafka.clients import Watch, make_consumer, make_producer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from strait.bench.process_tree import ProcessTree
+from mm2.process_tree import ProcessTree
 from strait.embedded.detached import Detached
 from strait.embedded.parent_death import start_leashed
 from strait.errors import MeasurementError

@@ -14,7 +14,7 @@ _STATES = ("created", "paid", "sent", "delivered")
 
 def values(size_bytes: int, seed: int = 1) -> list[bytes]:
     """Different values of exactly ``size_bytes`` each, to be used round and round."""
-    source = random.Random(seed)  # noqa: S311  reproducible, not secret
+    source = random.Random(seed)
     words = [
         "".join(source.choices(string.ascii_lowercase, k=source.randint(4, 9)))  # a plain vocabulary
         for _ in range(_VOCABULARY)

@@ -1,4 +1,4 @@
-"""One run of `strait bench`: two clusters, each workload through each copier, one after the other on the same data."""
+"""One run of `make bench`: two clusters, each workload through each copier, one after the other on the same data."""
 
 import os
 import tempfile
@@ -12,16 +12,16 @@ from typing import TypeVar
 
 import psutil
 
-from strait.bench import bounds, live_relay, load, mm2, strait_runner
-from strait.bench.ballast import ballast
-from strait.bench.content import digests
-from strait.bench.copier import Command, Running, running
-from strait.bench.drain import Sample, figures, watch
-from strait.bench.latency import measure_latency, probe
-from strait.bench.machine import commit, machine, versions
-from strait.bench.progress import Steps
-from strait.bench.relay import measure_relay
-from strait.bench.results import (
+from mm2 import bounds, live_relay, load, mm2, strait_runner
+from mm2.ballast import ballast
+from mm2.content import digests
+from mm2.copier import Command, Running, running
+from mm2.drain import Sample, figures, watch
+from mm2.latency import measure_latency, probe
+from mm2.machine import commit, machine, versions
+from mm2.progress import Steps
+from mm2.relay import measure_relay
+from mm2.results import (
     NO_COPIER,
     Content,
     DrainResult,
@@ -29,8 +29,8 @@ from strait.bench.results import (
     RelayResult,
     Results,
 )
-from strait.bench.topics import Topics
-from strait.bench.workloads import PARTITIONS, Drain, Trickle, Workload
+from mm2.topics import Topics
+from mm2.workloads import PARTITIONS, Drain, Trickle, Workload
 from strait.embedded.kafka import Cluster
 from strait.errors import MeasurementError, SetupError
 
@@ -288,7 +288,7 @@ class _Bench:
 def _pid(cluster: Cluster) -> int:
     pid = cluster.pid(1)
     if pid is None:
-        raise SetupError("strait bench: a broker has ended", hint="look for what ended it, such as too little memory")
+        raise SetupError("make bench: a broker has ended", hint="look for what ended it, such as too little memory")
     return pid
 
 
@@ -297,7 +297,7 @@ def _require_disk(folder: Path, workloads: Sequence[Workload]) -> None:
     needed, free = largest * _DISK_FACTOR, psutil.disk_usage(str(folder)).free
     if free < needed:
         raise SetupError(
-            f"strait bench: {folder.parent} has {free / 1e9:.1f} GB free and {needed / 1e9:.1f} GB are needed",
+            f"make bench: {folder.parent} has {free / 1e9:.1f} GB free and {needed / 1e9:.1f} GB are needed",
             hint="give a smaller --scale, or name another folder in TMPDIR",
         )
 

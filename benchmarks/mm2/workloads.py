@@ -73,5 +73,5 @@ def choose(names: Sequence[str]) -> tuple[Workload, ...]:
     known = [workload.name for workload in WORKLOADS]
     problems = [f"no workload is called {name!r}{did_you_mean(name, known)}" for name in names if name not in known]
     if problems:
-        raise ConfigError("strait bench", problems, hint=f"workloads: {', '.join(known)}")
+        raise ConfigError("make bench", problems, hint=f"workloads: {', '.join(known)}")
     return tuple(workload for workload in WORKLOADS if not names or workload.name in names)
