@@ -1,9 +1,9 @@
 """Does a round trip of 100 ms slow one partition down?
 
 One partition full of 128 KiB batches is copied through a proxy that delays each direction of every connection of the
-slot to one of the two clusters; first without delay, so that the proxy itself is in both rates. The proxy takes all that
-is sent at once and holds it for as long as the way is: what it shows is how the engine's requests depend on the round
-trip. TCP's windows and loss are not in it.
+slot to one of the two clusters; first without delay, so that the proxy itself is in both rates. The proxy takes all
+that is sent at once and holds it for as long as the way is: what it shows is how the engine's requests depend on the
+round trip. TCP's windows and loss are not in it.
 
     python benchmarks/long_distance.py [--megabytes 1000] [--round-trip-ms 100] [--rounds 3]
 

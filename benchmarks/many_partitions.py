@@ -1,7 +1,8 @@
 """What do a slot's many idle partitions cost, and how exactly is a bandwidth budget held?
 
 Idle: one slot looks after all partitions of a topic, to which nothing is written; its CPU over some time.
-Budget: a topic of incompressible records is copied under a budget; what arrived after some time, against what was allowed.
+Budget: a topic of incompressible records is copied under a budget; what arrived after some time, against what was
+    allowed.
 
     python benchmarks/many_partitions.py [--partitions 1000] [--brokers 1] [--seconds 30] [--rate 5000000]
 

@@ -36,7 +36,8 @@ def append_table(results: Path, measured: str, head: Sequence[str], rows: Sequen
 
 
 def add_row(results: Path, introduction: str, head: Sequence[str], row: Sequence[str]) -> None:
-    """Add a line to a file's only table, and print it; the first line brings the file. A column before all others says when."""
+    """Add a line to a file's only table, and print it; the first line brings the file. A column before all others says
+    when."""
     if not results.exists():
         columns = f"| {' | '.join(['date', *head])} |\n|{' --- |' * (len(head) + 1)}\n"
         results.write_text(f"{introduction}\n\n{columns}", encoding="utf-8")

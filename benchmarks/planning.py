@@ -1,7 +1,8 @@
 """How long does planning take, and how large is a plan, for very many partitions?
 
-Facts of two clusters are made up; everything else is what a control cycle does with them: survey, compose, a second look
-after which nothing changes, one that balances measured loads, and the plan as it is published. No broker is involved.
+Facts of two clusters are made up; everything else is what a control cycle does with them: survey, compose, a second
+look after which nothing changes, one that balances measured loads, and the plan as it is published. No broker is
+involved.
 
     python benchmarks/planning.py [--partitions 100000 1000000] [--topics-of 10] [--slots 64]
 
@@ -30,7 +31,8 @@ from strait.state.schema import OffsetMapping, Plan
 
 RESULTS = Path(__file__).parent / "results-planning.md"
 INTRODUCTION = (
-    "# Planning\n\nMade by `planning.py`, CPU seconds of a cycle, on one core, without what brokers are asked. Bound: 100,000 "
+    "# Planning\n\nMade by `planning.py`, CPU seconds of a cycle, on one core, without what brokers are asked. "
+    "Bound: 100,000 "
     "partitions below 2 s."
 )
 HEAD = ("partitions", "slots", "first plan", "nothing new", "by measured load", "plan", "zstd", "peak memory")

@@ -1,9 +1,9 @@
 """What do transactions at the source cost the copy?
 
 Two topics hold the same records in the same batches, one of them written in transactions: each puts one batch of 100
-records of 1 KiB into each of six partitions, so that a second of 60 MB/s holds 100 transactions in every partition. Each
-ends in a marker that is left out of the copy, and each marker is a gap that the map must tell of before what is behind it
-is sent. One slot empties both topics by turns.
+records of 1 KiB into each of six partitions, so that a second of 60 MB/s holds 100 transactions in every partition.
+Each ends in a marker that is left out of the copy, and each marker is a gap that the map must tell of before what is
+behind it is sent. One slot empties both topics by turns.
 
     python benchmarks/transactions.py [--transactions 1500] [--rounds 3]
 
@@ -58,7 +58,8 @@ def fill(cluster: Cluster, topic: str, transactions: int, *, transactional: bool
 
 
 def copy(link: EngineLink, topic: str, records: int) -> tuple[float, float]:
-    """Copy the whole topic with this link of its own. MB/s, and the slot's CPU seconds for each GB, its start included."""
+    """Copy the whole topic with this link of its own. MB/s, and the slot's CPU seconds for each GB, its start
+    included."""
     link.publish([topic])
     slot = link.start_slot()
     try:

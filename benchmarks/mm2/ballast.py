@@ -1,7 +1,7 @@
 """Memory for the copy, taken before the copier starts and given back as the copy grows.
 
-A virtual machine gives memory back to its host when nobody uses it, and gets it again with the first touch, at a second or so for
-each GB: that would be counted as time of whoever writes most bytes a second. A server has its memory.
+A virtual machine gives memory back to its host when nobody uses it, and gets it again with the first touch, at a second
+or so for each GB: that would be counted as time of whoever writes most bytes a second. A server has its memory.
 """
 
 import os

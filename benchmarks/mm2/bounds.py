@@ -39,8 +39,8 @@ def _relay(results: Results) -> list[Bound]:
 
 
 def _latencies(results: Results) -> list[Bound]:
-    """What a copier adds, which is its latency less the floor's. Shown beside it: the plain ratio, and what a bare relay adds,
-    which is what this machine lets any copier come to."""
+    """What a copier adds, which is its latency less the floor's. Shown beside it: the plain ratio, and what a bare
+    relay adds, which is what this machine lets any copier come to."""
     found = [results.latency("latency", name) for name in (strait_runner.NAME, mm2.NAME, NO_COPIER, live_relay.NAME)]
     bounds = []
     for percentile in ("p50", "p99"):

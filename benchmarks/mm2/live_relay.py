@@ -1,5 +1,5 @@
-"""The limit of latency: a record's way when nothing is done with it but to pass it on, through one process with one connection to
-either broker. It knows one topic and no faults; whatever goes wrong ends it.
+"""The limit of latency: a record's way when nothing is done with it but to pass it on, through one process with one
+connection to either broker. It knows one topic and no faults; whatever goes wrong ends it.
 """
 
 import os
@@ -48,7 +48,8 @@ def command(directory: Path, source: Cluster, destination: Cluster, topic: str) 
 
 
 class _Relay:
-    """Fetches as soon as the last reply is here, and sends on what it brought, one batch of a partition in a request."""
+    """Fetches as soon as the last reply is here, and sends on what it brought, one batch of a partition in a
+    request."""
 
     def __init__(self, source: Connection, topic: bytes, destination: Connection, copy: bytes) -> None:
         self._source = source

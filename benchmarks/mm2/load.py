@@ -1,4 +1,5 @@
-"""Fill a topic with a workload through an ordinary producer, and prove from the broker's log that it is what was meant."""
+"""Fill a topic with a workload through an ordinary producer, and prove from the broker's log that it is what was
+meant."""
 
 import itertools
 import mmap

@@ -34,8 +34,8 @@ class RelayResult:
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """One copier, one full topic. Batch sizes are means on the wire: what it read, what it wrote. ``relays``: what as many
-    relays as it has slots needed, half of it just before and half just after; None where that was not asked for.
+    """One copier, one full topic. Batch sizes are means on the wire: what it read, what it wrote. ``relays``: what as
+    many relays as it has slots needed, half of it just before and half just after; None where that was not asked for.
 
     ``rounds``: where it was done several times, each of them; then every figure here is the median of theirs, and
     peaks of memory are the highest.

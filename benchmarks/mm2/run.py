@@ -37,7 +37,8 @@ from strait.errors import MeasurementError, SetupError
 Result = TypeVar("Result", DrainResult, LatencyResult)
 COPIERS = (mm2.NAME, strait_runner.NAME)
 _BROKER_HEAP_MIB = min(3072, psutil.virtual_memory().total >> 23)
-"""At most an eighth of the machine's memory: both brokers take all of theirs at once, and most of the rest is to be a cache."""
+"""At most an eighth of the machine's memory: both brokers take all of theirs at once, and most of the rest is to be a
+cache."""
 _BROKER_PROPERTIES = {"log.segment.delete.delay.ms": "1000", "log.retention.hours": "-1"}
 _RELAY_BYTES = 8 * 10**9
 _REHEARSAL_SHARE = 0.5
@@ -47,8 +48,8 @@ _DISK_FACTOR = 3  # a workload's topic, its copy, and what is not deleted yet
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to run. ``workloads`` are as defined; ``scale`` is applied here. ``rounds``: how often each copier empties each
-    full topic, by turns."""
+    """What to run. ``workloads`` are as defined; ``scale`` is applied here. ``rounds``: how often each copier empties
+    each full topic, by turns."""
 
     workloads: tuple[Workload, ...]
     copiers: tuple[str, ...]
@@ -151,8 +152,9 @@ class _Bench:
         return [list(of_copier) for of_copier in zip(*rounds, strict=True)]
 
     def _rehearse(self, workload: Drain) -> None:
-        """Let each copier copy some of it unmeasured: a broker that has just started compiles its code for the requests of
-        whoever comes, and touches its memory for the first time, at several times the cost of one that runs for long."""
+        """Let each copier copy some of it unmeasured: a broker that has just started compiles its code for the requests
+        of whoever comes, and touches its memory for the first time, at several times the cost of one that runs for
+        long."""
         with self._fresh():
             loaded = self._fill(workload)
             for copier in self._copiers:
@@ -223,7 +225,8 @@ class _Bench:
         return live_relay.command(*ends) if copier == live_relay.NAME else strait_runner.command(*ends, slots=slots)
 
     def _relays(self, workload: Drain, total_bytes: int) -> RelayResult | None:
-        """As many as Strait has slots, so that both have the same of the machine; near it in time, since machines change."""
+        """As many as Strait has slots, so that both have the same of the machine; near it in time, since machines
+        change."""
         if not total_bytes:
             return None
         relays = "bare relay" if workload.slots == 1 else f"{workload.slots} bare relays"

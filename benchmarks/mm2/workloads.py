@@ -57,7 +57,8 @@ class Trickle:
 
 Workload = Drain | Trickle
 
-# Sized so that MirrorMaker 2 takes 20 to 60 seconds on two cores, and Strait a few: of less, its start would be measured.
+# Sized so that MirrorMaker 2 takes 20 to 60 seconds on two cores, and Strait a few: of less, its start would be
+# measured.
 WORKLOADS: tuple[Workload, ...] = (
     Drain("1kib-lz4", "1 KiB records, 128 KiB lz4 batches", 4_800_000, 1024, 128 * _KIB, 420 * _KIB, "lz4"),
     Drain("100b-lz4", "100 B records, 128 KiB lz4 batches", 24_000_000, 100, 128 * _KIB, 320 * _KIB, "lz4"),

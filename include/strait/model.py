@@ -21,8 +21,8 @@ class TopicFacts:
     """One topic as its cluster describes it.
 
     Attributes:
-        topic_id: Kafka's UUID (KIP-516) in its usual text form, "" where the cluster has none; a topic deleted and created
-            again has another one.
+        topic_id: Kafka's UUID (KIP-516) in its usual text form, "" where the cluster has none; a topic deleted and
+            created again has another one.
         configs: values in force, only of what the planner asks for.
         topic_configs: what is set on this very topic.
         cluster_configs: what is set for all topics of the cluster while it runs, and not on this one.

@@ -180,7 +180,8 @@ _TEXTS = {
     ),
     Reason.FOREIGN_WRITER: _Text(
         "Somebody else writes into the destination partition; its offsets no longer follow the copy's.",
-        "Take the right to write there away from everybody but the link; or, where others write by design, `on_foreign: expect`.",
+        "Take the right to write there away from everybody but the link; or, where others write by design, "
+        "`on_foreign: expect`.",
         _DECISION,
     ),
     # batches that cannot be copied
@@ -236,7 +237,8 @@ _TEXTS = {
     ),
     # Strait's own parts
     Reason.PRODUCERS_UNREADABLE: _Text(
-        "The source's topic strait.producers holds a record that cannot be read, so copies cannot be told from other records.",
+        "The source's topic strait.producers holds a record that cannot be read, so copies cannot be told from other "
+        "records.",
         "Upgrade Strait if a newer one wrote it, else write a good record or a tombstone under the same key.",
         _ITSELF,
     ),
@@ -246,19 +248,22 @@ _TEXTS = {
         _ITSELF,
     ),
     Reason.LOOKING_UP: _Text(
-        "The destination's broker has forgotten the link's producer ID, so the link reads the copy's log to find its last record.",
+        "The destination's broker has forgotten the link's producer ID, so the link reads the copy's log to find its "
+        "last record.",
         "Nothing has to be done: copying starts when the log is read. The detail shows how far it is.",
         _ITSELF,
     ),
     Reason.POSITION_UNVERIFIED: _Text(
         "Neither the broker nor the log proves how many records were copied: the last ones are deleted on one side.",
-        "Compare both topics, then set `on_loss: restart` or `continue` in a rule for the topic; `docs/operating.md` says what "
+        "Compare both topics, then set `on_loss: restart` or `continue` in a rule for the topic; `docs/operating.md` "
+        "says what "
         "each copies again.",
         _DECISION,
     ),
     Reason.COPY_DIFFERS: _Text(
         "The last record of the copy is not the source record that the link's map names.",
-        "Find out which topic was changed, then set `on_loss: continue` or `restart` in a rule for the topic, or copy it into a "
+        "Find out which topic was changed, then set `on_loss: continue` or `restart` in a rule for the topic, or "
+        "copy it into a "
         "new destination topic.",
         _DECISION,
     ),

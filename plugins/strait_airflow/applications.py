@@ -1,4 +1,5 @@
-"""Brings applications to what the plan in force says. Decisions are `strait.launch.applications`'; here they are done."""
+"""Brings applications to what the plan in force says. Decisions are `strait.launch.applications`'; here they are
+done."""
 
 import logging
 import time

@@ -1,4 +1,5 @@
-"""What the tasks of the monitor and health DAGs do. Each looks for itself: nothing but a line of text goes from task to task.
+"""What the tasks of the monitor and health DAGs do. Each looks for itself: nothing but a line of text goes from task to
+task.
 
 What is returned is that line; Airflow shows it as the task's XCom.
 """

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def send(status: "Status", topics: "Sequence[TopicMetrics]", missing: int) -> None:
-    """One gauge for each figure. ``missing``: partitions that the destination does not have, under Mirus' name for it."""
+    """One gauge for each figure. ``missing``: partitions that the destination does not have, under Mirus' name for
+    it."""
     from airflow.sdk.observability import stats
 
     group = {"link": status.link, "group": status.group}

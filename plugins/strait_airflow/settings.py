@@ -1,4 +1,5 @@
-"""Where Airflow finds a link's configuration: the links file, Connections over its clusters, a Variable over its topics.
+"""Where Airflow finds a link's configuration: the links file, Connections over its clusters, a Variable over its
+topics.
 
 `link_names` is cheap and is called whenever the DAG file is parsed. The rest is for tasks and triggers only: it asks
 Airflow's database, through Airflow.

@@ -1,4 +1,5 @@
-"""The trigger that follows a link's reports and applications. Runs in the triggerer, beside those of all other links."""
+"""The trigger that follows a link's reports and applications. Runs in the triggerer, beside those of all other
+links."""
 
 import asyncio
 import time

@@ -178,8 +178,8 @@ def test_a_first_batch_refused_is_never_overtaken_by_its_successors(make_link: M
 def test_memory_stays_within_its_budget_behind_a_destination_that_stands_still(
     make_link: MakeLink, topic_name: str
 ) -> None:
-    """Whatever waits at the source, a slot holds its budget of it; the rest of its process is below 100 MB, libraries that all
-    slots of a machine share not counted, as `make bench` does not."""
+    """Whatever waits at the source, a slot holds its budget of it; the rest of its process is below 100 MB, libraries
+    that all slots of a machine share not counted, as `make bench` does not."""
     budget_bytes = 32 << 20
     link = make_link(topics={topic_name: 6}, slot_memory_bytes=budget_bytes)
     link.make_topics()

@@ -1,4 +1,5 @@
-"""What is lost on either side, or written there by others: told in reports and once in the ledger, and dealt with by policy."""
+"""What is lost on either side, or written there by others: told in reports and once in the ledger, and dealt with by
+policy."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -108,7 +109,8 @@ def test_a_halted_partition_goes_on_once_the_policy_lets_it(make_link: MakeLink,
 def test_a_source_made_anew_is_copied_behind_what_was_copied_of_the_old_one(
     make_link: MakeLink, topic_name: str
 ) -> None:
-    """With `restart`, once the plan names the new topic; and on from there after a crash. The second time is another entry."""
+    """With `restart`, once the plan names the new topic; and on from there after a crash. The second time is another
+    entry."""
     link = halfway(make_link, topic_name, TopicPolicy(on_loss="restart"))
     recreate(link.source, topic_name)
     write(link.source, topic_name, 1_000, 1_040)
@@ -164,8 +166,8 @@ def test_among_strangers_the_copy_stays_whole_and_the_map_exact(make_link: MakeL
 
 
 def test_among_strangers_by_design_nothing_is_noted_and_nothing_repeated(make_link: MakeLink, topic_name: str) -> None:
-    """With `on_foreign: expect`. Since the source is compacted, a crashed copy looks for its last record, wherever strangers
-    have moved it to since the checkpoint."""
+    """With `on_foreign: expect`. Since the source is compacted, a crashed copy looks for its last record, wherever
+    strangers have moved it to since the checkpoint."""
     link = halfway(make_link, topic_name, TopicPolicy(on_foreign="expect", source_compacted=True))
     slot = link.start_slot()
     for turn in range(1, 16):

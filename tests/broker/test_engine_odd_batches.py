@@ -237,7 +237,8 @@ def test_what_the_sources_clock_stamped_arrives_as_the_records_own_time(make_lin
 
 
 def test_a_destination_that_stamps_its_own_time_keeps_nothing_of_ours(make_link: MakeLink, topic_name: str) -> None:
-    """A broker with LogAppendTime overwrites the time of every batch, whatever the batch says of it: all else is equal."""
+    """A broker with LogAppendTime overwrites the time of every batch, whatever the batch says of it: all else is
+    equal."""
     link = make_link(topics={topic_name: 1}, policy=TopicPolicy(destination_append_time=True))
     link.make_topics(destination_configs={"message.timestamp.type": "LogAppendTime"})
     produce(link, topic_name, 100)

@@ -1,4 +1,5 @@
-"""Many links in one file: several sources into one destination, one source to several, and bad ones beside good ones."""
+"""Many links in one file: several sources into one destination, one source to several, and bad ones beside good
+ones."""
 
 import json
 import os

@@ -65,7 +65,8 @@ def registrations(cluster: Cluster) -> list[Registration]:
 def test_in_a_mesh_of_three_each_record_is_everywhere_once_whoever_is_killed(
     make_mesh: MakeMesh, clusters: Any, third: Cluster, seed: int
 ) -> None:
-    """All write at once, with ever new producers; links begin one after the other, and slots are killed all the time."""
+    """All write at once, with ever new producers; links begin one after the other, and slots are killed all the
+    time."""
     rng = random.Random(seed)
     links = list(permutations("abc", 2))
     mesh = make_mesh(clusters={"a": clusters.source, "b": clusters.destination, "c": third}, links=links)

@@ -1,4 +1,5 @@
-"""Names and selection on real brokers: what is created and copied under which name, what is refused, what is imported."""
+"""Names and selection on real brokers: what is created and copied under which name, what is refused, what is
+imported."""
 
 import json
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""Records so old that the destination's broker forgets their producer while it writes: its rounds come every half second here,
-instead of every ten minutes."""
+"""Records so old that the destination's broker forgets their producer while it writes: its rounds come every half
+second here, instead of every ten minutes."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -82,8 +82,8 @@ def test_who_looks_after_a_publication_finds_its_plan(cluster: Cluster, link: st
 
 
 def publish_once(cluster: Cluster, link: str, state: StateReader, author: int, dice: random.Random) -> Plan | None:
-    """One cycle of a control plane that also gives one partition its first run; None: another was faster, or the brokers
-    stumbled over the race."""
+    """One cycle of a control plane that also gives one partition its first run; None: another was faster, or the
+    brokers stumbled over the race."""
     try:
         with ControlPublisher(cluster.client_properties, "b", link).exclusive(state) as publication:
             plan = next_plan(link, state.plans.get("default"), author)

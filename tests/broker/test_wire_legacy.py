@@ -1,7 +1,9 @@
-"""Old message formats and today's brokers: they take none from a client, and serve what lies on their disks as it lies there.
+"""Old message formats and today's brokers: they take none from a client, and serve what lies on their disks as it lies
+there.
 
-Kafka 4 dropped writing and down-conversion of message formats v0 and v1 (KIP-724), not reading. So segments that were written
-before an upgrade, and that retention or compaction has not removed since, come in a fetch reply as message sets.
+Kafka 4 dropped writing and down-conversion of message formats v0 and v1 (KIP-724), not reading. So segments that were
+written before an upgrade, and that retention or compaction has not removed since, come in a fetch reply as message
+sets.
 """
 
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Records, markers and what a fetch says besides, held against what Kafka's ordinary clients write and read on real brokers."""
+"""Records, markers and what a fetch says besides, held against what Kafka's ordinary clients write and read on real
+brokers."""
 
 import random
 from typing import Any

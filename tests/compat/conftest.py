@@ -15,7 +15,8 @@ from strait.embedded.kafka import Cluster
 from support.engine import EngineLink
 from support.releases import PAIRS, Release
 
-# A broker forgets a producer that was quiet that long when it starts again. Before 3.0 the time for transactions counts.
+# A broker forgets a producer that was quiet that long when it starts again. Before 3.0 the time for transactions
+# counts.
 FORGETFUL = {"producer.id.expiration.ms": "1000", "transactional.id.expiration.ms": "1000"}
 
 

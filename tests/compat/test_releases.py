@@ -1,4 +1,5 @@
-"""Links between brokers of different releases: the copy is exact, and stays so through kills and forgotten producers."""
+"""Links between brokers of different releases: the copy is exact, and stays so through kills and forgotten
+producers."""
 
 import random
 import time

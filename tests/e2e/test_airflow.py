@@ -95,8 +95,8 @@ def test_metrics_has_a_line_for_each_topic(airflow):
 
 
 READING_SECONDS = 5.0
-"""A person reads before he answers. Airflow counts on it: of an answer that comes before its scheduler has heard that the
-task waits, it makes a failed task. The next run asks again."""
+"""A person reads before he answers. Airflow counts on it: of an answer that comes before its scheduler has heard that
+the task waits, it makes a failed task. The next run asks again."""
 
 
 def asking(airflow) -> list[str]:

@@ -32,7 +32,8 @@ def ends(tmp_path: Path) -> Iterator[dict[str, JumpingCluster]]:
 def test_they_jump_back_and_forth(
     make_link: MakeLink, topic_name: str, ends: dict[str, JumpingCluster], copies: int, hours: tuple[float, ...]
 ) -> None:
-    """Two days ahead they forget their producers in the middle of the writing, which does not matter to one that writes alone."""
+    """Two days ahead they forget their producers in the middle of the writing, which does not matter to one that writes
+    alone."""
     link = make_link(topics={topic_name: 4}, **ends)
     link.make_topics()
     link.publish()
@@ -54,7 +55,8 @@ def test_they_jump_back_and_forth(
 def test_a_destination_that_takes_the_present_for_the_future(
     make_link: MakeLink, topic_name: str, ends: dict[str, JumpingCluster]
 ) -> None:
-    """More than `message.timestamp.after.max.ms` (an hour) behind, it refuses every record: said, waited for, nothing lost."""
+    """More than `message.timestamp.after.max.ms` (an hour) behind, it refuses every record: said, waited for, nothing
+    lost."""
     link = make_link(topics={topic_name: 2}, **ends)
     link.make_topics()
     link.publish()

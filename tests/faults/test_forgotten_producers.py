@@ -1,5 +1,5 @@
-"""The destination's broker has forgotten the link's producer ID, here within a second instead of a day: what its log still
-shows must then prove how much was copied, or nothing may be copied past it."""
+"""The destination's broker has forgotten the link's producer ID, here within a second instead of a day: what its log
+still shows must then prove how much was copied, or nothing may be copied past it."""
 
 import subprocess
 import time
@@ -170,7 +170,8 @@ def test_the_last_number_of_a_compacted_batch_is_the_one_it_was_written_with(lin
 
 
 def test_what_lies_between_a_checkpoint_and_others_records_is_read_once(link: EngineLink, topic_name: str) -> None:
-    """A direction that writes little, among much of others: what was read without finding anything is not read again."""
+    """A direction that writes little, among much of others: what was read without finding anything is not read
+    again."""
     link.policy = TopicPolicy(on_foreign="expect")
     link.make_topics()
     link.publish()
@@ -196,8 +197,8 @@ def test_what_lies_between_a_checkpoint_and_others_records_is_read_once(link: En
 def test_a_tail_that_no_follower_has_yet_is_not_sent_again(
     make_link: MakeLink, topic_name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """A follower stalls; the leader appends what is sent, and forgets the link before the follower has it. Whoever looks up to
-    the high watermark alone sends all of it again, and a leader without state takes it."""
+    """A follower stalls; the leader appends what is sent, and forgets the link before the follower has it. Whoever
+    looks up to the high watermark alone sends all of it again, and a leader without state takes it."""
     patient = {"broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "60000"}
     with Cluster(tmp_path / "forgetful-three", 3, properties=FORGETFUL | patient) as destination:
         source = request.getfixturevalue("clusters").source

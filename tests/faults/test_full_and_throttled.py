@@ -32,8 +32,9 @@ _ROOM_BYTES = 400 << 20
 def test_a_full_disk_on_the_destination_is_waited_for(
     make_link: MakeLink, topic_name: str, far_source: FarCluster, tmp_path: Path, limit: str, seed: int
 ) -> None:
-    """The write that reaches the limit is torn, and the broker gives up its disk. Then there is room again, and it is started
-    again. Without the right to mount a disk, the kernel is told to let no file of the broker grow further: the broker does the same."""
+    """The write that reaches the limit is torn, and the broker gives up its disk. Then there is room again, and it is
+    started again. Without the right to mount a disk, the kernel is told to let no file of the broker grow further: the
+    broker does the same."""
     with ExitStack() as stack:
         disk = stack.enter_context(small_disk(tmp_path / "disk", _ROOM_BYTES)) if limit == "disk" else None
         destination = stack.enter_context(Cluster(tmp_path / "full"))

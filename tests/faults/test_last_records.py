@@ -1,4 +1,5 @@
-"""The last record that was copied is held against its source, whose leader may not show it, for more than one reason."""
+"""The last record that was copied is held against its source, whose leader may not show it, for more than one
+reason."""
 
 import os
 import signal
@@ -98,7 +99,8 @@ def asleep(cluster: Cluster, broker: int) -> Iterator[None]:
 
 
 def test_what_a_leader_does_not_show_yet_is_not_called_lost(three_brokers: Cluster, topic_name: str) -> None:
-    """A leader shows nothing that a follower may lack, though it holds it. What lies behind its log's end it refuses."""
+    """A leader shows nothing that a follower may lack, though it holds it. What lies behind its log's end it
+    refuses."""
     copy = f"{topic_name}.copy"
     two = {"min.insync.replicas": "2"}  # with fewer in sync no record is shown, however long that lasts
     admin = Admin(three_brokers.client_properties, "it")

@@ -1,4 +1,5 @@
-"""Requests that arrive when their sender has given them up and gone on: zombies, the case that compare-and-append is for."""
+"""Requests that arrive when their sender has given them up and gone on: zombies, the case that compare-and-append is
+for."""
 
 import random
 from collections.abc import Callable
@@ -142,8 +143,8 @@ def test_a_slow_and_distant_network(
 def test_a_lossy_and_distant_network(
     make_link: MakeLink, far_source: FarCluster, far_destination: FarCluster, seed: int
 ) -> None:
-    """100 ms there and back on both sides, and every hundredth segment is lost: copying keeps pace with what such a way lets
-    through, and works off what has piled up."""
+    """100 ms there and back on both sides, and every hundredth segment is lost: copying keeps pace with what such a way
+    lets through, and works off what has piled up."""
     link = make_link(source=far_source, destination=far_destination)
     link.make_topics()
     link.publish()
@@ -165,7 +166,8 @@ def test_a_lossy_and_distant_network(
 def test_a_slow_line_is_shared(
     make_link: MakeLink, far_source: FarCluster, far_destination: FarCluster, topic_name: str
 ) -> None:
-    """A record comes before the 24 MB of others that came first: replies are as large as the line brings in a moment."""
+    """A record comes before the 24 MB of others that came first: replies are as large as the line brings in a
+    moment."""
     large, small = f"{topic_name}.large", f"{topic_name}.small"
     link = make_link(source=far_source, destination=far_destination, topics={large: 6, small: 1})
     link.make_topics()

@@ -57,8 +57,8 @@ def in_transactions(writer: Transactions, count: int) -> None:
 def test_a_map_that_lost_its_last_words_is_not_believed(
     make_long_link: MakeLink, topic_name: str, three_brokers: Cluster
 ) -> None:
-    """An unclean election takes away what the slot had written ahead. Whoever comes next finds the records in the copy and no word
-    of where they came from: the old words name other source records, which the comparison shows."""
+    """An unclean election takes away what the slot had written ahead. Whoever comes next finds the records in the copy
+    and no word of where they came from: the old words name other source records, which the comparison shows."""
     link = make_long_link("destination", 1)
     map_topic = naming.map_topic(link.name)
     put_on(three_brokers, topic_name, [APART])

@@ -46,7 +46,8 @@ def test_replicas_and_leaders_moved_all_the_time(
 def test_the_destinations_leader_dies_with_requests_in_flight(
     make_long_link: MakeLink, topic_name: str, three_brokers: Cluster, seed: int
 ) -> None:
-    """Killed, with acks=all and two replicas required: what was acknowledged is on its successor, the rest is sent anew."""
+    """Killed, with acks=all and two replicas required: what was acknowledged is on its successor, the rest is sent
+    anew."""
     rng = random.Random(seed)
     link = make_long_link("destination", 3, destination_configs={"min.insync.replicas": "2"})
     racing = [link.start_slot(), link.start_slot()]

@@ -1,4 +1,5 @@
-"""Another copy has written other records under our numbers: what a broker takes for a repetition, comparing numbers only."""
+"""Another copy has written other records under our numbers: what a broker takes for a repetition, comparing numbers
+only."""
 
 import random
 import signal
@@ -43,8 +44,8 @@ def append(cluster: Cluster, topic: str, keys: str, producer_id: int = -1) -> No
 
 
 def overtaken(link: EngineLink, topic: str, proxy: Proxy, others: str) -> None:
-    """A slot has looked its position up and read ``bc``; before its batch arrives another copy writes ``others``, as many
-    records under the same numbers."""
+    """A slot has looked its position up and read ``bc``; before its batch arrives another copy writes ``others``, as
+    many records under the same numbers."""
     link.make_topics()
     plan = link.publish()
     link.start_slot()
@@ -101,8 +102,8 @@ def test_other_records_under_the_same_numbers_are_never_taken_for_ours(
     on_loss: OnLoss,
     in_the_copy: str,
 ) -> None:
-    """A copy under another policy, whose words in the map are lost: the last record there is not the source's. The ledger has it
-    once somebody has decided to go on."""
+    """A copy under another policy, whose words in the map are lost: the last record there is not the source's. The
+    ledger has it once somebody has decided to go on."""
     policy = TopicPolicy(on_loss=on_loss)
     link = make_link(source=far_source, destination=far_destination, topics={topic_name: 1}, policy=policy)
     overtaken(link, topic_name, far_destination.proxy, "ab")
@@ -120,8 +121,8 @@ def test_other_records_under_the_same_numbers_are_never_taken_for_ours(
 def test_copies_under_different_policies_lose_nothing_and_double_nothing(
     make_link: MakeLink, topic_name: str, far_source: FarCluster, far_destination: FarCluster, seed: int
 ) -> None:
-    """Two copies at once, of which one sleeps while the plan changes, and wakes with what it had read under the one before: that
-    waits at records that are too large, this puts them aside and makes batches in another way."""
+    """Two copies at once, of which one sleeps while the plan changes, and wakes with what it had read under the one
+    before: that waits at records that are too large, this puts them aside and makes batches in another way."""
     source, destination = far_source, far_destination
     plans = (
         TopicPolicy(max_message_bytes=LARGE, compression="gzip"),

@@ -57,7 +57,8 @@ def confirmed(link: EngineLink, topic: str) -> int:
 def test_sequences_that_begin_again_cost_no_record(
     make_link: MakeLink, topic_name: str, forgetful: Cluster, request: pytest.FixtureRequest, forgets: bool
 ) -> None:
-    """Killed just before, within and just after, with checkpoints before the place where they begin again and behind it."""
+    """Killed just before, within and just after, with checkpoints before the place where they begin again and behind
+    it."""
     clusters = request.getfixturevalue("clusters")
     destination = forgetful if forgets else clusters.destination
     link = make_link(topics={topic_name: 1}, source=clusters.source, destination=destination)

@@ -68,7 +68,8 @@ def test_slots_suspended_again_and_again_for_a_moment(
 def test_slots_whose_clocks_jump_by_days(
     make_link: MakeLink, far_source: FarCluster, far_destination: FarCluster, seed: int
 ) -> None:
-    """Following the plan does not depend on wall-clock time; of copying only whether copies stand by for one another does."""
+    """Following the plan does not depend on wall-clock time; of copying only whether copies stand by for one another
+    does."""
     first, second = "clocks.first", "clocks.second"
     link = make_link(source=far_source, destination=far_destination, topics={first: 2, second: 2})
     link.make_topics()

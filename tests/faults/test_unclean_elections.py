@@ -114,8 +114,8 @@ def test_a_truncated_source_is_copied_again_from_its_beginning_where_the_rule_sa
 def test_a_source_truncated_and_grown_again_beyond_our_position_is_noticed(
     make_long_link: MakeLink, topic_name: str, three_brokers: Cluster, far_destination: FarCluster
 ) -> None:
-    """Only leader epochs tell: the offset that is asked for next is there, in another log. By a slot that slept meanwhile,
-    and by one that was killed and started again, and has to look at the copy, far away, to know."""
+    """Only leader epochs tell: the offset that is asked for next is there, in another log. By a slot that slept
+    meanwhile, and by one that was killed and started again, and has to look at the copy, far away, to know."""
     link = make_long_link("source", 2)
     link.slots, link.policy = 2, TopicPolicy(on_loss="continue")
     link.publish()
@@ -148,8 +148,8 @@ def test_a_source_truncated_and_grown_again_beyond_our_position_is_noticed(
 def test_another_leader_where_nothing_is_to_copy_is_no_truncation(
     make_long_link: MakeLink, topic_name: str, three_brokers: Cluster
 ) -> None:
-    """The position has passed over aborted records, through an election in good order. The last record's leader epoch then ends
-    far before the position, and nothing was lost."""
+    """The position has passed over aborted records, through an election in good order. The last record's leader epoch
+    then ends far before the position, and nothing was lost."""
     link = make_long_link("source", 1)
     put_on_two(three_brokers, topic_name, 1)
     writer = Transactions(three_brokers, topic_name, topic_name, 1)
@@ -189,7 +189,8 @@ def confirmed(link: EngineLink, topic: str) -> list[int]:
 def test_a_destination_truncated_by_an_unclean_election_is_made_whole_again(
     make_long_link: MakeLink, topic_name: str, three_brokers: Cluster
 ) -> None:
-    """Whatever the policy says of losses of the source. That it was acknowledged is known before any checkpoint says so."""
+    """Whatever the policy says of losses of the source. That it was acknowledged is known before any checkpoint says
+    so."""
     link = make_long_link("destination", 1)
     policies = {f"{topic_name}.{on_loss}": TopicPolicy(on_loss=on_loss) for on_loss in ("halt", "continue", "restart")}
     link.topics = dict.fromkeys(policies, 1)

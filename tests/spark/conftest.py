@@ -45,8 +45,9 @@ def link(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[Link]:
 
 @pytest.fixture
 def standalone_master(tmp_path: Path) -> Iterator[str]:
-    """The URL of a Spark Standalone master with one worker of one core, which it knows. A worker that finds no master tries
-    again after five to fifteen seconds, an application after twenty; so each is started when the one before is there."""
+    """The URL of a Spark Standalone master with one worker of one core, which it knows. A worker that finds no master
+    tries again after five to fifteen seconds, an application after twenty; so each is started when the one before is
+    there."""
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None and spec.submodule_search_locations is not None
     home = Path(spec.submodule_search_locations[0])

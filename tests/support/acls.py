@@ -1,4 +1,5 @@
-"""Rights on secured clusters: those that docs/security.md lists, granted, withdrawn, and read from the authorizer's log."""
+"""Rights on secured clusters: those that docs/security.md lists, granted, withdrawn, and read from the authorizer's
+log."""
 
 import re
 from collections.abc import Iterable

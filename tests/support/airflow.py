@@ -78,7 +78,8 @@ class Deployment:
 
 @contextmanager
 def deployment(folder: Path, source: Cluster, destination: Cluster, *, include: list[str]) -> Iterator[Deployment]:
-    """Up, with both DAGs of one link running on their schedules; another link wants to be asked, and its DAGs are paused. All of it is ended on leaving."""
+    """Up, with both DAGs of one link running on their schedules; another link wants to be asked, and its DAGs are
+    paused. All of it is ended on leaving."""
     links_file, home = folder / "links.yaml", folder / "strait"
     # The addresses in the file are wrong: those of the Connections have to win.
     nowhere = {"bootstrap.servers": "127.0.0.1:1"}

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def background(work: Callable[[threading.Event], None]) -> Iterator[threading.Thread]:
-    """Runs ``work``, which should end soon once its event is set: when the block fails. Otherwise its end is waited for."""
+    """Runs ``work``, which should end soon once its event is set: when the block fails. Otherwise its end is waited
+    for."""
     stop = threading.Event()
     thread = threading.Thread(target=work, args=(stop,))
     thread.start()

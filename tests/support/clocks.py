@@ -12,7 +12,8 @@ _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - not ours to choose
 
 
 class JumpingCluster(Cluster):
-    """Its brokers' clocks are right until ``jump``. What they measure spans of time with is never wrong, as on real hosts."""
+    """Its brokers' clocks are right until ``jump``. What they measure spans of time with is never wrong, as on real
+    hosts."""
 
     def __init__(self, directory: Path, **settings: Any) -> None:
         directory.mkdir(parents=True, exist_ok=True)

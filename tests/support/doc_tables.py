@@ -1,7 +1,8 @@
-"""The tables in docs/ and the schema that are made from the code: `python tests/support/doc_tables.py` writes them anew.
+"""The tables in docs/ and the schema that are made from the code: `python tests/support/doc_tables.py` writes them
+anew.
 
-A table stands between `<!-- generated: KIND [NAME] -->` and `<!-- end -->`. A test holds every one of them equal to what
-is made here, so a new option, reason or field cannot be forgotten.
+A table stands between `<!-- generated: KIND [NAME] -->` and `<!-- end -->`. A test holds every one of them equal to
+what is made here, so a new option, reason or field cannot be forgotten.
 """
 
 import re

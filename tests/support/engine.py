@@ -1,4 +1,5 @@
-"""A link made by hand for the engine's own tests: topics, a published plan, and slots as processes that can be killed."""
+"""A link made by hand for the engine's own tests: topics, a published plan, and slots as processes that can be
+killed."""
 
 import json
 import os
@@ -162,8 +163,8 @@ class EngineLink:
         )
 
     def until_seen(self, within_seconds: float = 240.0) -> None:
-        """Wait until the slots say that they have seen every partition's last stable offset and copied all before it. For
-        sources whose offsets do not all hold records, so that they cannot be counted from outside."""
+        """Wait until the slots say that they have seen every partition's last stable offset and copied all before it.
+        For sources whose offsets do not all hold records, so that they cannot be counted from outside."""
         ends_now = {topic: ends(self.source, topic, count) for topic, count in self.topics.items()}
         wanted = {
             (topic, partition): end for topic, all_ends in ends_now.items() for partition, end in enumerate(all_ends)

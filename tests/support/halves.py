@@ -1,4 +1,5 @@
-"""The whole suite in two halves side by side, each with clusters of its own: most tests wait for brokers, Spark and Airflow."""
+"""The whole suite in two halves side by side, each with clusters of its own: most tests wait for brokers, Spark and
+Airflow."""
 
 import shutil
 import signal
@@ -12,7 +13,8 @@ TITLES = ("= processes that the tests left behind =", "= short test summary info
 
 
 def main() -> int:
-    """The first half is shown as it runs, the second once both have ended, and last of all, in a few lines, what failed.
+    """The first half is shown as it runs, the second once both have ended, and last of all, in a few lines, what
+    failed.
 
     Ctrl-C ends both, and what they have started.
     """
@@ -33,7 +35,8 @@ def main() -> int:
 
 
 def summary(said: list[str]) -> list[str]:
-    """What pytest says at its very end: processes left behind, a line for each test that failed, and the line that closes the run."""
+    """What pytest says at its very end: processes left behind, a line for each test that failed, and the line that
+    closes the run."""
     begins = [at for at, line in enumerate(said) if any(title in line for title in TITLES)]
     return said[min(begins, default=-1) :]
 

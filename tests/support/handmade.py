@@ -27,9 +27,9 @@ def publish(
     policies: Mapping[str, TopicPolicy] | None = None,
     budgets: Sequence[Budget] = (),
 ) -> Plan:
-    """Publish the link's next plan: ``topics`` (name -> partitions, the same on both sides) dealt out to the slots, each
-    deal shifted by ``turn``, all under one ``policy`` but for those with one of their own
-    in ``policies``. A partition that is new to the link begins at source offset 0."""
+    """Publish the link's next plan: ``topics`` (name -> partitions, the same on both sides) dealt out to the slots,
+    each deal shifted by ``turn``, all under one ``policy`` but for those with one of their own in ``policies``. A
+    partition that is new to the link begins at source offset 0."""
     facts = {end: _facts(cluster, end, topics) for end, cluster in (("source", source), ("destination", destination))}
     planned = tuple(
         PlannedTopic(

@@ -15,8 +15,8 @@ KINDS = ("plain", "small", "holes", "emptied", "append_time", "large", "transact
 
 @dataclass
 class History:
-    """``ends[n]``: the offset behind batch n. ``aborted``: producer id, first offset, and that of the marker. ``producers``:
-    of each record's offset."""
+    """``ends[n]``: the offset behind batch n. ``aborted``: producer id, first offset, and that of the marker.
+    ``producers``: of each record's offset."""
 
     batches: list[bytearray] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Somebody who writes into a link's topics while a test breaks things.
 
-The records are of now unless a test wants old ones: those are sent by one copy at a time, and tests that race copies want them
-to race.
+The records are of now unless a test wants old ones: those are sent by one copy at a time, and tests that race copies
+want them to race.
 """
 
 import random
@@ -19,8 +19,9 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class Writer:
-    """Records of seeded sizes, keys, headers and codecs, dealt out to every partition of ``topics`` (name -> partitions),
-    at most ``per_second`` of them, until ``stop`` or ``records`` are written. Their timestamps begin ``age_seconds`` ago."""
+    """Records of seeded sizes, keys, headers and codecs, dealt out to every partition of ``topics`` (name ->
+    partitions), at most ``per_second`` of them, until ``stop`` or ``records`` are written. Their timestamps begin
+    ``age_seconds`` ago."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""Where logs end, asked of every broker over connections that stay: an answer takes a millisecond, also while leaders move."""
+"""Where logs end, asked of every broker over connections that stay: an answer takes a millisecond, also while leaders
+move."""
 
 import time
 from collections.abc import Mapping

@@ -1,17 +1,19 @@
 """The replication protocol as an executable model, explored breadth-first over every interleaving at small size.
 
-Decisions are the product's: `strait.engine.recovery.decision` and `strait.state.offset_map`. The world around them is modelled:
+Decisions are the product's: `strait.engine.recovery.decision` and `strait.state.offset_map`. The world around them is
+modelled:
 
 - a source partition with three records and one gap;
-- one destination partition: its leader's log with an unreplicated tail, high watermark, log start, the producer's state,
-  records of other producers, DeleteRecords or retention, compaction of a batch, clean and unclean changes of the leader;
+- one destination partition: its leader's log with an unreplicated tail, high watermark, log start, the producer's
+  state, records of other producers, DeleteRecords or retention, compaction of a batch, clean and unclean changes of the
+  leader;
 - the map, whose entries for gaps are written before the batch, and may be delayed or lost; checkpoints;
 - two instances of the link, each asking the destination, reading the map, sending, losing acknowledgements or crashing.
 
-Not modelled: more than one batch in flight, different policies of two instances, a compacted or truncated source, packing
-of the map, the wrap of sequences, recreated topics, and time. An instance resets its position when the destination's leader
-changes, since it must learn the new leader's address first; that the same broker loses and regains the lead is not modelled.
-Expiry of the producer's state while a batch is on its way is
+Not modelled: more than one batch in flight, different policies of two instances, a compacted or truncated source,
+packing of the map, the wrap of sequences, recreated topics, and time. An instance resets its position when the
+destination's leader changes, since it must learn the new leader's address first; that the same broker loses and regains
+the lead is not modelled. Expiry of the producer's state while a batch is on its way is
 excluded: the product excludes it by the age of records, by letting one instance send old ones, and by noticing stalls.
 """
 
@@ -82,8 +84,8 @@ class Stored(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """One instance of the link. Phases: lost, found (the destination was asked), running, promised (waits for the map), ready,
-    sent."""
+    """One instance of the link. Phases: lost, found (the destination was asked), running, promised (waits for the map),
+    ready, sent."""
 
     phase: str = "lost"
     sequence: int = 0

@@ -121,9 +121,9 @@ class Proxy:
         self._order({"weather": {"bytes_per_second": bytes_per_second}})
 
     def lose(self, share: float, round_trip_seconds: float) -> None:
-        """Lose so many of TCP's segments on a long way. What is behind one that is lost waits until it has come after all, and
-        a connection is as fast as congestion control lets it be (Mathis et al. 1997): 180 kB/s at 1 % and
-        100 ms. For connections made from now on."""
+        """Lose so many of TCP's segments on a long way. What is behind one that is lost waits until it has come after
+        all, and a connection is as fast as congestion control lets it be (Mathis et al. 1997): 180 kB/s at 1 % and 100
+        ms. For connections made from now on."""
         rate = SEGMENT_BYTES * _MATHIS / (round_trip_seconds * math.sqrt(share))
         self._order(
             {"weather": {"delay_seconds": round_trip_seconds / 2, "loss_share": share, "bytes_per_second": rate}}

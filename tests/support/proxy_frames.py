@@ -85,12 +85,13 @@ class Walker:
 
 @dataclass
 class Rule:
-    """What to do with frames that match. ``cut``: close the connection after ``after_bytes`` of the frame (None: anywhere
-    in it). ``hold``: take a request, close the client's side (or wait until it hangs up itself: ``until_it_leaves``), and
-    deliver the request ``seconds`` later on the old connection to the broker: a zombie. ``flip``: one bit of the byte that
-    many before the frame's end.
+    """What to do with frames that match. ``cut``: close the connection after ``after_bytes`` of the frame (None:
+    anywhere in it). ``hold``: take a request, close the client's side (or wait until it hangs up itself:
+    ``until_it_leaves``), and deliver the request ``seconds`` later on the old connection to the broker: a zombie.
+    ``flip``: one bit of the byte that many before the frame's end.
 
-    Frames of fewer than ``least_bytes`` do not match. ``skip`` matching frames pass first; the rule ends after ``times`` (None: never); ``chance`` for each match.
+    Frames of fewer than ``least_bytes`` do not match. ``skip`` matching frames pass first; the rule ends after
+    ``times`` (None: never); ``chance`` for each match.
     """
 
     act: Literal["cut", "hold", "flip"]

@@ -1,4 +1,5 @@
-"""Two clusters behind every kind of door: TLS, mutual TLS, and each SASL mechanism over TLS; nothing without a right."""
+"""Two clusters behind every kind of door: TLS, mutual TLS, and each SASL mechanism over TLS; nothing without a
+right."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -62,7 +63,8 @@ class Secured:
 
     @property
     def tokens_trust(self) -> Path:
-        """The certificate of the authority that the token endpoint has its own from, whoever brokers have theirs from now."""
+        """The certificate of the authority that the token endpoint has its own from, whoever brokers have theirs from
+        now."""
         return self.folder / "tokens-authority.pem"
 
     def restart(self) -> None:

@@ -1,4 +1,5 @@
-"""A disk of a size that a test chooses, and changes: a RAM disk, mounted for as long as the block lasts. That takes rights."""
+"""A disk of a size that a test chooses, and changes: a RAM disk, mounted for as long as the block lasts. That takes
+rights."""
 
 import os
 import subprocess

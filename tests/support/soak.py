@@ -1,5 +1,5 @@
-"""``python -m support.soak --minutes 30 --seed 1``: a live source, two slots, two copies of each, and one fault after the
-other, drawn at random from all of ``support.storm``; at the end every record is compared."""
+"""``python -m support.soak --minutes 30 --seed 1``: a live source, two slots, two copies of each, and one fault after
+the other, drawn at random from all of ``support.storm``; at the end every record is compared."""
 
 import argparse
 import secrets
@@ -99,7 +99,8 @@ def _suffer(link: EngineLink, storm: Storm, minutes: float, say: Callable[[str],
                 spoken_at = now
                 faults = sum(map(len, recoveries.values()))
                 say(
-                    f"{now - begun:6.0f} s  {link.written()} written, {link.copied()} copied, {faults} faults, last {name}"
+                    f"{now - begun:6.0f} s  {link.written()} written, {link.copied()} copied, {faults} faults, last "
+                    f"{name}"
                 )
     return recoveries
 

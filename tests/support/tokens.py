@@ -1,4 +1,5 @@
-"""A token endpoint as an identity provider has one: OAuth's client credentials grant, over HTTP or HTTPS on loopback."""
+"""A token endpoint as an identity provider has one: OAuth's client credentials grant, over HTTP or HTTPS on
+loopback."""
 
 import base64
 import json

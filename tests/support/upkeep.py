@@ -64,8 +64,8 @@ def elect_preferred(cluster: Cluster, topic: str) -> None:
 
 
 def elect_unclean(cluster: Cluster, topic: str, partition: int, leader: int) -> None:
-    """Make ``leader``, a replica that lacks records and the only one that runs, the leader; wait until it is. A broker that
-    was killed is called the leader until its session times out, and until then nobody is elected."""
+    """Make ``leader``, a replica that lacks records and the only one that runs, the leader; wait until it is. A broker
+    that was killed is called the leader until its session times out, and until then nobody is elected."""
 
     def elected() -> bool:
         _elect(cluster, _UNCLEAN, topic, [partition])
@@ -120,8 +120,8 @@ def _alter_quotas(cluster: Cluster, client: str, limits: Mapping[str, float], *,
 
 
 def _ask(cluster: Cluster, request: Any, response_class: Any) -> Any:
-    """Ask any broker that runs: it passes on what is for the controller. Libraries ask for a controller among the brokers,
-    and may be told of a dead one."""
+    """Ask any broker that runs: it passes on what is for the controller. Libraries ask for a controller among the
+    brokers, and may be told of a dead one."""
     addresses = dict(zip(cluster.broker_ids, parse_addresses("it", cluster.bootstrap), strict=True))
     alive = next(address for broker, address in addresses.items() if cluster.pid(broker) is not None)
     connection = dial("it", alive, Security("it", cluster.client_properties))

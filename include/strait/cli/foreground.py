@@ -1,4 +1,5 @@
-"""`strait run`: the control cycle and the Spark application of each task group, together in the foreground until a signal.
+"""`strait run`: the control cycle and the Spark application of each task group, together in the foreground until a
+signal.
 
 Everything that it makes is in a folder of its own, so several may run on one link; the applications are tied to this
 process and end with it, however it ends.
@@ -49,7 +50,8 @@ def run_in_foreground(config: Path, link: str, interval_seconds: float, as_json:
 
 
 class Foreground:
-    """One run: control cycles, with a pause between two of them, and the applications of all task groups watched once a second."""
+    """One run: control cycles, with a pause between two of them, and the applications of all task groups watched once a
+    second."""
 
     def __init__(
         self,

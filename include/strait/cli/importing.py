@@ -33,7 +33,8 @@ def mirus(
     secrets_dir: SecretsDir = "/etc/strait/secrets",
     as_json: JsonOption = False,
 ) -> None:
-    """Print the links file for a Mirus connector, and on standard error what it cannot say. Secrets become references."""
+    """Print the links file for a Mirus connector, and on standard error what it cannot say. Secrets become
+    references."""
     from strait.importing.mirus import translate_mirus
 
     _print("mirus", files, translate_mirus(_read(files), link=link, secrets_dir=secrets_dir), as_json)

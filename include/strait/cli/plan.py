@@ -21,7 +21,8 @@ def plan(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what would be created, copied and left out, how much there is to copy, and what may go wrong. Changes nothing."""
+    """Show what would be created, copied and left out, how much there is to copy, and what may go wrong. Changes
+    nothing."""
     from strait.control.plane import Control
     from strait.planning.review import text
 

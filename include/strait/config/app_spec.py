@@ -44,7 +44,8 @@ class AppSpec(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> "AppSpec":
-        """Raises ConfigError where the file cannot be read or is of another version. No value is ever in the message."""
+        """Raises ConfigError where the file cannot be read or is of another version. No value is ever in the
+        message."""
         try:
             return cls.model_validate_json(path.read_text(encoding="utf-8"))
         except OSError as error:

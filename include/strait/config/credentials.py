@@ -1,7 +1,7 @@
 """Secrets that stand in files: what a cluster's properties refer to, read when it is needed.
 
-A value may hold ``${directory:DIR:NAME}``, Kafka's own word (its DirectoryConfigProvider) for the content of the file NAME
-in DIR. Such a secret is in no links file and no application spec, and a new one is used from the next connect on.
+A value may hold ``${directory:DIR:NAME}``, Kafka's own word (its DirectoryConfigProvider) for the content of the file
+NAME in DIR. Such a secret is in no links file and no application spec, and a new one is used from the next connect on.
 """
 
 import re

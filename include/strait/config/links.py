@@ -43,7 +43,8 @@ __all__ = [
 
 
 class Heartbeats(Settings):
-    """Small records that travel the link as any other, in MirrorMaker 2's form: they tell an idle link from a broken one."""
+    """Small records that travel the link as any other, in MirrorMaker 2's form: they tell an idle link from a broken
+    one."""
 
     enabled: bool = Field(False, description="Write and copy heartbeats. Needs the right to write into the topic.")
     topic: TopicName = Field("heartbeats", description="On the source; it is created there where it is missing.")

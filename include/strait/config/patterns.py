@@ -1,8 +1,8 @@
 """Which regular expression of a list is the first that matches a whole topic name, in bounded time.
 
-A list is tried as one alternation, so 50,000 names against 50 expressions take a fraction of a second. An expression that
-would try for ever (`(a|aa)+b`) is an error that names it: `regex` looks at the CPU's clock while it matches, and this module
-adds up what a whole list takes. Results are remembered: every decision of a cycle asks for the same names.
+A list is tried as one alternation, so 50,000 names against 50 expressions take a fraction of a second. An expression
+that would try for ever (`(a|aa)+b`) is an error that names it: `regex` looks at the CPU's clock while it matches, and
+this module adds up what a whole list takes. Results are remembered: every decision of a cycle asks for the same names.
 """
 
 import threading
@@ -31,7 +31,8 @@ _FLAGS_AHEAD = regex.compile(r"\(\?([ims]+)\)")
 
 
 class FirstMatch:
-    """A list of expressions. ``where`` is its place in the configuration, with `{}` for the number of the expression."""
+    """A list of expressions. ``where`` is its place in the configuration, with `{}` for the number of the
+    expression."""
 
     def __init__(self, where: str, patterns: tuple[str, ...]) -> None:
         self._where = where
@@ -42,7 +43,8 @@ class FirstMatch:
         self._spent_seconds = 0.0
 
     def __call__(self, name: str) -> int | None:
-        """The place of the first expression that matches the whole name. Raises ConfigError where that takes too long."""
+        """The place of the first expression that matches the whole name. Raises ConfigError where that takes too
+        long."""
         if name in self._found:
             return self._found[name]
         began = time.thread_time()
@@ -77,7 +79,8 @@ class FirstMatch:
 
 
 def once_for_each(make: Callable[[Block], Made]) -> Callable[[Block], Made]:
-    """Remember what is made of the last settings blocks. By identity: they are frozen, and hashing large ones costs more."""
+    """Remember what is made of the last settings blocks. By identity: they are frozen, and hashing large ones costs
+    more."""
     lock = threading.Lock()
     kept: dict[int, tuple[Block, Made]] = {}
 

@@ -26,7 +26,8 @@ Regex = Annotated[str, AfterValidator(_regex)]
 
 
 Copies = Literal["skip", "forward", "all"]
-"""Which batches of the source are copied that a link wrote there: none; those that did not come from the destination; all."""
+"""Which batches of the source are copied that a link wrote there: none; those that did not come from the destination;
+all."""
 
 
 class Settings(BaseModel):

@@ -1,4 +1,5 @@
-"""Does what copies need, as `strait.planning.topic_sync.sync` has decided, and finds out what it has to know for that."""
+"""Does what copies need, as `strait.planning.topic_sync.sync` has decided, and finds out what it has to know for
+that."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,7 @@
 """Pausing and resuming a link, a topic or a partition, at once: the plans in force are edited and published anew.
 
-Only the destination is asked. Slots see the new plan within a tenth of a second; what goes on again looks its place up on
-the destination, as after any other interruption, so nothing is lost or doubled however often this happens.
+Only the destination is asked. Slots see the new plan within a tenth of a second; what goes on again looks its place up
+on the destination, as after any other interruption, so nothing is lost or doubled however often this happens.
 """
 
 import time
@@ -38,7 +38,8 @@ def pause(file: LinksFile, link: str, scope: Scope, *, by: str, reason: str) -> 
 
 
 def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
-    """Go on with what was paused as ``scope``. Raises as `pause`, and ConfigError where nothing is paused by that name."""
+    """Go on with what was paused as ``scope``. Raises as `pause`, and ConfigError where nothing is paused by that
+    name."""
     return _edit(file, link, lambda before: pauses.resume(before, scope))
 
 

@@ -1,4 +1,5 @@
-"""The control plane of one link: observe both clusters, plan, apply, publish. Used alike by Airflow's tasks and the CLI.
+"""The control plane of one link: observe both clusters, plan, apply, publish. Used alike by Airflow's tasks and the
+CLI.
 
 Any number of them may run at once; `strait.state.publisher` says why that is safe.
 """
@@ -170,7 +171,8 @@ class Control:
         return Outcome(tuple(created), refused, plans, published, done.lines)
 
     def _make_state_safer(self, proposal: Proposal) -> dict[str, str]:
-        """Alter state topics so that they lose no record; return those that the destination did not let us alter, and why."""
+        """Alter state topics so that they lose no record; return those that the destination did not let us alter, and
+        why."""
         changes = {topic: ConfigChange(put) for topic, put in proposal.state_changes.items()}
         failures = self._destination.alter_each(changes).failures
         return {
@@ -195,7 +197,8 @@ class Control:
         return tuple(self._status(group) for group in sorted(self._reports.plans))
 
     def written(self) -> dict[TopicPartition, int]:
-        """How many records the link has ever written to each partition, as far as the map and the newest reports know."""
+        """How many records the link has ever written to each partition, as far as the map and the newest reports
+        know."""
         self._state.catch_up()
         found = {
             TopicPartition(*place): max(run.sequence_end for run in runs) for place, runs in self._state.runs.items()

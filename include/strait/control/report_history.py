@@ -1,4 +1,5 @@
-"""Reports of some time ago, which are kept for a day: of hours, to foresee losses, and of a minute, to measure loads."""
+"""Reports of some time ago, which are kept for a day: of hours, to foresee losses, and of a minute, to measure
+loads."""
 
 import time
 from collections.abc import Callable, Mapping

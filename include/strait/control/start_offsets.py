@@ -1,4 +1,5 @@
-"""Looks up where new partitions begin, on both clusters. What the answers mean is decided in strait.planning.topics.start_offsets."""
+"""Looks up where new partitions begin, on both clusters. What the answers mean is decided in
+strait.planning.topics.start_offsets."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +30,8 @@ def look_up(
         histories: also how much the source holds of each.
 
     Raises:
-        ClusterUnavailable, NotAuthorized: a cluster does not answer. What it says of one partition is that one's failure.
+        ClusterUnavailable, NotAuthorized: a cluster does not answer. What it says of one partition is that one's
+            failure.
     """
     begins = {partition: beginning.fresh.begin for partition, beginning in new.items()}
     ranges, failures = _ranges(source, begins, histories)

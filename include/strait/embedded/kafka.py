@@ -40,15 +40,17 @@ _START_SECONDS = 90.0
 _STOP_SECONDS = 10.0
 _CONTROLLER_HEAP_MIB = 128
 _QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_PRODUCTION = (  # as Kafka's documentation has it (Operations, Java Version), with all of the heap and half of it for what is new
+# as Kafka's documentation has it (Operations, Java Version), with all of the heap and half of it for what is new
+_PRODUCTION = (
     "-XX:+AlwaysPreTouch",
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:G1HeapRegionSize=16M",
     "-XX:+ExplicitGCInvokesConcurrent",
-    # G1 begins with 5 % for what is new, and needs many minutes to find out that it may take more: until then it collects every
-    # three seconds, and each of its pauses is twenty times a record's way. A broker that runs for days has found out.
+    # G1 begins with 5 % for what is new, and needs many minutes to find out that it may take more: until then it
+    # collects every three seconds, and each of its pauses is twenty times a record's way. A broker that runs for days
+    # has found out.
     "-XX:+UnlockExperimentalVMOptions",
     "-XX:G1NewSizePercent=50",
 )

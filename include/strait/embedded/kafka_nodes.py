@@ -1,7 +1,8 @@
 """What the nodes of an embedded Kafka cluster are and how each is configured. Pure: nothing is started here.
 
 One broker is its own controller. More brokers share a controller of their own, so that any broker can be killed without
-the cluster losing its head. On ZooKeeper, which only brokers before 4.0 know, ZooKeeper has the place of that controller.
+the cluster losing its head. On ZooKeeper, which only brokers before 4.0 know, ZooKeeper has the place of that
+controller.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +17,8 @@ CONTROLLER_ID = 100
 
 
 class Listener(BaseModel):
-    """A further door for clients. ``properties`` are Kafka's own, such as `ssl.client.auth`, for this listener alone."""
+    """A further door for clients. ``properties`` are Kafka's own, such as `ssl.client.auth`, for this listener
+    alone."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -19,7 +19,8 @@ _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that nothing listens on now, and that no other process has been given here and may listen on soon.
+    """Different ports that nothing listens on now, and that no other process has been given here and may listen on
+    soon.
 
     They are taken from below the range of outgoing connections: a server that is restarted must find its port free
     again, and the kernel gives ports of that range to anybody in the meantime.

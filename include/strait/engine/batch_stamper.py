@@ -46,8 +46,8 @@ class Judge(Protocol):
 
 
 class _Words(NamedTuple):
-    """What one run is to say. ``corrects``: its first word is about a record of which the map says something else; it must
-    not be taken for a place where reading begins, behind which other words still count."""
+    """What one run is to say. ``corrects``: its first word is about a record of which the map says something else; it
+    must not be taken for a place where reading begins, behind which other words still count."""
 
     promise: int
     corrects: bool

@@ -42,8 +42,8 @@ class Checkpointer:
         self._forget(outlived(ours, partition.destination_log_start), None)
 
     def _pass_over(self, partition: Partition, known: Sequence[OffsetMapping], at_ms: int) -> None:
-        """Let the next start begin behind what holds nothing to copy. Earlier words of this kind go, and so does the first
-        run of a partition that nothing was ever copied of."""
+        """Let the next start begin behind what holds nothing to copy. Earlier words of this kind go, and so does the
+        first run of a partition that nothing was ever copied of."""
         begin = partition.pass_over(at_ms)
         if begin is None:
             return
@@ -85,8 +85,8 @@ def packing(
     Args:
         known: the partition's runs for these ids, by sequence_base.
         newest: with its checkpoint: all up to ``sequence_end`` is written, as it says.
-        shared: others write there too. The packed run then says of the newest record where it is on the destination; of older
-            ones the log itself tells, as each batch there has its sequence.
+        shared: others write there too. The packed run then says of the newest record where it is on the destination; of
+            older ones the log itself tells, as each batch there has its sequence.
     """
     older = [
         run

@@ -6,8 +6,9 @@ from typing import NamedTuple
 class LedgerRow(NamedTuple):
     """Ranges are half-open: [source_from, source_to) was copied to [destination_from, destination_to).
 
-    ``digest`` is the CRC-32 of the CRC-32C of every copied batch as the source holds it, in order: equal ranges of equal batches
-    give equal digests. An empty range (from == to) says that the slot looked after the partition and nothing came.
+    ``digest`` is the CRC-32 of the CRC-32C of every copied batch as the source holds it, in order: equal ranges of
+    equal batches give equal digests. An empty range (from == to) says that the slot looked after the partition and
+    nothing came.
     """
 
     link: str

@@ -29,11 +29,12 @@ PARTITION_BYTES = (1 << 20, 4 << 20)
 QUEUED_BYTES_PER_PARTITION = 4 << 20
 REPLY_BYTES = (1 << 17, 16 << 20)
 NEAR_SECONDS = 0.025
-"""A round trip to the source up to here costs little against what a reply takes to send on. Over a longer way as much more
-is asked for at once, since the next request can only begin where the last reply ends."""
+"""A round trip to the source up to here costs little against what a reply takes to send on. Over a longer way as much
+more is asked for at once, since the next request can only begin where the last reply ends."""
 FAR_TIMES = 8
 REPLY_SECONDS = 2.0
-"""How long a reply may be on its way: all that is led by the broker waits for it. Over a slow line less is asked for at once."""
+"""How long a reply may be on its way: all that is led by the broker waits for it. Over a slow line less is asked for at
+once."""
 FIRST_REPLY_BYTES = 1 << 20
 """Before anything is known of the line."""
 PAUSE_SECONDS_PER_PARTITION = 2e-6

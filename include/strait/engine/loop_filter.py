@@ -1,8 +1,9 @@
 """Copies are not copied back: which producers' batches are left out (I5).
 
-A link is registered in its destination's `strait.producers` before it writes its first batch. So a producer that is not there
-once a batch of it has come, and the topic was read to its end *after* that, will never be: it is no link. Until that is known
-the batch is held back, with what follows it in its partition. Producer ids are never given twice in a cluster, so each is judged once.
+A link is registered in its destination's `strait.producers` before it writes its first batch. So a producer that is not
+there once a batch of it has come, and the topic was read to its end *after* that, will never be: it is no link. Until
+that is known the batch is held back, with what follows it in its partition. Producer ids are never given twice in a
+cluster, so each is judged once.
 """
 
 import random

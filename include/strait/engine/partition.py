@@ -35,8 +35,8 @@ BATCH_OVERHEAD_BYTES = 1 << 10
 
 
 PASSED_OFFSETS = 100
-"""Where that many offsets behind the last record hold nothing to copy, the map is told to begin behind them, or each start would
-read them all again. A source that holds little else than copies is the usual case."""
+"""Where that many offsets behind the last record hold nothing to copy, the map is told to begin behind them, or each
+start would read them all again. A source that holds little else than copies is the usual case."""
 
 
 class Phase(Enum):
@@ -46,10 +46,10 @@ class Phase(Enum):
 
 
 class Repetition(NamedTuple):
-    """A batch of ours was taken for a repetition of one that is already there, at this destination offset. The broker compares
-    numbers only: of a source that is being compacted, another copy may have read other records there. ``first`` is the source
-    offset of the first one in ours. Elsewhere both have read the same log, so the last record there tells (`verification`), and
-    the same records may well have other bytes."""
+    """A batch of ours was taken for a repetition of one that is already there, at this destination offset. The broker
+    compares numbers only: of a source that is being compacted, another copy may have read other records there.
+    ``first`` is the source offset of the first one in ours. Elsewhere both have read the same log, so the last record
+    there tells (`verification`), and the same records may well have other bytes."""
 
     offset: int
     crc: int
@@ -60,8 +60,8 @@ class OutBatch(NamedTuple):
     """A restamped batch, ready to send.
 
     ``generation`` tells batches from before a doubt from those after it; ``position``: the source offset behind its
-    last record; ``promise``: the last thing that must be written down before it may go out, 0 for none; ``tailing``: it came while
-    there was nothing older to catch up with; ``crc``: its own, 0 where nobody will ask.
+    last record; ``promise``: the last thing that must be written down before it may go out, 0 for none; ``tailing``: it
+    came while there was nothing older to catch up with; ``crc``: its own, 0 where nobody will ask.
     """
 
     partition: "Partition"
@@ -179,8 +179,8 @@ class Partition:
     def found(self, runs: Sequence[OffsetMapping], sequence: int, position: int | None) -> None:
         """The destination says which record is next and the map where it comes from: go on from there.
 
-        ``position`` may be another than what the map says, where records are copied again; None begins with the source's
-        first record. A new run will then say so.
+        ``position`` may be another than what the map says, where records are copied again; None begins with the
+        source's first record. A new run will then say so.
         """
         self.run = covering(runs, sequence)
         self.claims = deque(run for run in runs if run.sequence_base > sequence)
@@ -209,7 +209,8 @@ class Partition:
         self.last_epoch, self.epoch_unproven = epoch, False
 
     def told(self, behind: int) -> list[Gap]:
-        """What the map says already of the records from the next one to number ``behind``, right or wrong. Once each."""
+        """What the map says already of the records from the next one to number ``behind``, right or wrong. Once
+        each."""
         said = []
         while self._told and self._told[0].sequence < behind:
             said.append(self._told.popleft())
@@ -351,8 +352,8 @@ class Partition:
         )
 
     def pass_over(self, at_ms: int) -> OffsetMapping | None:
-        """The run that lets reading begin at the present position; None unless that spares much. It is the truth for every
-        writer of the link: what is left out is so for all of them."""
+        """The run that lets reading begin at the present position; None unless that spares much. It is the truth for
+        every writer of the link: what is left out is so for all of them."""
         at_rest = self.phase is Phase.REPLICATING and self.sequence == self.acked_sequence and not self._open_promises
         before = self._acked_source if self.passed is None else max(self._acked_source, self.passed.source_base)
         if self.run is None or not at_rest or self.position - before < PASSED_OFFSETS:
@@ -380,7 +381,8 @@ class Partition:
 
     @property
     def awaits_word(self) -> bool:
-        """The source must say how it is with it, though there be no news: nothing is known yet, or something was wrong."""
+        """The source must say how it is with it, though there be no news: nothing is known yet, or something was
+        wrong."""
         return self.end < 0 or self.reason is not None
 
     @property

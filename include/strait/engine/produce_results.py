@@ -10,9 +10,9 @@ ABOUT_THE_RECORDS = _TOO_LARGE | _INVALID | {error_codes.CORRUPT_MESSAGE}
 
 
 def learn(partition: Partition, batch: OutBatch, code: int, detail: str) -> tuple[Reason, str] | None:
-    """Take a refusal of this batch to heart: smaller batches, or one record each, or checked, when they are fetched again;
-    a record that is refused alone is put aside where the policy says so. Returns why the partition waits, None where it
-    does not.
+    """Take a refusal of this batch to heart: smaller batches, or one record each, or checked, when they are fetched
+    again; a record that is refused alone is put aside where the policy says so. Returns why the partition waits, None
+    where it does not.
     """
     if code == error_codes.CORRUPT_MESSAGE:
         was_right = batch.first < partition.checked_to

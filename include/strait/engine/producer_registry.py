@@ -29,7 +29,8 @@ OnFailed = Callable[[Reason, str], None]
 
 
 class ProducerRegistry:
-    """``known``: all that was read so far. Where the topic does not exist it is empty: no link writes into the cluster."""
+    """``known``: all that was read so far. Where the topic does not exist it is empty: no link writes into the
+    cluster."""
 
     def __init__(self, loop: Loop, source: ClusterClient) -> None:
         self._loop = loop
@@ -43,8 +44,8 @@ class ProducerRegistry:
     def read_on(self, near: int, *, on_read: Callable[[], None], on_failed: OnFailed) -> None:
         """Read all that is there now. One of the two is called, once, before it may be asked again.
 
-        ``near`` is any broker. Each answer is the broker's of now: nothing that this cluster remembers is relied on, since a
-        topic or record that came a moment ago counts.
+        ``near`` is any broker. Each answer is the broker's of now: nothing that this cluster remembers is relied on,
+        since a topic or record that came a moment ago counts.
         """
         self._on_read, self._on_failed = on_read, on_failed
         if self._leader < 0:
@@ -78,7 +79,8 @@ class ProducerRegistry:
             self._over(self._leader, self._ask_end)
 
     def _ask_end(self, channel: Channel) -> None:
-        """A leader that has just been elected does not answer this before it knows how far the log is safe (KIP-207)."""
+        """A leader that has just been elected does not answer this before it knows how far the log is safe
+        (KIP-207)."""
         ask_offsets(channel, [(TOPIC, 0)], LATEST, on_offsets=self._take_end, on_lost=self._lost)
 
     def _take_end(self, offsets: Offsets) -> None:

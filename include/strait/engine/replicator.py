@@ -1,4 +1,5 @@
-"""The replicator of one slot: partitions given by the plan, fetched from their leaders, produced to their copies' leaders.
+"""The replicator of one slot: partitions given by the plan, fetched from their leaders, produced to their copies'
+leaders.
 
 One thread and no locks. Every partition stands for itself: what goes wrong with one is shown on it and stops no other.
 """
@@ -41,8 +42,8 @@ Key = tuple[str, int]
 
 
 class Replicator:
-    """Copies what the plan gives to one slot, until it is closed. ``known`` is the map, kept up to date by its owner, who
-    also serves the ``notebook``."""
+    """Copies what the plan gives to one slot, until it is closed. ``known`` is the map, kept up to date by its owner,
+    who also serves the ``notebook``."""
 
     def __init__(
         self, spec: AppSpec, slot: int, producer_id: int, known: Map, state_sink: StateSink, metrics: SlotMetrics
@@ -238,7 +239,8 @@ class Replicator:
         return None
 
     def _assign_destinations(self) -> None:
-        """Metadata of the destination came: whoever's leader has changed is in doubt, who waited for one is looked up."""
+        """Metadata of the destination came: whoever's leader has changed is in doubt, who waited for one is looked
+        up."""
         for partition in self.partitions:
             node = self._destination.leader(partition.destination, partition.number).node
             if node != partition.destination_node:
@@ -390,8 +392,8 @@ class Replicator:
         self._recovery.add(partition)
 
     def _take_stall(self, seconds: float) -> None:
-        """Others may have gone on meanwhile, and the destination may have forgotten the link. So nothing that is queued goes out,
-        not even what a connection holds already, and every position is looked up again."""
+        """Others may have gone on meanwhile, and the destination may have forgotten the link. So nothing that is queued
+        goes out, not even what a connection holds already, and every position is looked up again."""
         self._destination.drop_connections(f"the slot stood still for {seconds:.0f} s")
         self._reset_all(f"the slot stood still for {seconds:.0f} s")
 
@@ -413,8 +415,8 @@ class Replicator:
             self._truncation.diverged(partition, placed.truncated_at)
 
     def _take_divergence(self, partition: Partition, end: int) -> None:
-        """Its source's log is not the one that was copied. Where that is told by the map alone, the last record decides:
-        records of a later leader may have been copied since the last checkpoint."""
+        """Its source's log is not the one that was copied. Where that is told by the map alone, the last record
+        decides: records of a later leader may have been copied since the last checkpoint."""
         if not partition.epoch_unproven:
             self._truncation.diverged(partition, end)
             return

@@ -1,5 +1,5 @@
-"""Producing over one of the lines to a destination broker: many requests in flight, each with at most one batch for each
-partition.
+"""Producing over one of the lines to a destination broker: many requests in flight, each with at most one batch for
+each partition.
 
 Nothing here retries. A batch that was not acknowledged puts its partition in doubt, and the one recovery path goes on.
 """
@@ -16,15 +16,15 @@ from strait.wire import produce
 from strait.wire.primitives import Topic
 
 LINES = 2
-"""To each broker, which serves one request of a connection at a time: while it appends what came over one, it reads what comes
-over the other."""
+"""To each broker, which serves one request of a connection at a time: while it appends what came over one, it reads
+what comes over the other."""
 
 REQUEST_BYTES = 4 << 20
 UNSENT_BYTES = 1 << 20  # what waits for the kernel: enough to keep it busy
 IN_FLIGHT_BYTES = 64 << 20
 PRODUCE_TIMEOUT_MS = 2_000
-"""How long the broker may wait for its followers. Then it says so, and the log tells what it has; were it given longer, it
-could not be told from one that is dead."""
+"""How long the broker may wait for its followers. Then it says so, and the log tells what it has; were it given longer,
+it could not be told from one that is dead."""
 
 Sent = dict[tuple[Topic, int], OutBatch]
 

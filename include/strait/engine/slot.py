@@ -48,8 +48,8 @@ def run_epoch(
 
 
 def _spare_the_collector() -> None:
-    """Collect now, and not while copying: a full collection of all that Spark's worker has loaded takes 30 to 100 ms, in
-    which nothing is copied. What an epoch leaves in cycles is little, and goes when the next one begins."""
+    """Collect now, and not while copying: a full collection of all that Spark's worker has loaded takes 30 to 100 ms,
+    in which nothing is copied. What an epoch leaves in cycles is little, and goes when the next one begins."""
     gc.collect()
     gc.freeze()
     young, middle, _ = gc.get_threshold()

@@ -39,7 +39,8 @@ class SlotMetrics:
         self._bytes = 0
 
     def acked(self, batch: OutBatch, now: float) -> None:
-        """One batch is safe on the destination. Latency counts only where there was no backlog, whose age says nothing about it."""
+        """One batch is safe on the destination. Latency counts only where there was no backlog, whose age says nothing
+        about it."""
         self._records += batch.records
         self._bytes += len(batch.view)
         if batch.tailing:

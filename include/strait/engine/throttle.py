@@ -1,7 +1,7 @@
 """How fast a slot may copy: its share of the link's budget and of each topic class's, live from the plan.
 
-The brake is on fetching, not on sending: a batch that waits in memory would keep the whole reply that it came in, and so
-the room that topics without a budget need.
+The brake is on fetching, not on sending: a batch that waits in memory would keep the whole reply that it came in, and
+so the room that topics without a budget need.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,5 @@
-"""Properties of Java's Kafka clients as librdkafka's. No secret comes through: a reference to a file takes its place. Pure."""
+"""Properties of Java's Kafka clients as librdkafka's. No secret comes through: a reference to a file takes its place.
+Pure."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -22,7 +23,8 @@ class Client:
     given: Mapping[str, Given]
 
     def put(self, key: str, value: str, note: str = "") -> None:
-        """Say something about the cluster. What an earlier link said of it stands; what a provider holds is a secret."""
+        """Say something about the cluster. What an earlier link said of it stands; what a provider holds is a
+        secret."""
         if not note and _PROVIDED.search(value) and not _DIRECTORY.fullmatch(value):
             self.put_secret(key, Given(key, key, value), value)
             return

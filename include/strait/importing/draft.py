@@ -120,7 +120,8 @@ class Flow:
         self.draft.left[given.key] = why
 
     def client(self, end: str, name: str, given: Given) -> None:
-        """Note a property of the clients of one end. The first counts: callers begin with what holds for all of them."""
+        """Note a property of the clients of one end. The first counts: callers begin with what holds for all of
+        them."""
         before = self.clients.setdefault((end, name), given)
         if before.value != given.value:
             self.leave(given, f"differs from `{before.key}`; here all clients of a cluster have the same properties")

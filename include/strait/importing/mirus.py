@@ -84,7 +84,8 @@ def _destination(flow: Flow, given: Given) -> None:
 
 
 def _of_worker(flow: Flow, given: Given) -> None:
-    """The worker's own clients are no part of the copying; where nothing is said of the destination they stand for it."""
+    """The worker's own clients are no part of the copying; where nothing is said of the destination they stand for
+    it."""
     flow.client("destination", given.key, given)
 
 

@@ -16,7 +16,8 @@ _SOURCE_CONNECTOR = "MirrorSourceConnector"
 
 
 def translate_mm2(properties: Mapping[str, str], *, link: str | None, secrets_dir: str) -> Draft:
-    """The links file, with a link for each flow. Raises ConfigError where there is no flow, or an end has no address."""
+    """The links file, with a link for each flow. Raises ConfigError where there is no flow, or an end has no
+    address."""
     draft = Draft(secrets_dir)
     # A connector may name `clusters`, too, and does nothing with it.
     is_driver = "clusters" in properties and "source.cluster.alias" not in properties

@@ -14,7 +14,8 @@ class Row:
     """Attributes:
     names: properties; `*` stands for the rest of a name.
     ours: what they become, in Markdown.
-    take: writes it into the draft, or says why not. ``Given.name`` is then the part that a `*` stands for, if there is one.
+    take: writes it into the draft, or says why not. ``Given.name`` is then the part that a `*` stands for, if there is
+        one.
     """
 
     names: tuple[str, ...]

@@ -47,8 +47,8 @@ class Admin(Alteration):
         """Every topic's name and partition count; for wanted ones also the topic id and their configurations.
 
         Args:
-            configs: of which to tell the values in force, and None for all; what is set on a topic is told besides. Empty:
-                ask for none at all.
+            configs: of which to tell the values in force, and None for all; what is set on a topic is told besides.
+                Empty: ask for none at all.
         """
         metadata = self._list_topics()
         self.cluster_id = str(metadata.cluster_id)
@@ -108,8 +108,8 @@ class Admin(Alteration):
         return Outcomes({name: done is not None for name, done in found.results.items()}, found.failures)
 
     def rights(self, topics: Collection[str]) -> dict[str, frozenset[str]]:
-        """The operations that this principal is allowed on each topic, in Kafka's words; a topic that the cluster does not
-        describe to it is not there. Raises ClusterUnavailable."""
+        """The operations that this principal is allowed on each topic, in Kafka's words; a topic that the cluster does
+        not describe to it is not there. Raises ClusterUnavailable."""
         if not topics:
             return {}
         futures = self._client.describe_topics(

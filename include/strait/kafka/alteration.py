@@ -1,4 +1,5 @@
-"""Changes to topics that are there, and to rights on topics. Each thing has its own answer; one refusal stops no other."""
+"""Changes to topics that are there, and to rights on topics. Each thing has its own answer; one refusal stops no
+other."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field

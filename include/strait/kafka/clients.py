@@ -22,7 +22,8 @@ from strait.kafka.translate import error_of, translate
 
 CONNECT_TIMEOUT_SECONDS = 8.0
 STATE_ANSWER_MS = 3_000
-"""How long a reply may take that copying may wait for. Copying is to go on five seconds after a connection died in silence."""
+"""How long a reply may take that copying may wait for. Copying is to go on five seconds after a connection died in
+silence."""
 
 _SLICE_SECONDS = 0.5  # of a wait, after which the watch is asked whether waiting still makes sense
 _PAUSE_SECONDS = 0.1

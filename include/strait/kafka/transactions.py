@@ -69,7 +69,8 @@ class TransactionalWriter:
 
     @contextlib.contextmanager
     def transaction(self, doing: str) -> Iterator[None]:
-        """All that is written inside, or nothing. Where the answer to the last request was lost, only the log knows which."""
+        """All that is written inside, or nothing. Where the answer to the last request was lost, only the log knows
+        which."""
         self._refused = None
         self.step(doing, lambda _: self._producer.begin_transaction())
         try:

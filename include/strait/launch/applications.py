@@ -8,7 +8,8 @@ from strait.launch.base import EXIT_NEEDS_MORE_CORES, Application, State
 
 RESTART_LIMIT = 5
 RESTART_WINDOW_SECONDS = 600.0
-"""So many submissions within so long: then restarting does not help, and a person must look. It is tried again later."""
+"""So many submissions within so long: then restarting does not help, and a person must look. It is tried again
+later."""
 
 
 @dataclass(frozen=True, slots=True)

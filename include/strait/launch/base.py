@@ -1,8 +1,8 @@
 """What an application is to whoever launches it, whichever way it runs.
 
-Applications are not tasks of anybody: they outlive whoever submitted them, and two of one kind are harmless, because the
-destination's brokers accept each record once. So a launcher may be simple. It must not be sloppy: what runs is found,
-and what is ended leaves nothing behind.
+Applications are not tasks of anybody: they outlive whoever submitted them, and two of one kind are harmless, because
+the destination's brokers accept each record once. So a launcher may be simple. It must not be sloppy: what runs is
+found, and what is ended leaves nothing behind.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""The Spark properties and environment of an application: Strait's own, then what its submission gives, then the link's `spark.conf`."""
+"""The Spark properties and environment of an application: Strait's own, then what its submission gives, then the link's
+`spark.conf`."""
 
 import os
 import sys

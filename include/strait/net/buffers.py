@@ -7,8 +7,8 @@ from collections.abc import Callable
 Memory = bytearray | mmap.mmap
 
 SMALL_BYTES = 1 << 16
-"""Frames up to this size get a buffer of exactly theirs; larger ones one of the next power of two, which is kept for the
-next frame, since fresh memory of that size costs more than reading into it."""
+"""Frames up to this size get a buffer of exactly theirs; larger ones one of the next power of two, which is kept for
+the next frame, since fresh memory of that size costs more than reading into it."""
 _HUGE_BYTES = 1 << 20
 """From here on memory is asked for in huge pages: 8 page faults instead of 4096 for the first use of 16 MiB."""
 
@@ -51,8 +51,8 @@ class BufferPool:
         self._idle: dict[int, list[Memory]] = defaultdict(list)
 
     def expect(self, frame_bytes: int) -> int:
-        """Set room aside for a reply of up to that size, twice if the last one's batches were rebuilt: for a moment both are
-        there. Returns how much, to be given back as it is; 0 if there is not so much now."""
+        """Set room aside for a reply of up to that size, twice if the last one's batches were rebuilt: for a moment
+        both are there. Returns how much, to be given back as it is; 0 if there is not so much now."""
         room = 2 * frame_bytes if self._rebuilding else frame_bytes
         if self.used_bytes + self._expected_bytes + room > self.budget_bytes:
             return 0

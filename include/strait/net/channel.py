@@ -18,8 +18,8 @@ from strait.net.handshake import CLIENT_ID, Connection
 from strait.net.tls_socket import TlsSocket
 
 ANSWER_SECONDS = 2.5
-"""How long a reply may take to begin. Copying is to go on five seconds after a connection has died in silence; a broker that
-is too slow for it gets more `patience`."""
+"""How long a reply may take to begin. Copying is to go on five seconds after a connection has died in silence; a broker
+that is too slow for it gets more `patience`."""
 MOST_PATIENCE = 8.0
 
 _PIECES_PER_CALL = 512  # below IOV_MAX
@@ -94,8 +94,8 @@ class Channel:
         self._unread_bytes = 0  # with the kernel, as last seen
         self.unsent_bytes = 0
         self.patience = 1.0
-        """How many times longer than said a reply may take: more where replies did not come, else a request that takes longer
-        would be sent for ever; no more than said once one has come in that time."""
+        """How many times longer than said a reply may take: more where replies did not come, else a request that takes
+        longer would be sent for ever; no more than said once one has come in that time."""
         self.answered = False
         """Whether a reply has come in the time that is said."""
         self.closed = False
@@ -129,7 +129,8 @@ class Channel:
         on_lost: Callable[[str], None],
         on_sent: Callable[[], None] | None = None,
     ) -> None:
-        """Queue a request with a flexible header. ``on_sent``: the kernel has all of it, so its memory may be reused."""
+        """Queue a request with a flexible header. ``on_sent``: the kernel has all of it, so its memory may be
+        reused."""
         self._correlation += 1
         head = request_head(api_key, version, self._correlation)
         size = len(head) + sum(len(piece) for piece in body)
@@ -208,8 +209,8 @@ class Channel:
         self._taken_bytes = taken
 
     def _notice_coming(self) -> None:
-        """Whether more has arrived. The loop sleeps until a good part of a reply is there (see `_wake_for`), and over a slow
-        line that alone may take longer than a reply that does not begin."""
+        """Whether more has arrived. The loop sleeps until a good part of a reply is there (see `_wake_for`), and over a
+        slow line that alone may take longer than a reply that does not begin."""
         unread = self._kernel_says(termios.FIONREAD)
         if unread > self._unread_bytes:
             self._heard_at = max(self._heard_at, self._loop.now)

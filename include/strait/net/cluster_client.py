@@ -72,7 +72,8 @@ class ClusterClient:
         self.cluster_id = ""
         """Kafka's own; "" before the first metadata."""
         self.round_trip_seconds = 0.0
-        """Of a request for metadata: the way there and back, and little more. The shortest of late, which load does not add to."""
+        """Of a request for metadata: the way there and back, and little more. The shortest of late, which load does not
+        add to."""
         self.on_metadata: Callable[[], None] = lambda: None
         self._loop = loop
         self._pool = pool
@@ -93,7 +94,8 @@ class ClusterClient:
     def channel(self, node: int, number: int = 0) -> Channel | None:
         """A channel to a broker, or None while there is none; it is then being dialled and ``trouble`` says more.
 
-        A broker serves one request of a connection at a time; what need not stay in order may go over several, by ``number``.
+        A broker serves one request of a connection at a time; what need not stay in order may go over several, by
+        ``number``.
         """
         line = Line(node, number)
         channel = self._channels.get(line)
@@ -102,7 +104,8 @@ class ClusterClient:
         return channel
 
     def prompt_channel(self, node: int) -> Channel | None:
-        """Of the channels to a broker the one that was heard last, or None while each of them waits for a reply that is long in
+        """Of the channels to a broker the one that was heard last, or None while each of them waits for a reply that is
+        long in
         coming: it may have died in silence, and what is asked over it would be lost with it."""
         prompt = [
             channel
@@ -115,8 +118,8 @@ class ClusterClient:
         return max(prompt, key=lambda channel: channel.heard_at)
 
     def quiet_channel(self, node: int) -> Channel | None:
-        """Another channel to the same broker, for what must not wait behind a long poll; as long as it is being dialled, the
-        first one."""
+        """Another channel to the same broker, for what must not wait behind a long poll; as long as it is being
+        dialled, the first one."""
         return self.channel(node, _QUIET) or self.channel(node)
 
     def trouble(self, node: int, number: int = 0) -> str:
@@ -268,9 +271,9 @@ class ClusterClient:
                 self._suspect()
 
     def _suspect(self) -> None:
-        """A connection has died in silence. What was not heard of late either is likely as dead, and would take as long to
-        tell with the first request; but one that waits for a slow reply is left to its own patience. The last replies before
-        all were forgotten came over this one or that."""
+        """A connection has died in silence. What was not heard of late either is likely as dead, and would take as long
+        to tell with the first request; but one that waits for a slow reply is left to its own patience. The last
+        replies before all were forgotten came over this one or that."""
         for line, channel in list(self._channels.items()):
             if not self._was_heard(channel) and (channel.idle or not line.patient):
                 channel.close(f"as silent as another connection to {self.name}")

@@ -32,7 +32,8 @@ def partition_bytes(
     """How large partitions are on their brokers' disks, of those that may be known. Replicas count once.
 
     Raises:
-        ClusterUnavailable, NotAuthorized: nobody answers, or not to these credentials. Brokers that are away are left out.
+        ClusterUnavailable, NotAuthorized: nobody answers, or not to these credentials. Brokers that are away are left
+            out.
     """
     found: dict[TopicPartition, int] = {}
     for connection in _every_broker(properties, cluster):
@@ -42,8 +43,8 @@ def partition_bytes(
 
 
 def quotas(properties: Mapping[str, str], cluster: str, key: str) -> dict[str, float]:
-    """Whose quota of this kind (`producer_byte_rate`, `consumer_byte_rate`) would hold Strait back -> its bytes per second.
-    Nothing where there is none, or where it may not be known. Raises as `partition_bytes`."""
+    """Whose quota of this kind (`producer_byte_rate`, `consumer_byte_rate`) would hold Strait back -> its bytes per
+    second. Nothing where there is none, or where it may not be known. Raises as `partition_bytes`."""
     with_user = {"user": {None, properties.get("sasl.username")}, "client-id": {None, CLIENT_ID}}
     with any_broker(properties, cluster) as connection:
         try:

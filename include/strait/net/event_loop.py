@@ -38,8 +38,8 @@ STALL_SECONDS = 30.0
 
 
 class Loop:
-    """Times are seconds of ``time.monotonic``. ``on_stall`` is called first of all after the process stood still, with the
-    number of seconds, before anything that was queued is written."""
+    """Times are seconds of ``time.monotonic``. ``on_stall`` is called first of all after the process stood still, with
+    the number of seconds, before anything that was queued is written."""
 
     def __init__(self) -> None:
         self.on_stall: Callable[[float], None] = lambda _: None

@@ -1,4 +1,5 @@
-"""Open a connection to a broker: TCP, TLS, ApiVersions, SASL. Blocking, with a time limit; the loop gets the socket after.
+"""Open a connection to a broker: TCP, TLS, ApiVersions, SASL. Blocking, with a time limit; the loop gets the socket
+after.
 
 Handshakes are rare and have many steps, so they are plain sequential code on a short-lived thread.
 """

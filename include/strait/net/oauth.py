@@ -1,4 +1,5 @@
-"""Tokens for SASL OAUTHBEARER: OAuth's client credentials grant, as librdkafka does it for ``sasl.oauthbearer.method=oidc``."""
+"""Tokens for SASL OAUTHBEARER: OAuth's client credentials grant, as librdkafka does it for
+``sasl.oauthbearer.method=oidc``."""
 
 import base64
 import threading
@@ -32,8 +33,8 @@ PROPERTIES = frozenset(
 _TIMEOUT_SECONDS = 10.0
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _REUSED_SHARE = 0.5
-"""Of a token's life in which it is used again. A session ends with its token, so a connection that is renewed well before
-its session ends must get a newer token than it had."""
+"""Of a token's life in which it is used again. A session ends with its token, so a connection that is renewed well
+before its session ends must get a newer token than it had."""
 
 
 def problems(properties: Mapping[str, str]) -> list[str]:

@@ -81,5 +81,6 @@ def _secures(key: str) -> bool:
 
 
 def _escaped(username: str) -> str:
-    """SCRAM's messages are comma-separated key=value pairs, so RFC 5802 wants these two escaped; kafka-python does not."""
+    """SCRAM's messages are comma-separated key=value pairs, so RFC 5802 wants these two escaped; kafka-python does
+    not."""
     return username.replace("=", "=3D").replace(",", "=2C")

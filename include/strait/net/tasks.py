@@ -1,7 +1,7 @@
 """Coroutines on the engine's loop, for paths that are taken seldom and should read from top to bottom.
 
-A coroutine waits for a `Future`, nothing else. It is resumed by the loop, never inside the callback that resolved the future,
-so what it raises cannot be taken for a malformed reply. The hot paths, fetch and produce, keep plain callbacks.
+A coroutine waits for a `Future`, nothing else. It is resumed by the loop, never inside the callback that resolved the
+future, so what it raises cannot be taken for a malformed reply. The hot paths, fetch and produce, keep plain callbacks.
 """
 
 from collections.abc import Callable, Coroutine, Generator

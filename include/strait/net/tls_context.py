@@ -1,4 +1,5 @@
-"""TLS contexts from librdkafka's properties. Files are read at each connect, so a rotated certificate is used from the next one on."""
+"""TLS contexts from librdkafka's properties. Files are read at each connect, so a rotated certificate is used from the
+next one on."""
 
 import os
 import ssl

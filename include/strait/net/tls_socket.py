@@ -15,7 +15,8 @@ _RECEIVE_BYTES = 1 << 18
 class TlsSocket(socket.socket):
     """Takes over a connected socket; it is for whoever wants to read and write its bytes through TLS.
 
-    Where it does not block, BlockingIOError means: `send` again exactly the same bytes, as soon as the kernel takes more.
+    Where it does not block, BlockingIOError means: `send` again exactly the same bytes, as soon as the kernel takes
+    more.
     """
 
     def __init__(self, connected: socket.socket, context: ssl.SSLContext, server_hostname: str) -> None:

@@ -1,7 +1,7 @@
 """The application: one Structured Streaming query that runs epoch after epoch until it is stopped or cannot go on.
 
-It ends with 0 when it is asked to (SIGTERM, SIGINT, a plan that says stopped, the end of the process it is tied to), and
-otherwise with one of strait.launch.base's exit codes and the cause as the last line of its log.
+It ends with 0 when it is asked to (SIGTERM, SIGINT, a plan that says stopped, the end of the process it is tied to),
+and otherwise with one of strait.launch.base's exit codes and the cause as the last line of its log.
 """
 
 import logging
@@ -113,8 +113,8 @@ def _start(session: SparkSession, spec_path: Path, epochs: Epochs) -> StreamingQ
 
 
 def _ending_of(query: StreamingQuery) -> "Future[None]":
-    """Done once the query has ended, with what ended it. It is waited for in the JVM: asking that again and again would disturb the
-    slots beside it."""
+    """Done once the query has ended, with what ended it. It is waited for in the JVM: asking that again and again would
+    disturb the slots beside it."""
     ended: Future[None] = Future()
 
     def await_termination() -> None:

@@ -1,4 +1,5 @@
-"""How many slots an application can run at once. A slot never yields its core: one slot too many would wait for ever."""
+"""How many slots an application can run at once. A slot never yields its core: one slot too many would wait for
+ever."""
 
 import time
 
@@ -10,7 +11,8 @@ _POLL_SECONDS = 0.2
 
 
 class TooFewCores(SetupError):
-    """The plan has more slots than this application has cores. Submitted again, it asks for as many as the plan says."""
+    """The plan has more slots than this application has cores. Submitted again, it asks for as many as the plan
+    says."""
 
     def __init__(self, slots: int, cores: int) -> None:
         super().__init__(
@@ -41,7 +43,8 @@ def _executors_wait_seconds(session: SparkSession) -> int:
 
 
 def _cores(session: SparkSession) -> int:
-    """By Spark's own list of executors, which no Python API has. One thread of a local master is for Spark's own jobs."""
+    """By Spark's own list of executors, which no Python API has. One thread of a local master is for Spark's own
+    jobs."""
     executors = session.sparkContext._jsc.sc().statusStore().executorList(True)  # noqa: SLF001
     cores = sum(int(executors.apply(index).totalCores()) for index in range(executors.size()))
     return cores - 1 if _is_local(session) else cores

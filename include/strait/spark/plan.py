@@ -1,4 +1,5 @@
-"""What the driver needs to know of the plan: whether to run, and with how many slots. The slots follow it themselves."""
+"""What the driver needs to know of the plan: whether to run, and with how many slots. The slots follow it
+themselves."""
 
 from strait.config.app_spec import AppSpec
 from strait.errors import StateError, StraitError

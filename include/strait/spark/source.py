@@ -4,12 +4,12 @@ Format: ``strait``. Options: ``spec``, path of the application's spec; ``applica
 ``cores``, how many slots can run at once. Options show in Spark's pages, so secrets stay in the spec file.
 Schema: LedgerRow. Offset: ``{"epoch": n}``, n epochs have been started.
 
-Reading a slot *is* the copying: records go from cluster to cluster inside ``read()`` and never through Spark, which gets
-one row for each partition when the epoch ends. So ``read()`` is not a function of its offsets, and need not be: an epoch
-that Spark repeats goes on where the destination's log ends, and copies nothing twice.
+Reading a slot *is* the copying: records go from cluster to cluster inside ``read()`` and never through Spark, which
+gets one row for each partition when the epoch ends. So ``read()`` is not a function of its offsets, and need not be: an
+epoch that Spark repeats goes on where the destination's log ends, and copies nothing twice.
 
-Before anything is copied Spark loads this module in five processes, one after the other. So what plans and what copies is
-imported by those that do it.
+Before anything is copied Spark loads this module in five processes, one after the other. So what plans and what copies
+is imported by those that do it.
 """
 
 import os

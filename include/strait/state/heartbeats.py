@@ -17,8 +17,8 @@ _LENGTH = struct.Struct(">h")
 
 
 class Heartbeat(NamedTuple):
-    """``target``: the cluster that it is written on; ``source``: the one at the other end of the flow. MirrorMaker 2 calls
-    them so because it writes into a with the connector that copies from b to a."""
+    """``target``: the cluster that it is written on; ``source``: the one at the other end of the flow. MirrorMaker 2
+    calls them so because it writes into a with the connector that copies from b to a."""
 
     source: str
     target: str

@@ -39,9 +39,9 @@ def wire_sequence(sequence: int) -> int:
 def full_sequence(wire: int, *, near: int) -> int:
     """The sequence nearest to ``near`` whose wire form is ``wire``.
 
-    ``near`` is a checkpoint: a number of records known to be written. The truth may lie behind it, where the destination
-    lost records. Exact as long as it is within 2^30 records of the checkpoint, which is refreshed every minute. May be
-    negative, which no link ever wrote: then the wire form is not of this link's making.
+    ``near`` is a checkpoint: a number of records known to be written. The truth may lie behind it, where the
+    destination lost records. Exact as long as it is within 2^30 records of the checkpoint, which is refreshed every
+    minute. May be negative, which no link ever wrote: then the wire form is not of this link's making.
     """
     ahead = (wire - near) % SEQUENCE_MODULUS
     return near + ahead if ahead < SEQUENCE_MODULUS // 2 else near + ahead - SEQUENCE_MODULUS
@@ -89,10 +89,10 @@ def locate(runs: Sequence[OffsetMapping], sequence: int) -> int:
 def places(runs: Sequence[OffsetMapping], sequence: int) -> list[int]:
     """Where the source may be read on once all records before number ``sequence`` are copied, the likeliest first.
 
-    From the newest checkpoint before it, all gaps up to it apply, whichever run says so: of a source whose batches never
-    change, every writer of the link finds the same ones. Then there is one place. Words disagree where the source was
-    compacted, lost records or was begun again between two writers, or a record was refused first and taken later: the
-    right place is then among those returned, unless there are very many, and the records themselves must decide.
+    From the newest checkpoint before it, all gaps up to it apply, whichever run says so: of a source whose batches
+    never change, every writer of the link finds the same ones. Then there is one place. Words disagree where the source
+    was compacted, lost records or was begun again between two writers, or a record was refused first and taken later:
+    the right place is then among those returned, unless there are very many, and the records themselves must decide.
 
     Args:
         runs: all runs of one partition and one pair of topic ids, by sequence_base; at least one of them begins at
@@ -116,8 +116,9 @@ def _named(runs: Sequence[OffsetMapping], sequence: int) -> tuple[Gap, list[Gap]
 
 
 def candidates(runs: Sequence[OffsetMapping], sequence: int) -> list[int]:
-    """Every place that some word of the map names, the likeliest first: `places` without the rule that words in ascending
-    order are all true. One that a writer wrote down for a batch that never came to be the one appended is not."""
+    """Every place that some word of the map names, the likeliest first: `places` without the rule that words in
+    ascending order are all true. One that a writer wrote down for a batch that never came to be the one appended is
+    not."""
     _, _, named = _named(runs, sequence)
     return list(dict.fromkeys([*places(runs, sequence), *reversed(named)]))[:_MOST_PLACES]
 
@@ -167,7 +168,8 @@ def check_gaps(gaps: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _unpacked(gaps: str) -> "tuple[array[int], array[int]]":
-    """For each gap the records between the base and it, and the offsets without a record up to it. Raises ValueError."""
+    """For each gap the records between the base and it, and the offsets without a record up to it. Raises
+    ValueError."""
     starts, missing = array("q"), array("q")
     if gaps:
         try:

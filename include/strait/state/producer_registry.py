@@ -1,4 +1,5 @@
-"""Which producer ids write copies into a cluster, as its topic `strait.producers` tells it, record after record. Pure."""
+"""Which producer ids write copies into a cluster, as its topic `strait.producers` tells it, record after record.
+Pure."""
 
 from collections.abc import Collection
 

@@ -1,8 +1,8 @@
 """Publishing plans: compare and publish, by Kafka's transactions.
 
-Any number of control planes may run for a link: two Airflow schedulers, somebody's `strait apply`. Each publication must
-be decided from the state that the one before it left, or the link would get two producer ids, or a partition two first
-runs. Kafka gives this in three steps, and their order is what makes it hold:
+Any number of control planes may run for a link: two Airflow schedulers, somebody's `strait apply`. Each publication
+must be decided from the state that the one before it left, or the link would get two producer ids, or a partition two
+first runs. Kafka gives this in three steps, and their order is what makes it hold:
 
 1. `init_transactions` under the link's one transactional id. It fences every other control plane, and returns only when
    their transactions are over, committed or aborted.
@@ -119,8 +119,8 @@ class Publication:
         self._await_readable(plans)
 
     def _await_readable(self, plans: Sequence[Plan]) -> None:
-        """Kafka says that a transaction is committed before its markers are in the logs, and until then nobody sees what it wrote.
-        Whoever looks next is to find the plan in force, not its predecessor."""
+        """Kafka says that a transaction is committed before its markers are in the logs, and until then nobody sees
+        what it wrote. Whoever looks next is to find the plan in force, not its predecessor."""
         with contextlib.suppress(ClusterError):  # it is published, seen or not
             while time.monotonic() < self._deadline:
                 self._reader.catch_up(max(1.0, self._deadline - time.monotonic()))

@@ -32,8 +32,8 @@ class StateReader:
     """The state of one link, read from its topics and kept up to date by `poll`.
 
     Only committed records are seen. A state topic that does not exist yet is an empty one; it is looked for again by
-    the next `catch_up`. After `catch_up` nothing is fetched until the next call, so a reader that looks now and then costs
-    the brokers nothing in between. Not thread-safe.
+    the next `catch_up`. After `catch_up` nothing is fetched until the next call, so a reader that looks now and then
+    costs the brokers nothing in between. Not thread-safe.
     """
 
     def __init__(
@@ -167,7 +167,8 @@ class StateReader:
         self._consumer = renewed
 
     def _rest(self) -> None:
-        """Fetch nothing until somebody wants to know more. To pause would do that too, but librdkafka takes a second to resume."""
+        """Fetch nothing until somebody wants to know more. To pause would do that too, but librdkafka takes a second to
+        resume."""
         if not self._resting:
             self._resting = True
             self._consumer.incremental_unassign(self._places())

@@ -49,8 +49,8 @@ class TopicPolicy(Record):
 class PlannedTopic(Record):
     """One topic that is copied.
 
-    ``slots[p]`` is the slot that copies partition p, or None: where a Waiting entry says why, or another group copies p.
-    The ids pin the very topics that were planned: a topic deleted and created again is another topic.
+    ``slots[p]`` is the slot that copies partition p, or None: where a Waiting entry says why, or another group copies
+    p. The ids pin the very topics that were planned: a topic deleted and created again is another topic.
     """
 
     source: str
@@ -134,8 +134,8 @@ class Plan(Record):
 
 class OffsetMapping(Record):
     """From ``sequence_base`` on, record n of the link in this destination partition is at destination offset
-    ``destination_base + (n - sequence_base)`` and at source offset ``source_base + (n - sequence_base)``, plus the source
-    offsets without a record that ``gaps`` counts up to it (see strait.state.offset_map).
+    ``destination_base + (n - sequence_base)`` and at source offset ``source_base + (n - sequence_base)``, plus the
+    source offsets without a record that ``gaps`` counts up to it (see strait.state.offset_map).
 
     Written and acknowledged before the first batch that it describes. ``sequence_end`` is a checkpoint: at
     ``checkpoint_at_ms`` at least that many records were known to be written, as this run says; it only grows. Below
@@ -158,7 +158,8 @@ class OffsetMapping(Record):
 
 
 class Registration(Record):
-    """Batches of this producer id in the destination cluster are copies. Acknowledged before the first of them is written."""
+    """Batches of this producer id in the destination cluster are copies. Acknowledged before the first of them is
+    written."""
 
     v: Literal[1] = 1
     producer_id: Offset
@@ -168,7 +169,8 @@ class Registration(Record):
 
 
 class Loss(Record):
-    """One entry of the loss ledger: offsets [``from_offset``, ``to_offset``) of one side, and what was done about it."""
+    """One entry of the loss ledger: offsets [``from_offset``, ``to_offset``) of one side, and what was done about
+    it."""
 
     v: Literal[1] = 1
     link: str

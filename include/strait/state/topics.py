@@ -26,7 +26,8 @@ def ensure_state_topics(admin: Admin, link: str, replication_factor: int | None)
     """Create what is missing on the destination; return the names created here.
 
     Args:
-        replication_factor: None: the brokers' default for a new link, and for one that lacks a topic that of the others.
+        replication_factor: None: the brokers' default for a new link, and for one that lacks a topic that of the
+            others.
 
     Raises:
         StateError: one of them exists in a form that would lose state: not compacted, or with several partitions.
@@ -52,8 +53,8 @@ def ensure_producers_topic(admin: Admin, link: str, replication_factor: int | No
 
 
 def _kept_safe(topic: NewTopic, replicas: int | None) -> NewTopic:
-    """With the configurations that keep its records. How many replicas must be in sync follows from how many there are: if
-    that is unknown, the brokers' own minimum applies."""
+    """With the configurations that keep its records. How many replicas must be in sync follows from how many there are:
+    if that is unknown, the brokers' own minimum applies."""
     minimum = {} if replicas is None else {MIN_IN_SYNC: str(min_in_sync(replicas))}
     return replace(topic, replication_factor=replicas, configs={**topic.configs, UNCLEAN: "false", **minimum})
 
@@ -84,7 +85,8 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
 
 
 def _look_at(admin: Admin, names: Set[str]) -> dict[str, TopicFacts]:
-    """What the cluster tells of topics that exist. It may not have heard yet of one that somebody created a moment ago."""
+    """What the cluster tells of topics that exist. It may not have heard yet of one that somebody created a moment
+    ago."""
     deadline = time.monotonic() + _SHOWN_SECONDS
     while True:
         topics = admin.observe(names.__contains__, _CHECKED).topics if names else {}

@@ -3,11 +3,12 @@
 Layout before the records, 61 bytes:
     base_offset i64 | length i32 | leader_epoch i32 | magic i8 | crc u32 | attributes i16 | last_offset_delta i32 |
     base_timestamp i64 | max_timestamp i64 | producer_id i64 | producer_epoch i16 | base_sequence i32 | records i32
-The CRC-32C covers everything from ``attributes`` on. So base offset and leader epoch change freely; what the rest of a header's
-change does to it is known without the records (``strait.wire.crc``).
+The CRC-32C covers everything from ``attributes`` on. So base offset and leader epoch change freely; what the rest of a
+header's change does to it is known without the records (``strait.wire.crc``).
 
-A batch that passes is not checked here but by the destination's broker, which checks each batch that it takes: its checksum
-is the producer's, adjusted, so it vouches for the whole way. Who drops, skips or takes apart a batch must ``check`` it first.
+A batch that passes is not checked here but by the destination's broker, which checks each batch that it takes: its
+checksum is the producer's, adjusted, so it vouches for the whole way. Who drops, skips or takes apart a batch must
+``check`` it first.
 """
 
 from collections.abc import Iterator
@@ -81,8 +82,8 @@ class Batch(NamedTuple):
 
 
 def split_batches(records: memoryview, *, checked_to: int = _EVERYTHING) -> Iterator[Batch]:
-    """Yield each whole batch of one partition's fetched records, as a view (no copy). The checksum is checked of those that
-    begin before offset ``checked_to``.
+    """Yield each whole batch of one partition's fetched records, as a view (no copy). The checksum is checked of those
+    that begin before offset ``checked_to``.
 
     A broker may cut the last batch to fit the fetch size; that tail is dropped, since the next fetch starts at its base
     offset and returns it whole. Old formats (magic 0 and 1) are yielded with their magic and no other field to rely on.
@@ -124,7 +125,8 @@ def parse(view: memoryview) -> Batch:
 def make_header(
     data_bytes: int, attributes: int, base_ms: int, max_ms: int, records: int, *, base_offset: int = 0
 ) -> bytes:
-    """The header of a batch of no producer, whose records at consecutive offsets are so many bytes behind it. Not sealed yet."""
+    """The header of a batch of no producer, whose records at consecutive offsets are so many bytes behind it. Not
+    sealed yet."""
     length = HEADER_BYTES - PREFIX_BYTES + data_bytes
     return _HEADER.pack(base_offset, length, -1, 2, 0, attributes, records - 1, base_ms, max_ms, -1, -1, -1, records)
 
@@ -135,8 +137,8 @@ def seal(batch: bytearray | memoryview) -> None:
 
 
 def checksum(batch: memoryview) -> int:
-    """The CRC-32C that its header claims. With the same producer and sequence it is the same for the same records, on the
-    broker too: what that changes in a batch, the base offset and the leader's epoch, is not covered."""
+    """The CRC-32C that its header claims. With the same producer and sequence it is the same for the same records, on
+    the broker too: what that changes in a batch, the base offset and the leader's epoch, is not covered."""
     return int(_CRC.unpack_from(batch, _CRC_AT)[0])
 
 

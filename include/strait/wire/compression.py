@@ -1,4 +1,5 @@
-"""Kafka's codecs, by their numbers in a batch's attributes. What comes out is bounded, whatever a few bytes claim to hold."""
+"""Kafka's codecs, by their numbers in a batch's attributes. What comes out is bounded, whatever a few bytes claim to
+hold."""
 
 import zlib
 from collections.abc import Callable
@@ -11,8 +12,8 @@ from strait.errors import CorruptBatch
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
-# A batch is at most as large, uncompressed, as its producer's batch.size or its largest record: a mebibyte by default, some
-# tens where records are files. What claims more than this is taken for damage, and costs no more memory than this.
+# A batch is at most as large, uncompressed, as its producer's batch.size or its largest record: a mebibyte by default,
+# some tens where records are files. What claims more than this is taken for damage, and costs no more memory than this.
 MAX_BYTES = 128 << 20
 
 _GZIP_FORMAT = 31  # zlib's number for gzip framing with the largest window
@@ -75,7 +76,8 @@ _NAMES = {GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
 
 
 def _into_buffers(into: Callable[[memoryview, bytearray], int], data: memoryview, limit: int) -> memoryview:
-    """Decompress into ever larger buffers: the library stops at a buffer's end, and not before where it makes its own."""
+    """Decompress into ever larger buffers: the library stops at a buffer's end, and not before where it makes its
+    own."""
     capacity = min(limit, max(_SMALLEST_GUESS, _GUESSED_RATIO * len(data)))
     while True:
         out = bytearray(capacity)

@@ -1,9 +1,9 @@
 """What changing the front of some bytes does to their CRC-32C, without looking at the rest.
 
-A CRC is linear: the CRCs of two texts of one length differ by the CRC of their difference, and zeros behind a difference
-turn that into another by a linear map that depends on their number alone. So a batch is made the link's own for the cost of
-its header, however large it is; and its checksum still vouches for every byte from the producer to the destination, also
-against damage in this process.
+A CRC is linear: the CRCs of two texts of one length differ by the CRC of their difference, and zeros behind a
+difference turn that into another by a linear map that depends on their number alone. So a batch is made the link's own
+for the cost of its header, however large it is; and its checksum still vouches for every byte from the producer to the
+destination, also against damage in this process.
 """
 
 from crc32c import crc32c

@@ -1,7 +1,7 @@
 """Fetch, versions 12 to 17: the request built and the reply walked by hand, since its records must stay views.
 
-From version 13 on topics go by id (KIP-516), so a topic deleted and created again is never mistaken for its predecessor;
-version 12, for brokers before 3.1, goes by name.
+From version 13 on topics go by id (KIP-516), so a topic deleted and created again is never mistaken for its
+predecessor; version 12, for brokers before 3.1, goes by name.
 """
 
 from collections.abc import Iterable
@@ -42,8 +42,8 @@ _NO_RACK = b"\x01"
 class FetchPosition(NamedTuple):
     """Where to read one partition from.
 
-    ``last_epoch`` is the leader epoch of the record before ``offset``, as its batch has it. With it the broker compares its
-    history with ours and answers with ``Fetched.diverging`` where they part; -1 leaves that out.
+    ``last_epoch`` is the leader epoch of the record before ``offset``, as its batch has it. With it the broker compares
+    its history with ours and answers with ``Fetched.diverging`` where they part; -1 leaves that out.
     """
 
     partition: int
@@ -56,8 +56,10 @@ class FetchPosition(NamedTuple):
 class Fetched(NamedTuple):
     """One partition of a reply. ``topic`` is the name or the id it was asked by; ``records`` may end in half a batch.
 
-    ``aborted``: (producer id, first offset) of each aborted transaction that these records may hold, as the broker lists them;
-    empty unless ``READ_COMMITTED``. ``diverging``: (epoch, its end offset) from which on our history is not the broker's.
+    ``aborted``: (producer id, first offset) of each aborted transaction that these records may hold, as the broker
+        lists them;
+    empty unless ``READ_COMMITTED``. ``diverging``: (epoch, its end offset) from which on our history is not the
+    broker's.
     """
 
     topic: Topic
@@ -111,7 +113,8 @@ def decode_reply(version: int, frame: memoryview) -> tuple[int, int, list[Fetche
     """Read a whole reply, header included.
 
     Returns:
-        (error of the whole request, throttle in ms, partitions in the broker's order). Records are views into ``frame``.
+        (error of the whole request, throttle in ms, partitions in the broker's order). Records are views into
+        ``frame``.
 
     Raises:
         ProtocolError: it is cut short or malformed.

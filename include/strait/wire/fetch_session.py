@@ -1,8 +1,10 @@
-"""Fetch sessions (KIP-227): the broker remembers what was asked for, so that a request names only what has changed since.
+"""Fetch sessions (KIP-227): the broker remembers what was asked for, so that a request names only what has changed
+since.
 
-A session has one request under way at a time; each has the epoch behind the last one's, which the broker's taking it uses up. So
-after anything but a good reply everything is asked for again, under a new session: one large request, and never a record lost. A
-broker that has no room for another session answers with session 0, and every request is a full one then.
+A session has one request under way at a time; each has the epoch behind the last one's, which the broker's taking it
+uses up. So after anything but a good reply everything is asked for again, under a new session: one large request, and
+never a record lost. A broker that has no room for another session answers with session 0, and every request is a full
+one then.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +43,8 @@ class FetchSession:
 
     @property
     def established(self) -> bool:
-        """Whether replies leave out partitions of which there is no news: neither records nor another high watermark or start."""
+        """Whether replies leave out partitions of which there is no news: neither records nor another high watermark or
+        start."""
         return self._epoch != _NEW
 
     def knows(self, key: Key) -> bool:
@@ -70,7 +73,8 @@ class FetchSession:
             self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
 
     def lost(self) -> None:
-        """No reply came, or none that can be read. The next request ends the session, if the broker still has it, and begins anew."""
+        """No reply came, or none that can be read. The next request ends the session, if the broker still has it, and
+        begins anew."""
         self._epoch = _NEW
 
 

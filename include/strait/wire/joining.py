@@ -1,8 +1,8 @@
 """Small batches without compression joined into larger ones.
 
-Their records are moved by the one compiled step (``strait.wire.moving``), at about the cost of copying and checking their bytes.
-Where that was not compiled when Strait was installed, nothing is joined here: records are then read and built anew
-(``strait.wire.records``), as those of batches with compression are, at ten times the cost.
+Their records are moved by the one compiled step (``strait.wire.moving``), at about the cost of copying and checking
+their bytes. Where that was not compiled when Strait was installed, nothing is joined here: records are then read and
+built anew (``strait.wire.records``), as those of batches with compression are, at ten times the cost.
 """
 
 from collections.abc import Sequence
@@ -38,8 +38,8 @@ _HEADER = np.dtype([(name, f">{code}") for name, code in zip(Batch._fields, HEAD
 
 
 class Row:
-    """Batches that follow one another in a reply, all of them of magic 2, with a record at each of their offsets, with no
-    attribute set that says otherwise: not compressed, of no transaction, with their producers' timestamps.
+    """Batches that follow one another in a reply, all of them of magic 2, with a record at each of their offsets, with
+    no attribute set that says otherwise: not compressed, of no transaction, with their producers' timestamps.
 
     Attributes:
         at: where each batch begins in ``data``, and at last where the last one ends.
@@ -53,8 +53,9 @@ class Row:
 
     @classmethod
     def of(cls, data: memoryview, least: int, *, besides: int = 0) -> "Row | None":
-        """All whole batches of a partition's part of a reply; None where one of them is not so, there are fewer, or nothing can
-        be joined. They may have the attributes ``besides``, of which nothing is left when they are joined."""
+        """All whole batches of a partition's part of a reply; None where one of them is not so, there are fewer, or
+        nothing can be joined. They may have the attributes ``besides``, of which nothing is left when they are
+        joined."""
         at = _bounds(data) if COMPILED else []
         if len(at) <= max(least, 1):
             return None
@@ -91,7 +92,8 @@ class Row:
     def joined(self, first: int, behind: int) -> bytearray | None:
         """The batches from one number to the one before another as one, of no producer, with offsets from 0.
 
-        None where a checksum or a record's front is not as it must be: reading them one by one tells what is wrong, and where.
+        None where a checksum or a record's front is not as it must be: reading them one by one tells what is wrong, and
+        where.
         """
         data, at = self.data, self.at[first : behind + 1]
         sums = [crc32c(data[one + CRC_FROM : other]) for one, other in pairwise(at)]

@@ -1,9 +1,11 @@
-"""Message sets of magic 0 and 1, as Kafka before 0.11 stored them: a broker returns such segments as they lie on its disk.
+"""Message sets of magic 0 and 1, as Kafka before 0.11 stored them: a broker returns such segments as they lie on its
+disk.
 
 Each entry is (offset i64, length i32) and a message:
     crc u32 | magic i8 | attributes i8 | timestamp i64 (magic 1 only) | key i32 and bytes | value i32 and bytes
-The CRC-32 covers everything from the magic on; a length of -1 is null. The value of a message with a codec is a message set of the
-same magic, whose offsets are absolute (magic 0) or count up to the last one, which is the wrapper's own (magic 1).
+The CRC-32 covers everything from the magic on; a length of -1 is null. The value of a message with a codec is a message
+set of the same magic, whose offsets are absolute (magic 0) or count up to the last one, which is the wrapper's own
+(magic 1).
 """
 
 from collections.abc import Iterator
@@ -125,7 +127,8 @@ def _read_bytes(message: memoryview, at: int) -> tuple[bytes | None, int]:
 
 
 def _with_right_checksum(frame: memoryview) -> memoryview:
-    """The LZ4 frame with a header that holds. Clients of magic 0 computed its checksum from the wrong bytes (KAFKA-3160)."""
+    """The LZ4 frame with a header that holds. Clients of magic 0 computed its checksum from the wrong bytes
+    (KAFKA-3160)."""
     if len(frame) < _LZ4_HEADER_BYTES:
         raise CorruptBatch(f"{len(frame)} bytes are no LZ4 frame")
     flags, block_size = frame[4] & ~_LZ4_CONTENT_SIZE, frame[5]

@@ -1,4 +1,5 @@
-"""Putting small batches together where a reply holds nothing else: the same as batch by batch, at a tenth of the cost. Pure."""
+"""Putting small batches together where a reply holds nothing else: the same as batch by batch, at a tenth of the cost.
+Pure."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -17,8 +18,8 @@ MERGE_BATCH_BYTES = MERGED_BYTES // MERGE_BATCHES
 
 
 def plain_row(records: memoryview, position: int, rules: Rules) -> Row | None:
-    """All that a partition's part of a reply holds, if that is small batches without compression alone, all of them to be
-    copied and none of their records to be treated by itself."""
+    """All that a partition's part of a reply holds, if that is small batches without compression alone, all of them to
+    be copied and none of their records to be treated by itself."""
     row = None if rules.picky else Row.of(records, MERGE_BATCHES)
     if row is None or row.heads["base_offset"][0] < position:
         return None
@@ -32,10 +33,11 @@ def plain_row(records: memoryview, position: int, rules: Rules) -> Row | None:
 
 
 def put_together(row: Row, rules: Rules) -> Iterator[Piece | memoryview]:
-    """Pieces, and in their place the bytes of batches that would be too large together, or of which something is wrong with
-    one, which is told by taking them one by one.
+    """Pieces, and in their place the bytes of batches that would be too large together, or of which something is wrong
+    with one, which is told by taking them one by one.
 
-    What is left at the end is put together too, however little it is: as it is, it would keep the whole reply in memory.
+    What is left at the end is put together too, however little it is: as it is, it would keep the whole reply in
+    memory.
     """
     for first, behind in pairwise(row.groups(MERGED_BYTES)):
         yield _piece(row, first, behind, rules) or row.data[row.at[first] : row.at[behind]]

@@ -1,4 +1,5 @@
-"""Kafka's flexible encoding (KIP-482): unsigned varints, compact strings, tagged fields. All integers are big endian."""
+"""Kafka's flexible encoding (KIP-482): unsigned varints, compact strings, tagged fields. All integers are big
+endian."""
 
 from struct import error as struct_error
 from types import TracebackType

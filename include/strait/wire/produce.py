@@ -1,7 +1,7 @@
 """Produce, versions 9 to 13: frames made of views, so that batches go from the fetch buffer to the socket uncopied.
 
-At most one batch for each partition in a request (a broker rule). From version 13 on topics go by id, so nothing is ever
-written into a topic that was deleted and created again.
+At most one batch for each partition in a request (a broker rule). From version 13 on topics go by id, so nothing is
+ever written into a topic that was deleted and created again.
 """
 
 from collections.abc import Mapping, Sequence

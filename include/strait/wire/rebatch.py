@@ -5,8 +5,9 @@ records missing inside it (compaction, or a start in its middle), timestamps tha
 format, more bytes than the destination topic takes, or so few records that a batch of its own costs the destination
 more than rebuilding costs us.
 
-The checksum of what passes is checked by the destination, so it is not looked at here; that of all else is, before anything
-is decided for good. Whatever a damaged header makes of what follows it ends when the destination refuses that batch.
+The checksum of what passes is checked by the destination, so it is not looked at here; that of all else is, before
+anything is decided for good. Whatever a damaged header makes of what follows it ends when the destination refuses that
+batch.
 """
 
 import contextlib
@@ -42,8 +43,8 @@ from strait.wire.shapes import (
 )
 
 MERGE_RECORDS_PER_BATCH = 64
-"""Where records are read and built anew to merge them: that costs a microsecond or two each, and a batch costs the destination's
-broker about a hundred."""
+"""Where records are read and built anew to merge them: that costs a microsecond or two each, and a batch costs the
+destination's broker about a hundred."""
 
 PIECE_RECORDS = 20_000
 """So many records of a batch that is taken apart are in memory at a time: a few megabytes besides keys and values."""
@@ -199,7 +200,8 @@ def _together(group: Sequence[Batch], rules: Rules) -> Iterator[Piece | Sequence
 
 
 def _apiece(group: Sequence[Batch], position: int, rules: Rules) -> Iterator[Shape]:
-    """Batches that cannot simply be put together: as they are, if they are few or not that small, else read and built anew."""
+    """Batches that cannot simply be put together: as they are, if they are few or not that small, else read and built
+    anew."""
     if len(group) < MERGE_BATCHES or any(map(_many, group)):
         for batch in group:
             if _passes(batch, position, rules):
@@ -266,8 +268,8 @@ def _touches(batch: Batch, rules: Rules) -> bool:
 
 
 def _rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes | None, rules: Rules) -> Iterator[Shape]:
-    """Build batches of these records, which end with batch ``ending``; the last of them carries the source's CRCs. Without
-    CRCs more of that batch follows."""
+    """Build batches of these records, which end with batch ``ending``; the last of them carries the source's CRCs.
+    Without CRCs more of that batch follows."""
     chosen = _codec(ending) if rules.codec is None else rules.codec
     parts = list(_parts(records, chosen, rules))
     for at, part in enumerate(parts):

@@ -1,12 +1,14 @@
 """The records inside a batch of magic 2, read and written field by field.
 
-Complete and slow. The compiled codec does the same ten times as fast but for two things, which come here: header keys that are
-not UTF-8, which librdkafka's producers may write and brokers keep, and a first timestamp of -1 ("none") before others.
+Complete and slow. The compiled codec does the same ten times as fast but for two things, which come here: header keys
+that are not UTF-8, which librdkafka's producers may write and brokers keep, and a first timestamp of -1 ("none") before
+others.
 
 A record:
     length varint | attributes i8 | timestamp delta varint | offset delta varint | key | value | headers
-Keys and values are a varint length (-1: null) and bytes; headers a varint count and as many pairs of the same, whose keys are
-never null. All varints are zigzag. Header keys are text here, with what is not UTF-8 as lone surrogates (PEP 383): no byte is lost.
+Keys and values are a varint length (-1: null) and bytes; headers a varint count and as many pairs of the same, whose
+keys are never null. All varints are zigzag. Header keys are text here, with what is not UTF-8 as lone surrogates (PEP
+383): no byte is lost.
 """
 
 from collections.abc import Iterator, Sequence

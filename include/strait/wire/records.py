@@ -1,8 +1,8 @@
 """Single records: read out of a batch of magic 2, and built into new batches.
 
-Only what cannot pass as it is comes here: it costs per record, a hundred times what passing costs. The work is done by aiokafka's
-compiled codec. It looks for the end of the bytes only after it has read a number, so there are zeros behind them, which end any
-number; its errors, and what it lets pass, are judged here.
+Only what cannot pass as it is comes here: it costs per record, a hundred times what passing costs. The work is done by
+aiokafka's compiled codec. It looks for the end of the bytes only after it has read a number, so there are zeros behind
+them, which end any number; its errors, and what it lets pass, are judged here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,19 +50,22 @@ _record = partial(tuple.__new__, Record)
 
 
 def read_records(batch: Batch) -> list[Record]:
-    """Every record of a batch of magic 2 whose checksum is right, at its offset in the source and with the time readers see.
+    """Every record of a batch of magic 2 whose checksum is right, at its offset in the source and with the time readers
+    see.
 
-    A control batch is not for this. Where compaction stored a deletion time as the base timestamp (KIP-534), the deltas count
-    from that, so nothing differs.
+    A control batch is not for this. Where compaction stored a deletion time as the base timestamp (KIP-534), the deltas
+    count from that, so nothing differs.
 
     Raises:
-        CorruptBatch: codec, lengths, counts or offsets cannot be right, or it holds more than ``compression.MAX_BYTES``.
+        CorruptBatch: codec, lengths, counts or offsets cannot be right, or it holds more than
+            ``compression.MAX_BYTES``.
     """
     return [record for piece in read_in_pieces(batch, _NO_LIMIT) for record in piece]
 
 
 def read_in_pieces(batch: Batch, records: int) -> Iterator[list[Record]]:
-    """The same, at most so many records at a time: a record takes some 200 bytes in memory, and a few bytes in its batch."""
+    """The same, at most so many records at a time: a record takes some 200 bytes in memory, and a few bytes in its
+    batch."""
     try:
         data = batch.view[HEADER_BYTES:]
         if batch.records == 0 and not data:
@@ -88,7 +91,8 @@ def read_in_pieces(batch: Batch, records: int) -> Iterator[list[Record]]:
 
 
 def build_batch(records: Sequence[Record], codec: int) -> bytearray:
-    """One batch of these records, of which there must be one, in their order: offsets from 0, their own times, no producer."""
+    """One batch of these records, of which there must be one, in their order: offsets from 0, their own times, no
+    producer."""
     if not records:
         raise ValueError("a batch needs a record")
     try:
@@ -106,7 +110,8 @@ def compressed(plain: bytearray, codec: int) -> bytearray:
 
 
 def split_into(records: Sequence[Record], codec: int, max_bytes: int) -> list[bytearray]:
-    """The records in their order as few batches of at most ``max_bytes``, compressed and with their headers; nearly the fewest.
+    """The records in their order as few batches of at most ``max_bytes``, compressed and with their headers; nearly the
+    fewest.
 
     A record that does not fit alone makes a batch that is too large: it is for the caller to compare.
     """
@@ -152,7 +157,8 @@ def _check_offsets(batch: Batch, records: list[Record], before: int) -> None:
 
 
 def _begins_without_time(records: Sequence[Record]) -> bool:
-    """Whether the compiled builder would mistake a later timestamp for the base: it marks by -1 that it has none yet."""
+    """Whether the compiled builder would mistake a later timestamp for the base: it marks by -1 that it has none
+    yet."""
     return records[0].timestamp_ms == _NO_TIMESTAMP and any(record.timestamp_ms != _NO_TIMESTAMP for record in records)
 
 

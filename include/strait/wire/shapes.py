@@ -24,9 +24,10 @@ class Rules(NamedTuple):
         codec: of rebuilt batches; None keeps the source's.
         apart: source offsets [from, to) whose records go one by one, to find out which one the destination refuses.
         aside: source offset -> why that record is put aside instead of copied.
-        checked_to: before this source offset the checksum of every batch is checked here: the destination found one wrong.
-        left_out: producer id -> whether its batches are left out, because they are copies; those that are not in it are not
-            judged yet. None: all are copied.
+        checked_to: before this source offset the checksum of every batch is checked here: the destination found one
+            wrong.
+        left_out: producer id -> whether its batches are left out, because they are copies; those that are not in it are
+            not judged yet. None: all are copied.
     """
 
     max_batch_bytes: int
@@ -44,9 +45,9 @@ class Rules(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One batch to send. ``memory``: its bytes, where it was rebuilt; None where they are in the fetched frame, which must
-    then be held until it is sent. ``position``: where the source is read on behind it. ``crcs``: of the source batches
-    that end in this piece, four bytes each. ``epoch``: the source's leader epoch of its last record."""
+    """One batch to send. ``memory``: its bytes, where it was rebuilt; None where they are in the fetched frame, which
+    must then be held until it is sent. ``position``: where the source is read on behind it. ``crcs``: of the source
+    batches that end in this piece, four bytes each. ``epoch``: the source's leader epoch of its last record."""
 
     batch: Batch
     memory: bytearray | None
@@ -66,7 +67,8 @@ class Aside(NamedTuple):
 
 class Skipped(NamedTuple):
     """The end of what came: up to ``position`` there is nothing more to copy, only markers, aborted records, batches
-    that compaction emptied, and ``left_out`` records that are copies. ``epoch``: the source's leader epoch of the last batch."""
+    that compaction emptied, and ``left_out`` records that are copies. ``epoch``: the source's leader epoch of the last
+    batch."""
 
     position: int
     epoch: int

@@ -1,4 +1,5 @@
-"""CPU of a tree of real processes: all of it, once, also of those that ended, were orphaned or led their own session."""
+"""CPU of a tree of real processes: all of it, once, also of those that ended, were orphaned or led their own
+session."""
 
 import subprocess
 import sys

@@ -72,7 +72,8 @@ def test_what_is_left_out_has_the_documented_defaults() -> None:
         ({"configs": {"sinc": True}}, "links.a-to-b.configs.sinc: unknown key; did you mean 'sync'?"),
         (
             {"topics": {"rules": [{"match": "x", "overrides": {"message.timestamp.type": "LogAppendTime"}}]}},
-            "links.a-to-b.topics.rules.0: overrides.message.timestamp.type: copies keep the timestamps of their records",
+            "links.a-to-b.topics.rules.0: overrides.message.timestamp.type: copies keep the timestamps of their "
+            "records",
         ),
         ({"epoch_seconds": 0}, "links.a-to-b.epoch_seconds: Input should be greater than or equal to 1"),
         ({"destination": "c"}, "links.a-to-b.destination: no cluster is called 'c'"),

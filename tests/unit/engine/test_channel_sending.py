@@ -111,7 +111,8 @@ class Clock:
 def test_after_the_process_stood_still_nothing_that_was_queued_is_written(
     monkeypatch: pytest.MonkeyPatch, asleep: str
 ) -> None:
-    """What waits for the kernel is as old as the sleep: others may have gone on, and the broker may have forgotten the link."""
+    """What waits for the kernel is as old as the sleep: others may have gone on, and the broker may have forgotten the
+    link."""
     clock = Clock()
     monkeypatch.setattr(loops, "time", clock)
     loop = Loop()

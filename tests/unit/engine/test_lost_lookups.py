@@ -1,4 +1,5 @@
-"""A look-up that was lost on its way is made again at once, over the next connection: that is dialled with pauses of its own."""
+"""A look-up that was lost on its way is made again at once, over the next connection: that is dialled with pauses of
+its own."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

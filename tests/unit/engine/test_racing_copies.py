@@ -1,4 +1,5 @@
-"""Copies that race, crash and write their maps ahead, over generated histories: what the engine decides, without sockets."""
+"""Copies that race, crash and write their maps ahead, over generated histories: what the engine decides, without
+sockets."""
 
 from bisect import bisect_right
 from collections.abc import Iterator

@@ -211,7 +211,8 @@ def test_no_damaged_batch_is_merged_with_others() -> None:
 
 
 def test_a_small_batch_of_very_many_records_is_taken_apart_in_bounded_memory() -> None:
-    """Each record takes some 200 bytes once it is read, and one byte or so in the batch. It is fetched again until it is done."""
+    """Each record takes some 200 bytes once it is read, and one byte or so in the batch. It is fetched again until it
+    is done."""
     count = 300_000
     batch = source_batch([Record(n, 5, None, b"", ()) for n in range(count)], 0, count, codec=4)
     rules = Rules(1 << 20, 1 << 20, apart=(0, 1))

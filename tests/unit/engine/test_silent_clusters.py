@@ -122,7 +122,8 @@ def test_a_connection_that_is_cut_says_nothing_of_the_others(known: Known) -> No
 
 
 def test_a_broker_that_does_not_answer_in_time_again_gets_more_time_until_it_answers_in_time(known: Known) -> None:
-    """Else a request that takes longer than the time-out would be sent for ever. The first time the connection has died."""
+    """Else a request that takes longer than the time-out would be sent for ever. The first time the connection has
+    died."""
 
     def waited() -> float:
         known.send(ONE)

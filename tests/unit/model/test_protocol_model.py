@@ -1,7 +1,7 @@
 """The protocol's decisions under every interleaving at small size; see `support.protocol_model` for what that covers.
 
-Each fault that was once found in the product is put back, and the model must find it. `STRAIT_MODEL_STATES` sets how many
-states are visited at most.
+Each fault that was once found in the product is put back, and the model must find it. `STRAIT_MODEL_STATES` sets how
+many states are visited at most.
 """
 
 import os

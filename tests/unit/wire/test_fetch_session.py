@@ -1,4 +1,5 @@
-"""Fetch sessions against a model of the broker's side: what it looks at is what was wanted, through every kind of loss."""
+"""Fetch sessions against a model of the broker's side: what it looks at is what was wanted, through every kind of
+loss."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

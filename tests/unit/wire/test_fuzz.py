@@ -1,4 +1,5 @@
-"""Damaged bytes: each reader ends in a typed error or in what the undamaged bytes said, never otherwise and never without end.
+"""Damaged bytes: each reader ends in a typed error or in what the undamaged bytes said, never otherwise and never
+without end.
 
 Deterministic: every run tries the same examples. To look further, raise ``EXAMPLES``.
 """

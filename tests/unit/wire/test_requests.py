@@ -1,4 +1,5 @@
-"""Fetch and Produce against kafka-python's generated messages, which know every version from Kafka's own definitions."""
+"""Fetch and Produce against kafka-python's generated messages, which know every version from Kafka's own
+definitions."""
 
 from typing import Any
 from uuid import UUID

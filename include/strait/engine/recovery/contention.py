@@ -1,14 +1,14 @@
 """Keeping out of another copy's way, where the destination's broker may forget this link at any moment (ADR 12).
 
-A broker does not forget a producer for want of writes alone. It goes by the newest *timestamp* in the last batch that it
-appended of it: once that is `producer.id.expiration.ms` (a day) old, the next of its rounds, every ten minutes, drops what it knows
-of the producer, however busy that is. It then takes any sequence. So of old records a late batch of another copy could be
-appended a second time.
+A broker does not forget a producer for want of writes alone. It goes by the newest *timestamp* in the last batch that
+it appended of it: once that is `producer.id.expiration.ms` (a day) old, the next of its rounds, every ten minutes,
+drops what it knows of the producer, however busy that is. It then takes any sequence. So of old records a late batch of
+another copy could be appended a second time.
 
-Therefore only one copy sends them. Whoever has looked a partition up waits a moment and looks again: if the copy has grown
-meanwhile, another one is at it, and this one stands by for as long as it grows. Who has been writing, and finds nothing
-there that it did not send itself, goes on at once. Young records need none of that, since the broker cannot forget them
-between two batches; they are copied by as many as there are.
+Therefore only one copy sends them. Whoever has looked a partition up waits a moment and looks again: if the copy has
+grown meanwhile, another one is at it, and this one stands by for as long as it grows. Who has been writing, and finds
+nothing there that it did not send itself, goes on at once. Young records need none of that, since the broker cannot
+forget them between two batches; they are copied by as many as there are.
 """
 
 import random
@@ -23,8 +23,8 @@ WATCH_SECONDS = (1.0, 1.5)
 
 
 def note(batch: OutBatch, now_ms: int) -> bool:
-    """See how old the records of a batch are that is about to be sent. True: the partition must be looked up once more first,
-    since this is the first that shows what it holds."""
+    """See how old the records of a batch are that is about to be sent. True: the partition must be looked up once more
+    first, since this is the first that shows what it holds."""
     partition = batch.partition
     if (
         partition.forgettable
@@ -37,8 +37,8 @@ def note(batch: OutBatch, now_ms: int) -> bool:
 
 
 def keeps_out(partition: Partition, sequence: int, now: float) -> bool:
-    """Whether this copy does not write for now, where a look-up has found ``sequence`` to be the number of the next record.
-    Then it is to be looked up once more."""
+    """Whether this copy does not write for now, where a look-up has found ``sequence`` to be the number of the next
+    record. Then it is to be looked up once more."""
     was_writing = partition.acked_sequence > partition.found_sequence
     if not partition.forgettable or (was_writing and sequence <= partition.sent_sequence):
         return False

@@ -1,9 +1,9 @@
 """Finds out where partitions stand: the one recovery path, from a doubt to a position.
 
-1. The destination's leader, or if it has forgotten the link the log itself, says which record is next (`producer_state`,
-   `tail_scan`, `decision`).
-2. The map is read up to where it ended after that answer, since another writer of the link may have written down gaps before
-   the records that were just found.
+1. The destination's leader, or if it has forgotten the link the log itself, says which record is next
+   (`producer_state`, `tail_scan`, `decision`).
+2. The map is read up to where it ended after that answer, since another writer of the link may have written down gaps
+   before the records that were just found.
 3. The map names the source record that was copied last. Both sides are read and compared (`verification`).
 4. Copying goes on behind it, or the partition says why not.
 """
@@ -190,8 +190,8 @@ class RecoveryCoordinator:
         return outcome
 
     async def _until_replicated(self, ticket: Ticket, state: LogState) -> None:
-        """A leader that has forgotten the link would take again what its followers do not have yet. So all that was in its
-        log must be readable before anything is decided."""
+        """A leader that has forgotten the link would take again what its followers do not have yet. So all that was in
+        its log must be readable before anything is decided."""
         partition, readable, deadline = ticket.partition, state.high_watermark, self._loop.now + REPLICATION_SECONDS
         while not decision.is_replicated(state.end, readable):
             if self._loop.now > deadline:
@@ -229,8 +229,8 @@ class RecoveryCoordinator:
             raise Unresolved.refused(Refusal(refused.code, "the tail of its log")) from refused
 
     def _remember_passed(self, partition: Partition, offset: int) -> None:
-        """Write down that nothing of the link is in the copy between its newest checkpoint and this offset, so that the next
-        look need not read that again. Only where others write: elsewhere the offset would be taken for ours."""
+        """Write down that nothing of the link is in the copy between its newest checkpoint and this offset, so that the
+        next look need not read that again. Only where others write: elsewhere the offset would be taken for ours."""
         runs = self.runs_of(partition)
         if partition.policy.on_foreign != "expect" or not runs:
             return
@@ -264,8 +264,8 @@ class RecoveryCoordinator:
     # --- while it is being copied ------------------------------------------------------------------------------------
 
     def verify(self, partition: Partition, decided: Callable[["tuple[int, int] | None"], None]) -> None:
-        """Find out whether the last record that was copied is in the source still: ``decided`` gets the source position behind
-        it and its leader epoch, or None. Not called if the position is reset meanwhile."""
+        """Find out whether the last record that was copied is in the source still: ``decided`` gets the source position
+        behind it and its leader epoch, or None. Not called if the position is reset meanwhile."""
         channel = self._destination.prompt_channel(partition.destination_node)
         if channel is None:
             detail = "verifying the last record: the destination's leader cannot be reached"
@@ -310,8 +310,8 @@ def _is_passed(run: OffsetMapping, checkpoint: int, position: int, offset: int) 
 
 
 def with_what_was_acknowledged(partition: Partition, found: Found) -> Found:
-    """What this slot itself knows to be acknowledged is lost too where it is no more: no checkpoint may say so yet. What was
-    only found in the log does not count, since its followers may not have had it."""
+    """What this slot itself knows to be acknowledged is lost too where it is no more: no checkpoint may say so yet.
+    What was only found in the log does not count, since its followers may not have had it."""
     if not partition.found_sequence < partition.acked_sequence > found.sequence:
         return found
     start, end = found.lost or (found.sequence + partition.shift, 0)

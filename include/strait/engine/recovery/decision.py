@@ -1,9 +1,10 @@
 """The recovery path's decisions: where a partition goes on, from what its destination's leader says. Pure.
 
-The destination is the truth. Its leader knows the last sequence of the link's producer id, unreplicated records included. If it
-has forgotten the id (`producer.id.expiration.ms` after the newest timestamp in the last batch), only the log itself tells:
-a log that ends at the map's newest checkpoint holds nothing newer, and the last batch of the link behind that checkpoint is the
-last one written. A log that holds neither proves nothing: its end offset may count records of other producers.
+The destination is the truth. Its leader knows the last sequence of the link's producer id, unreplicated records
+included. If it has forgotten the id (`producer.id.expiration.ms` after the newest timestamp in the last batch), only
+the log itself tells: a log that ends at the map's newest checkpoint holds nothing newer, and the last batch of the link
+behind that checkpoint is the last one written. A log that holds neither proves nothing: its end offset may count
+records of other producers.
 """
 
 from collections.abc import Sequence
@@ -29,8 +30,8 @@ class LogState(NamedTuple):
     """What the leader of one destination partition says, asked in this order.
 
     Attributes:
-        end_before: log end offset, with what is not replicated yet, read before the producer's state: every record of the
-            link below it is in that state.
+        end_before: log end offset, with what is not replicated yet, read before the producer's state: every record of
+            the link below it is in that state.
         last_sequence: the producer id's last sequence, as on the wire; None if the leader does not know the id.
         end: log end offset, read after the producer's state.
         high_watermark: end of what can be read.
@@ -103,14 +104,15 @@ def checkpoint_of(runs: Sequence[OffsetMapping]) -> int:
 
 
 def is_replicated(log_end: int, high_watermark: int) -> bool:
-    """Whether all that is in the leader's log can be read. A leader that has forgotten the producer's state would accept again
-    the records that its followers do not have yet."""
+    """Whether all that is in the leader's log can be read. A leader that has forgotten the producer's state would
+    accept again the records that its followers do not have yet."""
     return high_watermark >= log_end
 
 
 def needs_replicas(outcome: "Found | Scan | Refused | Unproven", on_foreign: OnForeign) -> bool:
-    """Whether all of the log must be replicated before ``outcome`` may be used: the log itself is read for it. Between records
-    of other producers the link's last record is searched for, and must not count as deleted while it cannot be read yet."""
+    """Whether all of the log must be replicated before ``outcome`` may be used: the log itself is read for it. Between
+    records of other producers the link's last record is searched for, and must not count as deleted while it cannot be
+    read yet."""
     return isinstance(outcome, Scan) or (isinstance(outcome, Found) and on_foreign != "halt")
 
 
@@ -121,8 +123,8 @@ def last_sequence_of(batch: Batch) -> int:
 
 
 def judge_append(base_offset: int, expected: int, on_foreign: OnForeign) -> Appended:
-    """What the base offset of an acknowledged batch says: that acknowledged records are lost, or that other producers wrote
-    before it, which is "shifted" if the policy expects them."""
+    """What the base offset of an acknowledged batch says: that acknowledged records are lost, or that other producers
+    wrote before it, which is "shifted" if the policy expects them."""
     if base_offset == expected:
         return "expected"
     if base_offset < expected:
@@ -131,8 +133,8 @@ def judge_append(base_offset: int, expected: int, on_foreign: OnForeign) -> Appe
 
 
 def map_is_enough(runs: Sequence[OffsetMapping], sequence: int, places: int, *, compacted: bool) -> bool:
-    """Whether the map alone proves a position whose last record is gone on one side: its writer has confirmed it, or the
-    broker knows the number and the map, written ahead, names just one place."""
+    """Whether the map alone proves a position whose last record is gone on one side: its writer has confirmed it, or
+    the broker knows the number and the map, written ahead, names just one place."""
     confirmed = any(run.sequence_base <= run.sequence_end == sequence for run in runs)
     return confirmed or (places == 1 and not compacted)
 
@@ -158,7 +160,8 @@ def from_leader(
 def from_tail(
     runs: Sequence[OffsetMapping], end: int, tail: Tail, on_foreign: OnForeign = "halt"
 ) -> Found | Refused | Unproven:
-    """Decide from the log itself, of which ``tail`` is all from the newest checkpoint to its end, as far as it is kept."""
+    """Decide from the log itself, of which ``tail`` is all from the newest checkpoint to its end, as far as it is
+    kept."""
     checkpoint = checkpoint_of(runs)
     run = covering(runs, checkpoint)
     offset = destination_offset(run, checkpoint)

@@ -1,5 +1,5 @@
-"""Waits until the link's map is read up to where it ends now: another writer of the link may have written down gaps before the
-records that were just found."""
+"""Waits until the link's map is read up to where it ends now: another writer of the link may have written down gaps
+before the records that were just found."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol

@@ -1,5 +1,5 @@
-"""From the number of the next record to its place in the source: the last record copied is compared with the source record
-that the map names."""
+"""From the number of the next record to its place in the source: the last record copied is compared with the source
+record that the map names."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -51,8 +51,8 @@ class Placed(NamedTuple):
         found: from the destination.
         anew: it begins with the first record of a source topic that replaced another.
         truncated_at: the source's log was cut there, below the position; -1 if it was not.
-        unproven: why the position is not proven, with the reason code, and the destination offsets concerned. The topic's
-            policy lets copying go on all the same.
+        unproven: why the position is not proven, with the reason code, and the destination offsets concerned. The
+            topic's policy lets copying go on all the same.
     """
 
     found: Found
@@ -116,8 +116,8 @@ class Placement:
                 self._end_turn()
 
     async def running(self, ticket: Ticket) -> "tuple[int, int] | None":
-        """Where behind the last record that was acknowledged is in the source still, and the leader epoch of that record; None
-        if it is not there any more. Raises Superseded, Unreadable."""
+        """Where behind the last record that was acknowledged is in the source still, and the leader epoch of that
+        record; None if it is not there any more. Raises Superseded, Unreadable."""
         partition = ticket.partition
         sequence, copied_to = partition.acked_sequence, partition.copied_to
         runs = [run for run in self._runs_of(partition) if run.sequence_base < sequence]
@@ -148,7 +148,8 @@ class Placement:
             self._verifying -= 1
 
     async def _is_ours(self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found) -> bool:
-        """Whether what the broker called a repetition is what was sent; if not, ours is copied again, and all behind it."""
+        """Whether what the broker called a repetition is what was sent; if not, ours is copied again, and all behind
+        it."""
         partition, repetition = ticket.partition, ticket.partition.repetition
         assert repetition is not None
         same = await is_repetition(self._loop, self._copy_channel(ticket), partition, repetition)
@@ -170,8 +171,8 @@ class Placement:
         self._placed(partition, Placed(outcome.found, unproven=unproven))
 
     async def _verify(self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found) -> None:
-        """Compare the last record with the source record that the map names; if it is another one, with those that the map
-        has named before: of two writers that read differently one may have written last."""
+        """Compare the last record with the source record that the map names; if it is another one, with those that the
+        map has named before: of two writers that read differently one may have written last."""
         partition, sequence = ticket.partition, found.sequence
         position = places(runs, sequence)[0]
         begun = [run for run in runs if run.sequence_base < sequence]
@@ -186,8 +187,8 @@ class Placement:
         if match.place < 0:
             await self._place_unverified(ticket, runs, found, match)
             return
-        # Behind that record nothing may have been to copy for a long way, through elections even: the position passes over it,
-        # and the record's epoch then is not that of what lies before the position.
+        # Behind that record nothing may have been to copy for a long way, through elections even: the position passes
+        # over it, and the record's epoch then is not that of what lies before the position.
         partition.found(runs, sequence, position if match.place == named[0] else match.place)
         if partition.position == match.place:
             partition.prove(match.epoch)
@@ -202,8 +203,8 @@ class Placement:
         *,
         search: bool,
     ) -> _Match:
-        """Compare record number ``sequence - 1``, expected at ``offset`` of the copy, with the source records that end before
-        these places."""
+        """Compare record number ``sequence - 1``, expected at ``offset`` of the copy, with the source records that end
+        before these places."""
         partition = ticket.partition
         producer = self._producer_id, wire_sequence(sequence - 1)
         among_others = search and partition.policy.on_foreign != "halt"
@@ -256,9 +257,9 @@ class Placement:
     ) -> int:
         """Where the source's log was cut below the position; -1 if it was not.
 
-        The leader epoch of the newest checkpoint ends before the checkpoint's own position: the log was cut there. It ends
-        between that and the position: either it was cut there, or another leader followed in good order; the first record of
-        the copy from there on then is another one, or the source's.
+        The leader epoch of the newest checkpoint ends before the checkpoint's own position: the log was cut there. It
+        ends between that and the position: either it was cut there, or another leader followed in good order; the first
+        record of the copy from there on then is another one, or the source's.
         """
         checkpoint = max(runs, key=lambda run: (run.sequence_end, run.sequence_base, -run.source_base))
         if checkpoint.source_epoch < 0 or checkpoint.sequence_end > sequence:
@@ -319,7 +320,8 @@ class Placement:
 
 
 def _first_record_from(runs: Sequence[OffsetMapping], low: int, high: int, source: int) -> int:
-    """Number of the first record in [``low``, ``high``) that stands at source offset ``source`` or later; at most ``high - 1``."""
+    """Number of the first record in [``low``, ``high``) that stands at source offset ``source`` or later; at most
+    ``high - 1``."""
     high -= 1
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,5 @@
-"""Asks a destination broker what it knows of partitions that it leads: how far their logs go, and the link's last sequence."""
+"""Asks a destination broker what it knows of partitions that it leads: how far their logs go, and the link's last
+sequence."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -39,8 +40,9 @@ async def ask_log_states(
 ) -> dict[Key, LogState | Refusal]:
     """Ask about all these partitions in one go, each with its leader epoch as last heard, -1 if unknown.
 
-    The requests go out together; a broker answers those of one connection in turn, so each answer is of a later moment than
-    the one before. A broker that leads at another epoch refuses, so all answers are of one leadership. Raises RequestLost.
+    The requests go out together; a broker answers those of one connection in turn, so each answer is of a later moment
+    than the one before. A broker that leads at another epoch refuses, so all answers are of one leadership. Raises
+    RequestLost.
     """
     describes = _serves(channel, _DESCRIBE_PRODUCERS_API_KEY)
     ends_before = _ask_log_ends(loop, channel, epochs, current=True)

@@ -14,7 +14,8 @@ from strait.wire.batch import CONTROL, split_batches
 _READ_BYTES = 2 << 20
 _AT_ONCE = 4
 _SEGMENT_OFFSETS = 100_000
-"""A long tail is read in segments of so many offsets, a few at a time, so that the round trip does not count for each reply."""
+"""A long tail is read in segments of so many offsets, a few at a time, so that the round trip does not count for each
+reply."""
 
 
 class ReadRefused(AnswerError):
@@ -36,8 +37,8 @@ async def scan(
 ) -> Tail:
     """What the log holds in [``start``, ``end``), none of which is deleted yet.
 
-    The last batch decides alone if it is the link's; also if it is not, where no other producer may write. ``progress`` gets
-    what was seen so far, and up to which offset. Raises RequestLost, ReadRefused.
+    The last batch decides alone if it is the link's; also if it is not, where no other producer may write. ``progress``
+    gets what was seen so far, and up to which offset. Raises RequestLost, ReadRefused.
     """
     if start >= end:
         return Tail(start)

@@ -1,4 +1,5 @@
-"""The source does not hold the position any more: what was lost, and how the topic's policy goes on. Loss is never silent."""
+"""The source does not hold the position any more: what was lost, and how the topic's policy goes on. Loss is never
+silent."""
 
 from collections.abc import Callable
 from functools import partial
@@ -74,7 +75,8 @@ class Truncation:
         ask(EARLIEST, take_start)
 
     def diverged(self, partition: Partition, end: int) -> None:
-        """The source's leader says that its log, as we know it, ended at ``end``: another leader lost what we copied."""
+        """The source's leader says that its log, as we know it, ended at ``end``: another leader lost what we
+        copied."""
         self._act(partition, judge(partition.position, 0, end, partition.policy.on_loss))
 
     def _read(self, take: Callable[[int], None], offsets: Offsets) -> None:

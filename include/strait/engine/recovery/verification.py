@@ -26,7 +26,8 @@ from strait.wire.legacy import read_legacy
 from strait.wire.records import Record, read_records
 
 SEARCH_BYTES = 256 << 20
-"""Among the records of other producers the last one of the link is searched for this far behind the newest checkpoint."""
+"""Among the records of other producers the last one of the link is searched for this far behind the newest
+checkpoint."""
 _SEARCH_READ_BYTES = 1 << 20
 
 T = TypeVar("T")
@@ -74,7 +75,8 @@ async def read_copied(
 ) -> Copied | Verified:
     """The record with this producer ID and sequence (as on the wire), at ``offset`` in the copy.
 
-    ``search``: other producers may have moved it further back, up to SEARCH_BYTES. Returns GONE if the log no longer holds
+    ``search``: other producers may have moved it further back, up to SEARCH_BYTES. Returns GONE if the log no longer
+        holds
     it, DIFFERENT if somebody else's record is in its place. Raises Unreadable.
     """
     producer_id, sequence = producer
@@ -139,8 +141,8 @@ async def compare(loop: Loop, channel: Channel, partition: Partition, copied: Co
     found = await _read(loop, channel, _source_side(partition), partition, source_at, take)
     if found is not None:
         return found
-    # Nothing is shown at its place: the log ends there, or its leader is new and does not know yet what all replicas have.
-    # Only a log that ends there refuses the offset behind.
+    # Nothing is shown at its place: the log ends there, or its leader is new and does not know yet what all replicas
+    # have. Only a log that ends there refuses the offset behind.
     if await _read(loop, channel, _source_side(partition), partition, source_at + 1, ends):
         return GONE
     raise Unreadable(
@@ -150,8 +152,8 @@ async def compare(loop: Loop, channel: Channel, partition: Partition, copied: Co
 
 
 async def is_repetition(loop: Loop, channel: Channel, partition: Partition, repetition: Repetition) -> bool:
-    """Whether the batch in the copy is the one that was sent, by its checksum. If compaction has rewritten or removed it
-    nobody knows: then it is not. Raises Unreadable."""
+    """Whether the batch in the copy is the one that was sent, by its checksum. If compaction has rewritten or removed
+    it nobody knows: then it is not. Raises Unreadable."""
 
     def take(code: int, item: fetch.Fetched | None) -> bool:
         if code and code != error_codes.OFFSET_OUT_OF_RANGE:

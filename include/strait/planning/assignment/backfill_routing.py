@@ -1,7 +1,7 @@
 """Which task group copies which partition: by the topic's rule, and history in a lane of its own. Pure.
 
-A partition may change its group at any time, as it may change its slot: whoever takes it up asks the destination where it
-stands, so nothing is lost or doubled.
+A partition may change its group at any time, as it may change its slot: whoever takes it up asks the destination where
+it stands, so nothing is lost or doubled.
 """
 
 from collections import Counter

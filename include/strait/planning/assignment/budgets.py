@@ -1,7 +1,7 @@
 """How much of the link's bandwidth each slot may use. Pure.
 
-A budget is the whole link's, so its shares are dealt out over the slots of all task groups: by what their partitions have to
-copy, once that is measured, and by their number before.
+A budget is the whole link's, so its shares are dealt out over the slots of all task groups: by what their partitions
+have to copy, once that is measured, and by their number before.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,8 @@ from strait.planning.assignment.spread import Loads, weights_of
 from strait.state.schema import Budget, Plan, PlannedTopic
 
 ALIKE = 0.25
-"""Shares that differ by no more than this part of themselves stay as they were: loads waver, and each plan has its price."""
+"""Shares that differ by no more than this part of themselves stay as they were: loads waver, and each plan has its
+price."""
 
 Shares = Mapping[str, tuple[float, ...]]
 

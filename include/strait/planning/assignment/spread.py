@@ -31,8 +31,8 @@ def assign(
     """Give each partition a slot from 0 to ``slots`` - 1.
 
     A partition stays where it is. One that is new, or whose slot is gone, goes to the slot with the least to do, the
-    heaviest first. Others move only where slots were added, no more than evens the slots out, and where a slot has clearly too
-    much to do, no more than relieves it.
+    heaviest first. Others move only where slots were added, no more than evens the slots out, and where a slot has
+    clearly too much to do, no more than relieves it.
 
     Args:
         previous: where partitions are now; may name partitions that are no longer wanted.

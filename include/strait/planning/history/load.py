@@ -95,8 +95,8 @@ def slots_for(
 def cores_for(link: Link, plan: Plan) -> int:
     """How many slots the application of a plan must be able to run.
 
-    With a local master as many as there may ever be: its threads cost nothing, and another submission would. A cluster's
-    cores are dear, so there it has what the plan needs and is submitted again when that is more.
+    With a local master as many as there may ever be: its threads cost nothing, and another submission would. A
+    cluster's cores are dear, so there it has what the plan needs and is submitted again when that is more.
     """
     group = link.groups.get(plan.group)
     return max(plan.slots, group.most_slots) if group is not None and link.spark.master == "local" else plan.slots

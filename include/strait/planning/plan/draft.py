@@ -18,7 +18,8 @@ from strait.state.schema import (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A plan but for its version, producer id and time: all of it that follows from facts. Equal drafts, equal plans."""
+    """A plan but for its version, producer id and time: all of it that follows from facts. Equal drafts, equal
+    plans."""
 
     slots: int
     stopped: bool

@@ -1,7 +1,8 @@
 """What a person has paused: which partitions that leaves out, and how a plan in force changes with it. Pure.
 
-The pauses of a link are kept in its plans, and nowhere else: whoever publishes carries them over. To pause or resume, the
-plan in force is edited; neither cluster is observed for it, so it takes effect at once and brings nothing else with it.
+The pauses of a link are kept in its plans, and nowhere else: whoever publishes carries them over. To pause or resume,
+the plan in force is edited; neither cluster is observed for it, so it takes effect at once and brings nothing else with
+it.
 """
 
 from collections import Counter

@@ -247,7 +247,8 @@ def compose(
 
 
 def _pauses(waiting: Iterable[Waiting]) -> bool:
-    """Something would be copied if nobody had paused it: its application stays, or going on would take a start of it."""
+    """Something would be copied if nobody had paused it: its application stays, or going on would take a start of
+    it."""
     return any(item.reason == Reason.PAUSED for item in waiting)
 
 
@@ -269,8 +270,8 @@ def _policy(link: Link, pair: Pair) -> TopicPolicy:
 
 
 def _planned(link: Link, found: Survey, dealt: Assignment) -> dict[str, tuple[PlannedTopic, ...]]:
-    """Task group -> its topics. One that several groups copy partitions of is in the plan of each; one of which something
-    is not copied is in that of its own group, where it is said why."""
+    """Task group -> its topics. One that several groups copy partitions of is in the plan of each; one of which
+    something is not copied is in that of its own group, where it is said why."""
     places: dict[str, list[tuple[int, Place]]] = {}
     for (topic, number), place in dealt.places.items():
         places.setdefault(topic, []).append((number, place))

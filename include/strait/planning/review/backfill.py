@@ -20,8 +20,8 @@ Reports = Mapping[tuple[str, int], Sequence[Report]]
 
 @dataclass(frozen=True, slots=True)
 class TopicBackfill:
-    """What a topic holds that is to be copied. ``bytes_from``: `log` (from the brokers' disks), `link` (from the average of
-    what the link copies) or `guess`."""
+    """What a topic holds that is to be copied. ``bytes_from``: `log` (from the brokers' disks), `link` (from the
+    average of what the link copies) or `guess`."""
 
     topic: str
     partitions: int
@@ -135,7 +135,8 @@ def _record_bytes(reports: Reports) -> float | None:
 
 
 def _rate(reports: Reports) -> float | None:
-    """Of the slots that have something to catch up with: what the others write says how much comes, not how fast they are."""
+    """Of the slots that have something to catch up with: what the others write says how much comes, not how fast they
+    are."""
     busy = {
         (report.group, report.slot, report.application): report.bytes_per_second
         for parts in reports.values()

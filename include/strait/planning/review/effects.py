@@ -1,12 +1,12 @@
 """What a proposal does that somebody may want to be asked about, piece by piece. Pure.
 
-An effect is a decision of the configuration: topics that begin or cease to be copied, what is created, altered or deleted
-on the destination, another policy or budget. It is *not* where partitions are copied, and not what the world does to
-partitions that are copied already: they move, wait and go on without anybody's leave, or copying would stand still with
-every broker that restarts.
+An effect is a decision of the configuration: topics that begin or cease to be copied, what is created, altered or
+deleted on the destination, another policy or budget. It is *not* where partitions are copied, and not what the world
+does to partitions that are copied already: they move, wait and go on without anybody's leave, or copying would stand
+still with every broker that restarts.
 
-Two proposals with equal effects do the same, so the fingerprint of what was shown says whether it is still what would be
-done.
+Two proposals with equal effects do the same, so the fingerprint of what was shown says whether it is still what would
+be done.
 """
 
 import hashlib
@@ -61,7 +61,8 @@ def differences(shown: Effects, now: Effects) -> list[str]:
 
 
 def unseen(shown: Effects, now: Effects) -> list[str]:
-    """One line for each effect that nobody has seen. What is done already, such as a creation, may be missing by now."""
+    """One line for each effect that nobody has seen. What is done already, such as a creation, may be missing by
+    now."""
     return [f"not shown: {_plain(effect)}" for effect in sorted(set(now) - set(shown))]
 
 

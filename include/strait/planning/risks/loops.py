@@ -1,4 +1,5 @@
-"""Whether what a link copies could come back, come twice, or not come on, given who else copies into its two clusters. Pure.
+"""Whether what a link copies could come back, come twice, or not come on, given who else copies into its two clusters.
+Pure.
 
 It warns; what holds is decided batch by batch (strait.engine.loop_filter).
 """
@@ -39,7 +40,8 @@ def _back(link: Link, destination_id: str, into_source: Collection[Registration]
             yield Risk(
                 "loop",
                 "",
-                f"link {other.link} is registered to copy from {link.destination} into {link.source}; with `copies: all` records go "
+                f"link {other.link} is registered to copy from {link.destination} into {link.source}; with `copies: "
+                f"all` records go "
                 "to and fro for ever",
             )
         same_names = (rule for rule in link.topics.rules if (rule.naming or link.naming).policy == "identity")
@@ -47,7 +49,8 @@ def _back(link: Link, destination_id: str, into_source: Collection[Registration]
             yield Risk(
                 "both_write",
                 "",
-                f"link {other.link} is registered to copy from {link.destination}, where others write then; give topics that both links copy a "
+                f"link {other.link} is registered to copy from {link.destination}, where others write then; give "
+                f"topics that both links copy a "
                 "rule with `on_foreign: expect`, or they halt",
             )
 
@@ -65,14 +68,16 @@ def _on(
             yield Risk(
                 "copies_stay",
                 "",
-                f"what link {other.link} writes into {link.source} is not copied on to {link.destination}, and no other link "
+                f"what link {other.link} writes into {link.source} is not copied on to {link.destination}, and no "
+                f"other link "
                 "brings it there; `copies: forward` would",
             )
         elif _copies(link) != "skip" and known:
             yield Risk(
                 "copied_twice",
                 "",
-                f"link {direct[other.source]} copies into {link.destination} what link {other.link} brings to {link.source} too; "
+                f"link {direct[other.source]} copies into {link.destination} what link {other.link} brings to "
+                f"{link.source} too; "
                 "topics that all three copy come twice: `copies: skip`",
             )
 

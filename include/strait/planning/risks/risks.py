@@ -1,6 +1,7 @@
 """What may go wrong with topics that begin to be copied, found before they are. Pure.
 
-A risk stops nothing: what it warns of would show as a reason code later, or as records that the destination does not keep.
+A risk stops nothing: what it warns of would show as a reason code later, or as records that the destination does not
+keep.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -32,8 +33,8 @@ class Known:
     """What was found out about the link's principals.
 
     Attributes:
-        source_rights, destination_rights: topic -> the operations that are allowed on it; a topic is not there where the
-            cluster does not tell.
+        source_rights, destination_rights: topic -> the operations that are allowed on it; a topic is not there where
+            the cluster does not tell.
         source_quotas, destination_quotas: whose -> bytes per second.
     """
 

@@ -18,7 +18,8 @@ def command(topic: str, put: Mapping[str, str]) -> str:
 
 
 def state_changes(link: str, topics: Mapping[str, TopicFacts]) -> dict[str, Mapping[str, str]]:
-    """State topic -> configurations to set on it. What is set on the topic itself is an operator's decision and stays."""
+    """State topic -> configurations to set on it. What is set on the topic itself is an operator's decision and
+    stays."""
     found: dict[str, Mapping[str, str]] = {}
     for topic in _shown(link, topics):
         put = {name: value for name, value in safer_configs(topic).items() if name not in topic.topic_configs}

@@ -12,7 +12,8 @@ LEFT_OUT = "left_out"
 
 
 def nearly_selected(selection: Selection) -> tuple[PartitionStatus, ...]:
-    """Topics that the link names or matches and leaves out all the same. Those that nothing selects are too many to tell."""
+    """Topics that the link names or matches and leaves out all the same. Those that nothing selects are too many to
+    tell."""
     return tuple(_row(skip) for skip in selection.skipped if skip.reason is not Reason.NOT_SELECTED)
 
 

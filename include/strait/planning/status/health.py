@@ -11,8 +11,8 @@ from strait.reasons import Reason
 from strait.state.schema import Plan, Report
 
 SILENT_SECONDS = 30.0
-"""A slot reports once a second; the longest pause in good health is a failed slot being started again by Spark. On a machine that
-has far too much to do both may take long, and starting everything anew gives it more."""
+"""A slot reports once a second; the longest pause in good health is a failed slot being started again by Spark. On a
+machine that has far too much to do both may take long, and starting everything anew gives it more."""
 
 STARTING_SECONDS = 90.0
 """So long an application may take from its submission to its first report."""

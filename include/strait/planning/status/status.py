@@ -171,7 +171,8 @@ def status_of(
 
 
 def with_quarantined(status: Status, kept_aside: Mapping[TopicPartition, int]) -> Status:
-    """The same with how many records of each partition are kept aside; a partition that nothing else is wrong with says so."""
+    """The same with how many records of each partition are kept aside; a partition that nothing else is wrong with says
+    so."""
     return replace(status, partitions=tuple(_with_quarantined(row, kept_aside) for row in status.partitions))
 
 

@@ -1,7 +1,8 @@
 """Which configurations a copy has, and what has to be altered so that it has them. Pure.
 
-By MirrorMaker 2's rules: what is set on the source topic is set on the copy, what is not is left to the destination, and
-some configurations belong to their cluster. In addition a copy gets, wherever the source has it from, what its records
+By MirrorMaker 2's rules: what is set on the source topic is set on the copy, what is not is left to the destination,
+and some configurations belong to their cluster. In addition a copy gets, wherever the source has it from, what its
+records
 need: a smaller `max.message.bytes` would refuse the source's batches, and a shorter retention would delete old records
 as soon as they are copied.
 """

@@ -1,4 +1,5 @@
-"""Which heartbeats a link copies, under which names, and what its slots write. Pure. `strait.state.heartbeats` says what for."""
+"""Which heartbeats a link copies, under which names, and what its slots write. Pure. `strait.state.heartbeats` says
+what for."""
 
 import re
 
@@ -10,8 +11,8 @@ from strait.state.schema import PlannedHeartbeat
 
 
 def with_heartbeats(link: Link) -> Link:
-    """The link as it is copied: with its heartbeats topic selected, and those that came to the source from further away,
-    but for those that came from the destination. What the link itself excludes stays excluded."""
+    """The link as it is copied: with its heartbeats topic selected, and those that came to the source from further
+    away, but for those that came from the destination. What the link itself excludes stays excluded."""
     beats = link.heartbeats
     if not beats.enabled:
         return link

@@ -1,9 +1,10 @@
 """What becomes of a copy whose source topic is gone: it is kept, or deleted after a time if the link is told so. Pure.
 
-A topic that is not seen is not always gone: a right may have been withdrawn, the cluster may be another one, or may have
-lost all it had. And a copy is not always only a copy. So one is deleted only where nothing else can be meant: the source
-says by name that there is no such topic, it is the cluster that was copied from and has other topics, the copy is the
-very topic that was written into, and its log holds from its first offset to its last what the map says the link wrote.
+A topic that is not seen is not always gone: a right may have been withdrawn, the cluster may be another one, or may
+have lost all it had. And a copy is not always only a copy. So one is deleted only where nothing else can be meant: the
+source says by name that there is no such topic, it is the cluster that was copied from and has other topics, the copy
+is the very topic that was written into, and its log holds from its first offset to its last what the map says the link
+wrote.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +52,8 @@ class Evidence:
     """What was asked about candidates.
 
     Attributes:
-        gone: source topics of which the source says by name that they do not exist; ``copies_gone``: destination topics.
+        gone: source topics of which the source says by name that they do not exist; ``copies_gone``: destination
+            topics.
         logs: partition of a copy -> its first offset and the one that the next record gets.
     """
 

@@ -23,8 +23,8 @@ def creates(link: Link, topic: str) -> bool:
 
 
 def copies_of(link: Link, topic: str, copy: str) -> Copies:
-    """Which batches of a source topic are copied that a link wrote there. Under the same name a copy that is copied on might
-    come back, or come twice; under another one nothing does, unless it came from the destination."""
+    """Which batches of a source topic are copied that a link wrote there. Under the same name a copy that is copied on
+    might come back, or come twice; under another one nothing does, unless it came from the destination."""
     chosen = rule_of(link.topics, topic).copies or link.copies
     return chosen or ("skip" if topic == copy else "forward")
 

@@ -1,7 +1,7 @@
 """Topics whose configurations may not be read any more go on by what the plans in force know of them. Pure.
 
-A right that is withdrawn from the control plane is no reason to stop slots that may still read and write. Only what a plan
-needs is remembered: such a topic is neither grown nor altered until its cluster tells of it again.
+A right that is withdrawn from the control plane is no reason to stop slots that may still read and write. Only what a
+plan needs is remembered: such a topic is neither grown nor altered until its cluster tells of it again.
 """
 
 from collections.abc import Iterable, Mapping

@@ -67,8 +67,8 @@ def begin_of(start: Start, partition: int, *, joins: bool = False) -> Begin:
     """What a start means for one partition. One that is not named among offsets begins with its first record.
 
     Args:
-        joins: others of its topic are copied already. It was added to the topic, and what it got before it was seen belongs
-            to the copy.
+        joins: others of its topic are copied already. It was added to the topic, and what it got before it was seen
+            belongs to the copy.
     """
     if start == "latest" and joins:
         return "earliest"
