@@ -44,7 +44,7 @@ MINUTES ?= 30
 
 .PHONY: soak
 soak: install ## Break a running link at random for MINUTES=30, again with ARGS="--seed N", and compare every record
-	@PYTHONPATH=tests $(BIN)/python -m support.soak --minutes $(MINUTES) $(ARGS)
+	@PYTHONPATH=tests $(BIN)/python -m support.soak.soak --minutes $(MINUTES) $(ARGS)
 
 .PHONY: check
 check: $(INSTALLED) ## Check format, lint, types, and who imports whom

@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from measuring import add_row
 from strait.embedded.kafka import Cluster
 from strait.state.schema import Budget
-from support.engine import EngineLink
-from support.records import ends
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import ends
+from support.links.engine_link import EngineLink
 
 RESULTS = Path(__file__).parent / "results-many-partitions.md"
 INTRODUCTION = (

@@ -28,7 +28,7 @@ from mm2.content import digests
 from mm2.topics import Topics
 from mm2.workloads import PARTITIONS
 from strait.embedded.kafka import Cluster
-from support.engine import EngineLink
+from support.links.engine_link import EngineLink
 
 RESULTS = Path(__file__).parent / "results-transactions.md"
 RECORDS = 100

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from strait.embedded.kafka import Cluster
 
-pytest_plugins = ["support.no_skips", "support.no_leftovers"]
+pytest_plugins = ["support.fixtures.no_skips", "support.fixtures.no_leftovers"]
 
 # No property is judged by the clock: a busy machine makes every example slow.
 settings.register_profile("strait", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.compose import PROJECT, services
+from support.fixtures.compose import PROJECT, services
 
 pytestmark = pytest.mark.airflow
 

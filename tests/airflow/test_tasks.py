@@ -17,7 +17,7 @@ from strait.reasons import Reason
 from strait_airflow import control
 from strait_airflow.applications import launcher
 from strait_airflow.triggers import HealthTrigger
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker]
 

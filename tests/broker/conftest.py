@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from strait.embedded.kafka import Cluster
-from support.engine import EngineLink
-from support.raw import RawClient
-from support.secured import Secured, secured_clusters
+from support.kafka.raw import RawClient
+from support.links.engine_link import EngineLink
+from support.security.secured import Secured, secured_clusters
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from strait.config import links
 from strait.control.plane import Control, Outcome
 from strait.kafka.admin import Admin
 from strait.model import TopicAcl
-from support.acls import Right, decided, documented, grant, withdraw
-from support.secured import Secured
-from support.topics import alter, create, delete, exists, grow, look
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.acls import Right, decided, documented, grant, withdraw
+from support.kafka.topics import alter, create, delete, exists, grow, look
+from support.security.secured import Secured
 
 pytestmark = pytest.mark.broker
 

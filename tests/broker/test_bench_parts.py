@@ -13,7 +13,7 @@ from mm2.relay import measure_relay
 from mm2.topics import Topics
 from mm2.workloads import PARTITIONS, Drain, Trickle, choose
 from strait.errors import MeasurementError
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
 
 pytestmark = pytest.mark.broker
 

@@ -19,9 +19,9 @@ from strait.model import TopicPartition
 from strait.state.codec import encode
 from strait.state.schema import OffsetMapping, PartitionReport
 from strait.state.store import StateReader, StateWriter
-from support.reports import plain_report
-from support.topics import alter, create, delete
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.topics import alter, create, delete
+from support.model.reports import plain_report
 
 pytestmark = pytest.mark.broker
 

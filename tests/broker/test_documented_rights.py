@@ -17,10 +17,10 @@ from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.reasons import Reason
 from strait.state.schema import Registration
-from support.acls import Right, decided, documented, grant, withdraw
-from support.records import assert_equal, ends, read_all
-from support.secured import Secured, SecuredLink, produce
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.acls import Right, decided, documented, grant, withdraw
+from support.kafka.records import assert_equal, ends, read_all
+from support.security.secured import Secured, SecuredLink, produce
 
 pytestmark = pytest.mark.broker
 PARTITIONS = 2

@@ -11,10 +11,10 @@ from confluent_kafka import Producer
 
 from strait.embedded.kafka import Cluster
 from strait.state.schema import TopicPolicy
-from support.background import background
-from support.engine import EngineLink
-from support.records import Record, ends, read_all
-from support.waiting import eventually
+from support.fixtures.background import background
+from support.fixtures.waiting import eventually
+from support.kafka.records import Record, ends, read_all
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

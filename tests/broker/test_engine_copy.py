@@ -10,9 +10,9 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from strait.kafka.admin import Admin, NewTopic
 from strait.reasons import Reason
-from support.engine import EngineLink
-from support.records import ends
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import ends
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

@@ -20,9 +20,9 @@ from strait.net.cluster_client import parse_addresses
 from strait.net.handshake import dial
 from strait.net.security import Security
 from strait.reasons import Reason
-from support.background import background
-from support.engine import EngineLink
-from support.waiting import eventually
+from support.fixtures.background import background
+from support.fixtures.waiting import eventually
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

@@ -14,10 +14,10 @@ from strait.reasons import Reason
 from strait.state.codec import key_of
 from strait.state.offset_map import covering, destination_offset
 from strait.state.schema import Loss, TopicPolicy
-from support.engine import EngineLink
-from support.records import Record, ends, read_all
-from support.transactions import Transactions
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import Record, ends, read_all
+from support.kafka.transactions import Transactions
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

@@ -15,10 +15,10 @@ from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from strait.wire.batch import CODEC_MASK, Batch, split_batches
 from strait.wire.records import Record, build_batch
-from support.engine import EngineLink
-from support.raw import RawClient
-from support.records import ends, read_all
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.raw import RawClient
+from support.kafka.records import ends, read_all
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

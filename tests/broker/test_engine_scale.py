@@ -10,9 +10,9 @@ from confluent_kafka import Producer
 
 from strait.embedded.kafka import Cluster
 from strait.state.schema import Budget, TopicPolicy
-from support.engine import EngineLink
-from support.records import ends
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import ends
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

@@ -9,10 +9,10 @@ from confluent_kafka import Producer
 
 from strait.engine import checkpointer
 from strait.state.offset_map import gaps_of
-from support.engine import EngineLink
-from support.records import ends, read_all
-from support.transactions import Transactions, assert_map_is_exact, small_transactions
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import ends, read_all
+from support.kafka.transactions import Transactions, assert_map_is_exact, small_transactions
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

@@ -10,12 +10,12 @@ from confluent_kafka.admin import AdminClient, ResourceType
 from strait.config.links import LinksFile, parse
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
-from support.acls import Right, documented, grant
-from support.copying import copying
-from support.mirror_client import mirror_client
-from support.records import assert_same_records, read_all
-from support.secured import Secured
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.acls import Right, documented, grant
+from support.kafka.mirror_client import mirror_client
+from support.kafka.records import assert_same_records, read_all
+from support.links.copying import copying
+from support.security.secured import Secured
 
 pytestmark = pytest.mark.broker
 TOPIC = "heartbeats"

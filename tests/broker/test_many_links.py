@@ -18,8 +18,8 @@ from strait.config.links import load_link
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
-from support.records import ends
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import ends
 
 pytestmark = pytest.mark.broker
 
@@ -79,7 +79,7 @@ def slot_of(path: Path, link: str, folder: Path) -> Iterator[None]:
     spec.write(spec_path)
     unlike = json.dumps({"changed": {}, "clock_jumps_seconds": 0.0})
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "support.slot_process", str(spec_path), "0", unlike]
+    command = [sys.executable, "-m", "support.links.slot_process", str(spec_path), "0", unlike]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield

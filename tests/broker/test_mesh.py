@@ -20,9 +20,9 @@ from strait.kafka.reading import read_topic
 from strait.reasons import Reason
 from strait.state.codec import decode
 from strait.state.schema import Registration, TopicPolicy
-from support.engine import EngineLink
-from support.mesh import Mesh
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.links.engine_link import EngineLink
+from support.links.mesh import Mesh
 
 pytestmark = pytest.mark.broker
 MakeMesh = Callable[..., Mesh]

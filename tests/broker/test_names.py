@@ -15,10 +15,10 @@ from strait.control.plane import Control, Outcome
 from strait.errors import ConfigError
 from strait.reasons import Reason
 from strait.state.store import StateReader
-from support.engine import EngineLink
-from support.records import assert_equal, ends, read_all
-from support.topics import create, exists, produce
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import assert_equal, ends, read_all
+from support.kafka.topics import create, exists, produce
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

@@ -9,9 +9,9 @@ import pytest
 
 from strait.embedded.kafka import Cluster
 from strait.reasons import Reason
-from support.engine import EngineLink
-from support.load import writing
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.links.engine_link import EngineLink
+from support.links.load import writing
 
 pytestmark = pytest.mark.broker
 

@@ -16,9 +16,9 @@ from strait.control.plane import Control
 from strait.errors import ConfigError, StateError
 from strait.planning.plan.pauses import Scope
 from strait.state.store import StateReader
-from support.engine import EngineLink
-from support.records import ends
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import ends
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

@@ -10,9 +10,9 @@ from confluent_kafka.admin import AdminClient
 from strait.config.links import parse
 from strait.control.plane import Control
 from strait.kafka.admin import Admin, NewTopic
-from support.engine import EngineLink
-from support.records import read_all
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import read_all
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

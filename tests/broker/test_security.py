@@ -14,8 +14,8 @@ from strait.net.channel import Channel
 from strait.net.producer_id import allocate_producer_id
 from strait.reasons import Reason
 from strait.state.schema import Report
-from support.secured import CLIENT, SECRET, SESSION_MS, Properties, Secured, link_between, produce
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.security.secured import CLIENT, SECRET, SESSION_MS, Properties, Secured, link_between, produce
 
 pytestmark = pytest.mark.broker
 

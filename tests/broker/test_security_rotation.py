@@ -7,10 +7,10 @@ import pytest
 from strait.errors import StraitError
 from strait.kafka.admin import Admin
 from strait.state.store import StateReader, StateWriter, ensure_state_topics
-from support.pki import Authority
-from support.reports import plain_run
-from support.secured import PASSWORD, Secured, link_between, produce, set_scram_password
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.model.reports import plain_run
+from support.security.pki import Authority
+from support.security.secured import PASSWORD, Secured, link_between, produce, set_scram_password
 
 pytestmark = pytest.mark.broker
 MECHANISM = "SCRAM-SHA-256"

@@ -20,8 +20,8 @@ from strait.kafka.admin import Admin
 from strait.net.cluster_client import parse_addresses
 from strait.net.handshake import dial
 from strait.net.security import Security
-from support.records import ends
-from support.secured import PASSWORD, SCRAM_PASSWORD, SECRET, Properties, Secured, link_between, produce
+from support.kafka.records import ends
+from support.security.secured import PASSWORD, SCRAM_PASSWORD, SECRET, Properties, Secured, link_between, produce
 
 pytestmark = pytest.mark.broker
 WRONG = "a-Wrong-Word"

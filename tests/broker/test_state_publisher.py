@@ -17,7 +17,7 @@ from strait.errors import ClusterUnavailable, PlanConflict
 from strait.kafka.admin import Admin
 from strait.state.schema import OffsetMapping, Plan, PlannedTopic
 from strait.state.store import ControlPublisher, StateReader, ensure_state_topics
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
 
 pytestmark = pytest.mark.broker
 

@@ -16,9 +16,9 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.state.codec import encode, encode_key, run_key
 from strait.state.schema import Loss, PartitionReport, Plan, Report
 from strait.state.store import ControlPublisher, StateReader, StateWriter, ensure_state_topics
-from support.reports import plain_report, plain_run
-from support.topics import alter
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.topics import alter
+from support.model.reports import plain_report, plain_run
 
 pytestmark = pytest.mark.broker
 

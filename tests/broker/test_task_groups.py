@@ -17,10 +17,10 @@ from strait.model import topic_id_text
 from strait.state.codec import encode
 from strait.state.schema import PartitionReport, Plan, PlannedTopic
 from strait.state.store import ControlPublisher, StateReader
-from support.engine import EngineLink
-from support.reports import plain_report
-from support.topics import alter
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.topics import alter
+from support.links.engine_link import EngineLink
+from support.model.reports import plain_report
 
 pytestmark = pytest.mark.broker
 

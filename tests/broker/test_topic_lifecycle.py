@@ -9,10 +9,10 @@ import pytest
 from strait.config.links import LinksFile, parse
 from strait.control.plane import Control, Outcome
 from strait.planning.status.metrics import missing_destination_partitions
-from support.copying import copying
-from support.records import assert_equal, ends, read_all
-from support.topics import alter, create, delete, exists, grow, look, produce
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import assert_equal, ends, read_all
+from support.kafka.topics import alter, create, delete, exists, grow, look, produce
+from support.links.copying import copying
 
 pytestmark = pytest.mark.broker
 

@@ -17,9 +17,9 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.wire.batch import split_batches
 from strait.wire.legacy import read_legacy
 from strait.wire.records import Record, read_records
-from support.raw import RawClient
-from support.records import read_all
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.raw import RawClient
+from support.kafka.records import read_all
 
 pytestmark = pytest.mark.broker
 

@@ -12,8 +12,8 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.wire import batch as batches
 from strait.wire import fetch
 from strait.wire.records import Record, build_batch, read_records
-from support.raw import RawClient
-from support.records import read_all
+from support.kafka.raw import RawClient
+from support.kafka.records import read_all
 
 pytestmark = pytest.mark.broker
 

@@ -9,8 +9,8 @@ from strait.wire import fetch
 from strait.wire.batch import split_batches
 from strait.wire.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from strait.wire.fetch_session import FetchSession, Key
-from support.raw import RawClient
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.raw import RawClient
 
 pytestmark = pytest.mark.broker
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from strait.embedded.kafka import Cluster
-from support.engine import EngineLink
-from support.releases import PAIRS, Release
+from support.kafka.releases import PAIRS, Release
+from support.links.engine_link import EngineLink
 
 # A broker forgets a producer that was quiet that long when it starts again. Before 3.0 the time for transactions
 # counts.

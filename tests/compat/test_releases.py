@@ -20,14 +20,14 @@ from strait.net.handshake import Connection, dial
 from strait.net.security import Security
 from strait.reasons import Reason
 from strait.wire import fetch, produce
-from support.copying import copying
-from support.engine import EngineLink
-from support.records import assert_equal, ends, read_all
-from support.releases import WHOLE_MATRIX
-from support.topics import create, delete, grow
-from support.topics import produce as produce_numbers
-from support.transactions import Transactions, assert_map_is_exact
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import assert_equal, ends, read_all
+from support.kafka.releases import WHOLE_MATRIX
+from support.kafka.topics import create, delete, grow
+from support.kafka.topics import produce as produce_numbers
+from support.kafka.transactions import Transactions, assert_map_is_exact
+from support.links.copying import copying
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

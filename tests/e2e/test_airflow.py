@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from strait.errors import SetupError
-from support.airflow import APPROVAL, ASKED, HEALTH, MONITOR, PARTITIONS, VARIABLE, Deployment, deployment
-from support.records import assert_equal, ends, read_all
-from support.waiting import eventually
+from support.fixtures.airflow import APPROVAL, ASKED, HEALTH, MONITOR, PARTITIONS, VARIABLE, Deployment, deployment
+from support.fixtures.waiting import eventually
+from support.kafka.records import assert_equal, ends, read_all
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 

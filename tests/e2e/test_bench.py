@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def bench(*arguments: str, scratch: Path) -> subprocess.CompletedProcess[str]:
-    """Leftover processes fail the whole run (support.no_leftovers)."""
+    """Leftover processes fail the whole run (support.fixtures.no_leftovers)."""
     return subprocess.run(
         [sys.executable, "-m", "mm2", "--no-record", *arguments],
         env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT / "benchmarks")},

@@ -17,7 +17,7 @@ from strait.demo.folder import DemoFolder
 from strait.demo.parts import Parts
 from strait.embedded.paths import home
 from strait.embedded.ports import free_ports
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 

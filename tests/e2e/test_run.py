@@ -20,8 +20,8 @@ from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch import processes
 from strait.model import TopicPartition
-from support.records import assert_equal, read_all
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import assert_equal, read_all
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 

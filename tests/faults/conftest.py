@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from strait.embedded.kafka import Cluster
-from support.engine import EngineLink
-from support.far import FarCluster, FarLink, running
+from support.links.engine_link import EngineLink
+from support.links.far import FarCluster, FarLink, running
 
 
 @pytest.fixture(scope="session")

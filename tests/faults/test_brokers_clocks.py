@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from strait.reasons import Reason
-from support.clocks import JumpingCluster
-from support.engine import EngineLink
-from support.load import writing
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.clocks import JumpingCluster
+from support.links.engine_link import EngineLink
+from support.links.load import writing
 
 pytestmark = pytest.mark.broker
 

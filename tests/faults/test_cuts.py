@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from support.engine import EngineLink
-from support.far import FarCluster
-from support.load import writing
-from support.proxy import API_VERSIONS, DESCRIBE_PRODUCERS, FETCH, LIST_OFFSETS, METADATA, PRODUCE, Proxy
-from support.proxy_frames import Way
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.links.engine_link import EngineLink
+from support.links.far import FarCluster
+from support.links.load import writing
+from support.proxy.frames import Way
+from support.proxy.proxy import API_VERSIONS, DESCRIBE_PRODUCERS, FETCH, LIST_OFFSETS, METADATA, PRODUCE, Proxy
 
 pytestmark = pytest.mark.broker
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from strait.reasons import Reason
-from support.engine import EngineLink
-from support.far import FarCluster
-from support.load import writing
-from support.proxy import FETCH, PRODUCE
-from support.records import read_all
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import read_all
+from support.links.engine_link import EngineLink
+from support.links.far import FarCluster
+from support.links.load import writing
+from support.proxy.proxy import FETCH, PRODUCE
 
 pytestmark = pytest.mark.broker
 

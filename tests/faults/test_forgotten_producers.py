@@ -14,11 +14,11 @@ from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
-from support.engine import EngineLink
-from support.producers import FORGETFUL, until_forgotten
-from support.records import ends, read_all
-from support.upkeep import asleep, elect_preferred, in_sync, leaders, reassign
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.producers import FORGETFUL, until_forgotten
+from support.kafka.records import ends, read_all
+from support.kafka.upkeep import asleep, elect_preferred, in_sync, leaders, reassign
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

@@ -25,9 +25,9 @@ from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from strait.wire.batch import restamp, split_batches
 from strait.wire.records import Record, build_batch
-from support.raw import RawClient
-from support.upkeep import elect_preferred, in_sync, leaders, reassign
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.raw import RawClient
+from support.kafka.upkeep import elect_preferred, in_sync, leaders, reassign
 
 pytestmark = pytest.mark.broker
 

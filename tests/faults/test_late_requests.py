@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 
-from support.engine import EngineLink
-from support.far import FarCluster
-from support.load import writing
-from support.proxy import PRODUCE
-from support.records import ends
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import ends
+from support.links.engine_link import EngineLink
+from support.links.far import FarCluster
+from support.links.load import writing
+from support.proxy.proxy import PRODUCE
 
 pytestmark = pytest.mark.broker
 

@@ -11,11 +11,11 @@ from strait.kafka.admin import Admin
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from strait.state.store import ensure_state_topics
-from support.engine import EngineLink
-from support.records import assert_same_records, ends, read_all
-from support.transactions import Transactions
-from support.upkeep import elect_preferred, elect_unclean, in_sync, leaders, reassign
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import assert_same_records, ends, read_all
+from support.kafka.transactions import Transactions
+from support.kafka.upkeep import elect_preferred, elect_unclean, in_sync, leaders, reassign
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

@@ -7,10 +7,10 @@ import pytest
 
 from strait.embedded.kafka import Cluster
 from strait.reasons import Reason
-from support.engine import EngineLink
-from support.load import writing
-from support.upkeep import elect_preferred, in_sync, leaders, reassign
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.upkeep import elect_preferred, in_sync, leaders, reassign
+from support.links.engine_link import EngineLink
+from support.links.load import writing
 
 pytestmark = pytest.mark.broker
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from support.engine import EngineLink
-from support.far import FarCluster
-from support.load import writing
-from support.proxy import PRODUCE
+from support.links.engine_link import EngineLink
+from support.links.far import FarCluster
+from support.links.load import writing
+from support.proxy.proxy import PRODUCE
 
 pytestmark = pytest.mark.broker
 

@@ -15,12 +15,12 @@ from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from strait.wire.batch import restamp, split_batches
 from strait.wire.records import Record, build_batch
-from support.engine import EngineLink
-from support.far import FarCluster
-from support.proxy import Proxy
-from support.raw import RawClient
-from support.records import read_all
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.raw import RawClient
+from support.kafka.records import read_all
+from support.links.engine_link import EngineLink
+from support.links.far import FarCluster
+from support.proxy.proxy import Proxy
 
 pytestmark = pytest.mark.broker
 

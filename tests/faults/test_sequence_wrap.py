@@ -8,10 +8,10 @@ from confluent_kafka import Producer
 from strait.embedded.kafka import Cluster
 from strait.state.offset_map import SEQUENCE_MODULUS
 from strait.state.writer import StateWriter
-from support.engine import EngineLink
-from support.producers import FORGETFUL, until_forgotten
-from support.records import read_all
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.producers import FORGETFUL, until_forgotten
+from support.kafka.records import read_all
+from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 

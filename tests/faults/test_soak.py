@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.soak import soak
+from support.soak.soak import soak
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(1200)]
 

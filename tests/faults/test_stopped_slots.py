@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from strait.net.event_loop import STALL_SECONDS
-from support.engine import EngineLink
-from support.far import FarCluster
-from support.load import writing
-from support.proxy import PRODUCE
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.links.engine_link import EngineLink
+from support.links.far import FarCluster
+from support.links.load import writing
+from support.proxy.proxy import PRODUCE
 
 pytestmark = pytest.mark.broker
 

@@ -9,12 +9,12 @@ from confluent_kafka import Producer
 from strait.embedded.kafka import Cluster
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
-from support.engine import EngineLink
-from support.far import FarCluster
-from support.records import ends, read, read_all
-from support.transactions import Transactions
-from support.upkeep import elect_preferred, elect_unclean, in_sync, leaders, reassign
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import ends, read, read_all
+from support.kafka.transactions import Transactions
+from support.kafka.upkeep import elect_preferred, elect_unclean, in_sync, leaders, reassign
+from support.links.engine_link import EngineLink
+from support.links.far import FarCluster
 
 pytestmark = pytest.mark.broker
 

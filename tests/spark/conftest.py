@@ -15,8 +15,8 @@ from strait.config.app_spec import AppSpec
 from strait.control.plane import GROUP
 from strait.embedded.ports import free_ports
 from strait.launch.local import LocalLauncher
-from support.links import Link
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.links.links import Link
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from strait.errors import SetupError
 from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES, State
 from strait.launch.local import LocalLauncher
-from support.links import Link
+from support.links.links import Link
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 

@@ -6,7 +6,7 @@ import pytest
 
 from strait.config.links import Spark
 from strait.launch.base import EXIT_NEEDS_MORE_CORES
-from support.links import Link
+from support.links.links import Link
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 

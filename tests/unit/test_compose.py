@@ -18,7 +18,7 @@ import pytest
 
 from strait.config.links import load, parse_topics
 from strait.embedded.jars import KAFKA_VERSION
-from support.compose import (
+from support.fixtures.compose import (
     FILE,
     PROJECT,
     compose,

@@ -16,7 +16,7 @@ SUPPORT = Path(__file__).parents[1]
 def run_pytest(folder: Path, source: str, *options: str, ci: str = "") -> subprocess.CompletedProcess[str]:
     file = folder / "test_sample.py"
     file.write_text(source, encoding="utf-8")
-    plugins = ("-p", "support.no_skips", "-p", "support.no_leftovers")
+    plugins = ("-p", "support.fixtures.no_skips", "-p", "support.fixtures.no_leftovers")
     return subprocess.run(
         [sys.executable, "-m", "pytest", *plugins, "-c", os.devnull, "--rootdir", folder, *options, file],
         env=os.environ | {"PYTHONPATH": str(SUPPORT), "CI": ci},
@@ -84,7 +84,7 @@ def run_halves(folder: Path, **samples: str) -> subprocess.CompletedProcess[str]
         (folder / tier).mkdir(parents=True, exist_ok=True)
         source = samples.get(Path(tier).name, "def test_it(): ...")
         (folder / tier / "test_sample.py").write_text(source, encoding="utf-8")
-    options = ("-c", os.devnull, "--import-mode=importlib", "-p", "support.no_leftovers")
+    options = ("-c", os.devnull, "--import-mode=importlib", "-p", "support.fixtures.no_leftovers")
     return subprocess.run(
         [sys.executable, SUPPORT / "support" / "halves.py", *options],
         env=os.environ | {"PYTHONPATH": str(SUPPORT), "PYTEST_ADDOPTS": ""},

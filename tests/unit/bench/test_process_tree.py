@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mm2.process_tree import ProcessTree
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
 
 BURN_SECONDS = 0.5
 STARTING_SECONDS = 0.4  # what Python itself may take to start three times; less than one burn

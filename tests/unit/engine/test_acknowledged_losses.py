@@ -5,7 +5,7 @@ import pytest
 from strait.engine.partition import Partition
 from strait.engine.recovery.coordinator import with_what_was_acknowledged
 from strait.engine.recovery.decision import Found
-from support.partitions import plain_partition
+from support.model.partitions import plain_partition
 
 
 def partition(*, found: int, acknowledged: int, shift: int = 7) -> Partition:

@@ -7,7 +7,7 @@ from strait.engine.recovery import contention
 from strait.net.buffers import BufferPool
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
-from support.partitions import placed
+from support.model.partitions import placed
 
 NOW_MS = 1_800_000_000_000
 OLD_MS = NOW_MS - contention.REMEMBERED_MS

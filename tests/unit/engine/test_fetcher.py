@@ -13,7 +13,7 @@ from strait.net.buffers import Buffer, BufferPool
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.state.schema import Budget, TopicPolicy
-from support.partitions import placed
+from support.model.partitions import placed
 
 SESSION = 5
 NO_TOPICS = struct.pack(">ib", 0, 0) + struct.pack(">ihi", 0, 0, SESSION) + b"\1\0"

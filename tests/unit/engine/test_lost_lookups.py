@@ -11,8 +11,8 @@ from strait.net import error_policy
 from strait.net.cluster_client import ClusterClient, Leader
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
-from support.partitions import plain_partition
-from support.reports import plain_run
+from support.model.partitions import plain_partition
+from support.model.reports import plain_run
 
 Doubts = list[tuple[Reason | None, str, tuple[float, float]]]
 

@@ -7,8 +7,8 @@ import pytest
 
 from strait.errors import ClusterUnavailable, NotAuthorized
 from strait.net.oauth import Tokens, problems
-from support.pki import Authority
-from support.tokens import TokenEndpoint
+from support.security.pki import Authority
+from support.security.tokens import TokenEndpoint
 
 SECRET = "a-Secret"
 

@@ -19,7 +19,7 @@ from strait.state.offset_map import (
     source_position,
 )
 from strait.state.schema import OffsetMapping
-from support.reports import plain_run
+from support.model.reports import plain_run
 
 
 def run(gaps: Sequence[Gap], *, confirmed: int = 0, destination_base: int = 0) -> OffsetMapping:

@@ -12,9 +12,9 @@ from strait.engine import checkpointer, partition
 from strait.state.codec import run_key
 from strait.state.offset_map import Gap, covering, destination_offset, gaps_of
 from strait.wire.records import Record
-from support.batches import source_batch
-from support.histories import History, histories
-from support.racing import Copy, World
+from support.model.batches import source_batch
+from support.model.histories import History, histories
+from support.model.racing import Copy, World
 
 GAPPY = ("small", "small", "plain", "transactional", "end", "missing", "holes")
 STEPS = ("fetch", "fetch", "settle", "settle", "send", "send", "keep_map", "keep_map", "crash", "doubt", "forget")

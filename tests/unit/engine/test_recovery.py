@@ -18,7 +18,7 @@ from strait.engine.recovery.decision import (
 from strait.reasons import Reason
 from strait.state.offset_map import SEQUENCE_MODULUS, full_sequence, wire_sequence
 from strait.state.schema import OffsetMapping
-from support.reports import plain_run
+from support.model.reports import plain_run
 
 
 def run(*, base: int = 0, source_base: int = 0, checkpoint: int = 0) -> OffsetMapping:

@@ -16,7 +16,7 @@ from strait.wire.merge import MERGE_BATCHES, MERGED_BYTES, plain_row, put_togeth
 from strait.wire.rebatch import MERGE_RECORDS_PER_BATCH, shape
 from strait.wire.records import Record, read_records
 from strait.wire.shapes import Piece, Rules, Shape
-from support.batches import source_batch
+from support.model.batches import source_batch
 
 RULES = Rules(1 << 20, 1 << 20)
 TIMES = st.one_of(st.integers(0, 2**41), st.sampled_from((0, -(2**63), 2**63 - 1)))

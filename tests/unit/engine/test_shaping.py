@@ -21,8 +21,8 @@ from strait.wire.shapes import (
     Stop,
     Unjudged,
 )
-from support.batches import source_batch
-from support.histories import MAX_BYTES, History, histories
+from support.model.batches import source_batch
+from support.model.histories import MAX_BYTES, History, histories
 
 RULES = Rules(MAX_BYTES, 1 << 20)
 

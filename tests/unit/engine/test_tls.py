@@ -9,7 +9,7 @@ import pytest
 
 from strait.errors import ConfigError
 from strait.net.tls_context import broker_context, endpoint_context
-from support.pki import Authority
+from support.security.pki import Authority
 
 OURS, THEIRS = Authority("ours"), Authority("theirs")
 BROKER, CLIENT = OURS.issue("broker"), OURS.issue("client")

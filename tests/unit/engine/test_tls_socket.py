@@ -12,7 +12,7 @@ import pytest
 
 from strait.net.tls_context import broker_context
 from strait.net.tls_socket import TlsSocket
-from support.pki import Authority
+from support.security.pki import Authority
 
 AUTHORITY = Authority("an authority")
 

@@ -18,7 +18,7 @@ from strait.launch.base import Application, State
 from strait.launch.java import find_java
 from strait.launch.local import LocalLauncher
 from strait.launch.submission import KEPT
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
 
 SECRET = "correct horse battery"
 SLEEPER = "exec sleep 600"

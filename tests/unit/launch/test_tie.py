@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from strait.launch.parent_watch import tie_broken, tied_environment
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
 
 
 @pytest.fixture

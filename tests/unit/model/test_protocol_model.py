@@ -1,4 +1,4 @@
-"""The protocol's decisions under every interleaving at small size; see `support.protocol_model` for what that covers.
+"""The protocol's decisions under every interleaving at small size; see `support.model.protocol_model` for what that covers.
 
 Each fault that was once found in the product is put back, and the model must find it. `STRAIT_MODEL_STATES` sets how
 many states are visited at most.
@@ -15,7 +15,7 @@ from strait.engine.recovery.decision import Found, LogState, OnForeign
 from strait.state.offset_map import sequence_at_destination, wire_sequence
 from strait.state.schema import OffsetMapping
 from strait.wire.batch import Batch
-from support.protocol_model import Limits, Result, explore
+from support.model.protocol_model import Limits, Result, explore
 
 MOST_STATES = int(os.environ.get("STRAIT_MODEL_STATES", "60000"))
 NONE = Limits(0, 0, 0, 0, 0, 0, 0, 0)

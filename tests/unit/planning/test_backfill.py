@@ -8,7 +8,7 @@ from strait.model import TopicPartition
 from strait.planning.review.backfill import Backfill, Reports, TopicBackfill, backfill_of, beginnings
 from strait.planning.topics.start_offsets import AtOffset, AtTime, Begin, Range
 from strait.state.schema import PartitionReport
-from support.reports import plain_report
+from support.model.reports import plain_report
 from unit.planning.test_plan import cluster, link, propose
 
 ORDERS = TopicPartition("orders", 0)

@@ -6,7 +6,7 @@ from strait.launch.base import Application, State
 from strait.planning.status.health import SILENT_SECONDS, STARTING_SECONDS, Hearing, trouble_of
 from strait.reasons import Reason
 from strait.state.schema import Plan, Report
-from support.reports import plain_report
+from support.model.reports import plain_report
 
 PLAN = Plan(link="l", group="default", version=3, producer_id=7, slots=2, published_at_ms=0)
 NOW_MS = 1_000_000_000

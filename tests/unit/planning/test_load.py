@@ -19,7 +19,7 @@ from strait.planning.history.load import (
     slots_for,
 )
 from strait.state.schema import PartitionReport, Plan, Report
-from support.reports import plain_report
+from support.model.reports import plain_report
 
 ORDERS = TopicPartition("orders", 0)
 PARTITIONS = [TopicPartition("t", number) for number in range(10)]

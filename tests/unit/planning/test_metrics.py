@@ -9,7 +9,7 @@ from strait.state.schema import (
     Report,
     Waiting,
 )
-from support.reports import plain_report
+from support.model.reports import plain_report
 
 
 def plan(topics: dict[str, int], waiting: tuple[Waiting, ...] = ()) -> Plan:

@@ -6,7 +6,7 @@ import pytest
 
 from strait.planning.history.overrun import duration, lags, observations, seconds_to_loss
 from strait.state.schema import PartitionReport, Report
-from support.reports import plain_report
+from support.model.reports import plain_report
 
 HOUR_MS = 3_600_000
 

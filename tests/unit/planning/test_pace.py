@@ -15,7 +15,7 @@ from strait.state.schema import (
     Report,
     TopicPolicy,
 )
-from support.reports import plain_report
+from support.model.reports import plain_report
 
 ORDERS, CLICKS = TopicPartition("orders", 0), TopicPartition("clicks", 0)
 

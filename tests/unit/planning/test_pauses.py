@@ -25,7 +25,7 @@ from strait.state.schema import (
     PlannedTopic,
     Waiting,
 )
-from support.reports import plain_run
+from support.model.reports import plain_run
 
 
 def paused(topic: str = "", partition: int | None = None, by: str = "ann", at_ms: int = 5_000) -> Pause:

@@ -7,7 +7,7 @@ from strait.config.naming import map_topic, plan_topic
 from strait.model import TopicFacts
 from strait.planning.risks.state_safety import state_changes, state_risks, wanted_replicas
 from strait.planning.topics.lost_mappings import lost_runs
-from support.reports import plain_run
+from support.model.reports import plain_run
 
 
 def state_topic(name: str, replicas: int, *, own: bool = False, **configs: str) -> dict[str, TopicFacts]:

@@ -15,7 +15,7 @@ from strait.state.schema import (
     Report,
     Waiting,
 )
-from support.reports import plain_report
+from support.model.reports import plain_report
 
 NOW_MS = 1_000_000
 

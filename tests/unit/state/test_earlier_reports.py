@@ -2,7 +2,7 @@
 
 from strait.state.codec import encode
 from strait.state.view import PACE_MS, Place, StateView
-from support.reports import plain_report
+from support.model.reports import plain_report
 
 SLOT = ("default", 0)
 

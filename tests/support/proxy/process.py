@@ -1,5 +1,5 @@
-"""``python -m support.proxy_process SEED LISTEN:TARGET …``: the proxy itself. Orders come in as lines of JSON, each is
-answered by one; it ends with its input. See ``support.proxy``."""
+"""``python -m support.proxy.process SEED LISTEN:TARGET …``: the proxy itself. Orders come in as lines of JSON, each is
+answered by one; it ends with its input. See ``support.proxy.proxy``."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from support.proxy_frames import SEGMENT_BYTES, Frame, Piece, Rule, Walker
+from support.proxy.frames import SEGMENT_BYTES, Frame, Piece, Rule, Walker
 
 _CHUNK_BYTES = 1 << 18
 _QUEUED_BYTES = 256 << 20  # each way of a connection; more is left with the sender

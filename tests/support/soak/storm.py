@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 
 from strait.net.handshake import CLIENT_ID
-from support.far import FarCluster, FarLink
-from support.proxy import PRODUCE, Proxy
-from support.upkeep import asleep, elect_preferred, in_sync, quotas, reassign, replicas
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.upkeep import asleep, elect_preferred, in_sync, quotas, reassign, replicas
+from support.links.far import FarCluster, FarLink
+from support.proxy.proxy import PRODUCE, Proxy
 
 
 class Storm:

@@ -5,8 +5,8 @@ from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResp
 from strait.net.cluster_client import parse_addresses
 from strait.net.handshake import dial
 from strait.net.security import Security
-from support.engine import EngineLink
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.links.engine_link import EngineLink
 
 FORGETFUL = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "200"}
 

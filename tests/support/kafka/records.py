@@ -29,7 +29,7 @@ def ends(cluster: Cluster, topic: str, partitions: int) -> list[int]:
     """The end offset of each partition. Asks again while leaders move.
 
     In one of two hundred cases a client that was just made answers after one or three seconds, so another one is soon
-    asked; an old one may go on asking an old leader. Who measures times takes `support.log_ends`.
+    asked; an old one may go on asking an old leader. Who measures times takes `support.kafka.log_ends`.
     """
     asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
     deadline = time.monotonic() + _PATIENCE_SECONDS

@@ -20,7 +20,7 @@ from strait.embedded.kafka import Cluster
 from strait.net.cluster_client import parse_addresses
 from strait.net.handshake import dial
 from strait.net.security import Security
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
 
 _PREFERRED, _UNCLEAN = 0, 1  # kinds of election
 

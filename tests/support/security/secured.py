@@ -23,10 +23,10 @@ from strait.embedded.kafka_nodes import Listener
 from strait.engine.slot import run_epoch
 from strait.state.reader import StateReader
 from strait.state.schema import Report
-from support import acls
-from support.engine import EngineLink
-from support.pki import Authority, Identity
-from support.tokens import AUDIENCE, TokenEndpoint
+from support.kafka import acls
+from support.links.engine_link import EngineLink
+from support.security.pki import Authority, Identity
+from support.security.tokens import AUDIENCE, TokenEndpoint
 
 SESSION_MS = 5000  # after which brokers want to know again who is there, with those of REAUTHENTICATED
 REAUTHENTICATED = ("SCRAM-SHA-512", "OAUTHBEARER")

@@ -20,8 +20,8 @@ from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.state.schema import OffsetMapping, PartitionReport
 from strait.state.store import StateReader
-from support.records import Record, ends, read_all
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import Record, ends, read_all
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Mesh:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         unlike = json.dumps({"changed": {}, "clock_jumps_seconds": 0.0})
         self._slots[link] = subprocess.Popen(
-            [sys.executable, "-m", "support.slot_process", str(spec_path), "0", unlike],
+            [sys.executable, "-m", "support.links.slot_process", str(spec_path), "0", unlike],
             env=environment,
             stdout=subprocess.DEVNULL,
             stderr=(self.folder / "slots.log").open("ab"),

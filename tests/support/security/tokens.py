@@ -17,7 +17,7 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from support.pki import Identity
+from support.security.pki import Identity
 
 AUDIENCE = "kafka"
 

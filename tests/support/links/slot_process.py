@@ -1,4 +1,4 @@
-"""``python -m support.slot_process SPEC SLOT UNLIKE``: one slot, epoch after epoch, until the plan is stopped or its
+"""``python -m support.links.slot_process SPEC SLOT UNLIKE``: one slot, epoch after epoch, until the plan is stopped or its
 parent is gone. UNLIKE is JSON, what is unlike in this process: see ``EngineLink.start_slot``."""
 
 import importlib

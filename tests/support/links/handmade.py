@@ -10,8 +10,8 @@ from strait.model import TopicFacts
 from strait.net.producer_id import allocate_producer_id
 from strait.state.schema import Budget, OffsetMapping, Plan, PlannedTopic, TopicPolicy
 from strait.state.store import ControlPublisher, StateReader
-from support.records import ends
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import ends
 
 
 def publish(

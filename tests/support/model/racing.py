@@ -26,7 +26,7 @@ from strait.state.schema import Loss, OffsetMapping, TopicPolicy
 from strait.wire.batch import parse
 from strait.wire.fetch import Fetched
 from strait.wire.records import Record, read_records
-from support.histories import MAX_BYTES, History
+from support.model.histories import MAX_BYTES, History
 
 SOURCE_ID, DESTINATION_ID = bytes([1]) * 16, bytes([2]) * 16
 OnAck = Callable[[StraitError | None], None]

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from strait.net.handshake import CLIENT_ID
-from support.proxy_frames import SEGMENT_BYTES, Rule, Way
+from support.proxy.frames import SEGMENT_BYTES, Rule, Way
 
 ENGINE = CLIENT_ID
 """Rules for the engine leave the clients of the state topics alone."""
@@ -31,7 +31,7 @@ class Proxy:
 
     def __init__(self, routes: Mapping[int, int], log: Path, seed: int = 1) -> None:
         self._command = [
-            *(sys.executable, "-m", "support.proxy_process", str(seed)),
+            *(sys.executable, "-m", "support.proxy.process", str(seed)),
             *(f"{listen}:{target}" for listen, target in routes.items()),
         ]
         self._log = log

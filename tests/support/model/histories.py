@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from strait.wire.batch import LOG_APPEND_TIME, TRANSACTIONAL
 from strait.wire.records import Record
-from support.batches import marker, source_batch
+from support.model.batches import marker, source_batch
 
 MAX_BYTES = 4_000  # so that some batches are larger than the destination takes
 KINDS = ("plain", "small", "holes", "emptied", "append_time", "large", "transactional", "end", "missing")

@@ -10,8 +10,8 @@ from strait.config.app_spec import AppSpec
 from strait.embedded.kafka import Cluster
 from strait.embedded.kafka_nodes import Listener, Node, to_properties_file
 from strait.embedded.ports import free_ports
-from support.engine import EngineLink
-from support.proxy import Proxy
+from support.links.engine_link import EngineLink
+from support.proxy.proxy import Proxy
 
 _FAR = "FAR"
 

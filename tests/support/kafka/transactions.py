@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 
 from strait.embedded.kafka import Cluster
 from strait.state.offset_map import Gap, covering, destination_offset, gaps_of
-from support.background import background
-from support.engine import EngineLink
-from support.records import read_all
+from support.fixtures.background import background
+from support.kafka.records import read_all
+from support.links.engine_link import EngineLink
 
 _SECONDS = 60.0
 

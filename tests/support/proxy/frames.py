@@ -1,4 +1,4 @@
-"""Kafka's frames in a stream of bytes, and the rules by which a proxy breaks them. Pure; see ``support.proxy``."""
+"""Kafka's frames in a stream of bytes, and the rules by which a proxy breaks them. Pure; see ``support.proxy.proxy``."""
 
 import random
 import struct

@@ -1,5 +1,5 @@
-"""``python -m support.soak --minutes 30 --seed 1``: a live source, two slots, two copies of each, and one fault after
-the other, drawn at random from all of ``support.storm``; at the end every record is compared."""
+"""``python -m support.soak.soak --minutes 30 --seed 1``: a live source, two slots, two copies of each, and one fault after
+the other, drawn at random from all of ``support.soak.storm``; at the end every record is compared."""
 
 import argparse
 import secrets
@@ -13,14 +13,14 @@ from pathlib import Path
 from statistics import median
 
 from strait.kafka.admin import Admin, ConfigChange
-from support.engine import EngineLink
-from support.far import FarCluster, FarLink, running
-from support.load import writing
-from support.log_ends import LogEnds
-from support.records import assert_copied
-from support.storm import Storm
-from support.upkeep import in_sync, reassign
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.log_ends import LogEnds
+from support.kafka.records import assert_copied
+from support.kafka.upkeep import in_sync, reassign
+from support.links.engine_link import EngineLink
+from support.links.far import FarCluster, FarLink, running
+from support.links.load import writing
+from support.soak.storm import Storm
 
 GOAL_SECONDS = 5.0
 _MOST_SECONDS = 60.0

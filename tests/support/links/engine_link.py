@@ -26,9 +26,9 @@ from strait.state.schema import (
     TopicPolicy,
 )
 from strait.state.store import StateReader, ensure_state_topics
-from support.handmade import publish
-from support.records import assert_copied, assert_same_records, ends, read_all
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import assert_copied, assert_same_records, ends, read_all
+from support.links.handmade import publish
 
 _KEEP = {"retention.ms": "-1"}  # records here have old timestamps: retention must not eat them during a test
 
@@ -125,7 +125,7 @@ class EngineLink:
         unlike = {"changed": dict(changed or {}), "clock_jumps_seconds": clock_jumps_seconds}
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         process = subprocess.Popen(
-            [sys.executable, "-m", "support.slot_process", str(path), str(slot), json.dumps(unlike)],
+            [sys.executable, "-m", "support.links.slot_process", str(path), str(slot), json.dumps(unlike)],
             env=environment,
             stdout=subprocess.DEVNULL,
             stderr=(self.folder / "slots.log").open("ab"),

@@ -19,9 +19,9 @@ from strait.launch.base import Application, State
 from strait.launch.local import LocalLauncher
 from strait.state.schema import Plan
 from strait.state.store import ensure_state_topics
-from support.handmade import publish
-from support.records import ends
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
+from support.kafka.records import ends
+from support.links.handmade import publish
 
 
 @dataclass

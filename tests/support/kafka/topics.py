@@ -6,7 +6,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicFacts
-from support.waiting import eventually
+from support.fixtures.waiting import eventually
 
 
 def create(cluster: Cluster, topic: str, partitions: int = 1, **configs: str) -> None:

@@ -2,7 +2,7 @@
 
 from strait.engine.partition import Partition
 from strait.state.schema import TopicPolicy
-from support.reports import plain_run
+from support.model.reports import plain_run
 
 
 def plain_partition(number: int = 0, policy: TopicPolicy | None = None) -> Partition:

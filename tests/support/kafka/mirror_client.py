@@ -12,7 +12,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from strait.embedded import jars
 from strait.embedded.kafka import Cluster
 from strait.launch.java import find_java
-from support.records import Record
+from support.kafka.records import Record
 
 _MIRROR = "org.apache.kafka.connect.mirror"
 

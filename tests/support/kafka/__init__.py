@@ -1,0 +1,1 @@
+"""Brokers, and what administrators and clients do to them."""

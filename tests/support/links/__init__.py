@@ -1,0 +1,1 @@
+"""Links made for a test, their slots and their load."""

@@ -1,0 +1,1 @@
+"""A proxy that cuts, delays, stalls and alters."""

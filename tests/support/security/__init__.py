@@ -1,0 +1,1 @@
+"""Clusters with TLS and SASL, certificates and tokens."""

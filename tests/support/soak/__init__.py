@@ -1,0 +1,1 @@
+"""One fault after the other at a link that copies."""
