@@ -48,9 +48,9 @@ class Mesh:
         settings = {"topics": {"include": [self.topic], "rules": [rule]}, "epoch_seconds": self.epoch_seconds}
         if self.copies is not None:
             settings["copies"] = self.copies
-        links = {self.name(link): settings | {"source": link[0], "destination": link[1]} for link in self.links}
+        every = {self.name(link): settings | {"source": link[0], "destination": link[1]} for link in self.links}
         clusters = {name: dict(cluster.client_properties) for name, cluster in self.clusters.items()}
-        return links.parse({"clusters": clusters, "links": links}, where="test")
+        return links.parse({"clusters": clusters, "links": every}, where="test")
 
     def make_topics(self) -> None:
         for name, cluster in self.clusters.items():
