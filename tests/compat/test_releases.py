@@ -181,7 +181,10 @@ def known_producers(cluster: Cluster, topic: str) -> int:
         connection.close()
 
 
-def test_a_source_topic_created_anew_is_not_mistaken_for_the_old_one(make_link: MakeLink, topic_name: str) -> None:
+def test_a_source_topic_created_anew_is_not_mistaken_for_the_old_one(
+    make_link: MakeLink, topic_name: str, pair: Any
+) -> None:
+    """Brokers that are asked by the topic's name serve the new one until metadata tells of it, and nothing after."""
     link = make_link()
     link.make_topics()
     write(link, topic_name, 100)
@@ -191,7 +194,11 @@ def test_a_source_topic_created_anew_is_not_mistaken_for_the_old_one(make_link: 
     recreate(link.source, topic_name)
     write(link, topic_name, 200)
     link.until_waiting(topic_name, 0, Reason.SOURCE_RECREATED)
-    assert ends(link.destination, topic_name, 1) == [100]
+    held = ends(link.destination, topic_name, 1)
+    assert held == [100] or not pair.source_release.fetches_by_id
+    write(link, topic_name, 100)
+    time.sleep(2)
+    assert ends(link.destination, topic_name, 1) == held
 
 
 def test_a_destination_created_anew_stops_the_partition(make_link: MakeLink, topic_name: str, pair: Any) -> None:
