@@ -86,5 +86,5 @@ def _workers(page: str) -> int | None:
     try:
         with urllib.request.urlopen(page, timeout=10) as reply:  # noqa: S310  a page of this test's own
             return int(json.load(reply)["aliveworkers"])
-    except OSError:
+    except (OSError, ValueError):  # it is not up yet, or answers with an empty page
         return None
