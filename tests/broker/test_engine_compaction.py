@@ -28,6 +28,9 @@ QUICK = {
     "max.compaction.lag.ms": "100",
     "delete.retention.ms": "100",
 }
+SOURCE = QUICK | {"delete.retention.ms": "86400000"}
+"""Whoever reads a compacted topic sees each deletion only if its lag is less than this: a source that forgets deletions
+sooner than slots restart leaves keys in the copy that it has no longer itself."""
 COMPACTED = TopicPolicy(source_compacted=True)
 SHORT_CHECKPOINTS = {"strait.engine.slot:CHECKPOINT_SECONDS": 0.5}
 KEYS = 60
@@ -109,7 +112,7 @@ def assert_last_values_equal(link: EngineLink, topic: str) -> None:
 
 def test_a_compacted_topic_arrives_record_by_record(link: EngineLink, topic_name: str) -> None:
     """What is left of it, tombstones too, into a topic that keeps all."""
-    link.make_topics(source_configs=QUICK | {"delete.retention.ms": "86400000"})
+    link.make_topics(source_configs=SOURCE)
     writer = Writer(link, topic_name, 1)
     writer.write(3_000)
     until_compacted(link, topic_name, writer)
@@ -135,7 +138,7 @@ def test_compaction_on_both_sides_while_copies_race_and_are_killed(
 ) -> None:
     """No record may be skipped for good: each key ends with the source's last value."""
     rng = random.Random(seed)
-    link.make_topics(source_configs=QUICK, destination_configs=QUICK)
+    link.make_topics(source_configs=SOURCE, destination_configs=QUICK)
     link.publish()
     racing = [link.start_slot(changed=SHORT_CHECKPOINTS) for _ in range(2)]
     kills = 0
@@ -152,7 +155,7 @@ def test_compaction_on_both_sides_while_copies_race_and_are_killed(
 
 def test_compaction_while_one_copy_runs_repeats_nothing(link: EngineLink, topic_name: str) -> None:
     """Without doubt about what was copied each record comes at most once, and in order."""
-    link.make_topics(source_configs=QUICK)
+    link.make_topics(source_configs=SOURCE)
     link.publish()
     link.start_slot()
     with writing(link, topic_name, seed=3, seconds=8):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from strait.embedded.kafka import Cluster
+from support.kafka.producers import FORGETFUL
 from support.links.engine_link import EngineLink
 from support.links.far import FarCluster, FarLink, running
 
@@ -24,6 +25,13 @@ def far_destination(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FarClu
     """One broker behind a proxy. Leave it calm and running."""
     cluster = FarCluster(tmp_path_factory.mktemp("far-destination"))
     with running(cluster):
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One broker that forgets producers within a second. Leave it running."""
+    with Cluster(tmp_path_factory.mktemp("forgetful"), properties=FORGETFUL) as cluster:
         yield cluster
 
 

@@ -3,7 +3,7 @@ still shows must then prove how much was copied, or nothing may be copied past i
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,12 +23,6 @@ from support.links.engine_link import EngineLink
 pytestmark = pytest.mark.broker
 
 MakeLink = Callable[..., EngineLink]
-
-
-@pytest.fixture(scope="module")
-def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("forgetful"), properties=FORGETFUL) as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -1,9 +1,8 @@
 """The link's own topics are lost, in part or whole, under a running slot: what they said is then not guessed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from strait.config import naming
 from strait.embedded.kafka import Cluster
@@ -13,37 +12,15 @@ from strait.state.schema import TopicPolicy
 from strait.state.store import ensure_state_topics
 from support.fixtures.waiting import eventually
 from support.kafka.records import assert_same_records, ends, read_all
+from support.kafka.topics import alter, delete
 from support.kafka.transactions import Transactions
-from support.kafka.upkeep import elect_preferred, elect_unclean, in_sync, leaders, reassign
+from support.kafka.upkeep import elect_unclean, in_sync, put_on
 from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 
 MakeLink = Callable[..., EngineLink]
 LAGGING, AHEAD, APART = 1, 2, 3
-
-
-def set_configs(cluster: Cluster, topic: str, configs: Mapping[str, str]) -> None:
-    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()]
-    client = AdminClient(cluster.client_properties)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    for future in client.incremental_alter_configs([resource]).values():
-        future.result(30)
-
-
-def put_on(cluster: Cluster, topic: str, brokers: list[int]) -> None:
-    """On these alone, the first of which leads."""
-    reassign(cluster, topic, [brokers])
-    eventually(lambda: in_sync(cluster, topic) == [set(brokers)], what=f"{topic} is on {brokers}")
-    elect_preferred(cluster, topic)
-    eventually(lambda: leaders(cluster, topic) == [brokers[0]], what=f"{brokers[0]} leads {topic}")
-
-
-def delete_topic(cluster: Cluster, topic: str) -> None:
-    client = AdminClient(cluster.client_properties)
-    for future in client.delete_topics([topic]).values():
-        future.result(30)
-    eventually(lambda: topic not in client.list_topics(timeout=30).topics, what=f"{topic} is gone")
 
 
 def in_transactions(writer: Transactions, count: int) -> None:
@@ -64,9 +41,9 @@ def test_a_map_that_lost_its_last_words_is_not_believed(
     put_on(three_brokers, topic_name, [APART])
     for topic in (naming.plan_topic(link.name), naming.reports_topic(link.name), naming.losses_topic(link.name)):
         put_on(three_brokers, topic, [APART])
-        set_configs(three_brokers, topic, {"min.insync.replicas": "1"})
+        alter(three_brokers, topic, min_insync_replicas="1")
     put_on(three_brokers, map_topic, [AHEAD, LAGGING])
-    set_configs(three_brokers, map_topic, {"min.insync.replicas": "1", "unclean.leader.election.enable": "false"})
+    alter(three_brokers, map_topic, min_insync_replicas="1")
     slot = link.start_slot()
     writer = Transactions(link.source, topic_name, topic_name, 1)
     in_transactions(writer, 4)
@@ -102,7 +79,7 @@ def test_without_its_map_nothing_is_copied_by_guess(make_long_link: MakeLink, to
     writer = Transactions(link.source, topic_name, topic_name, 1)
     in_transactions(writer, 4)
     link.until_seen()
-    delete_topic(link.destination, naming.map_topic(link.name))
+    delete(link.destination, naming.map_topic(link.name))
     in_transactions(writer, 4)
     with link.reports() as newest:
         eventually(

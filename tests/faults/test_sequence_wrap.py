@@ -1,6 +1,6 @@
 """Sequences on the wire are 31 bits wide: a link's later records begin at 0 again, and every count goes on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
@@ -9,7 +9,7 @@ from strait.embedded.kafka import Cluster
 from strait.state.offset_map import SEQUENCE_MODULUS
 from strait.state.writer import StateWriter
 from support.fixtures.waiting import eventually
-from support.kafka.producers import FORGETFUL, until_forgotten
+from support.kafka.producers import until_forgotten
 from support.kafka.records import read_all
 from support.links.engine_link import EngineLink
 
@@ -19,12 +19,6 @@ MakeLink = Callable[..., EngineLink]
 CHECKPOINT_SECONDS = "strait.engine.slot:CHECKPOINT_SECONDS"
 BEFORE = 50
 """Records that the link writes before its sequences begin again."""
-
-
-@pytest.fixture(scope="module")
-def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("forgetful"), properties=FORGETFUL) as cluster:
-        yield cluster
 
 
 def write(cluster: Cluster, topic: str, numbers: range) -> None:

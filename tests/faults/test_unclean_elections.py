@@ -12,7 +12,7 @@ from strait.state.schema import TopicPolicy
 from support.fixtures.waiting import eventually
 from support.kafka.records import ends, read, read_all
 from support.kafka.transactions import Transactions
-from support.kafka.upkeep import elect_preferred, elect_unclean, in_sync, leaders, reassign
+from support.kafka.upkeep import elect_preferred, elect_unclean, in_sync, leaders, put_on, reassign
 from support.links.engine_link import EngineLink
 from support.links.far import FarCluster
 
@@ -47,10 +47,7 @@ def spans(cluster: Cluster, topic: str, partitions: int) -> list[list[tuple[int,
 
 def put_on_two(cluster: Cluster, topic: str, partitions: int) -> None:
     """On the broker that will have all records, which leads, and the one that will lack some."""
-    reassign(cluster, topic, [[AHEAD, LAGGING]] * partitions)
-    eventually(lambda: in_sync(cluster, topic) == [{AHEAD, LAGGING}] * partitions, what="two replicas")
-    elect_preferred(cluster, topic)
-    eventually(lambda: leaders(cluster, topic) == [AHEAD] * partitions, what="the preferred leader leads")
+    put_on(cluster, topic, [AHEAD, LAGGING], partitions)
 
 
 def lose(cluster: Cluster, partitions: dict[str, int], left: int) -> None:

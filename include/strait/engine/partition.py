@@ -85,12 +85,14 @@ class Partition:
 
     __slots__ = (
         "_acked_source", "_open_promises", "_promises", "_told", "acked_epoch", "acked_sequence", "apart", "aside",
-        "batches", "blocked_until", "bytes", "checked_to", "checkpoint_sequence", "claims", "conflicts", "destination",
-        "destination_id", "destination_log_start", "destination_node", "detail", "digest", "end", "epoch_unproven",
-        "failures", "first_offset", "first_sequence", "first_source", "forgettable", "found_sequence", "generation", "held",
-        "in_flight", "last_ack_at", "last_epoch", "last_timestamp_ms", "left_out", "line", "log_start", "loss_noted", "mapped", "max_batch_bytes",
-        "number", "passed", "phase", "policy", "position", "queue", "queued_bytes", "reason", "recopied", "records", "recoveries", "repetition",
-        "retired", "retry_at", "run", "scheduled", "sent_sequence", "sequence", "shift", "source_id", "source_leader_epoch", "topic", "watched",
+        "batches", "blocked_until", "bytes", "checked_to", "checkpoint_sequence", "claims", "conflicts",
+        "destination", "destination_id", "destination_log_start", "destination_node", "detail", "digest", "end",
+        "epoch_unproven", "failures", "first_offset", "first_sequence", "first_source", "forgettable",
+        "found_sequence", "generation", "held", "in_flight", "last_ack_at", "last_epoch", "last_timestamp_ms",
+        "left_out", "line", "log_start", "loss_noted", "mapped", "max_batch_bytes", "number", "passed", "phase",
+        "policy", "position", "queue", "queued_bytes", "reason", "recopied", "records", "recoveries", "repetition",
+        "retired", "retry_at", "run", "scheduled", "sent_sequence", "sequence", "shift", "source_id",
+        "source_leader_epoch", "topic", "watched",
     )  # fmt: skip
 
     def __init__(

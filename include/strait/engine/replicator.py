@@ -43,7 +43,7 @@ Key = tuple[str, int]
 
 class Replicator:
     """Copies what the plan gives to one slot, until it is closed. ``known`` is the map, kept up to date by its owner,
-    who also serves the ``notebook``."""
+    who also serves the ``state_sink``."""
 
     def __init__(
         self, spec: AppSpec, slot: int, producer_id: int, known: Map, state_sink: StateSink, metrics: SlotMetrics

@@ -1,4 +1,4 @@
-"""One slot for one epoch: follow the plan, pump, report once a second, keep the map's checkpoints fresh."""
+"""One slot for one epoch: follow the plan, copy, report once a second, keep the map's checkpoints fresh."""
 
 import gc
 import time

@@ -119,6 +119,14 @@ def _alter_quotas(cluster: Cluster, client: str, limits: Mapping[str, float], *,
     assert [item.error_code for item in reply.entries] == [0], reply
 
 
+def put_on(cluster: Cluster, topic: str, brokers: Sequence[int], partitions: int = 1) -> None:
+    """Each partition on these brokers alone, in sync, led by the first."""
+    reassign(cluster, topic, [brokers] * partitions)
+    eventually(lambda: in_sync(cluster, topic) == [set(brokers)] * partitions, what=f"{topic} is on {brokers}")
+    elect_preferred(cluster, topic)
+    eventually(lambda: leaders(cluster, topic) == [brokers[0]] * partitions, what=f"{brokers[0]} leads {topic}")
+
+
 def _ask(cluster: Cluster, request: Any, response_class: Any) -> Any:
     """Ask any broker that runs: it passes on what is for the controller. Libraries ask for a controller among the
     brokers, and may be told of a dead one."""
