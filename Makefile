@@ -30,10 +30,12 @@ install: $(INSTALLED) java jars ## Make .venv with everything in it, `strait` to
 demo: install ## Copy real topics between two Kafka clusters, with Airflow and Spark, and show how it goes
 	@$(BIN)/strait demo
 
+WORKERS ?= 3   # side by side, each with clusters of its own: most tests wait for brokers, Spark and Airflow
+
 .PHONY: test
 test: install check ## Run the whole suite; one part of it: make test ARGS="tests/unit -k naming"
 	@echo "==> tests"
-	$(BIN)/python $(if $(ARGS),-m pytest $(ARGS),tests/support/halves.py)
+	$(BIN)/python -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
 .PHONY: compat
 compat: install ## Try links between every pair of the oldest, middle and newest brokers, on ZooKeeper and on KRaft

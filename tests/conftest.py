@@ -1,4 +1,4 @@
-"""Fixtures that every tier may use. Brokers start when the first test asks for them, once for the whole run."""
+"""Fixtures that every tier may use. Brokers start when the first test asks for them, once for each worker."""
 
 import re
 import uuid
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from strait.embedded.kafka import Cluster
 
-pytest_plugins = ["support.fixtures.no_skips", "support.fixtures.no_leftovers"]
+pytest_plugins = ["support.fixtures.no_skips", "support.fixtures.no_leftovers", "support.fixtures.longest_first"]
 
 # No property is judged by the clock: a busy machine makes every example slow.
 settings.register_profile("strait", deadline=None, suppress_health_check=[HealthCheck.too_slow])

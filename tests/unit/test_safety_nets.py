@@ -8,12 +8,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.halves import HALVES
-
 SUPPORT = Path(__file__).parents[1]
 
 
-def run_pytest(folder: Path, source: str, *options: str, ci: str = "") -> subprocess.CompletedProcess[str]:
+def run_pytest(folder: Path, source: str, *options: str | Path, ci: str = "") -> subprocess.CompletedProcess[str]:
     file = folder / "test_sample.py"
     file.write_text(source, encoding="utf-8")
     plugins = ("-p", "support.fixtures.no_skips", "-p", "support.fixtures.no_leftovers")
@@ -72,43 +70,58 @@ def test_a_process_left_behind_fails_the_run_and_is_ended(tmp_path):
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
-def test_both_halves_together_are_the_whole_suite():
-    tests = SUPPORT
-    folders = [f"tests/{folder.name}" for folder in tests.iterdir() if any(folder.rglob("test_*.py"))]
-    assert sorted(folder for half in HALVES for folder in half) == sorted(folders)
+def test_what_a_worker_leaves_behind_fails_the_run_once_and_is_ended(tmp_path):
+    pid_file = tmp_path / "pid"
+    done = run_pytest(tmp_path, LEFT_BEHIND.format(pid_file=pid_file), "-n", "2")
+    pid = int(pid_file.read_text(encoding="ascii"))
+    assert done.returncode == 1, done.stdout
+    assert done.stdout.count(f"{pid}: sleep 300") == 1, done.stdout
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
-def run_halves(folder: Path, **samples: str) -> subprocess.CompletedProcess[str]:
-    """With one test in each folder: ``samples`` by the folder's name, else one that passes."""
-    for tier in (tier for half in HALVES for tier in half):
-        (folder / tier).mkdir(parents=True, exist_ok=True)
-        source = samples.get(Path(tier).name, "def test_it(): ...")
-        (folder / tier / "test_sample.py").write_text(source, encoding="utf-8")
-    options = ("-c", os.devnull, "--import-mode=importlib", "-p", "support.fixtures.no_leftovers")
-    return subprocess.run(
-        [sys.executable, SUPPORT / "support" / "halves.py", *options],
-        env=os.environ | {"PYTHONPATH": str(SUPPORT), "PYTEST_ADDOPTS": ""},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+CRASHED = (
+    LEFT_BEHIND
+    + """
+def test_that_ends_its_worker():
+    import os
+    os._exit(3)
+"""
+)
 
 
-def test_the_suite_passes_if_both_halves_do(tmp_path):
-    done = run_halves(tmp_path)
+def test_what_a_crashed_worker_leaves_behind_is_found_too(tmp_path):
+    pid_file = tmp_path / "pid"
+    done = run_pytest(tmp_path, CRASHED.format(pid_file=pid_file), "-n", "1", "--max-worker-restart", "0")
+    pid = int(pid_file.read_text(encoding="ascii"))
+    assert done.returncode != 0, done.stdout
+    assert f"{pid}: sleep 300" in done.stdout, done.stdout
+
+
+def test_a_worker_does_not_end_what_another_one_still_uses(tmp_path):
+    """The first file is over while the second's process is needed."""
+    (tmp_path / "test_quick.py").write_text("def test_it(): ...")
+    source = """
+import subprocess, sys, time
+def test_that_waits():
+    with subprocess.Popen(["sleep", "2"]) as process:
+        pass
+    assert process.returncode == 0
+"""
+    done = run_pytest(tmp_path, source, "-n", "2", "--dist", "loadfile", tmp_path / "test_quick.py")
     assert done.returncode == 0, done.stdout
-    assert [line.count(" passed") for line in done.stdout.splitlines()[-2:]] == [1, 1]
 
 
-@pytest.mark.parametrize("tier", [Path(half[-1]).name for half in HALVES])
-def test_the_suite_fails_if_either_half_does_and_says_last_what_failed(tmp_path, tier):
-    done = run_halves(tmp_path, **{tier: "def test_it(): raise SystemError('of its own')"})
+def test_a_skipped_integration_test_fails_a_run_of_workers_too(tmp_path):
+    done = run_pytest(tmp_path, SKIPPED, "-n", "2", ci="true")
     assert done.returncode == 1, done.stdout
-    assert any("FAILED" in line and tier in line and "of its own" in line for line in done.stdout.splitlines()[-4:])
+    assert "skipped, which is not allowed here: Skipped: no broker here" in done.stdout
 
 
-def test_the_suite_says_last_what_was_left_behind(tmp_path):
-    done = run_halves(tmp_path, broker=LEFT_BEHIND.format(pid_file=tmp_path / "pid"))
-    assert done.returncode == 1, done.stdout
-    assert any("sleep 300" in line for line in done.stdout.splitlines()[-4:]), done.stdout
+def test_long_files_and_tiers_that_start_much_come_first(tmp_path):
+    for place in ("unit/test_a.py", "broker/test_b.py", "e2e/test_c.py", "faults/test_soak.py"):
+        (tmp_path / place).parent.mkdir()
+        (tmp_path / place).write_text("def test_it(): ...")
+    options = ("-p", "support.fixtures.longest_first", "--collect-only", "-q", "--import-mode=importlib")
+    done = run_pytest(tmp_path, "", *options, tmp_path)
+    files = [line.split("::")[0] for line in done.stdout.splitlines() if "::" in line]
+    assert files == ["faults/test_soak.py", "e2e/test_c.py", "broker/test_b.py", "unit/test_a.py"], done.stdout
