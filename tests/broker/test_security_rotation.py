@@ -6,6 +6,7 @@ import pytest
 
 from strait.errors import StraitError
 from strait.kafka.admin import Admin
+from strait.state.schema import Report
 from strait.state.store import StateReader, StateWriter, ensure_state_topics
 from support.fixtures.waiting import eventually
 from support.model.reports import plain_run
@@ -14,6 +15,11 @@ from support.security.secured import PASSWORD, Secured, link_between, produce, s
 
 pytestmark = pytest.mark.broker
 MECHANISM = "SCRAM-SHA-256"
+
+
+def copied_to(report: Report | None) -> int:
+    """The positions of all partitions; -1 before the first report."""
+    return -1 if report is None else sum(row.position for row in report.partitions)
 
 
 def test_copying_goes_on_after_every_secret_was_rotated(secured: Secured, tmp_path: Path, topic_name: str) -> None:
@@ -47,7 +53,7 @@ def test_copying_goes_on_after_every_secret_was_rotated(secured: Secured, tmp_pa
         secured.restart()
         produce(link, topic_name, 500)
         link.until_copied()
-        eventually(lambda: sum(row.position for row in newest().partitions) == 1000, what="a report: the writer writes")
+        eventually(lambda: copied_to(newest()) == 1000, what="a report: the writer writes")
         link.publish(stopped=True)
         eventually(lambda: not slot.is_alive(), what="the slot's end: the reader reads")
     link.assert_equal()
