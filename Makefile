@@ -133,3 +133,4 @@ java: $(INSTALLED)
 .PHONY: jars
 jars: $(INSTALLED) java
 	@$(BIN)/python -m strait.embedded.jars >/dev/null
+	$(BIN)/python -m strait.embedded.class_data >/dev/null

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from strait.embedded import class_data
 from strait.embedded.kafka import Cluster
 from strait.embedded.ports import free_ports
 from strait.errors import SetupError
@@ -49,6 +50,15 @@ def test_a_pair_of_clusters_takes_and_gives_records(clusters, topic_name):
         create_topic(cluster, topic_name)
         produce(cluster, topic_name, [b"one", b"two"])
         assert consume(cluster, topic_name, 2) == [b"one", b"two"]
+
+
+def test_a_broker_maps_the_class_data_that_was_made_at_installation(tmp_path):
+    archive = class_data.make()
+    made = archive.stat().st_mtime_ns
+    with Cluster(tmp_path) as cluster:
+        assert str(archive) in Path(f"/proc/{cluster.pid(1)}/maps").read_text(encoding="utf-8")
+    assert class_data.make().stat().st_mtime_ns == made, "it is made once"
+    assert [path.name for path in archive.parent.glob(".*.jsa-*")] == []
 
 
 def test_a_killed_broker_comes_back_with_its_data_on_its_port(three_brokers, topic_name):

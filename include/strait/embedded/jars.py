@@ -4,6 +4,7 @@
 """
 
 import fcntl
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -51,6 +52,14 @@ def kafka_jars(version: str = KAFKA_VERSION) -> Path:
 def classpath(version: str = KAFKA_VERSION) -> str:
     """For ``java -cp``: every jar of Kafka."""
     return f"{kafka_jars(version)}/*"
+
+
+def class_data() -> Path:
+    """The class-data archive of this version of Kafka for this machine's Java; see strait.embedded.class_data."""
+    java = find_java().resolve()
+    build = java.stat()
+    digest = hashlib.sha256(f"{java} {build.st_size} {build.st_mtime_ns}".encode()).hexdigest()[:12]
+    return kafka_jars().with_name(f"kafka-{KAFKA_VERSION}.{digest}.jsa")
 
 
 def before_4(version: str) -> bool:

@@ -61,7 +61,6 @@ class Cluster:
 
     Brokers have the ids 1, 2, …; these are what ``kill``, ``stop_broker``, ``start_broker``, ``pid`` and ``log`` take.
     A broker keeps its port and its data when it is stopped, killed and started again.
-
     ``properties`` are added to each node's settings and win over ours. ``users`` (name -> password) makes clients
     authenticate with SASL PLAIN; ``client_properties`` then holds the first one's credentials. ``listeners`` (name, in
     capitals -> what it is) are open besides, under `bootstrap_of`; ``jvm_options`` are given to every node's JVM, and
@@ -247,7 +246,7 @@ class Cluster:
     def _format(self, node: Node) -> None:
         # In one word: an id may begin with "-", which alone would be taken for an option.
         named = f"--cluster-id={self._layout.cluster_id}"
-        tool = [*self._java(node, 64, _QUICK), "kafka.tools.StorageTool", "format", named]
+        tool = [*self._java(node, 64, self._quick()), "kafka.tools.StorageTool", "format", named]
         done = subprocess.run(
             [*tool, "--config", self._folder(node) / "server.properties"],
             capture_output=True,
@@ -262,13 +261,19 @@ class Cluster:
     def _launch(self, node: Node) -> None:
         folder = self._folder(node)
         heap_mib = _CONTROLLER_HEAP_MIB if node.client_port is None else self._layout.heap_mib
-        flags = (f"-Xms{heap_mib}m", *_PRODUCTION) if self._layout.optimized else _QUICK
+        flags = (f"-Xms{heap_mib}m", *_PRODUCTION) if self._layout.optimized else self._quick()
         zookeeper = self._layout.zookeeper and node.client_port is None
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain" if zookeeper else "kafka.Kafka"
         command = [*self._java(node, heap_mib, flags), main, str(folder / "server.properties")]
         process = self._process(node)
         start = process.start if self._layout.detached else partial(start_leashed, process)
         start(command, environment=os.environ | self._layout.environment, log=folder / "jvm.out", directory=folder)
+
+    def _quick(self) -> Sequence[str]:
+        """For a JVM that starts fast and does little."""
+        usual = self._layout.version == jars.KAFKA_VERSION and not self._layout.jvm_options
+        archive = jars.class_data() if usual else None
+        return (*_QUICK, f"-XX:SharedArchiveFile={archive}") if archive and archive.is_file() else _QUICK
 
     def _java(self, node: Node, heap_mib: int, flags: Sequence[str]) -> list[str]:
         folder = self._folder(node)
