@@ -58,9 +58,8 @@ def applications(link: str) -> str:
 
 def metrics(link: str) -> str:
     """Log a line of figures for each topic, and send them as gauges."""
-    from strait.control.report_history import earlier_reports
+    from strait.control.group_status import group_status
     from strait.planning.status.metrics import missing_destination_partitions, topic_metrics
-    from strait.planning.status.status import status_of
     from strait.state.reader import StateReader
     from strait_airflow.applications import starting
     from strait_airflow.errors import airflow_errors
@@ -77,11 +76,7 @@ def metrics(link: str) -> str:
                 state.poll(0.5)
         lines = []
         for group, found in sorted(state.plans.items()):
-            now_ms = time.time_ns() // 1_000_000
-            hours_ago = earlier_reports(
-                file.clusters[destination], destination, link, state.reports, now_ms, group=group
-            )
-            status = status_of(link, group, found, state.reports, now_ms, earlier=hours_ago)
+            status = group_status(file, link, group, state)
             topics = topic_metrics(status, state.runs, earlier, state.reports)
             missing = missing_destination_partitions(found)
             send(status, topics, missing)

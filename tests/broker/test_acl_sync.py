@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka.admin import ResourceType
 
 from strait.config import links
-from strait.control.plane import Control, Outcome
+from strait.control.outcome import Outcome
+from strait.control.plane import Control
 from strait.kafka.admin import Admin
 from strait.model import TopicAcl
 from support.fixtures.waiting import eventually

@@ -12,7 +12,8 @@ from confluent_kafka.admin import AdminClient
 
 from strait.config import naming
 from strait.config.links import LinksFile, parse
-from strait.control.plane import Control, Outcome
+from strait.control.outcome import Outcome
+from strait.control.plane import Control
 from strait.errors import ConfigError, StateError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition

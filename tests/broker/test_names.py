@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from strait.cli.main import app
 from strait.config.links import LinksFile, load, parse
-from strait.control.plane import Control, Outcome
+from strait.control.outcome import Outcome
+from strait.control.plane import Control
 from strait.errors import ConfigError
 from strait.reasons import Reason
 from strait.state.store import StateReader

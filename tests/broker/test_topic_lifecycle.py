@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from strait.config.links import LinksFile, parse
-from strait.control.plane import Control, Outcome
+from strait.control.outcome import Outcome
+from strait.control.plane import Control
 from strait.planning.status.metrics import missing_destination_partitions
 from support.fixtures.waiting import eventually
 from support.kafka.records import assert_equal, ends, read_all

@@ -4,7 +4,8 @@ import queue
 import threading
 
 from strait.config.links import LinksFile
-from strait.control.plane import Control, Outcome
+from strait.control.outcome import Outcome
+from strait.control.plane import Control
 from strait.errors import StraitError
 
 _RETRY_SECONDS = 5.0  # at most, after an error

@@ -9,6 +9,7 @@ from strait.control.creation import wait_until_usable
 from strait.errors import ClusterError, ClusterUnavailable
 from strait.kafka.admin import Admin, ConfigChange, Outcomes
 from strait.model import ClusterFacts, TopicAcl, TopicPartition
+from strait.planning.risks.state_safety import command
 from strait.planning.topic_sync.acls import AclChanges
 from strait.planning.topic_sync.growth import GrowTopic
 from strait.planning.topic_sync.retirement import Candidate, Evidence
@@ -77,6 +78,17 @@ def perform(destination: Admin, upkeep: Upkeep) -> Done:
     if upkeep.acls_denied:
         refused.setdefault("ACLs", []).append(upkeep.acls_denied)
     return Done(tuple(lines), {topic: "; ".join(whys) for topic, whys in refused.items()}, acls)
+
+
+def make_state_safer(destination: Admin, changes: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Set configurations of state topics so that they lose no record. Returns the topics that the destination refuses
+    to alter, with the cause and the command for an operator.
+
+    Raises:
+        ClusterUnavailable: the destination does not answer.
+    """
+    failures = destination.alter_each({topic: ConfigChange(put) for topic, put in changes.items()}).failures
+    return {topic: f"{error.message}; run {command(topic, changes[topic])}" for topic, error in failures.items()}
 
 
 def _grow(destination: Admin, upkeep: Upkeep, refused: dict[str, list[str]]) -> Iterator[str]:

@@ -3,7 +3,6 @@
 Reads only. Each link is looked at by itself, so that one whose cluster is away hides no other.
 """
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,18 +10,17 @@ from typing import Any
 
 from strait.config.links import LinksFile
 from strait.config.validation import did_you_mean
+from strait.control.group_status import group_status
 from strait.control.quarantine import Quarantine
-from strait.control.report_history import earlier_reports
 from strait.errors import ClusterError, ConfigError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
-from strait.planning.history.pace import pace_of
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.status.explaining import explained, nearly_selected
-from strait.planning.status.status import PartitionStatus, Status, status_of, with_quarantined
+from strait.planning.status.status import PartitionStatus, Status, with_quarantined
 from strait.planning.topics.selection import Selection, select
 from strait.state.reader import StateReader
-from strait.state.schema import Pause, Plan
+from strait.state.schema import Pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +103,12 @@ def link_groups(file: LinksFile, name: str) -> LinkStatus:
     link = file.links[name]
     with StateReader(file.clusters[link.destination], link.destination, name, follow=("plan", "reports")) as state:
         state.catch_up()
-        groups = tuple(_group(file, name, plan, state) for _, plan in sorted(state.plans.items()))
+        groups = tuple(group_status(file, name, group, state) for group in sorted(state.plans))
         pauses = pauses_of(state.plans.values())
         quarantines = any(
             topic.policy.on_refused == "quarantine" for plan in state.plans.values() for topic in plan.topics
         )
         return LinkStatus(name, link.source, link.destination, groups, pauses, quarantines=quarantines)
-
-
-def _group(file: LinksFile, name: str, plan: Plan, state: StateReader) -> Status:
-    destination = file.links[name].destination
-    now_ms = time.time_ns() // 1_000_000
-    earlier = earlier_reports(file.clusters[destination], destination, name, state.reports, now_ms, group=plan.group)
-    pace = pace_of(plan, state.earlier_reports, state.reports)
-    return status_of(name, plan.group, plan, state.reports, now_ms, earlier=earlier, pace=pace)
 
 
 def _with_quarantined(found: LinkStatus, file: LinksFile) -> LinkStatus:

@@ -7,10 +7,9 @@ Any number of them may run at once; `strait.state.publisher` says why that is sa
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from strait.config import naming
 from strait.config.app_spec import AppSpec
@@ -18,15 +17,16 @@ from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import LinksFile, load_link
 from strait.control.collector import collector_paused
 from strait.control.creation import create_topics
-from strait.control.executor import Done, gather, perform, with_acls
+from strait.control.executor import Done, gather, make_state_safer, perform, with_acls
 from strait.control.forecast import Clusters, Forecast, forecast
-from strait.control.registration import register
-from strait.control.report_history import LoadMonitor, earlier_reports
+from strait.control.group_status import group_status
+from strait.control.outcome import Outcome
+from strait.control.registration import producer_id_of, register
+from strait.control.report_history import LoadMonitor
 from strait.control.start_offsets import look_up
-from strait.errors import PlanConflict, StateError
-from strait.kafka.admin import Admin, ConfigChange
+from strait.errors import PlanConflict
+from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
-from strait.net.producer_id import allocate_producer_id
 from strait.planning.history.load import cores_for
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.plan.planner import Proposal, compose, survey
@@ -34,8 +34,8 @@ from strait.planning.review import text
 from strait.planning.review.approval import Approval, ShownPlan
 from strait.planning.review.backfill import Reports
 from strait.planning.review.effects import effects, planned_effects
-from strait.planning.risks.state_safety import command, state_changes, state_risks, wanted_replicas
-from strait.planning.status.status import Status, status_of
+from strait.planning.risks.state_safety import state_changes, state_risks, wanted_replicas
+from strait.planning.status.status import Status
 from strait.planning.topic_sync.configs import OBSERVED_CONFIGS, observed
 from strait.planning.topic_sync.creation import Destinations
 from strait.planning.topic_sync.heartbeats import with_heartbeats
@@ -54,51 +54,6 @@ _CONFLICTS_MOST = 8
 _CONFLICT_PAUSE_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a cycle did.
-
-    Attributes:
-        created: destination topics created here.
-        refused: destination topics that were not created, or not given what they lack, and why.
-        plans: task group -> the plan in force now.
-        proposal: what the plans in force were last held against; it has no drafts where nothing was published.
-        done: what else was done to copies, line by line.
-    """
-
-    created: tuple[str, ...]
-    refused: Mapping[str, str]
-    plans: Mapping[str, Plan]
-    proposal: Proposal
-    done: tuple[str, ...] = ()
-
-    @property
-    def plan(self) -> Plan:
-        """That of the task group that every link has."""
-        return self.plans[GROUP]
-
-    @property
-    def published(self) -> bool:
-        """Whether this cycle published a plan."""
-        return bool(self.proposal.drafts)
-
-    def as_text(self) -> str:
-        """For people."""
-        created = [f"created   {topic}" for topic in self.created]
-        return "\n".join([*created, *self.done, *text.refused_lines(self.refused), text.proposal_text(self.proposal)])
-
-    def as_data(self) -> dict[str, Any]:
-        """For programs."""
-        return {
-            "created": list(self.created),
-            "done": list(self.done),
-            "refused": dict(self.refused),
-            "published": self.published,
-            "plans": {group: plan.model_dump() for group, plan in self.plans.items()},
-            "proposal": text.proposal_data(self.proposal),
-        }
-
-
 class Control:
     """Keeps its connections from cycle to cycle. After an error close it and make a new one.
 
@@ -111,6 +66,7 @@ class Control:
     def __init__(self, file: LinksFile, link: str) -> None:
         self.name = link
         self.link = with_heartbeats(file.links[link])
+        self._file = file
         self._source_properties = file.clusters[self.link.source]
         self._destination_properties = file.clusters[self.link.destination]
         self._register_is_there = True  # as last seen
@@ -165,7 +121,7 @@ class Control:
             beats, not_beating = create_topics(self._source, [proposal.create_heartbeats])
             created, refused = created + beats, refused | not_beating
         done = perform(self._destination, proposal.upkeep)
-        refused = {**refused, **done.refused, **self._make_state_safer(proposal)}
+        refused = {**refused, **done.refused, **make_state_safer(self._destination, proposal.state_changes)}
         complete = self._register_is_there and self._state_is_there
         if proposal.empty and proposal.previous is not None and complete:
             return Outcome((), refused, proposal.plans, proposal)
@@ -180,15 +136,6 @@ class Control:
                 return Outcome(tuple(created), refused, plans, published, done.lines)
         raise conflict
 
-    def _make_state_safer(self, proposal: Proposal) -> dict[str, str]:
-        """Alter state topics so that they lose no record; return those that the destination did not let us alter, and
-        why."""
-        changes = {topic: ConfigChange(put) for topic, put in proposal.state_changes.items()}
-        failures = self._destination.alter_each(changes).failures
-        return {
-            topic: f"{error.message}; run {command(topic, changes[topic].put)}" for topic, error in failures.items()
-        }
-
     def run_cycle(self, *, stopped: bool | None = None) -> Outcome:
         """Observe, plan, apply, publish, once."""
         return self.apply(stopped=stopped)
@@ -199,12 +146,12 @@ class Control:
         Raises (besides): ConfigError where the plan knows no such topic.
         """
         self._reports.catch_up()
-        return self._status(GROUP, topic)
+        return group_status(self._file, self.name, GROUP, self._reports, topic)
 
     def statuses(self) -> tuple[Status, ...]:
         """The same of every task group that has a plan."""
         self._reports.catch_up()
-        return tuple(self._status(group) for group in sorted(self._reports.plans))
+        return tuple(group_status(self._file, self.name, group, self._reports) for group in sorted(self._reports.plans))
 
     def written(self) -> dict[TopicPartition, int]:
         """How many records the link has ever written to each partition, as far as the map and the newest reports
@@ -271,12 +218,6 @@ class Control:
     def _heard(self) -> Reports:
         self._reports.catch_up()
         return self._reports.reports
-
-    def _status(self, group: str, topic: str | None = None) -> Status:
-        plan, reports, now_ms = self._reports.plans.get(group), self._reports.reports, _now_ms()
-        properties, cluster = self._destination_properties, self.link.destination
-        earlier = earlier_reports(properties, cluster, self.name, reports, now_ms, group=group)
-        return status_of(self.name, group, plan, reports, now_ms, topic, earlier)
 
     def _observe(self) -> tuple[ClusterFacts, ClusterFacts]:
         source = self._observe_source()
@@ -357,7 +298,8 @@ class Control:
         with publisher.exclusive(self._state) as publication:
             proposal = self._decide(self._observe(), refused, stopped, done)
             approval.check_rest(planned_effects(self.link, proposal))
-            at_ms, producer_id = _now_ms(), self._producer_id()
+            at_ms = _now_ms()
+            producer_id = producer_id_of(self.name, self._state, self._destination_properties, self.link.destination)
             self._register(producer_id, proposal.plans)
             if not proposal.drafts:
                 return proposal.plans, proposal
@@ -396,17 +338,6 @@ class Control:
             destination=self._destination.cluster_id,
         )
         register(self._destination, self._destination_properties, registration, self._state_replicas)
-
-    def _producer_id(self) -> int:
-        for plan in self._state.plans.values():
-            return plan.producer_id
-        if self._state.runs:
-            raise StateError(
-                f"link {self.name}: publishing its first plan: the map has runs, so the link has copied before, but "
-                f"topic {naming.plan_topic(self.name)} has no plan, so its producer id is lost",
-                hint="restore the plan topic, or use a new link name with new destination topics",
-            )
-        return allocate_producer_id(self._destination_properties, self.link.destination)
 
 
 def _now_ms() -> int:

@@ -11,13 +11,15 @@ from collections.abc import Collection, Mapping
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from strait.config import naming
-from strait.errors import ClusterUnavailable
+from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin
 from strait.kafka.clients import Watch, make_producer
 from strait.kafka.reading import read_topic
 from strait.net.broker_requests import await_topic_everywhere
+from strait.net.producer_id import allocate_producer_id
 from strait.state.codec import encode
 from strait.state.producer_registry import Registrations
+from strait.state.reader import StateReader
 from strait.state.schema import Registration
 from strait.state.topics import ensure_producers_topic
 
@@ -35,6 +37,24 @@ def register(
     ensure_producers_topic(admin, registration.link, replication_factor)
     await_topic_everywhere(properties, admin.cluster, naming.PRODUCERS_TOPIC)
     _write(properties, admin.cluster, registration)
+
+
+def producer_id_of(link: str, state: StateReader, properties: Mapping[str, str], cluster: str) -> int:
+    """The link's producer ID, which its plans name; before the first plan a new one from the destination.
+
+    Raises:
+        StateError: the link has copied before, and no plan says with which ID.
+        ClusterUnavailable, NotAuthorized: the destination allocates none.
+    """
+    for plan in state.plans.values():
+        return plan.producer_id
+    if state.runs:
+        raise StateError(
+            f"link {link}: publishing its first plan: the map has runs, so the link has copied before, but topic "
+            f"{naming.plan_topic(link)} has no plan, so its producer id is lost",
+            hint="restore the plan topic, or use a new link name with new destination topics",
+        )
+    return allocate_producer_id(properties, cluster)
 
 
 def registered(properties: Mapping[str, str], cluster: str) -> Collection[Registration]:

@@ -1,0 +1,34 @@
+"""The one place where a task group's status is assembled from its plan and its slots' reports: for `strait status`,
+`strait run` and the monitor DAG's metrics."""
+
+import time
+
+from strait.config.links import LinksFile
+from strait.control.report_history import earlier_reports
+from strait.planning.history.pace import pace_of
+from strait.planning.status.status import Status, status_of
+from strait.state.reader import StateReader
+
+
+def group_status(file: LinksFile, link: str, group: str, state: StateReader, topic: str | None = None) -> Status:
+    """What each partition of a task group does, with the losses that are foreseen and the pace at which it catches up.
+
+    Args:
+        state: follows at least `plan` and `reports`, and has caught up.
+        topic: only this source topic.
+
+    Raises:
+        ConfigError: the plan has no such topic.
+        ClusterUnavailable, NotAuthorized: older reports cannot be read.
+    """
+    plan, now_ms, destination = state.plans.get(group), time.time_ns() // 1_000_000, file.links[link].destination
+    return status_of(
+        link,
+        group,
+        plan,
+        state.reports,
+        now_ms,
+        topic,
+        earlier_reports(file.clusters[destination], destination, link, state.reports, now_ms, group=group),
+        None if plan is None else pace_of(plan, state.earlier_reports, state.reports),
+    )
