@@ -11,13 +11,13 @@ from typing import NamedTuple, Protocol
 from strait.engine.partition.cursor import Cursor
 from strait.engine.partition.partition import Partition, Ticket
 from strait.engine.partition.send_queue import OutBatch
-from strait.engine.state_sink import OnAck, StateSink
 from strait.errors import CorruptBatch, StraitError
 from strait.net.buffers import Buffer, BufferPool
 from strait.reasons import Reason
 from strait.state.offset_map import Gap, pack, wire_sequence
 from strait.state.quarantine_records import QuarantinedRecord
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy
+from strait.state.sink import OnAck, StateSink
 from strait.wire import batch as batches
 from strait.wire.fetch import Fetched
 from strait.wire.rebatch import shape

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
-from strait.engine.state_sink import StateSink
 from strait.errors import StraitError
 from strait.state.codec import run_key
 from strait.state.offset_map import Gap, destination_offset, gaps_of, pack, source_offset, source_position
 from strait.state.schema import OffsetMapping
+from strait.state.sink import StateSink
 
 PASSED_OFFSETS = 100
 """Where that many offsets after the last record hold nothing to copy, the map is told to begin after them, or each

@@ -1,48 +1,43 @@
 """Who leads what: each partition is fetched from its source's leader and sent to its destination's."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from strait.engine.batch_stamper import BatchStamper
 from strait.engine.fetcher import Fetcher
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
-from strait.engine.produce_results import ProduceResults
 from strait.engine.recovery.coordinator import RecoveryCoordinator
+from strait.engine.recovery.topic_problems import destination_recreated, source_problem
 from strait.engine.sender import Sender
-from strait.engine.throttle import Throttle
-from strait.engine.topic_problems import destination_recreated, source_problem
 from strait.net import error_policy
-from strait.net.buffers import BufferPool
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 
 
 class Leadership:
-    """One fetcher for each broker of the source, and one sender for each line to a broker of the destination."""
+    """One fetcher for each broker of the source, and one sender for each line to a broker of the destination.
+
+    ``make_fetcher`` gets the broker, ``make_sender`` the broker and the line.
+    """
 
     def __init__(
         self,
         loop: Loop,
-        pool: BufferPool,
         source: ClusterClient,
         destination: ClusterClient,
-        *,
         map_topic: str,
-        budgets: Throttle,
-        stamper: BatchStamper,
         recovery: RecoveryCoordinator,
-        results: ProduceResults,
+        *,
+        make_fetcher: Callable[[int], Fetcher],
+        make_sender: Callable[[int, int], Sender],
     ) -> None:
         self._loop = loop
-        self._pool = pool
         self._source = source
         self._destination = destination
         self._map_topic = map_topic
-        self._budgets = budgets
-        self._stamper = stamper
         self._recovery = recovery
-        self._results = results
+        self._make_fetcher = make_fetcher
+        self._make_sender = make_sender
         self._partitions: Sequence[Partition] = ()
         self._fetchers: dict[int, Fetcher] = {}
         self._senders: dict[tuple[int, int], Sender] = {}  # by broker and line
@@ -97,16 +92,7 @@ class Leadership:
         if troubled:
             self._loop.call_later(error_policy.SHORTLY_SECONDS[0], self._source.refresh)
         for node in led.keys() - self._fetchers.keys():
-            self._fetchers[node] = Fetcher(
-                self._loop,
-                self._pool,
-                self._source,
-                node,
-                budgets=self._budgets,
-                stamper=self._stamper,
-                out_of_range=self._recovery.out_of_range,
-                diverged=self._recovery.diverged,
-            )
+            self._fetchers[node] = self._make_fetcher(node)
         for node, fetcher in self._fetchers.items():
             fetcher.fit(len(self._fetchers))
             fetcher.assign(led.get(node, ()))
@@ -124,10 +110,7 @@ class Leadership:
                     self._reset(partition, "the destination topic was created again")
             way = node, partition.queue.line
             if node >= 0 and way not in self._senders:
-                results = self._results
-                self._senders[way] = Sender(
-                    self._loop, self._destination, *way, on_result=results.take, on_lost=results.lost
-                )
+                self._senders[way] = self._make_sender(*way)
 
     def _reset(self, partition: Partition, detail: str) -> None:
         self._recovery.reset(partition, None, detail, error_policy.SOON_SECONDS)

@@ -5,10 +5,10 @@ from typing import Literal
 
 from strait.engine.batch_stamper import BatchStamper
 from strait.engine.partition.partition import Partition
-from strait.engine.state_sink import StateSink
 from strait.model import topic_id_text
 from strait.reasons import Reason
 from strait.state.schema import Loss, OffsetMapping
+from strait.state.sink import StateSink
 
 Side = Literal["source", "destination"]
 Action = Literal["halted", "continued", "restarted"]

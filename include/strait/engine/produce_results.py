@@ -12,7 +12,6 @@ from strait.engine.partition.position import Repetition
 from strait.engine.partition.send_queue import OutBatch
 from strait.engine.recovery import decision
 from strait.engine.recovery.coordinator import RecoveryCoordinator
-from strait.engine.slot_metrics import SlotMetrics
 from strait.net import error_policy
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
@@ -26,7 +25,7 @@ _ABOUT_THE_RECORDS = _TOO_LARGE | _INVALID | {error_codes.CORRUPT_MESSAGE}
 
 
 class ProduceResults:
-    """Takes the answers to all batches of a slot; ``more``: the partition has something to send."""
+    """Takes the answers to all batches of a slot; ``acked``: the destination has the batch."""
 
     def __init__(
         self,
@@ -34,16 +33,14 @@ class ProduceResults:
         destination: ClusterClient,
         recovery: RecoveryCoordinator,
         loss_ledger: LossLedger,
-        metrics: SlotMetrics,
         *,
-        more: Callable[[Partition], None],
+        acked: Callable[[Partition, OutBatch], None],
     ) -> None:
         self._loop = loop
         self._destination = destination
         self._recovery = recovery
         self._loss_ledger = loss_ledger
-        self._metrics = metrics
-        self._more = more
+        self._acked = acked
         self._led_anew: set[Partition] = set()
 
     def take_led_anew(self) -> set[Partition]:
@@ -97,9 +94,7 @@ class ProduceResults:
         if batch.epoch != position.acked_epoch:
             self._led_anew.add(partition)
         partition.acked(batch, self._loop.now)
-        self._metrics.acked(batch, self._loop.now)
-        if partition.queue.batches:
-            self._more(partition)
+        self._acked(partition, batch)
 
     def _take_error(self, partition: Partition, batch: OutBatch, result: Produced) -> None:
         error, name = result.error, error_policy.name(result.error)

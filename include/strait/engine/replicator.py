@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from strait.config import naming
 from strait.config.app_spec import AppSpec
 from strait.engine.batch_stamper import BatchStamper
+from strait.engine.fetcher import Fetcher
 from strait.engine.leadership import Leadership
 from strait.engine.loop_filter import LoopFilter
 from strait.engine.loss_ledger import LossLedger
@@ -20,9 +21,8 @@ from strait.engine.partition.send_queue import OutBatch
 from strait.engine.produce_results import ProduceResults
 from strait.engine.recovery.coordinator import RecoveryCoordinator
 from strait.engine.recovery.known_runs import Map
-from strait.engine.sender import LINES
+from strait.engine.sender import LINES, Sender
 from strait.engine.slot_metrics import SlotMetrics
-from strait.engine.state_sink import StateSink
 from strait.engine.throttle import Throttle
 from strait.model import topic_id_bytes
 from strait.net import error_policy
@@ -31,6 +31,7 @@ from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.state.schema import Plan
+from strait.state.sink import StateSink
 
 EXPIRE_SECONDS = 0.25  # between two looks for requests that are not answered
 Key = tuple[str, int]
@@ -46,7 +47,8 @@ class Replicator:
         self._slot = slot
         loop = self._loop = Loop()
         loop.on_stall = self._take_stall
-        pool = BufferPool(spec.slot_memory_bytes)
+        self._metrics = metrics
+        pool = self._pool = BufferPool(spec.slot_memory_bytes)
         source = self._source = ClusterClient(loop, pool, spec.source_name, spec.source)
         destination = self._destination = ClusterClient(loop, pool, spec.destination_name, spec.destination)
         map_topic = naming.map_topic(spec.link)
@@ -68,17 +70,15 @@ class Replicator:
         self._recovery = RecoveryCoordinator(
             loop, source, destination, producer_id, known, map_topic, state_sink, loss_ledger
         )
-        self._results = ProduceResults(loop, destination, self._recovery, loss_ledger, metrics, more=self._schedule)
+        self._results = ProduceResults(loop, destination, self._recovery, loss_ledger, acked=self._take_ack)
         self._leadership = Leadership(
             loop,
-            pool,
             source,
             destination,
-            map_topic=map_topic,
-            budgets=self._budgets,
-            stamper=self._stamper,
-            recovery=self._recovery,
-            results=self._results,
+            map_topic,
+            self._recovery,
+            make_fetcher=self._make_fetcher,
+            make_sender=self._make_sender,
         )
         self._fetching = True
         self._expire_at = 0.0
@@ -174,10 +174,31 @@ class Replicator:
         """Those whose source has another leader since the last call. What tells truncation is checkpointed at once."""
         return self._results.take_led_anew()
 
+    def _make_fetcher(self, node: int) -> Fetcher:
+        return Fetcher(
+            self._loop,
+            self._pool,
+            self._source,
+            node,
+            budgets=self._budgets,
+            stamper=self._stamper,
+            out_of_range=self._recovery.out_of_range,
+            diverged=self._recovery.diverged,
+        )
+
+    def _make_sender(self, node: int, line: int) -> Sender:
+        results = self._results
+        return Sender(self._loop, self._destination, node, line, on_result=results.take, on_lost=results.lost)
+
     def _emit(self, partition: Partition, batch: OutBatch) -> None:
         partition.queue.append(batch)
         self._recovery.note_age(partition, batch)
         self._leadership.schedule(partition)
+
+    def _take_ack(self, partition: Partition, batch: OutBatch) -> None:
+        self._metrics.acked(batch, self._loop.now)
+        if partition.queue.batches:
+            self._leadership.schedule(partition)
 
     def _schedule(self, partition: Partition) -> None:
         self._leadership.schedule(partition)

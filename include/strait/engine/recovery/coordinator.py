@@ -23,11 +23,10 @@ from strait.engine.recovery.map_end import MapEnd
 from strait.engine.recovery.next_record import NextRecord
 from strait.engine.recovery.placement import Placed, Placement
 from strait.engine.recovery.producer_state import Refusal, ask_log_states
+from strait.engine.recovery.topic_problems import destination_problem
 from strait.engine.recovery.truncation import Truncation
 from strait.engine.recovery.unresolved import Unresolved
 from strait.engine.recovery.verification import Unreadable
-from strait.engine.state_sink import StateSink
-from strait.engine.topic_problems import destination_problem
 from strait.errors import ProtocolError
 from strait.net import error_policy
 from strait.net.channel import Channel
@@ -36,6 +35,7 @@ from strait.net.event_loop import Loop
 from strait.net.tasks import RequestLost, run
 from strait.reasons import Reason
 from strait.state.offset_map import covering, destination_offset
+from strait.state.sink import StateSink
 
 FIND_SECONDS = 0.02
 _LOST = error_policy.Answer(Reason.DESTINATION_UNREACHABLE, error_policy.SOON_SECONDS)

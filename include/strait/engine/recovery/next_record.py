@@ -9,7 +9,6 @@ from strait.engine.recovery.known_runs import KnownRuns
 from strait.engine.recovery.producer_state import Refusal, high_watermark
 from strait.engine.recovery.tail_scan import ReadRefused, scan
 from strait.engine.recovery.unresolved import Unresolved
-from strait.engine.state_sink import StateSink
 from strait.net import error_policy
 from strait.net.channel import Channel
 from strait.net.cluster_client import ClusterClient
@@ -18,6 +17,7 @@ from strait.net.tasks import RequestLost, sleep
 from strait.reasons import Reason
 from strait.state.offset_map import covering, destination_offset, locate
 from strait.state.schema import OffsetMapping
+from strait.state.sink import StateSink
 
 REPLICATION_SECONDS = 2.0
 """How long to wait for the tail of a log to be replicated before everything is asked again."""
