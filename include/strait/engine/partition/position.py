@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from strait.engine.partition.send_queue import OutBatch
-from strait.state.offset_map import covering, destination_offset
+from strait.state.offset_map import covering, destination_offset, newest_checkpoint
 from strait.state.schema import OffsetMapping
 
 
@@ -100,7 +100,7 @@ class Position:
         self.checkpoint_sequence = max(self.checkpoint_sequence, self.run.sequence_end)
         self.acked_epoch = -1
         if mapped:
-            checkpoint = max(runs, key=lambda run: (run.sequence_end, run.sequence_base, -run.source_base))
+            checkpoint = newest_checkpoint(runs)
             if checkpoint.sequence_end <= sequence:
                 self.acked_epoch = checkpoint.source_epoch
         self.phase = Phase.REPLICATING

@@ -33,6 +33,7 @@ from strait.state.offset_map import (
     covering,
     destination_offset,
     locate,
+    newest_checkpoint,
     places,
     source_position,
     wire_sequence,
@@ -249,7 +250,7 @@ class Placement:
         ends between that and the position: either it was cut there, or another leader followed in good order; the first
         record of the copy from there on then is another one, or the source's.
         """
-        checkpoint = max(runs, key=lambda run: (run.sequence_end, run.sequence_base, -run.source_base))
+        checkpoint = newest_checkpoint(runs)
         if checkpoint.source_epoch < 0 or checkpoint.sequence_end > sequence:
             return -1
         partition = ticket.partition
