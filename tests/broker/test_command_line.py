@@ -13,7 +13,8 @@ import yaml
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.state.schema import Loss
-from strait.state.store import StateWriter, ensure_state_topics
+from strait.state.topics import ensure_state_topics
+from strait.state.writer import StateWriter
 
 pytestmark = pytest.mark.broker
 

@@ -18,8 +18,9 @@ from strait.errors import ConfigError, StateError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.state.codec import encode
+from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, PartitionReport
-from strait.state.store import StateReader, StateWriter
+from strait.state.writer import StateWriter
 from support.fixtures.waiting import eventually
 from support.kafka.topics import alter, create, delete
 from support.model.reports import plain_report

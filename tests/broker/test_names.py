@@ -15,7 +15,7 @@ from strait.control.outcome import Outcome
 from strait.control.plane import Control
 from strait.errors import ConfigError
 from strait.reasons import Reason
-from strait.state.store import StateReader
+from strait.state.reader import StateReader
 from support.fixtures.waiting import eventually
 from support.kafka.records import assert_equal, ends, read_all
 from support.kafka.topics import create, exists, produce

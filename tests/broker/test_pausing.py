@@ -15,7 +15,7 @@ from strait.control.link_status import link_status
 from strait.control.plane import Control
 from strait.errors import ConfigError, StateError
 from strait.planning.plan.pauses import Scope
-from strait.state.store import StateReader
+from strait.state.reader import StateReader
 from support.fixtures.waiting import eventually
 from support.kafka.records import ends
 from support.links.engine_link import EngineLink

@@ -19,9 +19,12 @@ from strait.embedded.kafka import Cluster
 from strait.errors import ClusterError, PlanConflict
 from strait.kafka.admin import Admin, NewTopic
 from strait.reasons import Reason
+from strait.state.publisher import ControlPublisher
 from strait.state.quarantine_records import QuarantinedRecord
+from strait.state.reader import StateReader
 from strait.state.schema import Plan, PlannedTopic, TopicPolicy
-from strait.state.store import ControlPublisher, StateReader, StateWriter, ensure_state_topics
+from strait.state.topics import ensure_state_topics
+from strait.state.writer import StateWriter
 from strait.wire.records import Record
 
 pytestmark = pytest.mark.broker

@@ -6,8 +6,10 @@ import pytest
 
 from strait.errors import StraitError
 from strait.kafka.admin import Admin
+from strait.state.reader import StateReader
 from strait.state.schema import Report
-from strait.state.store import StateReader, StateWriter, ensure_state_topics
+from strait.state.topics import ensure_state_topics
+from strait.state.writer import StateWriter
 from support.fixtures.waiting import eventually
 from support.model.reports import plain_run
 from support.security.pki import Authority

@@ -15,8 +15,10 @@ from strait.config import naming
 from strait.embedded.kafka import Cluster
 from strait.errors import ClusterUnavailable, PlanConflict
 from strait.kafka.admin import Admin
+from strait.state.publisher import ControlPublisher
+from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, Plan, PlannedTopic
-from strait.state.store import ControlPublisher, StateReader, ensure_state_topics
+from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
 
 pytestmark = pytest.mark.broker

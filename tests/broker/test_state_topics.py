@@ -14,8 +14,11 @@ from strait.embedded.kafka import Cluster
 from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin, NewTopic
 from strait.state.codec import encode, encode_key, run_key
+from strait.state.publisher import ControlPublisher
+from strait.state.reader import StateReader
 from strait.state.schema import Loss, PartitionReport, Plan, Report
-from strait.state.store import ControlPublisher, StateReader, StateWriter, ensure_state_topics
+from strait.state.topics import ensure_state_topics
+from strait.state.writer import StateWriter
 from support.fixtures.waiting import eventually
 from support.kafka.topics import alter
 from support.model.reports import plain_report, plain_run

@@ -15,8 +15,9 @@ from strait.config.links import parse
 from strait.control.plane import Control
 from strait.model import topic_id_text
 from strait.state.codec import encode
+from strait.state.publisher import ControlPublisher
+from strait.state.reader import StateReader
 from strait.state.schema import PartitionReport, Plan, PlannedTopic
-from strait.state.store import ControlPublisher, StateReader
 from support.fixtures.waiting import eventually
 from support.kafka.topics import alter
 from support.links.engine_link import EngineLink

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from strait.embedded.kafka import Cluster
-from strait.engine.partition import Partition
+from strait.engine.partition.partition import Partition
 from strait.engine.recovery.verification import Unreadable, Verdict, Verified, compare, read_copied
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import topic_id_bytes

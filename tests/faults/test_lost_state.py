@@ -9,7 +9,7 @@ from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
-from strait.state.store import ensure_state_topics
+from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
 from support.kafka.records import assert_same_records, ends, read_all
 from support.kafka.topics import alter, delete

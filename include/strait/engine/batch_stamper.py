@@ -8,15 +8,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from strait.engine.partition import OutBatch, Partition
-from strait.engine.state_sink import OnAck, StateSink
+from strait.engine.partition.cursor import Cursor
+from strait.engine.partition.partition import Partition, Ticket
+from strait.engine.partition.send_queue import OutBatch
 from strait.errors import CorruptBatch, StraitError
-from strait.model import topic_id_text
 from strait.net.buffers import Buffer, BufferPool
 from strait.reasons import Reason
 from strait.state.offset_map import Gap, pack, wire_sequence
 from strait.state.quarantine_records import QuarantinedRecord
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy
+from strait.state.sink import OnAck, StateSink
 from strait.wire import batch as batches
 from strait.wire.fetch import Fetched
 from strait.wire.rebatch import shape
@@ -55,8 +56,8 @@ class _Words(NamedTuple):
 
 
 class BatchStamper:
-    """``emit`` gets each batch, in order; ``stop`` a partition that cannot go on, and why; ``broken`` one whose promise
-    could not be kept; ``freed`` one that may send again."""
+    """``emit`` gets each batch of a partition, in order; ``stop`` a partition that cannot go on, and why; ``broken`` one
+    whose promise could not be kept; ``freed`` one that may send again."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class BatchStamper:
         producer_id: int,
         judge: Judge,
         *,
-        emit: Callable[[OutBatch], None],
+        emit: Callable[[Partition, OutBatch], None],
         stop: Callable[[Partition, Reason, str], None],
         broken: Callable[[Partition, str], None],
         freed: Callable[[Partition], None],
@@ -86,14 +87,12 @@ class BatchStamper:
         promises: list[_Words] = []
         rules = self._rules(partition)
         try:
-            for shaped in shape(item.records, partition.position, item.aborted, rules):
+            for shaped in shape(item.records, partition.cursor.offset, item.aborted, rules):
                 if isinstance(shaped, Piece):
                     self._tell(partition, shaped, promises)
                     self._pass(partition, shaped, frame, tailing)
                 elif isinstance(shaped, Skipped):
-                    partition.position = max(partition.position, shaped.position)
-                    partition.prove(shaped.epoch)
-                    partition.left_out += shaped.left_out
+                    partition.cursor.skip(shaped.position, shaped.epoch, shaped.left_out)
                 elif isinstance(shaped, Aside):
                     self._put_aside(partition, shaped)
                 elif isinstance(shaped, Unjudged):
@@ -114,73 +113,71 @@ class BatchStamper:
 
     def note_loss(self, partition: Partition, loss: Loss) -> None:
         """Write an entry of the loss ledger; nothing goes out of the partition before it is safe."""
-        self._state_sink.write_loss(loss, self._on_written(partition, partition.promise()))
+        self._state_sink.write_loss(loss, self._on_written(partition, partition.queue.promise()))
 
     def _tell(self, partition: Partition, piece: Piece, promises: list[_Words]) -> None:
         """Find out what the map must say of this piece: each gap, and the truth about each record of which it says what
         is not so. A word that is no gap can only be the base of a run."""
-        gaps = _gaps(partition, piece)
-        told = partition.told(partition.sequence + piece.batch.records)
+        cursor = partition.cursor
+        gaps = _gaps(cursor, piece)
+        told = cursor.told(cursor.sequence + piece.batch.records)
         if not gaps and not told:
             return
         missing = set(gaps).difference(told)
         wrong = {gap.sequence for gap in set(told).difference(gaps)}
-        words = {Gap(sequence, _source_of(partition, piece, sequence)) for sequence in wrong}.difference(told)
+        words = {Gap(sequence, _source_of(cursor, piece, sequence)) for sequence in wrong}.difference(told)
         for word in sorted(words.union(gaps) if words or missing or promises else ()):
             corrects = word.sequence in wrong
             if not promises or corrects:
-                promises.append(_Words(partition.promise(), corrects, []))
+                promises.append(_Words(partition.queue.promise(), corrects, []))
             promises[-1].gaps.append(word)
 
     def _pass(self, partition: Partition, piece: Piece, frame: Buffer, tailing: bool) -> None:
-        batches.restamp(piece.batch, self._producer_id, wire_sequence(partition.sequence))
+        cursor, sequence = partition.cursor, partition.cursor.sequence
+        batches.restamp(piece.batch, self._producer_id, wire_sequence(sequence))
         if piece.memory is None:
             frame.hold()
         last = piece.stretches[-1]
         out = OutBatch(
-            partition,
-            partition.generation,
+            partition.position.generation,
             piece.batch.view,
             frame if piece.memory is None else self._pool.adopt(piece.memory),
-            partition.sequence,
+            sequence,
             piece.batch.records,
             piece.stretches[0].source,
             last.source + last.records,
-            partition.last_promise,
+            partition.queue.last_promise,
             piece.crcs,
             piece.epoch,
             piece.batch.max_timestamp,
             tailing,
             batches.checksum(piece.batch.view) if partition.policy.source_compacted else 0,
         )
-        partition.mapped = last.source + last.records
-        partition.position = piece.position
-        partition.prove(piece.epoch)
-        partition.sequence += piece.batch.records
-        self._emit(out)
+        cursor.stamped(piece.batch.records, out.position, piece.position, piece.epoch)
+        self._emit(partition, out)
 
     def _promise_run(self, partition: Partition, words: _Words) -> None:
         base, *gaps = words.gaps
+        source_id, destination_id = partition.ids
         run = OffsetMapping(
             topic=partition.topic,
             partition=partition.number,
             destination=partition.destination,
-            source_id=topic_id_text(partition.source_id),
-            destination_id=topic_id_text(partition.destination_id),
+            source_id=source_id,
+            destination_id=destination_id,
             source_base=base.source,
-            destination_base=base.sequence + partition.shift,
+            destination_base=base.sequence + partition.position.shift,
             sequence_base=base.sequence,
             gaps=pack(gaps, sequence_base=base.sequence, source_base=base.source),
-            sequence_end=max(0, min(partition.acked_sequence, base.sequence - words.corrects)),
+            sequence_end=max(0, min(partition.position.acked_sequence, base.sequence - words.corrects)),
             checkpoint_at_ms=0,
         )
-        partition.claim(run)
+        partition.position.claim(run)
         self._state_sink.write_run(run, self._on_written(partition, words.promise))
 
     def _put_aside(self, partition: Partition, aside: Aside) -> None:
-        promise = partition.promise()
-        partition.position = aside.record.offset + 1
-        done = self._on_written(partition, promise)
+        done = self._on_written(partition, partition.queue.promise())
+        partition.cursor.step_over(aside.record.offset)
         set_aside = QuarantinedRecord(
             partition.topic, partition.number, partition.destination, aside.record, aside.reason, aside.detail
         )
@@ -188,42 +185,42 @@ class BatchStamper:
 
     def _on_written(self, partition: Partition, promise: int) -> OnAck:
         self.unwritten += 1
-        return partial(self._written, partition, partition.generation, promise)
+        return partial(self._written, partition.ticket(), promise)
 
-    def _written(self, partition: Partition, generation: int, promise: int, error: StraitError | None) -> None:
+    def _written(self, ticket: Ticket, promise: int, error: StraitError | None) -> None:
         self.unwritten -= 1
-        if partition.generation != generation or partition.retired:
+        if not ticket.is_current:
             return
         if error is not None:
-            self._broken(partition, str(error))
+            self._broken(ticket.partition, str(error))
             return
-        partition.kept(promise)
-        self._freed(partition)
+        ticket.partition.queue.keep(promise)
+        self._freed(ticket.partition)
 
     def _halt(self, partition: Partition, stop: Stop) -> None:
         if partition.policy.on_refused == "quarantine":
-            partition.aside[stop.offset] = stop.reason, stop.detail
+            partition.cursor.put_aside(stop.offset, stop.reason, stop.detail)
             partition.block(stop.reason, stop.detail, 0.0)  # fetched again at once, now to be put aside
         else:
             self._stop(partition, stop.reason, stop.detail)
 
     def _rules(self, partition: Partition) -> Rules:
-        policy = partition.policy
+        policy, cursor = partition.policy, partition.cursor
         return Rules(
-            partition.max_batch_bytes,
+            cursor.max_batch_bytes,
             policy.max_message_bytes,
             CODECS.get(policy.compression),
-            partition.apart,
-            partition.aside,
-            partition.checked_to,
+            cursor.apart,
+            cursor.aside,
+            cursor.checked_to,
             self._judge.left_out(policy),
         )
 
 
-def _gaps(partition: Partition, piece: Piece) -> list[Gap]:
+def _gaps(cursor: Cursor, piece: Piece) -> list[Gap]:
     """The gaps before and inside a piece that is the next to be numbered."""
     found = []
-    sequence, expected = partition.sequence, partition.mapped
+    sequence, expected = cursor.sequence, cursor.mapped
     for stretch in piece.stretches:
         if stretch.source != expected:
             found.append(Gap(sequence, stretch.source))
@@ -232,9 +229,9 @@ def _gaps(partition: Partition, piece: Piece) -> list[Gap]:
     return found
 
 
-def _source_of(partition: Partition, piece: Piece, sequence: int) -> int:
+def _source_of(cursor: Cursor, piece: Piece, sequence: int) -> int:
     """Source offset of a record of a piece that is the next to be numbered."""
-    behind = partition.sequence
+    behind = cursor.sequence
     for stretch in piece.stretches:
         behind += stretch.records
         if sequence < behind:

@@ -5,14 +5,17 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
-from strait.engine.partition import Partition
-from strait.engine.state_sink import StateSink
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.position import Phase
 from strait.errors import StraitError
-from strait.model import topic_id_text
 from strait.state.codec import run_key
-from strait.state.offset_map import Gap, destination_offset, gaps_of, pack, source_offset
+from strait.state.offset_map import Gap, destination_offset, gaps_of, pack, source_offset, source_position
 from strait.state.schema import OffsetMapping
+from strait.state.sink import StateSink
 
+PASSED_OFFSETS = 100
+"""Where that many offsets after the last record hold nothing to copy, the map is told to begin after them, or each
+start would read them all again. A source that holds little else than copies is the usual case."""
 PACK_RUNS = 16  # that many behind the checkpoint are packed into one
 PACKED_CHARACTERS = 32 << 10  # a run that has grown to this is left as it is, and the next one begun
 
@@ -26,27 +29,28 @@ class Checkpointer:
     def check(self, partition: Partition, known: Sequence[OffsetMapping], at_ms: int) -> None:
         """Confirm what is acknowledged, never backwards: another copy of this link may be ahead of us. Then tidy up."""
         self._pass_over(partition, known, at_ms)
-        run, end = partition.checkpoint(at_ms), partition.acked_sequence
-        if run is None or end <= partition.checkpoint_sequence:
+        position, end = partition.position, partition.position.acked_sequence
+        run = checkpoint(partition, at_ms)
+        if run is None or end <= position.checkpoint_sequence:
             return
-        ids = topic_id_text(partition.source_id), topic_id_text(partition.destination_id)
-        ours = [one for one in known if (one.source_id, one.destination_id) == ids]
-        partition.checkpoint_sequence = end
+        ours = [one for one in known if (one.source_id, one.destination_id) == partition.ids]
+        position.checkpointed(end)
         if end <= max((one.sequence_end for one in ours), default=-1):
             return
         starts = [] if partition.policy.source_compacted else superseded(ours, run)
         shared = partition.policy.on_foreign == "expect"
         packed, replaced = packing([one for one in ours if one not in starts], run, shared=shared)
-        partition.run = packed if replaced and not gaps_of(run, end) else run
+        position.redraw(packed if replaced and not gaps_of(run, end) else run, position.claims)
         self._state_sink.write_run(packed, partial(self._forget, [*replaced, *starts]))
-        self._forget(outlived(ours, partition.destination_log_start), None)
+        self._forget(outlived(ours, position.log_start), None)
 
     def _pass_over(self, partition: Partition, known: Sequence[OffsetMapping], at_ms: int) -> None:
         """Let the next start begin behind what holds nothing to copy. Earlier words of this kind go, and so does the
         first run of a partition that nothing was ever copied of."""
-        begin = partition.pass_over(at_ms)
+        begin = passed_over(partition, at_ms)
         if begin is None:
             return
+        partition.position.pass_over(begin)
         earlier = [
             run
             for run in known
@@ -61,6 +65,48 @@ class Checkpointer:
         """What says the same is written: now these may go."""
         for run in runs if error is None else ():
             self._state_sink.forget_run(run)
+
+
+def checkpoint(partition: Partition, at_ms: int) -> OffsetMapping | None:
+    """The run that confirms what is acknowledged; None while there is nothing to confirm.
+
+    That is the run in force, or, where another writer's word would be taken for ours, one that begins with the last
+    acknowledged record.
+    """
+    position, run = partition.position, partition.position.run
+    if run is None or run.source_id != partition.ids[0]:
+        return None
+    end, here = position.acked_sequence, (position.copied_to, position.expected_offset)
+    confirmed = {"sequence_end": end, "checkpoint_at_ms": at_ms, "source_epoch": position.acked_epoch}
+    if (source_position(run, end), destination_offset(run, end)) == here:
+        return run.model_copy(update=confirmed)
+    if end == position.found_sequence:
+        return None
+    last = {"sequence_base": end - 1, "source_base": here[0] - 1, "destination_base": here[1] - 1, "gaps": ""}
+    return run.model_copy(update=confirmed | last)
+
+
+def passed_over(partition: Partition, at_ms: int) -> OffsetMapping | None:
+    """The run that lets reading begin at the cursor; None unless that spares much. It is the truth for every writer of
+    the link: what is left out is so for all of them."""
+    position, cursor, run = partition.position, partition.cursor, partition.position.run
+    sent = position.phase is Phase.REPLICATING and cursor.sequence == position.acked_sequence
+    before = max(position.copied_to, -1 if position.passed is None else position.passed.source_base)
+    if run is None or not sent or partition.queue.awaits_promises or cursor.offset - before < PASSED_OFFSETS:
+        return None
+    if run.source_id != partition.ids[0]:
+        return None
+    return run.model_copy(
+        update={
+            "sequence_base": position.acked_sequence,
+            "source_base": cursor.offset,
+            "destination_base": position.expected_offset,
+            "gaps": "",
+            "sequence_end": position.acked_sequence,
+            "checkpoint_at_ms": at_ms,
+            "source_epoch": cursor.last_epoch,
+        }
+    )
 
 
 def superseded(known: Sequence[OffsetMapping], newest: OffsetMapping) -> list[OffsetMapping]:

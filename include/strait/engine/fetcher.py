@@ -10,7 +10,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 
 from strait.engine.batch_stamper import BatchStamper
-from strait.engine.partition import Partition, Phase
+from strait.engine.partition.partition import Partition, Ticket
+from strait.engine.partition.position import Phase
 from strait.engine.throttle import Throttle
 from strait.net import error_policy
 from strait.net.buffers import Buffer, BufferPool
@@ -49,7 +50,7 @@ _SESSION_ERRORS = frozenset(
 )  # the broker has dropped the session; the next request begins another
 _OVERHEAD_BYTES = 1 << 14  # of a reply besides its records, so that it fits a buffer of its size
 
-Asked = dict[Key, tuple[Partition, int]]
+Asked = dict[Key, Ticket]
 
 
 class Fetcher:
@@ -134,13 +135,13 @@ class Fetcher:
         now = self._loop.now
         wanted, max_wait = [], MAX_WAIT_SECONDS
         for partition in self._partitions:
-            if partition.phase is not Phase.REPLICATING:
-                if partition.retry_at < now + 1.0:
+            if partition.position.phase is not Phase.REPLICATING:
+                if partition.position.retry_at < now + 1.0:
                     max_wait = min(max_wait, MAX_WAIT_WITH_A_LOST_ONE_SECONDS)
-            elif partition.blocked_until > now:
-                if partition.held:
+            elif partition.cursor.blocked_until > now:
+                if partition.cursor.held:
                     max_wait = min(max_wait, MAX_WAIT_WITH_A_HELD_ONE_SECONDS)
-            elif partition.queued_bytes >= self._queue_bytes and partition.queue:
+            elif partition.queue.bytes >= self._queue_bytes and partition.queue.batches:
                 max_wait = min(max_wait, MAX_WAIT_WITH_A_FULL_ONE_SECONDS)
             elif wait := waits.get(partition.policy.topic_class):
                 max_wait = min(max_wait, wait)
@@ -171,15 +172,16 @@ class Fetcher:
         positions: dict[Key, fetch.FetchPosition] = {}
         waited_for = False
         for partition in wanted:
+            cursor = partition.cursor
             key = partition.source_id if by_id else partition.topic, partition.number
             positions[key] = fetch.FetchPosition(
                 partition.number,
-                partition.source_leader_epoch,
-                partition.position,
+                cursor.leader_epoch,
+                cursor.offset,
                 shares[partition.policy.topic_class],
-                partition.last_epoch,
+                cursor.last_epoch,
             )
-            asked[key] = (partition, partition.generation)
+            asked[key] = partition.ticket()
             if partition.awaits_word and self._session.knows(key):
                 waited_for = True
         if waited_for:
@@ -227,9 +229,10 @@ class Fetcher:
                 self._pause_until = max(self._pause_until, self._loop.now + error_policy.SHORTLY_SECONDS[0])
                 return
             for item in fetched:
-                partition, generation = asked.get((item.topic, item.partition), (None, 0))
-                if partition is None or partition.generation != generation or partition.retired:
-                    continue  # doubted or given away meanwhile: it is fetched anew from where it then stands
+                ticket = asked.get((item.topic, item.partition))
+                if ticket is None or not ticket.is_current:
+                    continue  # it is fetched again from where it then is
+                partition = ticket.partition
                 if item.error:
                     self._refused(partition, item.error)
                 elif item.diverging is not None:
@@ -240,15 +243,14 @@ class Fetcher:
             frame.release()
 
     def _pass_on(self, partition: Partition, item: fetch.Fetched, frame: Buffer) -> None:
-        tailing = 0 <= partition.end <= partition.position  # it had caught up when this was asked for
-        partition.end = item.last_stable_offset
-        partition.log_start = item.log_start
-        partition.blocked_until = 0.0
+        cursor = partition.cursor
+        tailing = 0 <= cursor.end <= cursor.offset  # it had caught up when this was asked for
+        cursor.heard(item.last_stable_offset, item.log_start)
         whole = True
         if item.records:  # a first reply names every partition, most of them for nothing
             self._budgets.take(partition.policy.topic_class, len(item.records))
             whole = self._stamper.take(partition, item, frame, tailing=tailing)
-        if whole and (partition.failures == 0 or (partition.caught_up and not partition.in_flight)):
+        if whole and (partition.position.failures == 0 or (partition.caught_up and not partition.queue.in_flight)):
             partition.clear()
 
     def _refused(self, partition: Partition, code: int) -> None:
@@ -260,7 +262,7 @@ class Fetcher:
             self._source.refresh()
         wait = random.uniform(*answer.wait_seconds)  # noqa: S311
         partition.block(
-            answer.reason, f"fetch from {partition.position}: {error_policy.name(code)}", self._loop.now + wait
+            answer.reason, f"fetch from {partition.cursor.offset}: {error_policy.name(code)}", self._loop.now + wait
         )
 
     def _pause(self, seconds: float) -> None:
@@ -279,5 +281,5 @@ class Fetcher:
         trouble = self._source.trouble(self._node)
         if trouble:
             for partition in self._partitions:
-                if partition.phase is Phase.REPLICATING:
+                if partition.position.phase is Phase.REPLICATING:
                     partition.block(Reason.SOURCE_UNREACHABLE, trouble, 0.0)

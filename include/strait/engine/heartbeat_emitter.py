@@ -6,7 +6,7 @@ from math import isfinite
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from strait.config.app_spec import AppSpec
-from strait.engine.partition import Partition
+from strait.engine.partition.partition import Partition
 from strait.errors import StraitError
 from strait.kafka.clients import Rotation, Watch, make_producer
 from strait.state.heartbeats import Heartbeat, beating
@@ -62,10 +62,10 @@ class HeartbeatEmitter:
             return None
         arrived_ms, latency_ms = -1, None
         copied = next((one for one in partitions if one.topic == plan.topic and one.number == 0), None)
-        if copied is not None and copied.last_timestamp_ms >= 0:
-            arrived_ms = copied.last_timestamp_ms
-            if isfinite(copied.last_ack_at):
-                latency_ms = max(0.0, round(now_ms - (now - copied.last_ack_at) * 1000 - arrived_ms, 3))
+        if copied is not None and copied.totals.last_timestamp_ms >= 0:
+            arrived_ms = copied.totals.last_timestamp_ms
+            if isfinite(copied.queue.last_ack_at):
+                latency_ms = max(0.0, round(now_ms - (now - copied.queue.last_ack_at) * 1000 - arrived_ms, 3))
         return HeartbeatReport(
             written_at_ms=self._written_at_ms, arrived_ms=arrived_ms, latency_ms=latency_ms, trouble=self._trouble
         )

@@ -8,13 +8,13 @@ cluster, so each is judged once.
 
 import random
 from collections.abc import Iterable, Mapping
-from functools import partial
 
-from strait.engine.partition import Partition
-from strait.engine.producer_registry import ProducerRegistry
+from strait.engine.partition.partition import Partition
+from strait.engine.producer_registry import ProducerRegistry, Unread
 from strait.net import error_policy
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
+from strait.net.tasks import run
 from strait.reasons import Reason
 from strait.state.schema import Registration, TopicPolicy
 
@@ -46,28 +46,34 @@ class LoopFilter:
 
     def judge(self, partition: Partition, producer_ids: frozenset[int]) -> None:
         """Find out about these; the partition is fetched again once that is known."""
-        partition.hold(self._loop.now)
+        partition.cursor.hold(self._loop.now)
         self._asked |= producer_ids
         self._waiting.add(partition)
         if not self._looking:
-            self._look()
+            run(self._look())
 
-    def _look(self) -> None:
-        asked, self._asked = self._asked, set()
-        waiting, self._waiting = self._waiting, set()
+    async def _look(self) -> None:
         self._looking = True
-        some = next(iter(waiting))
-        self._registry.read_on(
-            self._source.leader(some.topic, some.number).node,
-            on_read=partial(self._take, asked, waiting),
-            on_failed=partial(self._failed, waiting),
-        )
+        while self._waiting:
+            asked, self._asked = self._asked, set()
+            waiting, self._waiting = self._waiting, set()
+            some = next(iter(waiting))
+            try:
+                await self._registry.read_on(self._source.leader(some.topic, some.number).node)
+                self._learn(asked)
+            except Unread as trouble:
+                wait = random.uniform(*error_policy.wait_for(trouble.reason))  # noqa: S311
+                for partition in waiting:
+                    partition.block(trouble.reason, trouble.detail, self._loop.now + wait)
+            else:
+                for partition in waiting:
+                    partition.cursor.release()
+        self._looking = False
 
-    def _take(self, asked: Iterable[int], waiting: Iterable[Partition]) -> None:
+    def _learn(self, asked: Iterable[int]) -> None:
         known = self._registry.known
         if known.trouble:
-            self._failed(waiting, Reason.PRODUCERS_UNREADABLE, known.trouble)
-            return
+            raise Unread(Reason.PRODUCERS_UNREADABLE, known.trouble)
         if len(self._skip) > MOST_JUDGED:
             for verdicts in (self._skip, self._forward):
                 verdicts.clear()
@@ -77,22 +83,8 @@ class LoopFilter:
         for registration in known.all():
             self._skip[registration.producer_id] = True
             self._forward[registration.producer_id] = self._came_from_destination(registration)
-        for partition in waiting:
-            partition.release()
-        self._looked()
 
     def _came_from_destination(self, registration: Registration) -> bool:
         """Within one cluster every link comes from it; there names alone tell what is a copy of what."""
         ends = self._source.cluster_id, self._destination.cluster_id
         return ends[0] != ends[1] and registration.source == ends[1]
-
-    def _failed(self, waiting: Iterable[Partition], reason: Reason, detail: str) -> None:
-        wait = random.uniform(*error_policy.wait_for(reason))  # noqa: S311
-        for partition in waiting:
-            partition.block(reason, detail, self._loop.now + wait)
-        self._looked()
-
-    def _looked(self) -> None:
-        self._looking = False
-        if self._waiting:
-            self._look()

@@ -4,11 +4,11 @@ import time
 from typing import Literal
 
 from strait.engine.batch_stamper import BatchStamper
-from strait.engine.partition import Partition
-from strait.engine.state_sink import StateSink
+from strait.engine.partition.partition import Partition
 from strait.model import topic_id_text
 from strait.reasons import Reason
 from strait.state.schema import Loss, OffsetMapping
+from strait.state.sink import StateSink
 
 Side = Literal["source", "destination"]
 Action = Literal["halted", "continued", "restarted"]
@@ -33,7 +33,7 @@ class LossLedger:
 
         The entry names both, so that the next time is another entry.
         """
-        before = "" if partition.run is None else f" {partition.run.source_id}"
+        before = "" if partition.position.run is None else f" {partition.position.run.source_id}"
         text = (
             f"source topic{before} was deleted and created again; its successor {topic_id_text(partition.source_id)} "
             "is copied from its start"
@@ -47,20 +47,21 @@ class LossLedger:
 
     def position_unproven(self, partition: Partition, cause: Reason, detail: str, gone: tuple[int, int]) -> None:
         """Copying goes on, though nothing proves how far the copy was. ``gone``: the destination offsets concerned."""
-        action: Action = "restarted" if partition.mapped < 0 else "continued"
+        action: Action = "restarted" if partition.cursor.mapped < 0 else "continued"
         self._note(partition, "destination", cause, gone, action, detail)
 
     def strangers_before(self, partition: Partition, sequence: int, source: int, offset: int) -> None:
         """Others' records lie between our last one and this one. The map follows: it may be written behind for that."""
-        strangers = partition.expected_offset, offset
+        position = partition.position
+        strangers = position.expected_offset, offset
         text = f"offsets {strangers[0]} to {offset - 1} are not of this link"
-        partition.shift = offset - sequence
-        if partition.run is not None:
+        position.shift_to(offset - sequence)
+        if position.run is not None:
             here = {"sequence_base": sequence, "source_base": source, "gaps": "", "sequence_end": sequence}
-            partition.run = self._moved(partition.run.model_copy(update=here), partition.shift)
-            for run in partition.claims:
+            moved = self._moved(position.run.model_copy(update=here), position.shift)
+            for run in position.claims:
                 self._state_sink.forget_run(run)
-            partition.claims = type(partition.claims)(self._moved(run, partition.shift) for run in partition.claims)
+            position.redraw(moved, [self._moved(run, position.shift) for run in position.claims])
         self._note(partition, "destination", Reason.FOREIGN_WRITER, strangers, "continued", text)
 
     def _moved(self, run: OffsetMapping, shift: int) -> OffsetMapping:
@@ -71,9 +72,8 @@ class LossLedger:
     def _note(
         self, partition: Partition, side: Side, cause: Reason, lost: tuple[int, int], action: Action, detail: str
     ) -> None:
-        if partition.loss_noted == (cause, lost):
+        if not partition.notes_loss(cause, lost):
             return
-        partition.loss_noted = cause, lost
         loss = Loss(
             link=self._link,
             topic=partition.topic,

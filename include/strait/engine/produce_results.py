@@ -1,31 +1,143 @@
-"""What the destination refuses for what is in it: found out record by record, then dealt with by the topic's policy."""
+"""What the destination's answer to a batch means for its partition.
 
-from strait.engine.partition import OutBatch, Partition
+What it refuses for what is in it is found out record by record, then dealt with by the topic's policy. After any answer
+but the expected one the position is reset, and the one recovery path goes on.
+"""
+
+from collections.abc import Callable
+
+from strait.engine.loss_ledger import LossLedger
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.position import Repetition
+from strait.engine.partition.send_queue import OutBatch
+from strait.engine.recovery import decision
+from strait.engine.recovery.coordinator import RecoveryCoordinator
+from strait.net import error_policy
+from strait.net.cluster_client import ClusterClient
+from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.wire import error_codes
+from strait.wire.produce import Produced
 
 _TOO_LARGE = frozenset({error_codes.MESSAGE_TOO_LARGE, error_codes.RECORD_LIST_TOO_LARGE})
 _INVALID = frozenset({error_codes.INVALID_TIMESTAMP, error_codes.INVALID_RECORD})
-ABOUT_THE_RECORDS = _TOO_LARGE | _INVALID | {error_codes.CORRUPT_MESSAGE}
+_ABOUT_THE_RECORDS = _TOO_LARGE | _INVALID | {error_codes.CORRUPT_MESSAGE}
 
 
-def learn(partition: Partition, batch: OutBatch, code: int, detail: str) -> tuple[Reason, str] | None:
-    """Take a refusal of this batch to heart: smaller batches, or one record each, or checked, when they are fetched
-    again; a record that is refused alone is put aside where the policy says so. Returns why the partition waits, None
-    where it does not.
-    """
-    if code == error_codes.CORRUPT_MESSAGE:
-        was_right = batch.first < partition.checked_to
-        partition.checked_to = batch.position
-        return (Reason.CORRUPT_BATCH, f"{detail}, though its checksum was right when it came") if was_right else None
-    if batch.records > 1:
-        if code in _TOO_LARGE:
-            partition.max_batch_bytes = len(batch.view) // 2
+class ProduceResults:
+    """Takes the answers to all batches of a slot; ``acked``: the destination has the batch."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        destination: ClusterClient,
+        recovery: RecoveryCoordinator,
+        loss_ledger: LossLedger,
+        *,
+        acked: Callable[[Partition, OutBatch], None],
+    ) -> None:
+        self._loop = loop
+        self._destination = destination
+        self._recovery = recovery
+        self._loss_ledger = loss_ledger
+        self._acked = acked
+        self._led_anew: set[Partition] = set()
+
+    def take_led_anew(self) -> set[Partition]:
+        """Those whose source has another leader since the last call. What tells truncation is checkpointed at once."""
+        taken, self._led_anew = self._led_anew, set()
+        return taken
+
+    def lost(self, partition: Partition, batch: OutBatch, cause: str) -> None:
+        """No answer came."""
+        if batch.generation == partition.position.generation:
+            self._destination.refresh()
+            self._recovery.reset(partition, Reason.DESTINATION_UNREACHABLE, cause, error_policy.SOON_SECONDS)
+
+    def take(self, partition: Partition, batch: OutBatch, result: Produced) -> None:
+        if batch.generation != partition.position.generation:
+            return  # from before a reset: the look-up finds out whether it counts
+        if result.error:
+            self._take_error(partition, batch, result)
+        elif _repeats(partition, result):
+            partition.queue.beaten(refused=False)
+            if batch.crc:
+                partition.position.repeated(Repetition(result.base_offset, batch.crc, batch.first))
+            detail = f"another copy had written record {batch.sequence}"
+            self._recovery.reset(partition, None, detail, error_policy.SOON_SECONDS)
         else:
-            partition.apart = (batch.first, batch.position)
+            self._take_appended(partition, batch, result)
+
+    def _take_appended(self, partition: Partition, batch: OutBatch, result: Produced) -> None:
+        position, on_foreign = partition.position, partition.policy.on_foreign
+        offset, expected = result.base_offset, position.expected_offset
+        appended = decision.judge_append(offset, expected, on_foreign)
+        if appended == "truncated":
+            self._destination.refresh()  # it may be another topic by now
+            self._loss_ledger.destination_lost(partition, offset, expected)
+            detail = (
+                f"record {batch.sequence} came to offset {offset}, though all below {expected} had been acknowledged"
+            )
+            self._recovery.reset(partition, Reason.DESTINATION_TRUNCATED, detail, error_policy.SHORTLY_SECONDS)
+            return
+        if appended == "foreign" and on_foreign != "continue":
+            detail = f"record {batch.sequence} came to offset {offset} instead of {expected}"
+            self._recovery.reset(partition, Reason.FOREIGN_WRITER, detail, error_policy.SLOW_SECONDS)
+            return
+        if appended == "foreign":
+            self._loss_ledger.strangers_before(partition, batch.sequence, batch.first, offset)
+        else:
+            if result.log_start != position.log_start:
+                position.log_begins(result.log_start)
+            if appended == "shifted":
+                position.shift_to(offset - batch.sequence)
+        if batch.epoch != position.acked_epoch:
+            self._led_anew.add(partition)
+        partition.acked(batch, self._loop.now)
+        self._acked(partition, batch)
+
+    def _take_error(self, partition: Partition, batch: OutBatch, result: Produced) -> None:
+        error, name = result.error, error_policy.name(result.error)
+        said = f"{name}: {result.message}" if result.message else name
+        if error in error_policy.CONFLICTS:
+            partition.queue.beaten(refused=True)
+            self._recovery.reset(partition, None, name, error_policy.SOON_SECONDS)
+        elif error in _ABOUT_THE_RECORDS:
+            detail = f"produce of source offset {batch.first}: {said}"
+            reason = _learn(partition, batch, error, detail)
+            if reason is not None and error == error_codes.CORRUPT_MESSAGE:
+                detail += ", though its checksum was right when it came"
+            wait = error_policy.SOON_SECONDS if reason is None else error_policy.wait_for(reason)
+            self._recovery.reset(partition, reason, detail, wait)
+        else:
+            answer = error_policy.answer(error_policy.PRODUCE, error, Reason.BATCH_REFUSED)
+            if answer.refresh:
+                self._destination.refresh()
+            detail = f"produce of record {batch.sequence}: {said}"
+            self._recovery.reset(partition, answer.reason, detail, answer.wait_seconds)
+
+
+def _repeats(partition: Partition, result: Produced) -> bool:
+    """The destination had that batch already: nothing is ever sent again blindly, so it is another instance's."""
+    return result.log_append_time_ms >= 0 and not partition.policy.destination_append_time
+
+
+def _learn(partition: Partition, batch: OutBatch, error: int, detail: str) -> Reason | None:
+    """Make smaller batches, or one of each record, or check them, when they are fetched again; a record that is refused
+    alone is quarantined if the policy says so. Returns why the partition waits, None if it does not."""
+    cursor = partition.cursor
+    if error == error_codes.CORRUPT_MESSAGE:
+        was_right = batch.first < cursor.checked_to
+        cursor.check_to(batch.position)
+        return Reason.CORRUPT_BATCH if was_right else None
+    if batch.records > 1:
+        if error in _TOO_LARGE:
+            cursor.limit(len(batch.view) // 2)
+        else:
+            cursor.take_apart(batch.first, batch.position)
         return None
-    reason = Reason.BATCH_TOO_LARGE if code in _TOO_LARGE else Reason.BATCH_REFUSED
+    reason = Reason.BATCH_TOO_LARGE if error in _TOO_LARGE else Reason.BATCH_REFUSED
     if partition.policy.on_refused == "quarantine":
-        partition.aside[batch.first] = reason, detail
+        cursor.put_aside(batch.first, reason, detail)
         return None
-    return reason, detail
+    return reason

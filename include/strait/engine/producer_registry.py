@@ -1,19 +1,15 @@
 """Reads the source's `strait.producers` on the loop, to the end that it has when asked."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
 from kafka.protocol.metadata import MetadataResponse
 
 from strait.config import naming
-from strait.errors import StraitError
+from strait.errors import ProtocolError, StraitError
 from strait.net import error_policy
 from strait.net.channel import Channel
 from strait.net.cluster_client import METADATA, ClusterClient, metadata_request
 from strait.net.event_loop import Loop
-from strait.net.offsets import LATEST, Offsets, ask_offsets
-from strait.net.reading import read_at
+from strait.net.offsets import LATEST, offset_at
+from strait.net.tasks import AnswerError, RequestLost, ask, read, sleep
 from strait.reasons import Reason
 from strait.state.producer_registry import Registrations
 from strait.wire import error_codes, fetch
@@ -25,12 +21,17 @@ _READ_BYTES = 1 << 20
 _DIAL_SECONDS = 5.0  # for a broker that nothing else is asked of
 _LOOK_SECONDS = 0.02  # whether it is there
 
-OnFailed = Callable[[Reason, str], None]
+
+class Unread(AnswerError):
+    """The topic could not be read to its end."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason, self.detail = reason, detail
 
 
 class ProducerRegistry:
-    """``known``: all that was read so far. Where the topic does not exist it is empty: no link writes into the
-    cluster."""
+    """``known``: all that was read so far. If the topic does not exist it is empty: no link writes into the cluster."""
 
     def __init__(self, loop: Loop, source: ClusterClient) -> None:
         self._loop = loop
@@ -38,79 +39,73 @@ class ProducerRegistry:
         self.known = Registrations()
         self._leader = -1
         self._position = 0
-        self._on_read: Callable[[], None] = lambda: None
-        self._on_failed: OnFailed = lambda _reason, _detail: None
 
-    def read_on(self, near: int, *, on_read: Callable[[], None], on_failed: OnFailed) -> None:
-        """Read all that is there now. One of the two is called, once, before it may be asked again.
+    async def read_on(self, near: int) -> None:
+        """Read all that is there now. Raises Unread. One call at a time.
 
         ``near`` is any broker. Each answer is the broker's of now: nothing that this cluster remembers is relied on,
         since a topic or record that came a moment ago counts.
         """
-        self._on_read, self._on_failed = on_read, on_failed
+        try:
+            await self._read_on(near)
+        except Unread as error:
+            raise self._failed(error.reason, error.detail) from error
+        except (RequestLost, ProtocolError) as error:
+            raise self._failed(Reason.SOURCE_UNREACHABLE, str(error)) from error
+
+    def _failed(self, reason: Reason, detail: str) -> Unread:
+        self._leader = -1
+        self._source.refresh()
+        return Unread(reason, f"topic {TOPIC}: {detail}")
+
+    async def _read_on(self, near: int) -> None:
         if self._leader < 0:
-            self._over(near, self._ask_leader)
-        else:
-            self._over(self._leader, self._ask_end)
-
-    def _over(self, node: int, ask: Callable[[Channel], None], patience: float = _DIAL_SECONDS) -> None:
-        """Ask over a channel to this broker, once there is one."""
-        channel = self._source.quiet_channel(node)
-        trouble = self._source.trouble(node)
-        if channel is not None:
-            ask(channel)
-        elif trouble or patience <= 0:
-            self._lost(trouble or f"there is no connection to broker {node}")
-        else:
-            self._loop.call_later(_LOOK_SECONDS, partial(self._over, node, ask, patience - _LOOK_SECONDS))
-
-    def _ask_leader(self, channel: Channel) -> None:
-        request = metadata_request(channel.version(*METADATA), [TOPIC])
-        channel.ask(request, MetadataResponse, on_reply=self._take_leader, on_lost=self._lost)
-
-    def _take_leader(self, reply: Any) -> None:
-        topic = reply.topics[0]
-        if topic.error_code == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
-            self._on_read()
-        elif topic.error_code or topic.partitions[0].leader_id < 0:
-            self._refused(topic.error_code or topic.partitions[0].error_code, "metadata")
-        else:
-            self._leader = topic.partitions[0].leader_id
-            self._over(self._leader, self._ask_end)
-
-    def _ask_end(self, channel: Channel) -> None:
-        """A leader that has just been elected does not answer this before it knows how far the log is safe
-        (KIP-207)."""
-        ask_offsets(channel, [(TOPIC, 0)], LATEST, on_offsets=self._take_end, on_lost=self._lost)
-
-    def _take_end(self, offsets: Offsets) -> None:
-        code, end = next(iter(offsets.values()))
-        if code:
-            self._refused(code, "its end")
+            self._leader = await self._find_leader(near)
+        if self._leader < 0:
             return
+        # A leader that has just been elected does not answer before it knows how far the log is safe (KIP-207).
+        code, end = await offset_at(self._loop, await self._channel(self._leader), (TOPIC, 0), LATEST)
+        if code:
+            raise _refused(code, "its end")
         if end < self._position:  # somebody made the topic anew; ids that were known stay so
             self._position = 0
-        self._read_to(end)
+        while self._position < end:
+            await self._read_to(end)
 
-    def _read_to(self, end: int) -> None:
-        if self._position >= end:
-            self._on_read()
-        else:
-            self._over(self._leader, partial(self._fetch, end))
+    async def _channel(self, node: int) -> Channel:
+        """To this broker, once there is one. Raises RequestLost."""
+        deadline = self._loop.now + _DIAL_SECONDS
+        while (channel := self._source.quiet_channel(node)) is None:
+            trouble = self._source.trouble(node)
+            if trouble or self._loop.now > deadline:
+                raise RequestLost(trouble or f"there is no connection to broker {node}")
+            await sleep(self._loop, _LOOK_SECONDS)
+        return channel
 
-    def _fetch(self, end: int, channel: Channel) -> None:
+    async def _find_leader(self, near: int) -> int:
+        """-1 if there is no such topic."""
+        channel = await self._channel(near)
+        reply = await ask(self._loop, channel, metadata_request(channel.version(*METADATA), [TOPIC]), MetadataResponse)
+        topic = next(iter(reply.topics), None)
+        if topic is None or not (topic.error_code or topic.partitions):
+            raise RequestLost("the reply lacks what was asked for")
+        if topic.error_code == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
+            return -1
+        if topic.error_code or topic.partitions[0].leader_id < 0:
+            raise _refused(topic.error_code or topic.partitions[0].error_code, "metadata")
+        return int(topic.partitions[0].leader_id)
+
+    async def _read_to(self, end: int) -> None:
         def take(code: int, item: fetch.Fetched | None) -> None:
             if code:
-                self._refused(code, f"fetch from {self._position}")
-                return
+                raise _refused(code, f"fetch from {self._position}")
             try:
                 self._take_records(item, end)
             except StraitError as error:
-                self._fail(Reason.CORRUPT_BATCH, str(error))
-            else:
-                self._read_to(end)
+                raise Unread(Reason.CORRUPT_BATCH, str(error)) from error
 
-        read_at(channel, TOPIC, None, 0, self._position, _READ_BYTES, on_read=take, on_lost=self._lost)
+        channel = await self._channel(self._leader)
+        await read(self._loop, channel, TOPIC, None, 0, self._position, _READ_BYTES, take)
 
     def _take_records(self, item: fetch.Fetched | None, end: int) -> None:
         before = self._position
@@ -122,14 +117,7 @@ class ProducerRegistry:
         if self._position == before:  # compaction has left nothing up to the end
             self._position = end
 
-    def _lost(self, cause: str) -> None:
-        self._fail(Reason.SOURCE_UNREACHABLE, cause)
 
-    def _refused(self, code: int, what: str) -> None:
-        reason = Reason.SOURCE_DENIED if code == error_codes.TOPIC_AUTHORIZATION_FAILED else Reason.SOURCE_LEADERLESS
-        self._fail(reason, f"{what}: {error_policy.name(code)}")
-
-    def _fail(self, reason: Reason, detail: str) -> None:
-        self._leader = -1
-        self._source.refresh()
-        self._on_failed(reason, f"topic {TOPIC}: {detail}")
+def _refused(code: int, what: str) -> Unread:
+    reason = Reason.SOURCE_DENIED if code == error_codes.TOPIC_AUTHORIZATION_FAILED else Reason.SOURCE_LEADERLESS
+    return Unread(reason, f"{what}: {error_policy.name(code)}")

@@ -1,13 +1,14 @@
 """Producing over one of the lines to a destination broker: many requests in flight, each with at most one batch for
 each partition.
 
-Nothing here retries. A batch that was not acknowledged puts its partition in doubt, and the one recovery path goes on.
+Nothing here retries. After a batch that was not acknowledged the one recovery path goes on.
 """
 
 from collections import deque
 from collections.abc import Callable
 
-from strait.engine.partition import BATCH_OVERHEAD_BYTES, OutBatch, Partition
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.send_queue import BATCH_OVERHEAD_BYTES, OutBatch
 from strait.net.buffers import Buffer
 from strait.net.channel import Channel
 from strait.net.cluster_client import ClusterClient
@@ -26,11 +27,11 @@ PRODUCE_TIMEOUT_MS = 2_000
 """How long the broker may wait for its followers. Then it says so, and the log tells what it has; were it given longer,
 it could not be told from one that is dead."""
 
-Sent = dict[tuple[Topic, int], OutBatch]
+Sent = dict[tuple[Topic, int], tuple[Partition, OutBatch]]
 
 
 class Sender:
-    """``on_result(batch, result)`` for every batch of a reply; ``on_lost(batch, cause)`` where no reply came."""
+    """``on_result`` gets every batch of a reply, ``on_lost`` each to which no reply came."""
 
     def __init__(
         self,
@@ -39,8 +40,8 @@ class Sender:
         node: int,
         line: int = 0,
         *,
-        on_result: Callable[[OutBatch, produce.Produced], None],
-        on_lost: Callable[[OutBatch, str], None],
+        on_result: Callable[[Partition, OutBatch, produce.Produced], None],
+        on_lost: Callable[[Partition, OutBatch, str], None],
     ) -> None:
         self._loop = loop
         self._destination = destination
@@ -54,8 +55,7 @@ class Sender:
 
     def schedule(self, partition: Partition) -> None:
         """The partition has something to send; it gets its turn."""
-        if not partition.scheduled and partition.may_send(self._loop.now):
-            partition.scheduled = True
+        if partition.queue.schedule(self._loop.now):
             self._ready.append(partition)
 
     def send(self) -> None:
@@ -73,9 +73,9 @@ class Sender:
         """There is no way to the broker: free the memory of what is queued for it, and let the reports say why."""
         for _ in range(len(self._ready) if trouble else 0):
             partition = self._ready.popleft()
-            partition.scheduled = False
-            if partition.queue:
-                self._on_lost(partition.queue[0], trouble)
+            partition.queue.drop_turn()
+            if partition.queue.batches:
+                self._on_lost(partition, partition.queue.batches[0], trouble)
 
     def _send_one(self, channel: Channel) -> None:
         version = channel.version(produce.API_KEY, produce.VERSIONS)
@@ -85,18 +85,18 @@ class Sender:
         size = 0
         for _ in range(len(self._ready)):
             partition = self._ready.popleft()
-            partition.scheduled = False
-            if partition.queue and partition.destination_node != self._node:
-                self._on_lost(partition.queue[0], "another broker leads the partition now")
-            if not partition.may_send(self._loop.now):
+            queue = partition.queue
+            if queue.batches and queue.node != self._node:
+                self._on_lost(partition, queue.batches[0], "another broker leads the partition now")
+            batch = queue.take(self._loop.now)
+            if batch is None:
                 continue
-            batch = partition.dequeue()
-            partition.in_flight += 1
             key = partition.destination_id if by_id else partition.destination
             topics.setdefault(key, []).append((partition.number, batch.view))
-            sent[key, partition.number] = batch
+            sent[key, partition.number] = partition, batch
             size += len(batch.view) + BATCH_OVERHEAD_BYTES
-            self.schedule(partition)  # its next batch goes with the next request
+            if queue.schedule(self._loop.now):
+                self._ready.append(partition)  # its next batch goes with the next request
             if size >= REQUEST_BYTES:
                 break
         if sent:
@@ -112,6 +112,11 @@ class Sender:
     ) -> None:
         self._in_flight_bytes += size
 
+        def give_up(cause: str) -> None:
+            for partition, batch in sent.values():
+                partition.queue.landed()
+                self._on_lost(partition, batch, cause)
+
         def take(frame: Buffer) -> None:
             try:
                 throttle_ms, results = produce.decode_reply(version, frame.view())
@@ -122,21 +127,19 @@ class Sender:
                 self._pause_until = self._loop.now + throttle_ms / 1000
                 channel.be_patient(throttle_ms / 1000)
             for result in results:
-                batch = sent.pop((result.topic, result.partition), None)
-                if batch is not None:
-                    batch.partition.in_flight -= 1
-                    self._on_result(batch, result)
-            for batch in sent.values():
-                batch.partition.in_flight -= 1
-                self._on_lost(batch, "the reply does not mention it")
+                one = sent.pop((result.topic, result.partition), None)
+                if one is not None:
+                    partition, batch = one
+                    partition.queue.landed()
+                    self._on_result(partition, batch, result)
+            if sent:
+                give_up("the reply does not mention it")
 
         def lost(cause: str) -> None:
             self._in_flight_bytes -= size
-            for batch in sent.values():
-                batch.partition.in_flight -= 1
-                self._on_lost(batch, cause)
+            give_up(cause)
 
-        buffers = [batch.buffer for batch in sent.values()]
+        buffers = [batch.buffer for _, batch in sent.values()]
 
         def free_memory() -> None:  # a retry would fetch again, so nothing is kept for one
             for buffer in buffers:

@@ -8,7 +8,8 @@ from strait.config.app_spec import AppSpec
 from strait.engine.checkpointer import Checkpointer
 from strait.engine.epoch_row import LedgerRow
 from strait.engine.heartbeat_emitter import HeartbeatEmitter
-from strait.engine.partition import Partition
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.report import state_of
 from strait.engine.replicator import Replicator
 from strait.engine.slot_metrics import SlotMetrics
 from strait.errors import StateError, StraitError
@@ -176,6 +177,7 @@ class _Epoch:
         return [self._row(partition, ended_at_ms) for partition in partitions]
 
     def _row(self, partition: Partition, ended_at_ms: int) -> LedgerRow:
+        position, totals = partition.position, partition.totals
         return LedgerRow(
             link=self._spec.link,
             group=self._spec.group,
@@ -185,15 +187,15 @@ class _Epoch:
             topic=partition.topic,
             partition=partition.number,
             destination=partition.destination,
-            source_from=partition.first_source,
-            source_to=partition.copied_to,
-            destination_from=partition.first_offset,
-            destination_to=-1 if partition.run is None else partition.expected_offset,
-            records=partition.records,
-            batches=partition.batches,
-            bytes=partition.bytes,
-            digest=partition.digest,
-            state=partition.report(ended_at_ms).state,
+            source_from=totals.first_source,
+            source_to=position.copied_to,
+            destination_from=totals.first_offset,
+            destination_to=-1 if position.run is None else position.expected_offset,
+            records=totals.records,
+            batches=totals.batches,
+            bytes=totals.bytes,
+            digest=totals.digest,
+            state=state_of(partition),
             reason=partition.reason.value if partition.reason else "",
             started_at_ms=self._started_at_ms,
             ended_at_ms=ended_at_ms,

@@ -13,7 +13,9 @@ import psutil
 
 from strait import __version__
 from strait.config.app_spec import AppSpec
-from strait.engine.partition import OutBatch, Partition
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.report import report_of
+from strait.engine.partition.send_queue import OutBatch
 from strait.state.schema import HeartbeatReport, Report
 
 LATENCY_WINDOW_SECONDS = 60.0
@@ -59,7 +61,7 @@ class SlotMetrics:
         with self._process.oneshot():
             cpu = self._process.cpu_times()
             memory_bytes = self._process.memory_info().rss
-        rows = [partition.report(at_ms) for partition in partitions]
+        rows = [report_of(partition, at_ms) for partition in partitions]
         cut = [tuple(rows[at : at + PARTITIONS_PER_REPORT]) for at in range(0, len(rows), PARTITIONS_PER_REPORT)] or [
             ()
         ]
@@ -83,8 +85,8 @@ class SlotMetrics:
                 bytes_per_second=bytes_per_second,
                 latency_ms_p50=p50,
                 latency_ms_p99=p99,
-                conflicts=sum(partition.conflicts for partition in partitions),
-                recoveries=sum(partition.recoveries for partition in partitions),
+                conflicts=sum(partition.queue.conflicts for partition in partitions),
+                recoveries=sum(partition.position.recoveries for partition in partitions),
                 heartbeat=heartbeat,
                 partitions=rows_of_part,
             )

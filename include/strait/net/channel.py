@@ -7,7 +7,6 @@ import struct
 import termios
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 from strait.errors import ProtocolError, StraitError
@@ -15,6 +14,7 @@ from strait.net.buffers import Buffer, BufferPool
 from strait.net.event_loop import Loop
 from strait.net.frames import Frames
 from strait.net.handshake import CLIENT_ID, Connection
+from strait.net.send_buffer import Outgoing, Piece, SendBuffer
 from strait.net.tls_socket import TlsSocket
 
 ANSWER_SECONDS = 2.5
@@ -22,40 +22,15 @@ ANSWER_SECONDS = 2.5
 that is too slow for it gets more `patience`."""
 MOST_PATIENCE = 8.0
 
-_PIECES_PER_CALL = 512  # below IOV_MAX
-_TLS_CHUNK_BYTES = 1 << 18
 _READS_PER_TURN = 8  # others have their turn before more is read; the selector comes back to what is left
 _WAKE_BYTES = 1 << 20
 NO_REPLY = "no reply in time"
 _CLIENT_ID = struct.pack(">h", len(CLIENT_ID)) + CLIENT_ID.encode() + b"\0"  # header version 2 ends in no tags
-_WOULD_BLOCK = BlockingIOError
-
-Piece = bytes | bytearray | memoryview
 
 
 def request_head(api_key: int, version: int, correlation: int) -> bytes:
     """What stands before a request's body: a flexible header, without the frame's size before it."""
     return struct.pack(">hhi", api_key, version, correlation) + _CLIENT_ID
-
-
-class _Outgoing:
-    """What is left of a request for the kernel to take. ``size``: so many bytes."""
-
-    __slots__ = ("on_sent", "pieces", "size")
-
-    def __init__(self, pieces: Sequence[Piece], size: int, on_sent: Callable[[], None] | None) -> None:
-        self.pieces = pieces
-        self.size = size
-        self.on_sent = on_sent
-
-    def drop(self, sent: int) -> None:
-        """The kernel has taken its beginning, not all of it."""
-        self.size -= sent
-        for at, piece in enumerate(self.pieces):
-            if len(piece) > sent:
-                self.pieces = [memoryview(piece)[sent:], *self.pieces[at + 1 :]]
-                return
-            sent -= len(piece)
 
 
 class _Pending(NamedTuple):
@@ -68,7 +43,7 @@ class _Pending(NamedTuple):
 class _Held(NamedTuple):
     """A request that waits for the next connection."""
 
-    outgoing: _Outgoing
+    outgoing: Outgoing
     pending: _Pending
 
 
@@ -85,9 +60,8 @@ class Channel:
         self._next: Connection | None = None
         self._held: deque[_Held] = deque()
         self._pending: deque[_Pending] = deque()
-        self._out: deque[_Outgoing] = deque()
+        self._out = SendBuffer()
         self._correlation = 1 << 20  # far from those of the handshake
-        self._chunk: bytes | None = None
         self._heard_at = loop.now
         self._handed_bytes = 0  # to the kernel, on this connection
         self._taken_bytes = 0  # of them by the other side, as last seen
@@ -135,7 +109,7 @@ class Channel:
         head = request_head(api_key, version, self._correlation)
         size = len(head) + sum(len(piece) for piece in body)
         pending = _Pending(self._correlation, on_reply, on_lost, self._loop.now)
-        self._queue(_Outgoing([struct.pack(">i", size) + head, *body], size + 4, on_sent), pending)
+        self._queue(Outgoing([struct.pack(">i", size) + head, *body], size + 4, on_sent), pending)
 
     def ask(
         self,
@@ -160,7 +134,7 @@ class Channel:
         request.with_header(correlation_id=self._correlation, client_id=CLIENT_ID)
         data = bytes(request.encode(framed=True, header=True))
         pending = _Pending(self._correlation, decode, on_lost, self._loop.now)
-        self._queue(_Outgoing([data], len(data), None), pending)
+        self._queue(Outgoing([data], len(data), None), pending)
 
     def on_ready(self, readable: bool, writable: bool) -> None:
         try:
@@ -168,7 +142,7 @@ class Channel:
                 self._write()
             if readable:
                 self._read()
-        except _WOULD_BLOCK:
+        except BlockingIOError:
             return
         except (OSError, ProtocolError) as error:
             self.close(str(error) or type(error).__name__)
@@ -231,12 +205,10 @@ class Channel:
         self._frames.drop()
         if self._next is not None:
             self._next.close()
-        out, self._out = self._out, deque()
         held, self._held = self._held, deque()
         pending, self._pending = self._pending, deque()
-        for unsent in (*out, *(waiting.outgoing for waiting in held)):
-            if unsent.on_sent is not None:
-                unsent.on_sent()  # a request's memory is free again, sent or not
+        for unsent in (*self._out.drain(), *(waiting.outgoing for waiting in held)):
+            unsent.free()
         for request in (*pending, *(waiting.pending for waiting in held)):
             request.on_lost(cause)
         self._on_closed(cause)
@@ -266,10 +238,9 @@ class Channel:
             self.unsent_bytes -= waiting.outgoing.size
             self._queue(*waiting)
 
-    def _queue(self, outgoing: _Outgoing, pending: _Pending) -> None:
+    def _queue(self, outgoing: Outgoing, pending: _Pending) -> None:
         if self.closed:  # whoever waited meanwhile may hold it still
-            if outgoing.on_sent is not None:
-                outgoing.on_sent()
+            outgoing.free()
             self._loop.call_later(0.0, lambda: pending.on_lost("the connection is closed"))
             return
         self.unsent_bytes += outgoing.size
@@ -285,8 +256,8 @@ class Channel:
         if not self._watching_writes:
             try:
                 self._write()
-            except _WOULD_BLOCK:
-                self._watch_writes(True)
+            except BlockingIOError:
+                return
             except OSError as error:
                 cause = str(error) or type(error).__name__
                 self._loop.call_later(0.0, lambda: self.close(cause))
@@ -295,57 +266,15 @@ class Channel:
         while self._out:
             if self._loop.stood_still:
                 raise TimeoutError("the process stood still")
-            sent = self._send_tls() if self._tls else self._send_plain()
+            try:
+                sent = self._out.hand_over(self._socket, tls=self._tls)
+            except BlockingIOError:
+                self._watch_writes(True)
+                raise
             self.unsent_bytes -= sent
             self._handed_bytes += sent
-            self._drop_sent(sent)
+            self._out.taken(sent)
         self._watch_writes(False)
-
-    def _send_plain(self) -> int:
-        pieces: list[Piece] = []
-        for request in self._out:
-            pieces.extend(request.pieces[: _PIECES_PER_CALL - len(pieces)])
-            if len(pieces) == _PIECES_PER_CALL:
-                break
-        try:
-            return self._socket.sendmsg(pieces)
-        except BlockingIOError:
-            self._watch_writes(True)
-            raise
-
-    def _send_tls(self) -> int:
-        """TLS has no scatter-gather, and a call that would block must be repeated with the same bytes: so one chunk."""
-        if self._chunk is None:
-            self._chunk = self._next_chunk()
-        try:
-            sent = self._socket.send(self._chunk)
-        except _WOULD_BLOCK:
-            self._watch_writes(True)
-            raise
-        self._chunk = None
-        return sent
-
-    def _next_chunk(self) -> bytes:
-        pieces, size = [], 0
-        for piece in chain.from_iterable(request.pieces for request in self._out):
-            part = memoryview(piece)[: _TLS_CHUNK_BYTES - size]
-            pieces.append(part)
-            size += len(part)
-            if size >= _TLS_CHUNK_BYTES:
-                break
-        return b"".join(pieces)
-
-    def _drop_sent(self, sent: int) -> None:
-        out = self._out
-        while sent:
-            request = out[0]
-            if request.size > sent:
-                request.drop(sent)
-                return
-            sent -= request.size
-            out.popleft()
-            if request.on_sent is not None:
-                request.on_sent()
 
     def _watch_writes(self, wanted: bool) -> None:
         if self._watching_writes != wanted and not self.closed:

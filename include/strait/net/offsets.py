@@ -1,46 +1,52 @@
 """Asking a broker for offsets of partitions that it leads: where their logs begin and end."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
+from strait.net import error_policy
 from strait.net.channel import Channel
+from strait.net.event_loop import Loop
+from strait.net.tasks import Future, ask
 from strait.wire.fetch import READ_UNCOMMITTED
 
 LATEST = -1
 EARLIEST = -2
 API_KEY = 2
 VERSIONS = (6, 7)
-_NO_EPOCHS: Mapping[tuple[str, int], int] = {}
 
-Offsets = Mapping[tuple[str, int], tuple[int, int]]
-"""(topic, partition) -> (error, offset)."""
+Key = tuple[str, int]
+"""Topic and partition."""
+
+_NO_EPOCHS: Mapping[Key, int] = {}
 
 
 def ask_offsets(
+    loop: Loop,
     channel: Channel,
-    partitions: Iterable[tuple[str, int]],
+    partitions: Iterable[Key],
     timestamp: int,
-    *,
-    on_offsets: Callable[[Offsets], None],
-    on_lost: Callable[[str], None],
-) -> None:
-    """Ask for the offsets of these (topic, partition) at a timestamp, or at the ends (EARLIEST, LATEST)."""
-    channel.ask(
-        offsets_request(channel.version(API_KEY, VERSIONS), partitions, timestamp),
-        ListOffsetsResponse,
-        on_reply=lambda reply: on_offsets(offsets_of(reply)),
-        on_lost=on_lost,
-    )
+    epochs: Mapping[Key, int] = _NO_EPOCHS,
+) -> Future[Any]:
+    """Ask for the offsets of these partitions at a timestamp, or at the ends (EARLIEST, LATEST); the reply is for
+    `offsets_of`. Raises ProtocolError, and RequestLost where it is awaited."""
+    request = offsets_request(channel.version(API_KEY, VERSIONS), partitions, timestamp, epochs)
+    return ask(loop, channel, request, ListOffsetsResponse)
+
+
+async def offset_at(loop: Loop, channel: Channel, key: Key, timestamp: int, epoch: int = -1) -> tuple[int, int]:
+    """(error, offset) of one partition. Raises ProtocolError, RequestLost."""
+    answers = offsets_of(await ask_offsets(loop, channel, [key], timestamp, {key: epoch}))
+    return answers.get(key, (error_policy.NOT_ANSWERED, -1))
 
 
 def offsets_request(
     version: int,
-    partitions: Iterable[tuple[str, int]],
+    partitions: Iterable[Key],
     timestamp: int,
-    epochs: Mapping[tuple[str, int], int] = _NO_EPOCHS,
+    epochs: Mapping[Key, int] = _NO_EPOCHS,
 ) -> Any:
     """One of kafka-python's requests, for `offsets_of` its reply.
 
@@ -72,8 +78,8 @@ def offsets_request(
     )
 
 
-def offsets_of(reply: Any) -> Offsets:
-    """What a ListOffsetsResponse says."""
+def offsets_of(reply: Any) -> dict[Key, tuple[int, int]]:
+    """(error, offset) of each partition in a ListOffsetsResponse."""
     return {
         (topic.name, item.partition_index): (item.error_code, item.offset)
         for topic in reply.topics

@@ -8,12 +8,18 @@ from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from strait.errors import StraitError
+from strait.net.buffers import Buffer
 from strait.net.channel import Channel
 from strait.net.event_loop import Loop
-from strait.net.reading import read_at
 from strait.wire import fetch
 
 T = TypeVar("T")
+
+FIRST_BATCH_BYTES = 1
+"""A broker returns the first batch whole, however large."""
+
+_BY_NAME = (fetch.VERSIONS[0], 12)
 
 
 class RequestLost(Exception):
@@ -115,15 +121,32 @@ def read(
     most_bytes: int,
     take: Callable[[int, fetch.Fetched | None], T],
 ) -> Future[T]:
-    """Read one partition at one offset; see `read_at`. The result is what ``take`` makes of the error code and of what
-    came, whose bytes are valid only during its call. Raises RequestLost where it is awaited."""
+    """Read one partition at ``offset``, transactions open or not, outside the stream of what is copied.
+
+    Args:
+        topic_id: None asks for the topic by its name, whichever it is now.
+        take: makes the result of the error's code, 0 for none, and of what came, whose records are valid during the
+            call. An AnswerError that it raises is raised where the result is awaited, as is RequestLost.
+    """
     result: Future[T] = Future(loop)
+    version = channel.version(fetch.API_KEY, _BY_NAME if topic_id is None else fetch.VERSIONS)
+    key = topic if topic_id is None or version < 13 else topic_id
 
-    def on_read(code: int, item: fetch.Fetched | None) -> None:
+    def on_reply(frame: Buffer) -> None:
         try:
-            result.resolve(take(code, item))
-        except AnswerError as error:
-            result.fail(error)
+            error, _, fetched = fetch.decode_reply(version, frame.view())
+            item = fetched[0] if fetched else None
+            result.resolve(take(error or (item.error if item else 0), item))
+        except AnswerError as refused:
+            result.fail(refused)
+        except StraitError as trouble:
+            result.lost(str(trouble))
+        finally:
+            frame.release()
 
-    read_at(channel, topic, topic_id, partition, offset, most_bytes, on_read=on_read, on_lost=result.lost)
+    position = fetch.FetchPosition(partition, -1, offset, most_bytes)
+    body = fetch.encode_request(
+        version, [(key, [position])], max_wait_ms=0, max_bytes=most_bytes, isolation=fetch.READ_UNCOMMITTED
+    )
+    channel.send(fetch.API_KEY, version, [body], on_reply=on_reply, on_lost=result.lost)
     return result

@@ -108,7 +108,7 @@ def _named(runs: Sequence[OffsetMapping], sequence: int) -> tuple[Gap, list[Gap]
     """The newest checkpoint before ``sequence``, all words from there on, and the place by each of them."""
     begun = [run for run in runs if run.sequence_base <= sequence]
     confirmed = [run for run in begun if run.sequence_base <= run.sequence_end <= sequence]
-    anchor = max(confirmed, key=lambda run: (run.sequence_end, run.sequence_base, -run.source_base), default=begun[-1])
+    anchor = newest_checkpoint(confirmed) if confirmed else begun[-1]
     checked = anchor.sequence_end if confirmed else anchor.sequence_base
     start = Gap(checked, source_position(anchor, checked))  # read from here on; the record itself may come later
     said = sorted({gap for run in begun for gap in gaps_of(run, checked, sequence)} - {start})
@@ -129,6 +129,11 @@ def _ascending(start: Gap, said: Sequence[Gap]) -> bool:
         one.source - one.sequence <= other.source - other.sequence and (one.sequence < other.sequence or one is start)
         for one, other in pairwise((start, *said))
     )
+
+
+def newest_checkpoint(runs: Iterable[OffsetMapping]) -> OffsetMapping:
+    """The run that confirms most records; of equals the one that begins last, at the lowest source offset."""
+    return max(runs, key=lambda run: (run.sequence_end, run.sequence_base, -run.source_base))
 
 
 def covering(runs: Sequence[OffsetMapping], sequence: int) -> OffsetMapping:

@@ -17,6 +17,7 @@ from strait.control.plane import GROUP
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.reasons import Reason
+from strait.state.reader import StateReader
 from strait.state.schema import (
     Budget,
     Loss,
@@ -25,7 +26,7 @@ from strait.state.schema import (
     Plan,
     TopicPolicy,
 )
-from strait.state.store import StateReader, ensure_state_topics
+from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
 from support.kafka.records import assert_copied, assert_same_records, ends, read_all
 from support.links.handmade import publish

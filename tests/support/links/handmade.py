@@ -8,8 +8,9 @@ from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.model import TopicFacts
 from strait.net.producer_id import allocate_producer_id
+from strait.state.publisher import ControlPublisher
+from strait.state.reader import StateReader
 from strait.state.schema import Budget, OffsetMapping, Plan, PlannedTopic, TopicPolicy
-from strait.state.store import ControlPublisher, StateReader
 from support.fixtures.waiting import eventually
 from support.kafka.records import ends
 

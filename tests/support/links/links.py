@@ -18,7 +18,7 @@ from strait.launch import processes
 from strait.launch.base import Application, State
 from strait.launch.local import LocalLauncher
 from strait.state.schema import Plan
-from strait.state.store import ensure_state_topics
+from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
 from support.kafka.records import ends
 from support.links.handmade import publish

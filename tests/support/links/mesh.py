@@ -18,8 +18,8 @@ from strait.config import links
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
+from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, PartitionReport
-from strait.state.store import StateReader
 from support.fixtures.waiting import eventually
 from support.kafka.records import Record, ends, read_all
 

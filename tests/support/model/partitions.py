@@ -1,6 +1,6 @@
 """Partitions as a slot holds them, with nothing remarkable in them."""
 
-from strait.engine.partition import Partition
+from strait.engine.partition.partition import Partition
 from strait.state.schema import TopicPolicy
 from support.model.reports import plain_run
 

@@ -4,7 +4,9 @@ from collections.abc import Callable, Collection, Mapping
 
 from strait.engine.batch_stamper import BatchStamper
 from strait.engine.checkpointer import Checkpointer
-from strait.engine.partition import OutBatch, Partition, Phase
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.position import Phase
+from strait.engine.partition.send_queue import OutBatch
 from strait.engine.recovery.decision import (
     Found,
     LogState,
@@ -156,19 +158,19 @@ class Copy:
 
     def fetch(self, batches: int) -> None:
         """Take in the next so many batches of the source."""
-        if self.partition.phase is not Phase.REPLICATING:
+        if self.partition.position.phase is not Phase.REPLICATING:
             self.find()
         history = self._world.history
-        frame = self._pool.adopt(bytearray(history.bytes_from(self.partition.position, batches)))
-        item = Fetched("t", 0, 0, 0, 0, 0, frame.view(), tuple(history.aborted_from(self.partition.position)))
+        frame = self._pool.adopt(bytearray(history.bytes_from(self.partition.cursor.offset, batches)))
+        item = Fetched("t", 0, 0, 0, 0, 0, frame.view(), tuple(history.aborted_from(self.partition.cursor.offset)))
         assert self._stamper.take(self.partition, item, frame, tailing=False)
         frame.release()
 
     def send(self) -> bool:
         """Send what may go out; False if the destination expected another record."""
         world, partition = self._world, self.partition
-        while partition.may_send(0.0):
-            batch = partition.dequeue()
+        while (batch := partition.queue.take(0.0)) is not None:
+            partition.queue.landed()
             batch.buffer.release()
             if batch.sequence != len(world.log):
                 partition.reset_position(None, "conflict", 0.0)
@@ -183,12 +185,12 @@ class Copy:
 
     def keep_map(self, log_start: int = -1) -> None:
         """Write a checkpoint and tidy up."""
-        if self.partition.phase is Phase.REPLICATING:
-            self.partition.destination_log_start = log_start
+        if self.partition.position.phase is Phase.REPLICATING:
+            self.partition.position.log_begins(log_start)
             self._checkpointer.check(self.partition, self._world.runs, 1)
 
-    def _queue(self, batch: OutBatch) -> None:
-        self.partition.enqueue(batch)
+    def _queue(self, partition: Partition, batch: OutBatch) -> None:
+        partition.queue.append(batch)
 
     def _stop(self, _: Partition, reason: Reason, detail: str) -> None:
         raise AssertionError(f"{reason}: {detail}")

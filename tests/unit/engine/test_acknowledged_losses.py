@@ -2,7 +2,7 @@
 
 import pytest
 
-from strait.engine.partition import Partition
+from strait.engine.partition.partition import Partition
 from strait.engine.recovery.coordinator import with_what_was_acknowledged
 from strait.engine.recovery.decision import Found
 from support.model.partitions import plain_partition
@@ -11,7 +11,7 @@ from support.model.partitions import plain_partition
 def partition(*, found: int, acknowledged: int, shift: int = 7) -> Partition:
     """``found`` by its last look-up; since then all before ``acknowledged`` was acknowledged."""
     one = plain_partition()
-    one.found_sequence, one.acked_sequence, one.shift = found, acknowledged, shift
+    one.position.found_sequence, one.position.acked_sequence, one.position.shift = found, acknowledged, shift
     return one
 
 

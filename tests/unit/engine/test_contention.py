@@ -2,7 +2,9 @@
 
 import pytest
 
-from strait.engine.partition import OutBatch, Partition, Phase
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.position import Phase
+from strait.engine.partition.send_queue import OutBatch
 from strait.engine.recovery import contention
 from strait.net.buffers import BufferPool
 from strait.reasons import Reason
@@ -15,10 +17,8 @@ OLD_MS = NOW_MS - contention.REMEMBERED_MS
 
 def batch_of(partition: Partition, timestamp_ms: int) -> OutBatch:
     buffer = BufferPool(1 << 20).adopt(bytearray(1))
-    sequence = partition.sequence
-    return OutBatch(
-        partition, partition.generation, buffer.view(), buffer, sequence, 1, 0, 1, 0, b"", 0, timestamp_ms, False
-    )
+    generation, sequence = partition.position.generation, partition.cursor.sequence
+    return OutBatch(generation, buffer.view(), buffer, sequence, 1, 0, 1, 0, b"", 0, timestamp_ms, False)
 
 
 @pytest.mark.parametrize(
@@ -35,34 +35,36 @@ def test_the_first_old_record_has_its_partition_looked_up_once_more(
     timestamp_ms: int, policy: TopicPolicy, forgettable: bool
 ) -> None:
     partition = placed(5, policy=policy)
-    assert contention.note(batch_of(partition, timestamp_ms), NOW_MS) is forgettable
-    assert partition.forgettable is forgettable
-    assert not contention.note(batch_of(partition, timestamp_ms), NOW_MS)
+    assert contention.note(partition, batch_of(partition, timestamp_ms), NOW_MS) is forgettable
+    assert partition.position.forgettable is forgettable
+    assert not contention.note(partition, batch_of(partition, timestamp_ms), NOW_MS)
 
 
 def test_who_has_written_since_the_look_up_goes_on_without_another() -> None:
     partition = placed(5)
     partition.acked(batch_of(partition, NOW_MS), 0.0)
-    assert not contention.note(batch_of(partition, OLD_MS), NOW_MS)
-    assert partition.forgettable
+    assert not contention.note(partition, batch_of(partition, OLD_MS), NOW_MS)
+    assert partition.position.forgettable
 
 
 def test_who_was_writing_goes_on_at_once_unless_another_copy_has_been_at_it() -> None:
     def in_the_middle() -> Partition:
         partition = placed(5)
         for timestamp_ms in (OLD_MS, OLD_MS, OLD_MS):
-            partition.enqueue(batch_of(partition, timestamp_ms))
-            partition.sequence += 1
-        contention.note(partition.queue[0], NOW_MS)
-        partition.acked(partition.dequeue(), 0.0)
-        partition.dequeue()
+            partition.queue.append(batch_of(partition, timestamp_ms))
+            partition.cursor.stamped(1, 1, 1, 0)
+        contention.note(partition, partition.queue.batches[0], NOW_MS)
+        first = partition.queue.take(0.0)
+        assert first is not None
+        partition.acked(first, 0.0)
+        assert partition.queue.take(0.0) is not None
         return partition
 
     for found in (6, 7):  # as acknowledged, or what was under way has arrived
         assert not contention.keeps_out(in_the_middle(), found, now=0.0)
     assert contention.keeps_out(in_the_middle(), 8, now=0.0)  # the third was never sent
     beaten = in_the_middle()
-    contention.beaten(beaten)
+    beaten.queue.beaten(refused=True)
     assert contention.keeps_out(beaten, 7, now=0.0)
 
 
@@ -72,11 +74,11 @@ def test_young_records_are_copied_by_as_many_as_there_are() -> None:
 
 def test_a_copy_stands_by_for_as_long_as_another_one_writes() -> None:
     partition = placed(5)
-    partition.forgettable = True
+    partition.position.mark_forgettable()
     assert contention.keeps_out(partition, 5, now=10.0)
-    assert partition.phase is Phase.AWAIT_POSITION
+    assert partition.position.phase is Phase.AWAIT_POSITION
     assert partition.reason is None
-    assert 11.0 <= partition.retry_at <= 12.0
+    assert 11.0 <= partition.position.retry_at <= 12.0
     assert contention.keeps_out(partition, 7, now=12.0)
     assert (partition.reason, partition.detail) == (
         Reason.ANOTHER_COPY,

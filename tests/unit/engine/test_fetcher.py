@@ -101,7 +101,7 @@ def test_a_reply_may_leave_out_only_partitions_of_which_all_is_known() -> None:
     assert asked_anew()
     assert asked_anew(), "the reply came and nobody took it"
     for partition in partitions:
-        partition.end = 0
+        partition.cursor.heard(0, 0)
     assert not asked_anew()
     partitions[3].block(Reason.SOURCE_UNREACHABLE, "its connection was cut", 0.0)
     assert asked_anew(), "else it would wait for the next record"

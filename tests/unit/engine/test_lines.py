@@ -67,7 +67,7 @@ def plan(*slots: int | None) -> Plan:
 
 def test_the_partitions_of_a_slot_are_dealt_out_over_the_lines_whatever_their_numbers(replicator: Replicator) -> None:
     replicator.follow(plan(0, 1, 0, 1, 0, 1, 0, 1))
-    assert [partition.line for partition in replicator.partitions] == [0, 1, 0, 1]
+    assert [partition.queue.line for partition in replicator.partitions] == [0, 1, 0, 1]
     assert LINES == 2
 
 
@@ -77,4 +77,4 @@ def test_a_partition_keeps_to_its_line_when_others_come_and_go(replicator: Repli
     replicator.follow(plan(1, 1, 1, 0))
     replicator.follow(plan(0, 0, 1, 0))
     assert replicator.partitions[-1] is kept
-    assert kept.line == 1
+    assert kept.queue.line == 1

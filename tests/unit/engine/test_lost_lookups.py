@@ -1,12 +1,12 @@
 """A look-up that was lost on its way is made again at once, over the next connection: that is dialled with pauses of
 its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
+from strait.engine.partition.position import Phase
 from strait.engine.recovery.coordinator import RecoveryCoordinator
-from strait.model import topic_id_text
 from strait.net import error_policy
 from strait.net.cluster_client import ClusterClient, Leader
 from strait.net.event_loop import Loop
@@ -14,14 +14,15 @@ from strait.reasons import Reason
 from support.model.partitions import plain_partition
 from support.model.reports import plain_run
 
-Doubts = list[tuple[Reason | None, str, tuple[float, float]]]
-
 
 class Answering:
     """The destination, and its only channel: loses everything if it has no ``error`` to answer with.
 
     ``omits``: it answers without a word about the partition.
     """
+
+    topic_errors: Mapping[str, int] = {}
+    topic_ids: Mapping[str, bytes] = {}
 
     def __init__(self, error: int = 0, *, omits: bool = False) -> None:
         self._error = error
@@ -62,16 +63,12 @@ class Answering:
     def refresh(self) -> None: ...
 
 
-def doubts_after_a_look_up(destination: Answering) -> Doubts:
-    """How one partition came to be looked up again."""
-    doubts: Doubts = []
+def after_a_look_up(destination: Answering) -> tuple[Reason | None, str, float]:
+    """Why one partition is looked up again, and after how many seconds."""
     partition = plain_partition()
-    partition.destination_node = 1
-    run = plain_run(
-        destination=partition.destination,
-        source_id=topic_id_text(partition.source_id),
-        destination_id=topic_id_text(partition.destination_id),
-    )
+    partition.queue.route(1)
+    source_id, destination_id = partition.ids
+    run = plain_run(destination=partition.destination, source_id=source_id, destination_id=destination_id)
     loop = Loop()
     coordinator = RecoveryCoordinator(
         loop,
@@ -81,32 +78,35 @@ def doubts_after_a_look_up(destination: Answering) -> Doubts:
         SimpleNamespace(runs={(partition.topic, partition.number): (run,)}, map_end=0),
         "map",
         cast(Any, None),
-        problem=lambda _: None,
-        reset_position=lambda _, *reset_position: doubts.append(reset_position),
-        placed=lambda *_: None,
+        cast(Any, None),
     )
     coordinator.add(partition)
     coordinator.step()
     for _ in range(10):
         loop.run_once(0.0)
+    wait = partition.position.retry_at - loop.now
     loop.close()
-    return doubts
+    assert partition.position.phase is Phase.AWAIT_POSITION
+    return partition.reason, partition.detail, wait
 
 
 def test_a_look_up_that_was_lost_is_made_again_at_once() -> None:
     detail = "looking up the position: no reply in time"
-    assert doubts_after_a_look_up(Answering()) == [(Reason.DESTINATION_UNREACHABLE, detail, error_policy.SOON_SECONDS)]
+    reason, said, wait = after_a_look_up(Answering())
+    assert (reason, said) == (Reason.DESTINATION_UNREACHABLE, detail)
+    assert wait <= error_policy.SOON_SECONDS[1]
 
 
 def test_one_that_was_refused_is_not() -> None:
     """Else it would be asked several times a second for as long as it is forbidden."""
-    ((reason, detail, wait_seconds),) = doubts_after_a_look_up(Answering(error=29))
-    assert (reason, wait_seconds) == (Reason.DESTINATION_DENIED, error_policy.SHORTLY_SECONDS)
+    reason, detail, wait = after_a_look_up(Answering(error=29))
+    assert reason is Reason.DESTINATION_DENIED
+    assert error_policy.SOON_SECONDS[1] < wait <= error_policy.SHORTLY_SECONDS[1]
     assert detail == f"looking up its log end: {error_policy.name(29)}"
 
 
 def test_an_answer_that_omits_the_partition_is_none() -> None:
     """It would wait for ever, and nobody would be told."""
-    ((reason, detail, _),) = doubts_after_a_look_up(Answering(omits=True))
+    reason, detail, _ = after_a_look_up(Answering(omits=True))
     assert reason == Reason.DESTINATION_UNREACHABLE
     assert detail == f"looking up its log end: {error_policy.name(error_policy.NOT_ANSWERED)}"

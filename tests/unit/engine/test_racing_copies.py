@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strait.engine import checkpointer, partition
+from strait.engine import checkpointer
 from strait.state.codec import run_key
 from strait.state.offset_map import Gap, covering, destination_offset, gaps_of
 from strait.wire.records import Record
@@ -24,7 +24,7 @@ STEPS = ("fetch", "fetch", "settle", "settle", "send", "send", "keep_map", "keep
 def _pack_often() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpointer, "PACK_RUNS", 2)
-        patch.setattr(partition, "PASSED_OFFSETS", 1)
+        patch.setattr(checkpointer, "PASSED_OFFSETS", 1)
         yield
 
 
@@ -93,7 +93,7 @@ def test_what_is_forgotten_says_nothing_of_what_the_destination_holds(history: H
         assert_map_says_where_all_are(world, since=log_start)
     copy.start()
     copy.find()
-    assert copy.partition.sequence == len(world.expected)
+    assert copy.partition.cursor.sequence == len(world.expected)
 
 
 @given(histories(), st.data())
@@ -104,7 +104,7 @@ def test_batches_before_a_gap_do_not_wait_for_it_to_be_written_down(history: His
     copy.fetch(data.draw(st.integers(1, 40)))
     copy.send()
     first_gap = next((n for n, record in enumerate(world.expected) if record.offset != n), len(world.expected))
-    queued = copy.partition.queue
+    queued = copy.partition.queue.batches
     assert not queued or queued[0].sequence <= first_gap < queued[0].sequence + queued[0].records
     copy.notes.settle(1 << 30)
     copy.send()
@@ -139,7 +139,7 @@ def test_what_holds_only_copies_is_not_read_again_after_a_restart(history: Histo
     links = data.draw(st.sampled_from(({-1, 4, 5}, {4, 5}, {4})))
     world = World(history, links=links)
     copy = Copy(world)
-    while copy.partition.position < history.end:
+    while copy.partition.cursor.offset < history.end:
         copy.fetch(data.draw(st.integers(1, 5)))
         copy.notes.settle(1 << 30)
         copy.send()
@@ -147,9 +147,9 @@ def test_what_holds_only_copies_is_not_read_again_after_a_restart(history: Histo
         copy.notes.settle(1 << 30)
         copy.notes.settle(1 << 30)  # what the new word replaces is forgotten once it is written
         if data.draw(st.booleans()):
-            position = copy.partition.position
+            position = copy.partition.cursor.offset
             copy.start()
             copy.find()
-            assert copy.partition.position == position
+            assert copy.partition.cursor.offset == position
         assert_map_says_where_all_are(world)
     assert world.log == world.expected

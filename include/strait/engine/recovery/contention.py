@@ -13,7 +13,8 @@ forget them between two batches; they are copied by as many as there are.
 
 import random
 
-from strait.engine.partition import OutBatch, Partition
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.send_queue import OutBatch
 from strait.reasons import Reason
 
 REMEMBERED_MS = 3_600_000
@@ -22,40 +23,33 @@ WATCH_SECONDS = (1.0, 1.5)
 """Between two looks; drawn, so that copies which began together do not look again together."""
 
 
-def note(batch: OutBatch, now_ms: int) -> bool:
+def note(partition: Partition, batch: OutBatch, now_ms: int) -> bool:
     """See how old the records of a batch are that is about to be sent. True: the partition must be looked up once more
     first, since this is the first that shows what it holds."""
-    partition = batch.partition
     if (
-        partition.forgettable
+        partition.position.forgettable
         or batch.max_timestamp_ms > now_ms - REMEMBERED_MS
         or partition.policy.destination_append_time  # the batch then has the broker's own time
     ):
         return False
-    partition.forgettable = True
+    partition.position.mark_forgettable()
     return partition.untried
 
 
 def keeps_out(partition: Partition, sequence: int, now: float) -> bool:
     """Whether this copy does not write for now, where a look-up has found ``sequence`` to be the number of the next
     record. Then it is to be looked up once more."""
-    was_writing = partition.acked_sequence > partition.found_sequence
-    if not partition.forgettable or (was_writing and sequence <= partition.sent_sequence):
+    position = partition.position
+    was_writing = position.acked_sequence > position.found_sequence
+    if not position.forgettable or (was_writing and sequence <= partition.queue.sent_sequence):
         return False
-    before, partition.watched = partition.watched, sequence
+    before = position.look(sequence)
     if before == sequence:
-        partition.watched = -1  # after the next doubt it is watched anew
         return False
     watch(partition, now)
     if before >= 0:
-        detail = f"it has written up to record {sequence} while this one looked on"
-        partition.reason, partition.detail = Reason.ANOTHER_COPY, detail
+        partition.show(Reason.ANOTHER_COPY, f"it has written up to record {sequence} while this one looked on")
     return True
-
-
-def beaten(partition: Partition) -> None:
-    """Another copy has written what this one has just sent."""
-    partition.sent_sequence = -1
 
 
 def watch(partition: Partition, now: float) -> None:

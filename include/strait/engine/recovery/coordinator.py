@@ -1,57 +1,49 @@
 """Finds out where partitions stand: the one recovery path, from a doubt to a position.
 
 1. The destination's leader, or if it has forgotten the link the log itself, says which record is next
-   (`producer_state`, `tail_scan`, `decision`).
+   (`next_record`, `producer_state`, `tail_scan`, `decision`).
 2. The map is read up to where it ended after that answer, since another writer of the link may have written down gaps
    before the records that were just found.
 3. The map names the source record that was copied last. Both sides are read and compared (`verification`).
 4. Copying goes on behind it, or the partition says why not.
 """
 
+import random
+import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
 
-from strait.engine.partition import Partition, Phase
-from strait.engine.recovery import contention, decision
-from strait.engine.recovery.decision import (
-    Found,
-    LogState,
-    Refused,
-    Scan,
-    Tail,
-    Unproven,
-)
-from strait.engine.recovery.map_end import Map, MapEnd
+from strait.engine.loss_ledger import LossLedger
+from strait.engine.partition.partition import Partition, Superseded, Ticket
+from strait.engine.partition.position import Phase
+from strait.engine.partition.send_queue import OutBatch
+from strait.engine.recovery import contention
+from strait.engine.recovery.decision import Found, LogState, Unproven
+from strait.engine.recovery.known_runs import KnownRuns, Map
+from strait.engine.recovery.map_end import MapEnd
+from strait.engine.recovery.next_record import NextRecord
 from strait.engine.recovery.placement import Placed, Placement
-from strait.engine.recovery.producer_state import Refusal, ask_log_states, high_watermark
-from strait.engine.recovery.tail_scan import ReadRefused, scan
-from strait.engine.recovery.ticket import Superseded, Ticket, Unresolved
+from strait.engine.recovery.producer_state import Refusal, ask_log_states
+from strait.engine.recovery.topic_problems import destination_problem
+from strait.engine.recovery.truncation import Truncation
+from strait.engine.recovery.unresolved import Unresolved
 from strait.engine.recovery.verification import Unreadable
-from strait.engine.state_sink import StateSink
 from strait.errors import ProtocolError
-from strait.model import topic_id_text
 from strait.net import error_policy
 from strait.net.channel import Channel
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
-from strait.net.tasks import RequestLost, run, sleep
+from strait.net.tasks import RequestLost, run
 from strait.reasons import Reason
-from strait.state.offset_map import covering, destination_offset, locate
-from strait.state.schema import OffsetMapping
+from strait.state.offset_map import covering, destination_offset
+from strait.state.sink import StateSink
 
 FIND_SECONDS = 0.02
-REPLICATION_SECONDS = 2.0
-"""How long to wait for the tail of a log to be replicated before everything is asked anew."""
-_REPLICATION_POLL_SECONDS = 0.05
 _LOST = error_policy.Answer(Reason.DESTINATION_UNREACHABLE, error_policy.SOON_SECONDS)
 """On its way: the next connection is dialled with pauses of its own."""
 
-ResetPosition = Callable[[Partition, Reason | None, str, tuple[float, float]], None]
-
 
 class RecoveryCoordinator:
-    """``problem(partition)``: why its destination cannot be asked; ``reset_position``: it was not found, look again;
-    ``placed``: copying goes on."""
+    """Of all partitions of a slot."""
 
     def __init__(
         self,
@@ -62,22 +54,20 @@ class RecoveryCoordinator:
         known: Map,
         map_topic: str,
         state_sink: StateSink,
-        *,
-        problem: Callable[[Partition], tuple[Reason, str] | None],
-        reset_position: ResetPosition,
-        placed: Callable[[Partition, Placed], None],
+        loss_ledger: LossLedger,
     ) -> None:
         self._loop = loop
         self._source = source
         self._destination = destination
         self._producer_id = producer_id
-        self._known = known
+        self._runs = KnownRuns(known)
         self._map_end = MapEnd(loop, destination, known, map_topic)
-        self._placement = Placement(loop, source, destination, producer_id, self._runs_now, placed)
-        self._state_sink = state_sink
-        self._problem = problem
-        self._reset_position = reset_position
+        self._next_record = NextRecord(loop, destination, producer_id, self._runs, state_sink)
+        self._placement = Placement(loop, source, destination, producer_id, self._runs)
+        self._truncation = Truncation(loop, source, loss_ledger)
+        self._loss_ledger = loss_ledger
         self._lost: set[Partition] = set()
+        self._unwatched: set[Partition] = set()
         self._find_at = 0.0
 
     @property
@@ -91,9 +81,31 @@ class RecoveryCoordinator:
 
     def forget(self, partition: Partition) -> None:
         self._lost.discard(partition)
+        self._unwatched.discard(partition)
+
+    def reset(
+        self, partition: Partition, reason: Reason | None, detail: str, wait_seconds: tuple[float, float]
+    ) -> None:
+        """What was sent may or may not be there: find its position again, later each time that it fails."""
+        shortest, longest = wait_seconds
+        wait = min(longest, shortest * 2 ** min(partition.position.failures, 8))
+        wait = max(shortest, wait * random.uniform(0.6, 1.0))  # noqa: S311
+        partition.reset_position(reason, detail, self._loop.now + wait)
+        self.add(partition)
+
+    def note_age(self, partition: Partition, batch: OutBatch) -> None:
+        """The batch is queued. If it is the first with old records, see whether another instance sends them before this
+        one does."""
+        if contention.note(partition, batch, int(time.time() * 1000)):
+            self._unwatched.add(partition)
 
     def step(self) -> None:
         """Begin and end what is due."""
+        for partition in self._unwatched:
+            if partition.position.phase is Phase.REPLICATING:
+                contention.watch(partition, self._loop.now)
+                self.add(partition)
+        self._unwatched.clear()
         if self._lost and self._loop.now >= self._find_at:
             self._find_at = self._loop.now + FIND_SECONDS
             self._begin()
@@ -102,17 +114,17 @@ class RecoveryCoordinator:
     def _begin(self) -> None:
         by_node: dict[int, list[Partition]] = defaultdict(list)
         for partition in self._lost:
-            if partition.in_flight or partition.retry_at > self._loop.now:
+            if partition.queue.in_flight or partition.position.retry_at > self._loop.now:
                 continue
-            problem = self._problem(partition)
-            if problem is None and not self.runs_of(partition):
+            problem = destination_problem(self._destination, partition)
+            if problem is None and not self._runs.of(partition):
                 problem = Reason.MAP_RUN_MISSING, "the map has no run for these two topics"
             if problem is not None:
-                partition.reason, partition.detail = problem
-                partition.retry_at = self._loop.now + error_policy.SHORTLY_SECONDS[0]
+                partition.show(*problem)
+                partition.position.postpone(self._loop.now + error_policy.SHORTLY_SECONDS[0])
                 self._destination.refresh()
-            elif partition.destination_node >= 0:
-                by_node[partition.destination_node].append(partition)
+            elif partition.queue.node >= 0:
+                by_node[partition.queue.node].append(partition)
         for node, partitions in by_node.items():
             self._resolve_at(node, partitions)
 
@@ -121,13 +133,12 @@ class RecoveryCoordinator:
         if channel is None:
             trouble = self._destination.trouble(node)
             for partition in partitions if trouble else ():
-                partition.reason, partition.detail = Reason.DESTINATION_UNREACHABLE, trouble
+                partition.show(Reason.DESTINATION_UNREACHABLE, trouble)
             return
         self._lost.difference_update(partitions)
         for partition in partitions:
-            partition.recoveries += 1
-            partition.phase = Phase.RESOLVING
-        run(self._resolve(channel, [Ticket(partition, partition.generation, channel) for partition in partitions]))
+            partition.position.resolve()
+        run(self._resolve(channel, [partition.ticket() for partition in partitions]))
 
     async def _resolve(self, channel: Channel, tickets: list[Ticket]) -> None:
         epochs = {
@@ -143,14 +154,14 @@ class RecoveryCoordinator:
                 self._again(ticket, Unresolved.of(_LOST, f"looking up the position: {lost}"))
             return
         for ticket in tickets:
-            run(self._settle(ticket, states[ticket.partition.destination, ticket.partition.number]))
+            run(self._settle(ticket, channel, states[ticket.partition.destination, ticket.partition.number]))
 
-    async def _settle(self, ticket: Ticket, state: LogState | Refusal) -> None:
+    async def _settle(self, ticket: Ticket, channel: Channel, state: LogState | Refusal) -> None:
         try:
             ticket.check()
             if isinstance(state, Refusal):
                 raise Unresolved.refused(state)
-            found = await self._find(ticket, state)
+            found = await self._next_record.find(ticket, channel, state)
             ticket.check()
             await self._map_end.reached(ticket.partition)
             ticket.check()
@@ -160,7 +171,7 @@ class RecoveryCoordinator:
         except Unresolved as trouble:
             self._again(ticket, trouble)
         except Unreadable as trouble:
-            self._again(ticket, Unresolved.of(trouble.answer, f"verifying the last record: {trouble.cause}"))
+            self._again(ticket, _unverified(trouble))
         except RequestLost as lost:
             self._again(ticket, Unresolved.of(_LOST, f"looking up the position: {lost}"))
 
@@ -171,86 +182,12 @@ class RecoveryCoordinator:
         if trouble.refresh:
             self._source.refresh()
             self._destination.refresh()
-        self._reset_position(ticket.partition, trouble.reason, trouble.detail, trouble.wait_seconds)
-
-    # --- which record is next -----------------------------------------------------------------------------------------
-
-    async def _find(self, ticket: Ticket, state: LogState) -> "Found | Unproven":
-        partition = ticket.partition
-        on_foreign = partition.policy.on_foreign
-        outcome: Found | Scan | Refused | Unproven = decision.from_leader(self._runs_now(partition), state, on_foreign)
-        if decision.needs_replicas(outcome, on_foreign):
-            await self._until_replicated(ticket, state)
-        if isinstance(outcome, Scan):
-            tail = await self._scan(ticket, max(outcome.start, state.log_start), state.end)
-            ticket.check()
-            outcome = decision.from_tail(self._runs_now(partition), state.end, tail, on_foreign)
-        if isinstance(outcome, Refused):  # the topic may be another one by now, which only metadata tells
-            raise Unresolved(outcome.reason, outcome.detail, error_policy.wait_for(outcome.reason), refresh=True)
-        return outcome
-
-    async def _until_replicated(self, ticket: Ticket, state: LogState) -> None:
-        """A leader that has forgotten the link would take again what its followers do not have yet. So all that was in
-        its log must be readable before anything is decided."""
-        partition, readable, deadline = ticket.partition, state.high_watermark, self._loop.now + REPLICATION_SECONDS
-        while not decision.is_replicated(state.end, readable):
-            if self._loop.now > deadline:
-                raise Unresolved(
-                    Reason.LOOKING_UP,
-                    f"offsets {readable} to {state.end - 1} are not replicated yet, and may hold records of this link",
-                    error_policy.SHORTLY_SECONDS,
-                )
-            await sleep(self._loop, _REPLICATION_POLL_SECONDS)
-            ticket.check()
-            node = partition.destination_node
-            channel = self._destination.prompt_channel(node)
-            if channel is None:
-                raise RequestLost("its leader cannot be reached")
-            epoch = self._destination.leader(partition.destination, partition.number).epoch
-            answer = await high_watermark(self._loop, channel, (partition.destination, partition.number), epoch)
-            ticket.check()
-            if isinstance(answer, Refusal):
-                raise Unresolved.refused(answer)
-            readable = answer
-
-    async def _scan(self, ticket: Ticket, start: int, end: int) -> Tail:
-        partition = ticket.partition
-
-        def progress(seen: Tail, to: int) -> None:
-            ticket.check()
-            detail = f"read up to offset {to} of {end} for the link's last record, from {start}"
-            partition.reason, partition.detail = Reason.LOOKING_UP, detail
-            if seen.last_sequence is None:
-                self._remember_passed(partition, to)
-
-        try:
-            return await scan(self._loop, ticket.channel, partition, self._producer_id, start, end, progress)
-        except ReadRefused as refused:
-            raise Unresolved.refused(Refusal(refused.code, "the tail of its log")) from refused
-
-    def _remember_passed(self, partition: Partition, offset: int) -> None:
-        """Write down that nothing of the link is in the copy between its newest checkpoint and this offset, so that the
-        next look need not read that again. Only where others write: elsewhere the offset would be taken for ours."""
-        runs = self.runs_of(partition)
-        if partition.policy.on_foreign != "expect" or not runs:
-            return
-        checkpoint = decision.checkpoint_of(runs)
-        run = covering(runs, checkpoint)
-        if run.source_id == topic_id_text(partition.source_id) and destination_offset(run, checkpoint) < offset:
-            position = locate(runs, checkpoint)
-            base = {"sequence_base": checkpoint, "source_base": position, "destination_base": offset, "gaps": ""}
-            passed = run.model_copy(update=base | {"sequence_end": checkpoint})
-            earlier = [one for one in runs[1:] if one != passed and _is_passed(one, checkpoint, position, offset)]
-            self._state_sink.write_run(passed, lambda error: None if error else self._forget_all(earlier))
-
-    def _forget_all(self, runs: Sequence[OffsetMapping]) -> None:
-        for one in runs:
-            self._state_sink.forget_run(one)
+        self.reset(ticket.partition, trouble.reason, trouble.detail, trouble.wait_seconds)
 
     # --- where it goes on ---------------------------------------------------------------------------------------------
 
     async def _place(self, ticket: Ticket, outcome: "Found | Unproven") -> None:
-        partition, runs = ticket.partition, self._runs_now(ticket.partition)
+        partition, runs = ticket.partition, self._runs.needed(ticket.partition)
         if isinstance(outcome, Found):
             outcome = with_what_was_acknowledged(partition, outcome)
         found = outcome.found if isinstance(outcome, Unproven) else outcome
@@ -258,61 +195,66 @@ class RecoveryCoordinator:
             self.add(partition)
             return
         if found.passed > destination_offset(covering(runs, found.sequence), found.sequence):
-            self._remember_passed(partition, found.passed)
-        await self._placement.place(ticket, outcome)
+            self._next_record.remember_passed(partition, found.passed)
+        self._resume(partition, await self._placement.place(ticket, outcome))
+
+    def _resume(self, partition: Partition, placed: Placed) -> None:
+        """Copying goes on; what was lost is written down first."""
+        if partition.reason in (Reason.SOURCE_UNREACHABLE, Reason.DESTINATION_UNREACHABLE, Reason.LOOKING_UP):
+            partition.clear()
+        if placed.found.lost is not None:
+            self._loss_ledger.destination_lost(partition, *placed.found.lost)
+        if placed.unproven is not None:
+            self._loss_ledger.position_unproven(partition, *placed.unproven)
+        if placed.anew:
+            self._loss_ledger.source_recreated(partition)
+        if placed.truncated_at >= 0:
+            self._truncation.diverged(partition, placed.truncated_at)
 
     # --- while it is being copied ------------------------------------------------------------------------------------
 
-    def verify(self, partition: Partition, decided: Callable[["tuple[int, int] | None"], None]) -> None:
-        """Find out whether the last record that was copied is in the source still: ``decided`` gets the source position
-        behind it and its leader epoch, or None. Not called if the position is reset meanwhile."""
-        channel = self._destination.prompt_channel(partition.destination_node)
-        if channel is None:
-            detail = "verifying the last record: the destination's leader cannot be reached"
-            self._reset_position(partition, Reason.DESTINATION_UNREACHABLE, detail, error_policy.SHORTLY_SECONDS)
-        else:
-            run(self._verify_running(Ticket(partition, partition.generation, channel, running=True), decided))
+    def out_of_range(self, partition: Partition) -> None:
+        """The source refuses its offset."""
+        run(self._truncation.look_into(partition))
 
-    async def _verify_running(self, ticket: Ticket, decided: Callable[["tuple[int, int] | None"], None]) -> None:
+    def diverged(self, partition: Partition, end: int) -> None:
+        """The source's leader says that its log, as we know it, ended at ``end``, before the cursor."""
+        run(self._check_divergence(partition, end))
+
+    async def _check_divergence(self, partition: Partition, end: int) -> None:
+        """Its source's log is not the one that was copied. If that is told by the map alone, the last record decides:
+        records of a later leader may have been copied since the last checkpoint."""
+        if not partition.cursor.epoch_unproven:
+            self._truncation.diverged(partition, end)
+            return
+        ticket = partition.ticket()
+        partition.cursor.hold(self._loop.now)  # fetched again before, it says the same again
         try:
-            decided(await self._placement.running(ticket))
+            last = await self._placement.running(ticket)
         except Superseded:
             return
         except Unreadable as trouble:
-            self._again(ticket, Unresolved.of(trouble.answer, f"verifying the last record: {trouble.cause}"))
-
-    # --- the map ------------------------------------------------------------------------------------------------------
-
-    def runs_of(self, partition: Partition) -> Sequence[OffsetMapping]:
-        """The runs for exactly these two topics; where there are none and the policy lets a source topic that was made
-        anew be copied, those of its predecessor, which still say how far the destination is."""
-        source_id, destination_id = topic_id_text(partition.source_id), topic_id_text(partition.destination_id)
-        into = [
-            run
-            for run in self._known.runs.get((partition.topic, partition.number), ())
-            if run.destination_id == destination_id and run.destination == partition.destination
-        ]
-        own = [run for run in into if run.source_id == source_id]
-        return own or (into if partition.policy.on_loss != "halt" else ())
-
-    def _runs_now(self, partition: Partition) -> Sequence[OffsetMapping]:
-        runs = self.runs_of(partition)
-        if not runs:
-            reason = Reason.MAP_RUN_MISSING
-            raise Unresolved.until_decided(reason, "the map has no run for these two topics")
-        return runs
-
-
-def _is_passed(run: OffsetMapping, checkpoint: int, position: int, offset: int) -> bool:
-    """It says no more than that nothing of the link is before some destination offset up to this one."""
-    where = run.sequence_base, run.sequence_end, run.source_base, run.gaps
-    return where == (checkpoint, checkpoint, position, "") and run.destination_base <= offset
+            self._again(ticket, _unverified(trouble))
+            return
+        partition.cursor.release()
+        if last is None:
+            self._truncation.diverged(partition, end)
+            return
+        offset, epoch = last
+        if offset != partition.position.copied_to:
+            partition.jump(offset)  # nothing was to copy between the two, as the log was then; it is read again
+        partition.cursor.prove(epoch)
 
 
 def with_what_was_acknowledged(partition: Partition, found: Found) -> Found:
     """What this slot itself knows to be acknowledged is lost too where it is no more: no checkpoint may say so yet.
     What was only found in the log does not count, since its followers may not have had it."""
-    if not partition.found_sequence < partition.acked_sequence > found.sequence:
+    position = partition.position
+    if not position.found_sequence < position.acked_sequence > found.sequence:
         return found
-    start, end = found.lost or (found.sequence + partition.shift, 0)
-    return found._replace(lost=(start, max(end, partition.expected_offset)))
+    start, end = found.lost or (found.sequence + position.shift, 0)
+    return found._replace(lost=(start, max(end, position.expected_offset)))
+
+
+def _unverified(trouble: Unreadable) -> Unresolved:
+    return Unresolved.of(trouble.answer, f"verifying the last record: {trouble.cause}")

@@ -1,36 +1,23 @@
 """Waits until the link's map is read up to where it ends now: another writer of the link may have written down gaps
 before the records that were just found."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from kafka.protocol.consumer import ListOffsetsResponse
-
-from strait.engine.partition import Partition
+from strait.engine.partition.partition import Partition
+from strait.engine.recovery.known_runs import Map
 from strait.engine.recovery.producer_state import Refusal
-from strait.engine.recovery.ticket import Unresolved
+from strait.engine.recovery.unresolved import Unresolved
 from strait.errors import ProtocolError
 from strait.net import error_policy
 from strait.net.channel import Channel
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
-from strait.net.offsets import API_KEY, LATEST, VERSIONS, offsets_of, offsets_request
-from strait.net.tasks import Future, RequestLost, ask, run
+from strait.net.offsets import LATEST, offset_at
+from strait.net.tasks import Future, RequestLost, run
 from strait.reasons import Reason
-from strait.state.schema import OffsetMapping
 
 MAP_SECONDS = 20.0
 """A reader that has not come to the map's end by then has lost its place, or cannot reach the map."""
-
-
-class Map(Protocol):
-    """The map as it is read by its owner. ``map_end``: the first offset of its topic that was not read yet."""
-
-    @property
-    def runs(self) -> Mapping[tuple[str, int], Sequence[OffsetMapping]]: ...
-
-    @property
-    def map_end(self) -> int: ...
 
 
 class _Reading(NamedTuple):
@@ -95,7 +82,7 @@ class MapEnd:
             )
             for partition, _ in self._standing if trouble else ():
                 reason = Reason.DESTINATION_LEADERLESS if node < 0 else Reason.DESTINATION_UNREACHABLE
-                partition.reason, partition.detail = reason, f"the link's map, topic {self._topic}: {trouble}"
+                partition.show(reason, f"the link's map, topic {self._topic}: {trouble}")
             return
         asked, self._standing = [standing for _, standing in self._standing], []
         self._asking = True
@@ -104,10 +91,7 @@ class MapEnd:
     async def _read(self, channel: Channel, asked: list[Future[None]]) -> None:
         trouble: Exception
         try:
-            version = channel.version(API_KEY, VERSIONS)
-            request = offsets_request(version, [(self._topic, 0)], LATEST)
-            answers = offsets_of(await ask(self._loop, channel, request, ListOffsetsResponse))
-            error, end = answers.get((self._topic, 0), (error_policy.NOT_ANSWERED, -1))
+            error, end = await offset_at(self._loop, channel, (self._topic, 0), LATEST)
             if not error and end >= self._known.map_end:
                 self._reading.append(_Reading(end, self._loop.now + MAP_SECONDS, asked))
                 return

@@ -2,14 +2,16 @@
 record that the map names."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from strait.engine.partition import Partition
+from strait.engine.partition.partition import Partition, Superseded, Ticket
+from strait.engine.partition.position import Repetition
 from strait.engine.recovery import decision
 from strait.engine.recovery.decision import Found, Unproven
+from strait.engine.recovery.known_runs import KnownRuns
 from strait.engine.recovery.producer_state import log_ends
-from strait.engine.recovery.ticket import Superseded, Ticket, Unresolved
+from strait.engine.recovery.unresolved import Unresolved
 from strait.engine.recovery.verification import (
     DIFFERENT,
     Copied,
@@ -20,7 +22,6 @@ from strait.engine.recovery.verification import (
     is_repetition,
     read_copied,
 )
-from strait.model import topic_id_text
 from strait.net import error_policy
 from strait.net.channel import Channel
 from strait.net.cluster_client import ClusterClient
@@ -32,6 +33,7 @@ from strait.state.offset_map import (
     covering,
     destination_offset,
     locate,
+    newest_checkpoint,
     places,
     source_position,
     wire_sequence,
@@ -40,8 +42,6 @@ from strait.state.schema import OffsetMapping
 
 AT_ONCE = 16
 """So many partitions verify at a time: each may hold a whole batch of the copy, outside the slot's budget of memory."""
-
-RunsOf = Callable[[Partition], Sequence[OffsetMapping]]
 
 
 class Placed(NamedTuple):
@@ -78,7 +78,7 @@ class _Match(NamedTuple):
 
 
 class Placement:
-    """``runs_of``: the partition's runs as the map has them now; ``placed``: copying goes on."""
+    """Compares the last records of partitions, a few at a time."""
 
     def __init__(
         self,
@@ -86,45 +86,46 @@ class Placement:
         source: ClusterClient,
         destination: ClusterClient,
         producer_id: int,
-        runs_of: RunsOf,
-        placed: Callable[[Partition, Placed], None],
+        runs: KnownRuns,
     ) -> None:
         self._loop = loop
         self._source = source
         self._destination = destination
         self._producer_id = producer_id
-        self._runs_of = runs_of
-        self._placed = placed
+        self._runs = runs
         self._verifying = 0
         self._queue: deque[Future[None]] = deque()
 
-    async def place(self, ticket: Ticket, outcome: "Found | Unproven") -> None:
+    async def place(self, ticket: Ticket, outcome: "Found | Unproven") -> Placed:
         """Give the partition its position. Raises Superseded, Unresolved, Unreadable, RequestLost."""
-        partition, runs = ticket.partition, self._runs_of(ticket.partition)
+        partition, runs = ticket.partition, self._runs.needed(ticket.partition)
         found = outcome.found if isinstance(outcome, Unproven) else outcome
-        if not any(run.source_id == topic_id_text(partition.source_id) for run in runs):
+        if not any(run.source_id == partition.ids[0] for run in runs):
             partition.found(runs, found.sequence, None)  # another topic under the old name: it is copied from its start
-            self._placed(partition, Placed(found, anew=True))
-        elif isinstance(outcome, Unproven):
-            self._place_unproven(ticket, runs, outcome)
-        else:
-            await self._turn(ticket)
-            try:
-                if partition.repetition is None or await self._is_ours(ticket, runs, found):
-                    await self._verify(ticket, runs, found)
-            finally:
-                self._end_turn()
+            return Placed(found, anew=True)
+        if isinstance(outcome, Unproven):
+            return self._place_unproven(partition, runs, outcome)
+        await self._turn(ticket)
+        try:
+            repetition = partition.position.repetition
+            if repetition is not None and not await self._is_ours(ticket, repetition):
+                partition.position.recopy(places(runs, found.sequence)[0] - repetition.first)
+                partition.found(runs, found.sequence, repetition.first)
+                return Placed(found)
+            return await self._verify(ticket, runs, found)
+        finally:
+            self._end_turn()
 
     async def running(self, ticket: Ticket) -> "tuple[int, int] | None":
         """Where behind the last record that was acknowledged is in the source still, and the leader epoch of that
         record; None if it is not there any more. Raises Superseded, Unreadable."""
-        partition = ticket.partition
-        sequence, copied_to = partition.acked_sequence, partition.copied_to
-        runs = [run for run in self._runs_of(partition) if run.sequence_base < sequence]
+        position = ticket.partition.position
+        sequence, copied_to = position.acked_sequence, position.copied_to
+        runs = [run for run in self._runs.needed(ticket.partition) if run.sequence_base < sequence]
         named = list(dict.fromkeys([copied_to, *(candidates(runs, sequence) if runs else ())]))
         await self._turn(ticket)
         try:
-            match = await self._match(ticket, sequence, sequence - 1 + partition.shift, named, search=True)
+            match = await self._match(ticket, sequence, sequence - 1 + position.shift, named, search=True)
         finally:
             self._end_turn()
         return None if match.place < 0 else (match.place, match.epoch)
@@ -147,30 +148,23 @@ class Placement:
         else:
             self._verifying -= 1
 
-    async def _is_ours(self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found) -> bool:
-        """Whether what the broker called a repetition is what was sent; if not, ours is copied again, and all behind
+    async def _is_ours(self, ticket: Ticket, repetition: Repetition) -> bool:
+        """Whether what the broker called a repetition is what was sent; if not, ours is copied again, and all after
         it."""
-        partition, repetition = ticket.partition, ticket.partition.repetition
-        assert repetition is not None
-        same = await is_repetition(self._loop, self._copy_channel(ticket), partition, repetition)
+        same = await is_repetition(self._loop, self._copy_channel(ticket), ticket.partition, repetition)
         ticket.check()
-        partition.repetition = None
-        if not same:
-            partition.recopied += max(0, places(runs, found.sequence)[0] - repetition.first)
-            partition.found(runs, found.sequence, repetition.first)
-            self._placed(partition, Placed(found))
+        ticket.partition.position.repetition_settled()
         return same
 
-    def _place_unproven(self, ticket: Ticket, runs: Sequence[OffsetMapping], outcome: Unproven) -> None:
+    def _place_unproven(self, partition: Partition, runs: Sequence[OffsetMapping], outcome: Unproven) -> Placed:
         """Rather copy some records again than skip any, if the policy lets the link do either."""
-        partition = ticket.partition
         if partition.policy.on_loss == "halt":
             raise Unresolved.until_decided(Reason.POSITION_UNVERIFIED, outcome.detail)
         partition.found(runs, outcome.found.sequence, locate(runs, decision.checkpoint_of(runs)))
         unproven = Reason.POSITION_UNVERIFIED, outcome.detail, outcome.gone
-        self._placed(partition, Placed(outcome.found, unproven=unproven))
+        return Placed(outcome.found, unproven=unproven)
 
-    async def _verify(self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found) -> None:
+    async def _verify(self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found) -> Placed:
         """Compare the last record with the source record that the map names; if it is another one, with those that the
         map has named before: of two writers that read differently one may have written last."""
         partition, sequence = ticket.partition, found.sequence
@@ -178,21 +172,19 @@ class Placement:
         begun = [run for run in runs if run.sequence_base < sequence]
         if not begun:  # nothing was copied yet, or what was is no longer in the map
             partition.found(runs, sequence, position)
-            self._placed(partition, Placed(found))
-            return
+            return Placed(found)
         expected = destination_offset(covering(begun, sequence - 1), sequence - 1)
         seen = found.last_offset >= 0
         named = candidates(begun, sequence)
         match = await self._match(ticket, sequence, found.last_offset if seen else expected, named, search=not seen)
         if match.place < 0:
-            await self._place_unverified(ticket, runs, found, match)
-            return
+            return await self._place_unverified(ticket, runs, found, match)
         # Behind that record nothing may have been to copy for a long way, through elections even: the position passes
         # over it, and the record's epoch then is not that of what lies before the position.
         partition.found(runs, sequence, position if match.place == named[0] else match.place)
-        if partition.position == match.place:
-            partition.prove(match.epoch)
-        self._placed(partition, Placed(found))
+        if partition.cursor.offset == match.place:
+            partition.cursor.prove(match.epoch)
+        return Placed(found)
 
     async def _match(
         self,
@@ -224,24 +216,21 @@ class Placement:
 
     async def _place_unverified(
         self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found, match: _Match
-    ) -> None:
+    ) -> Placed:
         """No record confirms the position: the record is gone on one side, or it is another one."""
         partition, sequence, policy = ticket.partition, found.sequence, ticket.partition.policy
         position = places(runs, sequence)[0]
         truncated_at = await self._truncated_at(ticket, runs, sequence, position, different=match.different)
         if truncated_at >= 0:
             partition.found(runs, sequence, position)
-            self._placed(partition, Placed(found, truncated_at=truncated_at))
-            return
+            return Placed(found, truncated_at=truncated_at)
         enough = decision.map_is_enough(runs, sequence, len(match.places), compacted=policy.source_compacted)
         if enough and not match.different:
             partition.found(runs, sequence, position)
-            self._placed(partition, Placed(found))
-            return
+            return Placed(found)
         if policy.source_compacted:
             partition.found(runs, sequence, self._repeat(partition, runs, sequence, match.places))
-            self._placed(partition, Placed(found))
-            return
+            return Placed(found)
         last = destination_offset(covering(runs, sequence), sequence) - 1
         reason = Reason.COPY_DIFFERS if match.different else Reason.POSITION_UNVERIFIED
         what = "is not the source's record" if match.different else "cannot be compared with the source's record"
@@ -250,7 +239,7 @@ class Placement:
             raise Unresolved.until_decided(reason, detail)
         safe = self._repeat(partition, runs, sequence, match.places) if policy.on_loss == "restart" else position
         partition.found(runs, sequence, safe)
-        self._placed(partition, Placed(found, unproven=(reason, detail, (last, last + 1))))
+        return Placed(found, unproven=(reason, detail, (last, last + 1)))
 
     async def _truncated_at(
         self, ticket: Ticket, runs: Sequence[OffsetMapping], sequence: int, position: int, *, different: bool
@@ -261,7 +250,7 @@ class Placement:
         ends between that and the position: either it was cut there, or another leader followed in good order; the first
         record of the copy from there on then is another one, or the source's.
         """
-        checkpoint = max(runs, key=lambda run: (run.sequence_end, run.sequence_base, -run.source_base))
+        checkpoint = newest_checkpoint(runs)
         if checkpoint.source_epoch < 0 or checkpoint.sequence_end > sequence:
             return -1
         partition = ticket.partition
@@ -295,7 +284,7 @@ class Placement:
         checkpoints = [run.sequence_end for run in runs if run.sequence_base <= run.sequence_end <= sequence]
         checkpoint = max(checkpoints, default=runs[0].sequence_base)
         safe = min(*named, locate(runs, checkpoint))
-        partition.recopied += max(0, named[0] - safe)
+        partition.position.recopy(named[0] - safe)
         return safe
 
     async def _compare(self, ticket: Ticket, copied: Copied, source_at: int) -> Verified:
@@ -305,7 +294,7 @@ class Placement:
         return verified
 
     def _copy_channel(self, ticket: Ticket) -> Channel:
-        channel = self._destination.prompt_channel(ticket.partition.destination_node)
+        channel = self._destination.prompt_channel(ticket.partition.queue.node)
         if channel is None:
             answer = error_policy.Answer(Reason.DESTINATION_UNREACHABLE, error_policy.SHORTLY_SECONDS)
             raise Unreadable(answer, "the destination's leader cannot be reached")

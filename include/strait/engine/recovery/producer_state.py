@@ -6,11 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
-from kafka.protocol.consumer import (
-    ListOffsetsResponse,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-)
+from kafka.protocol.consumer import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
 from strait.engine.recovery.decision import LogState
 from strait.net import error_policy, offsets
@@ -48,8 +44,8 @@ async def ask_log_states(
     ends_before = _ask_log_ends(loop, channel, epochs, current=True)
     producers = _ask_producers(loop, channel, epochs) if describes else None
     ends = _ask_log_ends(loop, channel, epochs, current=True)
-    watermarks = _ask_offsets(loop, channel, epochs, offsets.LATEST)
-    starts = _ask_offsets(loop, channel, epochs, offsets.EARLIEST)
+    watermarks = offsets.ask_offsets(loop, channel, epochs, offsets.LATEST, epochs)
+    starts = offsets.ask_offsets(loop, channel, epochs, offsets.EARLIEST, epochs)
 
     before = _log_ends(await ends_before)
     states = _states(await producers, producer_id) if producers is not None else {}
@@ -86,12 +82,8 @@ async def log_ends(loop: Loop, channel: Channel, epochs: Mapping[Key, int]) -> d
 
 async def high_watermark(loop: Loop, channel: Channel, key: Key, epoch: int) -> int | Refusal:
     """Up to where a partition can be read now, from its leader at this epoch. Raises RequestLost."""
-    answer = offsets.offsets_of(await _ask_offsets(loop, channel, {key: epoch}, offsets.LATEST)).get(key)
-    return (
-        Refusal(answer[0] if answer else error_policy.NOT_ANSWERED, "its high watermark")
-        if answer is None or answer[0]
-        else answer[1]
-    )
+    error, offset = await offsets.offset_at(loop, channel, key, offsets.LATEST, epoch)
+    return Refusal(error, "its high watermark") if error else offset
 
 
 def _serves(channel: Channel, api_key: int) -> bool:
@@ -128,11 +120,6 @@ def _log_ends(reply: Any) -> dict[Key, tuple[int, int]]:
         for topic in reply.topics
         for item in topic.partitions
     }
-
-
-def _ask_offsets(loop: Loop, channel: Channel, epochs: Mapping[Key, int], timestamp: int) -> Future[Any]:
-    version = channel.version(offsets.API_KEY, offsets.VERSIONS)
-    return ask(loop, channel, offsets.offsets_request(version, epochs, timestamp, epochs), ListOffsetsResponse)
 
 
 def _ask_producers(loop: Loop, channel: Channel, keys: Iterable[Key]) -> Future[Any]:

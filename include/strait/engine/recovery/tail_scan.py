@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 
-from strait.engine.partition import Partition
-from strait.engine.recovery.decision import Tail
+from strait.engine.partition.partition import Partition
+from strait.engine.recovery.decision import Tail, last_sequence_of
 from strait.net.channel import Channel
 from strait.net.event_loop import Loop
 from strait.net.tasks import AnswerError, fork, read
-from strait.state.offset_map import wire_sequence
 from strait.wire import fetch
 from strait.wire.batch import CONTROL, split_batches
 
@@ -76,9 +75,7 @@ async def _read_segment(
             if batch.producer_id != producer_id:
                 found = found._replace(foreign=batch.base_offset)
             elif not batch.attributes & CONTROL:
-                # The cleaner lowers the number of records and keeps the last offset; a sequence counts by the latter.
-                last = wire_sequence(batch.base_sequence + batch.last_offset_delta)
-                found = found._replace(last_sequence=last, last_offset=batch.next_offset - 1)
+                found = found._replace(last_sequence=last_sequence_of(batch), last_offset=batch.next_offset - 1)
         return found
 
     seen = Tail(start)

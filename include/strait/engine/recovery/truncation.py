@@ -1,16 +1,16 @@
 """The source does not hold the position any more: what was lost, and how the topic's policy goes on. Loss is never
 silent."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Literal, NamedTuple
 
 from strait.engine.loss_ledger import Action, LossLedger
-from strait.engine.partition import Partition
+from strait.engine.partition.partition import Partition
+from strait.errors import ProtocolError
 from strait.net import error_policy
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
-from strait.net.offsets import EARLIEST, LATEST, Offsets, ask_offsets
+from strait.net.offsets import EARLIEST, LATEST, offset_at
+from strait.net.tasks import RequestLost
 from strait.reasons import Reason
 
 _LOOK_SECONDS = 1.0
@@ -54,48 +54,36 @@ class Truncation:
         self._source = source
         self._loss_ledger = losses
 
-    def look_into(self, partition: Partition) -> None:
-        """Ask for the ends of its log and act on them."""
+    async def look_into(self, partition: Partition) -> None:
+        """The source refuses the cursor's offset: ask for the ends of its log and act on them."""
+        until = self._loop.now + _LOOK_SECONDS
+        partition.block(Reason.SOURCE_LEADERLESS, "the range of its log is being looked up", until)
+        ticket, refused = partition.ticket(), partition.cursor.offset
         node = self._source.leader(partition.topic, partition.number).node
         channel = self._source.channel(node) if node >= 0 else None
-        partition.block(
-            Reason.SOURCE_LEADERLESS, "the range of its log is being looked up", self._loop.now + _LOOK_SECONDS
-        )
         if channel is None:
             return
-        asked = partition.position, partition.generation
-
-        def ask(timestamp: int, take: Callable[[int], None]) -> None:
-            place = (partition.topic, partition.number)
-            ask_offsets(channel, [place], timestamp, on_offsets=partial(self._read, take), on_lost=self._lost)
-
-        def take_start(log_start: int) -> None:
-            ask(LATEST, lambda end: self._decide(partition, asked, log_start, end))
-
-        ask(EARLIEST, take_start)
+        key = partition.topic, partition.number
+        try:
+            error, log_start = await offset_at(self._loop, channel, key, EARLIEST)
+            if not error:
+                error, end = await offset_at(self._loop, channel, key, LATEST)
+        except (RequestLost, ProtocolError):
+            self._source.refresh()
+            return
+        if error:
+            self._source.refresh()
+        elif ticket.is_current and partition.cursor.offset == refused:
+            self._act(partition, judge(refused, log_start, end, partition.policy.on_loss))
 
     def diverged(self, partition: Partition, end: int) -> None:
         """The source's leader says that its log, as we know it, ended at ``end``: another leader lost what we
         copied."""
-        self._act(partition, judge(partition.position, 0, end, partition.policy.on_loss))
-
-    def _read(self, take: Callable[[int], None], offsets: Offsets) -> None:
-        error, offset = next(iter(offsets.values()), (error_policy.NOT_ANSWERED, -1))
-        if error:
-            self._source.refresh()
-        else:
-            take(offset)
-
-    def _lost(self, _: str) -> None:
-        self._source.refresh()
-
-    def _decide(self, partition: Partition, asked: tuple[int, int], log_start: int, end: int) -> None:
-        if (partition.position, partition.generation) == asked and not partition.retired:
-            self._act(partition, judge(asked[0], log_start, end, partition.policy.on_loss))
+        self._act(partition, judge(partition.cursor.offset, 0, end, partition.policy.on_loss))
 
     def _act(self, partition: Partition, outside: Outside | None) -> None:
         if outside is None:
-            partition.last_epoch = -1  # an epoch that the log never had is refused like an offset that it has not
+            partition.cursor.forget_epoch()  # an epoch that the log never had is refused like an offset that it has not
             partition.unblock()
             return
         lost = outside.lost_from, outside.lost_to

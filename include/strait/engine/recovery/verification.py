@@ -4,12 +4,12 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from strait.engine.partition import Partition, Repetition
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.position import Repetition
 from strait.net import error_policy
 from strait.net.channel import Channel
 from strait.net.event_loop import Loop
-from strait.net.reading import FIRST_BATCH_BYTES
-from strait.net.tasks import AnswerError, RequestLost, read
+from strait.net.tasks import FIRST_BATCH_BYTES, AnswerError, RequestLost, read
 from strait.reasons import Reason
 from strait.state.offset_map import SEQUENCE_MODULUS
 from strait.wire import error_codes, fetch
@@ -76,8 +76,7 @@ async def read_copied(
     """The record with this producer ID and sequence (as on the wire), at ``offset`` in the copy.
 
     ``search``: other producers may have moved it further back, up to SEARCH_BYTES. Returns GONE if the log no longer
-        holds
-    it, DIFFERENT if somebody else's record is in its place. Raises Unreadable.
+    holds it, DIFFERENT if somebody else's record is in its place. Raises Unreadable.
     """
     producer_id, sequence = producer
     at = offset

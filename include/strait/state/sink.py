@@ -1,4 +1,4 @@
-"""Where the engine writes down what must outlive it; `strait.state.writer` is one."""
+"""What the engine needs of a place that keeps what must outlive it; `strait.state.writer` is one."""
 
 from typing import Protocol
 

@@ -1,0 +1,221 @@
+"""One source partition and its copy: its parts, why it does not move when it does not, and what it did.
+
+Two kinds of trouble are kept apart. A *reset of the position* concerns the destination: what was sent may or may not be
+there, so what is queued is dropped and the position is looked up on the destination again, the one recovery path.
+*Blocked* concerns the source: nothing more can be fetched for now, but what is queued is good and still goes out.
+"""
+
+import zlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from strait.engine.partition.cursor import Cursor
+from strait.engine.partition.position import Phase, Position
+from strait.engine.partition.send_queue import OutBatch, SendQueue
+from strait.model import topic_id_text
+from strait.reasons import Reason
+from strait.state.offset_map import gaps_of, locate
+from strait.state.schema import OffsetMapping, TopicPolicy
+
+
+class Superseded(Exception):
+    """The partition's position was reset again, or the plan gave it away."""
+
+
+class Ticket(NamedTuple):
+    """Whoever has waited on the partition's behalf looks whether its ticket is current."""
+
+    partition: "Partition"
+    generation: int
+
+    @property
+    def is_current(self) -> bool:
+        """The partition's position was not reset since, and the plan has not taken the partition away."""
+        return self.partition.position.generation == self.generation and not self.partition.retired
+
+    def check(self) -> None:
+        if not self.is_current:
+            raise Superseded
+
+
+class Totals:
+    """What was acknowledged in this epoch: sums, for the report and the ledger, and where it began."""
+
+    __slots__ = ("batches", "bytes", "digest", "first_offset", "first_source", "last_timestamp_ms", "records")
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.batches = 0
+        self.bytes = 0
+        self.digest = 0
+        self.last_timestamp_ms = -1
+        self.first_source = -1
+        self.first_offset = -1
+
+    def start(self, source: int, offset: int) -> None:
+        if self.first_source < 0:
+            self.first_source, self.first_offset = source, offset
+
+    def acked(self, batch: OutBatch) -> None:
+        self.records += batch.records
+        self.batches += 1
+        self.bytes += len(batch.view)
+        self.digest = zlib.crc32(batch.source_crcs, self.digest)  # so the order of batches matters
+        self.last_timestamp_ms = batch.max_timestamp_ms
+
+
+class Partition:
+    """State of one source partition and its copy. ``reason`` and ``detail``: why it waits, None if it does not."""
+
+    __slots__ = (
+        "_loss_noted", "cursor", "destination", "destination_id", "detail", "number", "policy", "position", "queue",
+        "reason", "retired", "source_id", "topic", "totals",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        topic: str,
+        number: int,
+        destination: str,
+        source_id: bytes,
+        destination_id: bytes,
+        policy: TopicPolicy,
+        line: int = 0,
+    ) -> None:
+        self.topic = topic
+        self.number = number
+        self.destination = destination
+        self.source_id = source_id
+        self.destination_id = destination_id
+        self.policy = policy
+        self.cursor = Cursor(policy.max_message_bytes)
+        self.queue = SendQueue(line)
+        self.position = Position()
+        self.totals = Totals()
+        self.retired = False
+        self.reason: Reason | None = None
+        self.detail = ""
+        self._loss_noted: tuple[Reason, tuple[int, int]] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """Those of the source and the destination topic, as the map has them."""
+        return topic_id_text(self.source_id), topic_id_text(self.destination_id)
+
+    def ticket(self) -> Ticket:
+        return Ticket(self, self.position.generation)
+
+    # --- position -----------------------------------------------------------------------------------------------------
+
+    def found(self, runs: Sequence[OffsetMapping], sequence: int, position: int | None) -> None:
+        """The destination says which record is next and the map where it comes from: go on from there.
+
+        ``position`` may be another than what the map says, where records are copied again; None begins with the
+        source's first record. A new run will then say so.
+        """
+        begin = position or 0
+        mapped = position is not None and locate(runs, sequence) == position
+        self.position.found(runs, sequence, begin, mapped=mapped)
+        self.totals.start(begin, self.position.expected_offset)
+        told = sorted({gap for run in runs for gap in gaps_of(run, sequence)})
+        self.cursor.start(sequence, begin, self.position.acked_epoch, told, mapped=mapped)
+        self.queue.start(sequence)
+
+    def reset_position(self, reason: Reason | None, detail: str, retry_at: float) -> None:
+        """Forget what is queued and in flight; the position is looked up again at ``retry_at`` or later."""
+        self.position.reset(retry_at)
+        if reason is not None:
+            self.show(reason, detail)
+        if self.queue.awaits_promises:
+            self._loss_noted = None  # it may be what could not be written; told again it is the same entry
+        self.queue.reset()
+
+    def acked(self, batch: OutBatch, now: float) -> None:
+        """The destination has it."""
+        self.position.acked(batch)
+        self.queue.acked(now)
+        if self.cursor.aside or self.cursor.apart[1]:
+            self.cursor.settle(batch.position)
+        self.totals.acked(batch)
+        if self.reason is not None:
+            self.clear()
+
+    def retire(self) -> None:
+        """The plan gives it to this slot no more. What it has done stays known."""
+        self.retired = True
+        self.position.abandon()
+        self.queue.drop()
+
+    # --- trouble ------------------------------------------------------------------------------------------------------
+
+    def show(self, reason: Reason, detail: str) -> None:
+        """Say why it waits."""
+        self.reason, self.detail = reason, detail
+
+    def block(self, reason: Reason, detail: str, until: float) -> None:
+        """Fetch nothing until then."""
+        self.show(reason, detail)
+        self.cursor.block(until)
+
+    def jump(self, offset: int) -> None:
+        """Fetch at another source offset, at once."""
+        self.cursor.jump(offset)
+        self.unblock()
+
+    def unblock(self) -> None:
+        """Fetch again at once."""
+        self.cursor.unblock()
+        self.clear()
+
+    def clear(self) -> None:
+        """Nothing is wrong any more, unless the source still blocks."""
+        self.position.succeeded()
+        if self.cursor.blocked_until == 0.0:
+            self.reason, self.detail = None, ""
+
+    def obey(self, policy: TopicPolicy) -> None:
+        """Take up a policy that may have changed; what waits for a decision is tried again at once."""
+        if policy != self.policy:
+            self.policy = policy
+            self.cursor.limit(policy.max_message_bytes)
+            self.cursor.unblock()
+            self.position.postpone(0.0)
+
+    def notes_loss(self, cause: Reason, lost: tuple[int, int]) -> bool:
+        """Whether this loss is to be written down: not a second time."""
+        if self._loss_noted == (cause, lost):
+            return False
+        self._loss_noted = cause, lost
+        return True
+
+    # --- derived ------------------------------------------------------------------------------------------------------
+
+    @property
+    def awaits_word(self) -> bool:
+        """The source must say how it is with it, though there be no news: nothing is known yet, or something was
+        wrong."""
+        return self.cursor.end < 0 or self.reason is not None
+
+    @property
+    def untried(self) -> bool:
+        """Nothing was sent since the last look-up."""
+        return self.queue.in_flight == 0 and self.position.acked_sequence == self.position.found_sequence
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is queued or in flight."""
+        return not self.queue.batches and not self.queue.in_flight
+
+    @property
+    def acked_offset(self) -> int:
+        """All source offsets before it are acknowledged or hold nothing to copy; -1 before the first look-up."""
+        if not self.idle or self.position.phase is not Phase.REPLICATING:
+            return self.position.copied_to  # a reset empties the queue of what was fetched and never acknowledged
+        return max(self.position.copied_to, self.cursor.offset)
+
+    @property
+    def caught_up(self) -> bool:
+        return self.cursor.end >= 0 and self.acked_offset >= self.cursor.end

@@ -1,0 +1,179 @@
+"""Where the destination is: which records it has acknowledged, and where the map says that they come from. Recovery's;
+acknowledgements move it on."""
+
+from bisect import insort
+from collections import deque
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from strait.engine.partition.send_queue import OutBatch
+from strait.state.offset_map import covering, destination_offset, newest_checkpoint
+from strait.state.schema import OffsetMapping
+
+
+class Phase(Enum):
+    AWAIT_POSITION = "position unknown; will be looked up when nothing is in flight"
+    RESOLVING = "position is being looked up on the destination"
+    REPLICATING = "position known; copying"
+
+
+class Repetition(NamedTuple):
+    """A batch of ours was taken for a repetition of one that is already there, at this destination offset. The broker
+    compares numbers only: of a source that is being compacted, another copy may have read other records there.
+    ``first`` is the source offset of the first one in ours. Elsewhere both have read the same log, so the last record
+    there tells (`verification`), and the same records may well have other bytes."""
+
+    offset: int
+    crc: int
+    first: int
+
+
+class Position:
+    """Phase and position of one destination partition.
+
+    Attributes:
+        generation: grows with each reset, so that answers from before it are known as such.
+        retry_at: not looked up before; ``failures``: resets since the last success.
+        shift: destination offset of a record less its number.
+        acked_sequence: all records before it are acknowledged; ``copied_to``: the source offset after the last of them,
+            -1 before the first look-up; ``acked_epoch``: its leader epoch.
+        found_sequence: what the last look-up found.
+        run: says where the acknowledged records are; ``claims``: runs that begin later, by sequence_base.
+        passed: says that nothing is to be copied before the present position.
+        log_start: the destination's, as last seen.
+        repetition: to be looked into before anything else is copied.
+        forgettable: it holds records so old that the destination may forget us at any moment; ``watched``: what the
+            look-up before found, while we wait to see whether another instance writes (`recovery.contention`).
+    """
+
+    __slots__ = (
+        "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims", "copied_to", "failures", "forgettable",
+        "found_sequence", "generation", "log_start", "passed", "phase", "recopied", "recoveries", "repetition",
+        "retry_at", "run", "shift", "watched",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.phase = Phase.AWAIT_POSITION
+        self.generation = 0
+        self.retry_at = 0.0
+        self.failures = 0
+        self.shift = 0
+        self.acked_sequence = -1
+        self.copied_to = -1
+        self.acked_epoch = -1
+        self.found_sequence = -1
+        self.run: OffsetMapping | None = None
+        self.claims: deque[OffsetMapping] = deque()
+        self.passed: OffsetMapping | None = None
+        self.checkpoint_sequence = -1
+        self.log_start = -1
+        self.repetition: Repetition | None = None
+        self.forgettable = False
+        self.watched = -1
+        self.recoveries = 0
+        self.recopied = 0
+
+    # --- phases -------------------------------------------------------------------------------------------------------
+
+    def reset(self, retry_at: float) -> None:
+        """It is unknown; it is looked up again at ``retry_at`` or later."""
+        self.phase = Phase.AWAIT_POSITION
+        self.generation += 1
+        self.retry_at = retry_at
+        self.failures += 1
+
+    def resolve(self) -> None:
+        """The look-up begins."""
+        self.phase = Phase.RESOLVING
+        self.recoveries += 1
+
+    def found(self, runs: Sequence[OffsetMapping], sequence: int, copied_to: int, *, mapped: bool) -> None:
+        """Record number ``sequence`` is the next, and all before source offset ``copied_to`` is copied; ``mapped``: the
+        map says so."""
+        self.run = covering(runs, sequence)
+        self.claims = deque(run for run in runs if run.sequence_base > sequence)
+        self.passed = None
+        self.acked_sequence = self.found_sequence = sequence
+        self.shift = destination_offset(self.run, sequence) - sequence
+        self.copied_to = copied_to
+        self.checkpoint_sequence = max(self.checkpoint_sequence, self.run.sequence_end)
+        self.acked_epoch = -1
+        if mapped:
+            checkpoint = newest_checkpoint(runs)
+            if checkpoint.sequence_end <= sequence:
+                self.acked_epoch = checkpoint.source_epoch
+        self.phase = Phase.REPLICATING
+
+    def postpone(self, retry_at: float) -> None:
+        """Look it up at that time."""
+        self.retry_at = retry_at
+
+    def abandon(self) -> None:
+        """Whoever still asks on its behalf need not answer."""
+        self.generation += 1
+
+    def succeeded(self) -> None:
+        self.failures = 0
+
+    # --- what the destination has acknowledged ------------------------------------------------------------------------
+
+    def acked(self, batch: OutBatch) -> None:
+        self.acked_sequence = batch.sequence + batch.records
+        self.copied_to = batch.position
+        self.acked_epoch = batch.epoch
+        self.failures = 0
+        while self.claims and self.claims[0].sequence_base < self.acked_sequence:
+            self.run = self.claims.popleft()
+
+    @property
+    def expected_offset(self) -> int:
+        """Destination offset of the next record to be acknowledged."""
+        return self.acked_sequence + self.shift
+
+    def log_begins(self, log_start: int) -> None:
+        """So the destination says."""
+        self.log_start = log_start
+
+    def shift_to(self, shift: int) -> None:
+        """Records of other producers lie before the next one."""
+        self.shift = shift
+
+    def repeated(self, repetition: Repetition) -> None:
+        self.repetition = repetition
+
+    def repetition_settled(self) -> None:
+        self.repetition = None
+
+    def recopy(self, records: int) -> None:
+        """So many records are copied again, since nothing proves that they are there."""
+        self.recopied += max(0, records)
+
+    # --- what the map says of it --------------------------------------------------------------------------------------
+
+    def claim(self, run: OffsetMapping) -> None:
+        """A run of ours, written ahead; it is in force once its first record is acknowledged."""
+        insort(self.claims, run, key=lambda claim: claim.sequence_base)
+
+    def redraw(self, run: OffsetMapping | None, claims: Sequence[OffsetMapping]) -> None:
+        """The same records are told of by these."""
+        self.run, self.claims = run, deque(claims)
+
+    def checkpointed(self, sequence: int) -> None:
+        self.checkpoint_sequence = sequence
+
+    def pass_over(self, run: OffsetMapping) -> None:
+        """The map says that nothing is to be copied before where this one ends."""
+        self.passed = run
+
+    # --- keeping out of another instance's way, see `strait.engine.recovery.contention` -----------------------------
+
+    def mark_forgettable(self) -> None:
+        self.forgettable = True
+
+    def look(self, sequence: int) -> int:
+        """What the look-up before found, -1 for none. This one's is remembered, unless both agree: after the next reset
+        it is watched anew."""
+        before = self.watched
+        self.watched = -1 if before == sequence else sequence
+        return before

@@ -1,0 +1,141 @@
+"""What of a partition waits to be sent, and what is in flight. The sending side's."""
+
+from collections import deque
+from typing import NamedTuple
+
+from strait.net.buffers import Buffer
+
+PROOF_SECONDS = 5.0
+"""A broker that has forgotten a producer takes any sequence from it. So unless this partition was acknowledged within
+this time, its next batch goes alone: were it refused and its successor taken, its records would be lost."""
+
+BATCH_OVERHEAD_BYTES = 1 << 10
+"""What a queued batch costs besides its bytes: objects that hold it. With one record in a batch that is most of it."""
+
+
+class OutBatch(NamedTuple):
+    """A restamped batch, ready to send.
+
+    ``generation`` tells batches from before a reset of the position from those after it; ``position``: the source
+    offset after its last record; ``promise``: the last thing that must be written down before it may go out, 0 for
+    none; ``tailing``: it came while there was nothing older to catch up with; ``crc``: its own, 0 if nobody will ask.
+    """
+
+    generation: int
+    view: memoryview
+    buffer: Buffer
+    sequence: int
+    records: int
+    first: int
+    position: int
+    promise: int
+    source_crcs: bytes
+    epoch: int
+    max_timestamp_ms: int
+    tailing: bool
+    crc: int = 0
+
+
+class SendQueue:
+    """Batches in the order of their sequences. ``node``: the broker that they go to, -1 while the partition has no
+    leader; ``line``: the one of the connections to it that they keep to, so that they stay in order.
+
+    ``sent_sequence``: no record from here on was ever sent by us; -1: another instance has been found writing.
+    """
+
+    __slots__ = (
+        "_open_promises", "_waits", "batches", "bytes", "conflicts", "in_flight", "last_ack_at", "last_promise",
+        "line", "node", "sent_sequence",
+    )  # fmt: skip
+
+    def __init__(self, line: int = 0) -> None:
+        self.node = -1
+        self.line = line
+        self.batches: deque[OutBatch] = deque()
+        self.bytes = 0
+        self.in_flight = 0
+        self.last_ack_at = float("-inf")
+        self.sent_sequence = -1
+        self.conflicts = 0
+        self.last_promise = 0  # what a batch that is made now has to wait for; 0 if nothing was ever promised
+        self._open_promises: list[int] = []
+        self._waits = False  # for its turn at the sender
+
+    def start(self, sequence: int) -> None:
+        """Record number ``sequence`` is the next to send."""
+        self.sent_sequence = sequence
+        self.last_ack_at = float("-inf")  # the first batch goes alone
+
+    def route(self, node: int) -> None:
+        """Another broker leads the partition."""
+        self.node = node
+
+    def append(self, batch: OutBatch) -> None:
+        self.batches.append(batch)
+        self.bytes += len(batch.view) + BATCH_OVERHEAD_BYTES
+
+    def schedule(self, now: float) -> bool:
+        """Whether to give the partition its turn: it has something to send, and does not wait for its turn already."""
+        if self._waits or not self.batches or not self._may_send(now):
+            return False
+        self._waits = True
+        return True
+
+    def drop_turn(self) -> None:
+        self._waits = False
+
+    def take(self, now: float) -> OutBatch | None:
+        """It is this partition's turn: the batch that goes out, if one may."""
+        self._waits = False
+        if not self.batches or not self._may_send(now):
+            return None
+        batch = self.batches.popleft()
+        self.bytes -= len(batch.view) + BATCH_OVERHEAD_BYTES
+        self.sent_sequence = batch.sequence + batch.records
+        self.in_flight += 1
+        return batch
+
+    def _may_send(self, now: float) -> bool:
+        """Whether the first batch may go out now; see PROOF_SECONDS."""
+        if self._open_promises and self.batches[0].promise >= self._open_promises[0]:
+            return False
+        return self.in_flight == 0 or now - self.last_ack_at < PROOF_SECONDS
+
+    def landed(self) -> None:
+        """A batch in flight was answered, or never will be."""
+        self.in_flight -= 1
+
+    def acked(self, now: float) -> None:
+        self.last_ack_at = now
+
+    def beaten(self, *, refused: bool) -> None:
+        """Another instance has written what this one has just sent. ``refused``: the broker said so."""
+        self.sent_sequence = -1
+        self.conflicts += refused
+
+    def promise(self) -> int:
+        """Something must be written down before what comes next may go out."""
+        self.last_promise += 1
+        self._open_promises.append(self.last_promise)
+        return self.last_promise
+
+    def keep(self, promise: int) -> None:
+        """It is written."""
+        if promise in self._open_promises:
+            self._open_promises.remove(promise)
+
+    @property
+    def awaits_promises(self) -> bool:
+        return bool(self._open_promises)
+
+    def drop(self) -> None:
+        """Forget what is queued."""
+        for batch in self.batches:
+            batch.buffer.release()
+        self.batches.clear()
+        self.bytes = 0
+
+    def reset(self) -> None:
+        """Forget what is queued, and what must be written down for it."""
+        self._open_promises.clear()
+        self.drop()

@@ -1,0 +1,45 @@
+"""What the map says of one partition now."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from strait.engine.partition.partition import Partition
+from strait.engine.recovery.unresolved import Unresolved
+from strait.reasons import Reason
+from strait.state.schema import OffsetMapping
+
+
+class Map(Protocol):
+    """The map as it is read by its owner. ``map_end``: the first offset of its topic that was not read yet."""
+
+    @property
+    def runs(self) -> Mapping[tuple[str, int], Sequence[OffsetMapping]]: ...
+
+    @property
+    def map_end(self) -> int: ...
+
+
+class KnownRuns:
+    """The runs of partitions, by sequence_base."""
+
+    def __init__(self, known: Map) -> None:
+        self._known = known
+
+    def of(self, partition: Partition) -> Sequence[OffsetMapping]:
+        """The runs for exactly these two topics; if there are none and the policy lets a source topic that was created
+        again be copied, those of its predecessor, which still say how far the destination is."""
+        source_id, destination_id = partition.ids
+        into = [
+            run
+            for run in self._known.runs.get((partition.topic, partition.number), ())
+            if run.destination_id == destination_id and run.destination == partition.destination
+        ]
+        own = [run for run in into if run.source_id == source_id]
+        return own or (into if partition.policy.on_loss != "halt" else ())
+
+    def needed(self, partition: Partition) -> Sequence[OffsetMapping]:
+        """Raises Unresolved if there are none."""
+        runs = self.of(partition)
+        if not runs:
+            raise Unresolved.until_decided(Reason.MAP_RUN_MISSING, "the map has no run for these two topics")
+        return runs

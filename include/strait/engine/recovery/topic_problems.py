@@ -1,0 +1,45 @@
+"""Why a partition cannot be copied, as far as the clusters' metadata tells."""
+
+from strait.engine.partition.partition import Partition
+from strait.net import error_policy
+from strait.net.cluster_client import ClusterClient
+from strait.reasons import Reason
+from strait.wire import error_codes
+
+Problem = tuple[Reason, str]
+
+
+def source_problem(source: ClusterClient, partition: Partition) -> Problem | None:
+    topic = partition.topic
+    error = source.topic_errors.get(topic, 0)
+    if error == error_codes.TOPIC_AUTHORIZATION_FAILED:
+        return Reason.SOURCE_DENIED, f"metadata of {topic}: {error_policy.name(error)}"
+    if error == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
+        return Reason.SOURCE_MISSING, f"the source has no topic {topic} any more"
+    if source.topic_ids.get(topic, partition.source_id) != partition.source_id:
+        return Reason.SOURCE_RECREATED, _recreated(topic)
+    if source.leader(topic, partition.number).node < 0:
+        return Reason.SOURCE_LEADERLESS, f"partition {partition.number} has no leader"
+    return None
+
+
+def destination_problem(destination: ClusterClient, partition: Partition) -> Problem | None:
+    topic = partition.destination
+    error = destination.topic_errors.get(topic, 0)
+    if error == error_codes.TOPIC_AUTHORIZATION_FAILED:
+        return Reason.DESTINATION_DENIED, f"metadata of {topic}: {error_policy.name(error)}"
+    if error == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
+        return Reason.DESTINATION_MISSING, f"the destination has no topic {topic}"
+    if destination_recreated(destination, partition):
+        return Reason.DESTINATION_RECREATED, _recreated(topic)
+    if partition.queue.node < 0 and (topic, partition.number) in destination.leaders:
+        return Reason.DESTINATION_LEADERLESS, f"partition {partition.number} has no leader"
+    return None
+
+
+def destination_recreated(destination: ClusterClient, partition: Partition) -> bool:
+    return destination.topic_ids.get(partition.destination, partition.destination_id) != partition.destination_id
+
+
+def _recreated(topic: str) -> str:
+    return f"topic {topic} is not the one that was planned: its id has changed"
