@@ -10,7 +10,8 @@ modelled:
 - the map, whose entries for gaps are written before the batch, and may be delayed or lost; checkpoints;
 - two instances of the link, each asking the destination, reading the map, sending, losing acknowledgements or crashing.
 
-Not modelled: more than one batch in flight, different policies of two instances, a compacted or truncated source,
+Not modelled: more than one batch in flight (old records, of which a broker may forget the producer at any time, are
+sent one batch at a time), different policies of two instances, a compacted or truncated source,
 packing of the map, the wrap of sequences, recreated topics, and time. An instance resets its position when the
 destination's leader changes, since it must learn the new leader's address first; that the same broker loses and regains
 the lead is not modelled. Expiry of the producer's state while a batch is on its way is
@@ -56,6 +57,7 @@ class Limits(NamedTuple):
     compactions: int = 1
     elections: int = 1
     unclean: int = 0
+    unclean_elections: int = 0
     crashes: int = 1
     failures: int = 1
 
@@ -94,6 +96,8 @@ class Instance(NamedTuple):
     last_offset: int = -1
     batch: tuple[int, ...] = ()
     base: int = -1
+    log_start: int = -1
+    """Of the copy, if its leader had forgotten the link when it was asked."""
 
 
 class State(NamedTuple):
@@ -168,11 +172,16 @@ def _of_instance(  # noqa: C901
     if me.phase == "lost":
         found = _ask(state, on_foreign)
         if found is not None:
-            asked = Instance("found", found.sequence, last_offset=found.last_offset)
+            log_start = state.start if state.known is None else -1
+            asked = Instance("found", found.sequence, last_offset=found.last_offset, log_start=log_start)
             yield f"ask: next is record {found.sequence}", become(asked)
     elif me.phase == "found":
-        placed = _place(state, me, on_foreign)
-        if placed is not None:
+        if _is_missing(state, me, on_foreign):
+            found = _search(state, on_foreign)
+            if found is not None:
+                searched = Instance("found", found.sequence, last_offset=found.last_offset)
+                yield f"search the log: next is record {found.sequence}", become(searched)
+        elif (placed := _place(state, me, on_foreign)) is not None:
             yield f"go on at source offset {placed.position}", become(placed)
     elif me.phase == "running":
         for count in (1, 2):
@@ -273,6 +282,9 @@ def _of_brokers(state: State) -> Iterator[tuple[str, State]]:
                 )
     if left.elections and state.watermark < state.end:
         yield "a new leader lacks the tail", _cut(state, state.watermark, left._replace(elections=left.elections - 1))
+    if left.unclean_elections and state.log and state.log[-1].end <= state.watermark:
+        elected = left._replace(unclean_elections=left.unclean_elections - 1)
+        yield "a new leader lacks the last batch", _cut(state, state.log[-1].base, elected)
     if left.unclean and state.log and state.log[-1].end <= state.watermark:
         to = state.log[-1].base
         # The same broker, back before any instance has noticed: nothing but the offset of an acknowledgement shows it.
@@ -306,6 +318,31 @@ def _ask(state: State, on_foreign: OnForeign) -> Found | None:
         return None
     if isinstance(outcome, Scan):
         outcome = decision.from_tail(runs, state.end, _tail(state, max(outcome.start, state.start)), on_foreign)
+    return outcome if isinstance(outcome, Found) else None
+
+
+def _is_missing(state: State, me: Instance, on_foreign: OnForeign) -> bool:
+    """The last record must be in the copy, and is not: see Placement."""
+    begun = [run for run in _runs(state.entries) if run.sequence_base < me.sequence]
+    if me.log_start < 0 or me.last_offset >= 0 or not begun:
+        return False
+    expected = destination_offset(covering(begun, me.sequence - 1), me.sequence - 1)
+    if not decision.is_missing(expected, me.log_start, on_foreign):
+        return False
+    wanted = wire_sequence(me.sequence - 1)
+    found = any(
+        batch.records and batch.sequence <= wanted < batch.sequence + len(batch.records) and batch.end > expected
+        for batch in state.log
+    )
+    return expected < state.watermark and not found
+
+
+def _search(state: State, on_foreign: OnForeign) -> Found | None:
+    if not decision.is_replicated(state.end, state.watermark):
+        return None
+    runs = _runs(state.entries)
+    tail = _tail(state, max(runs[0].destination_base, state.start))
+    outcome = decision.from_whole_log(runs, state.end, tail, on_foreign)
     return outcome if isinstance(outcome, Found) else None
 
 

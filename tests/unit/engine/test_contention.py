@@ -56,6 +56,7 @@ def test_who_was_writing_goes_on_at_once_unless_another_copy_has_been_at_it() ->
         contention.note(partition, partition.queue.batches[0], NOW_MS)
         first = partition.queue.take(0.0)
         assert first is not None
+        partition.queue.landed()
         partition.acked(first, 0.0)
         assert partition.queue.take(0.0) is not None
         return partition
@@ -66,6 +67,26 @@ def test_who_was_writing_goes_on_at_once_unless_another_copy_has_been_at_it() ->
     beaten = in_the_middle()
     beaten.queue.beaten(refused=True)
     assert contention.keeps_out(beaten, 7, now=0.0)
+
+
+def test_an_old_batch_goes_alone_and_so_does_the_first_young_one_after_it() -> None:
+    """Whichever of them is refused, no later one is under way that the broker could take for a new beginning."""
+    partition = placed(5)
+    for timestamp_ms in (NOW_MS, NOW_MS, NOW_MS, OLD_MS, OLD_MS, NOW_MS, NOW_MS, NOW_MS):
+        batch = batch_of(partition, timestamp_ms)
+        partition.queue.append(batch)
+        contention.note(partition, batch, NOW_MS)
+        partition.cursor.stamped(1, 1, 1, 0)
+    together = []
+    while partition.queue.batches:
+        sent = []
+        while (batch := partition.queue.take(0.0)) is not None:
+            sent.append(batch)
+        together.append(len(sent))
+        for batch in sent:
+            partition.queue.landed()
+            partition.acked(batch, 0.0)
+    assert together == [1, 1, 1, 1, 1, 1, 2]  # the first three wait behind an old one: that is safe, too
 
 
 def test_young_records_are_copied_by_as_many_as_there_are() -> None:

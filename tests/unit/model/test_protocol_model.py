@@ -18,13 +18,25 @@ from strait.wire.batch import Batch
 from support.model.protocol_model import Limits, Result, explore
 
 MOST_STATES = int(os.environ.get("STRAIT_MODEL_STATES", "60000"))
-NONE = Limits(0, 0, 0, 0, 0, 0, 0, 0)
+NONE = Limits(*[0] * len(Limits()))
+
+LOST_BY_ELECTION = NONE._replace(unclean_elections=1, expiries=1, foreign=1)
 
 
 @pytest.mark.parametrize("on_foreign", ["halt", "expect", "continue"])
 def test_no_interleaving_skips_or_doubles_silently(on_foreign: OnForeign) -> None:
     result = explore(on_foreign, Limits(), MOST_STATES)
     assert result.trace is None, "\n".join(result.trace)
+
+
+@pytest.mark.parametrize("on_foreign", ["halt", "expect", "continue"])
+def test_no_acknowledged_record_that_an_election_lost_stays_lost_silently(on_foreign: OnForeign) -> None:
+    result = explore(on_foreign, LOST_BY_ELECTION, MOST_STATES)
+    assert result.trace is None, "\n".join(result.trace)
+
+
+def test_a_lost_record_that_counts_as_deleted_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    _finds(monkeypatch, "expect", LOST_BY_ELECTION, is_missing=_never_missing)
 
 
 def test_an_emptied_log_that_is_believed_skips_records(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +82,12 @@ def test_a_record_that_cannot_be_read_yet_counts_as_deleted_if_not_waited_for(mo
     def only_for_scans(outcome: object, on_foreign: OnForeign) -> bool:
         return isinstance(outcome, decision.Scan)
 
+    monkeypatch.setattr(decision, "is_missing", _never_missing)  # the second net under the same fall
     _finds(monkeypatch, "expect", NONE._replace(foreign=1, elections=1), needs_replicas=only_for_scans)
+
+
+def _never_missing(offset: int, log_start: int, on_foreign: OnForeign) -> bool:
+    return False
 
 
 def _finds(

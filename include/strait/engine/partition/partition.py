@@ -136,7 +136,7 @@ class Partition:
     def acked(self, batch: OutBatch, now: float) -> None:
         """The destination has it."""
         self.position.acked(batch)
-        self.queue.acked(now)
+        self.queue.acked(batch, now)
         if self.cursor.aside or self.cursor.apart[1]:
             self.cursor.settle(batch.position)
         self.totals.acked(batch)

@@ -41,10 +41,14 @@ class SendQueue:
     leader; ``line``: the one of the connections to it that they keep to, so that they stay in order.
 
     ``sent_sequence``: no record from here on was ever sent by us; -1: another instance has been found writing.
+
+    Batches of old records go alone, each until it is acknowledged (`go_alone`): the broker may forget the link's
+    producer ID between any two of them (ADR 12). Were more in flight and one of them refused, the broker could take a
+    later one for a new beginning, and the refused records would be lost.
     """
 
     __slots__ = (
-        "_open_promises", "_waits", "batches", "bytes", "conflicts", "in_flight", "last_ack_at", "last_promise",
+        "_acked_end", "_alone_to", "_open_promises", "_waits", "batches", "bytes", "conflicts", "in_flight", "last_ack_at", "last_promise",
         "line", "node", "sent_sequence",
     )  # fmt: skip
 
@@ -60,10 +64,13 @@ class SendQueue:
         self.last_promise = 0  # what a batch that is made now has to wait for; 0 if nothing was ever promised
         self._open_promises: list[int] = []
         self._waits = False  # for its turn at the sender
+        self._alone_to = -1  # number of the record after the newest old one that is queued or in flight, or was acked
+        self._acked_end = -1  # number of the record after the last acknowledged one
 
     def start(self, sequence: int) -> None:
         """Record number ``sequence`` is the next to send."""
-        self.sent_sequence = sequence
+        self.sent_sequence = self._acked_end = sequence
+        self._alone_to = -1
         self.last_ack_at = float("-inf")  # the first batch goes alone
 
     def route(self, node: int) -> None:
@@ -73,6 +80,11 @@ class SendQueue:
     def append(self, batch: OutBatch) -> None:
         self.batches.append(batch)
         self.bytes += len(batch.view) + BATCH_OVERHEAD_BYTES
+
+    def go_alone(self, batch: OutBatch) -> None:
+        """This batch, which was just appended, and all before it. Those after it go together again once the first of
+        them is acknowledged: by then the broker remembers the link for longer."""
+        self._alone_to = batch.sequence + batch.records
 
     def schedule(self, now: float) -> bool:
         """Whether to give the partition its turn: it has something to send, and does not wait for its turn already."""
@@ -99,13 +111,16 @@ class SendQueue:
         """Whether the first batch may go out now; see PROOF_SECONDS."""
         if self._open_promises and self.batches[0].promise >= self._open_promises[0]:
             return False
-        return self.in_flight == 0 or now - self.last_ack_at < PROOF_SECONDS
+        if self.in_flight == 0:
+            return True
+        return self._acked_end > self._alone_to and now - self.last_ack_at < PROOF_SECONDS
 
     def landed(self) -> None:
         """A batch in flight was answered, or never will be."""
         self.in_flight -= 1
 
-    def acked(self, now: float) -> None:
+    def acked(self, batch: OutBatch, now: float) -> None:
+        self._acked_end = batch.sequence + batch.records
         self.last_ack_at = now
 
     def beaten(self, *, refused: bool) -> None:

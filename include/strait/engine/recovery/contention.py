@@ -9,6 +9,8 @@ Therefore only one copy sends them. Whoever has looked a partition up waits a mo
 grown meanwhile, another one is at it, and this one stands by for as long as it grows. Who has been writing, and finds
 nothing there that it did not send itself, goes on at once. Young records need none of that, since the broker cannot
 forget them between two batches; they are copied by as many as there are.
+
+For the same reason an old batch goes alone, see `SendQueue.go_alone`.
 """
 
 import random
@@ -27,10 +29,12 @@ def note(partition: Partition, batch: OutBatch, now_ms: int) -> bool:
     """See how old the records of a batch are that is about to be sent. True: the partition must be looked up once more
     first, since this is the first that shows what it holds."""
     if (
-        partition.position.forgettable
-        or batch.max_timestamp_ms > now_ms - REMEMBERED_MS
+        batch.max_timestamp_ms > now_ms - REMEMBERED_MS
         or partition.policy.destination_append_time  # the batch then has the broker's own time
     ):
+        return False
+    partition.queue.go_alone(batch)
+    if partition.position.forgettable:
         return False
     partition.position.mark_forgettable()
     return partition.untried

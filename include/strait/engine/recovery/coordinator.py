@@ -21,7 +21,7 @@ from strait.engine.recovery.decision import Found, LogState, Unproven
 from strait.engine.recovery.known_runs import KnownRuns, Map
 from strait.engine.recovery.map_end import MapEnd
 from strait.engine.recovery.next_record import NextRecord
-from strait.engine.recovery.placement import Placed, Placement
+from strait.engine.recovery.placement import CopyMissing, Placed, Placement
 from strait.engine.recovery.producer_state import Refusal, ask_log_states
 from strait.engine.recovery.topic_problems import destination_problem
 from strait.engine.recovery.truncation import Truncation
@@ -165,7 +165,12 @@ class RecoveryCoordinator:
             ticket.check()
             await self._map_end.reached(ticket.partition)
             ticket.check()
-            await self._place(ticket, found)
+            # A broker that knows the link's last sequence has read it in its log.
+            log_start = state.log_start if state.last_sequence is None else -1
+            try:
+                await self._place(ticket, found, log_start)
+            except CopyMissing:
+                await self._place(ticket, await self._next_record.find_in_log(ticket, channel, state))
         except Superseded:
             return
         except Unresolved as trouble:
@@ -186,7 +191,7 @@ class RecoveryCoordinator:
 
     # --- where it goes on ---------------------------------------------------------------------------------------------
 
-    async def _place(self, ticket: Ticket, outcome: "Found | Unproven") -> None:
+    async def _place(self, ticket: Ticket, outcome: "Found | Unproven", log_start: int = -1) -> None:
         partition, runs = ticket.partition, self._runs.needed(ticket.partition)
         if isinstance(outcome, Found):
             outcome = with_what_was_acknowledged(partition, outcome)
@@ -194,9 +199,10 @@ class RecoveryCoordinator:
         if contention.keeps_out(partition, found.sequence, self._loop.now):
             self.add(partition)
             return
+        placed = await self._placement.place(ticket, outcome, log_start)
         if found.passed > destination_offset(covering(runs, found.sequence), found.sequence):
             self._next_record.remember_passed(partition, found.passed)
-        self._resume(partition, await self._placement.place(ticket, outcome))
+        self._resume(partition, placed)
 
     def _resume(self, partition: Partition, placed: Placed) -> None:
         """Copying goes on; what was lost is written down first."""

@@ -182,6 +182,23 @@ def from_tail(
     return Found(checkpoint, passed=end)
 
 
+def from_whole_log(runs: Sequence[OffsetMapping], end: int, tail: Tail, on_foreign: OnForeign) -> Found | Refused:
+    """Decide from all that the log still holds, because the last record that the map confirms is not where it must be:
+    the destination has lost acknowledged records, and others have written since."""
+    if tail.last_sequence is None:
+        checkpoint = checkpoint_of(runs)
+        detail = f"offsets {tail.start} to {end - 1} hold no record of this link, though {checkpoint} were acknowledged"
+        return Refused(Reason.DESTINATION_TRUNCATED, detail)
+    found = _after_last(runs, tail.last_sequence, (end, end), on_foreign)
+    return found._replace(last_offset=tail.last_offset) if isinstance(found, Found) else found
+
+
+def is_missing(offset: int, log_start: int, on_foreign: OnForeign) -> bool:
+    """Whether a record of the copy that is not found from ``offset`` on is lost, rather than deleted by retention.
+    Without records of other producers the log's end already tells that."""
+    return on_foreign != "halt" and offset >= log_start
+
+
 def _unproven(run: OffsetMapping, checkpoint: int, end: int, gone: tuple[int, int], on_foreign: OnForeign) -> Unproven:
     detail = (
         f"the broker no longer knows the link's producer ID, and offsets {gone[0]} to {gone[1] - 1}, behind the last "

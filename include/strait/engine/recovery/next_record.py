@@ -54,6 +54,22 @@ class NextRecord:
             raise Unresolved(outcome.reason, outcome.detail, error_policy.wait_for(outcome.reason), refresh=True)
         return outcome
 
+    async def find_in_log(self, ticket: Ticket, channel: Channel, state: LogState) -> Found:
+        """Which record is next, from all that the log holds. Raises Superseded, Unresolved, RequestLost."""
+        partition = ticket.partition
+        await self._until_replicated(ticket, state)
+        start = max(self._runs.needed(partition)[0].destination_base, state.log_start)
+        tail = await self._scan(ticket, channel, start, state.end)
+        ticket.check()
+        runs, on_foreign = self._runs.needed(partition), partition.policy.on_foreign
+        outcome = decision.from_whole_log(runs, state.end, tail, on_foreign)
+        if isinstance(outcome, Refused):
+            raise Unresolved(outcome.reason, outcome.detail, error_policy.wait_for(outcome.reason), refresh=True)
+        if partition.policy.source_compacted:  # the cleaner may have taken the last record: copied again, but no loss
+            partition.position.recopy(decision.checkpoint_of(runs) - outcome.sequence)
+            return outcome._replace(lost=None)
+        return outcome
+
     async def _until_replicated(self, ticket: Ticket, state: LogState) -> None:
         """A leader that has forgotten the link would take again what its followers do not have yet. So all that was in
         its log must be readable before anything is decided."""

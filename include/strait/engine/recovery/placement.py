@@ -69,12 +69,18 @@ class _Match(NamedTuple):
         epoch: the source's leader epoch of that record.
         different: both sides hold a record, and they differ.
         places: those that the map names, the likeliest first.
+        gone: the copy does not hold the record.
     """
 
     place: int
     epoch: int
     different: bool
     places: Sequence[int]
+    gone: bool = False
+
+
+class CopyMissing(Exception):
+    """The copy does not hold the record that was copied last, though nothing may have deleted it."""
 
 
 class Placement:
@@ -96,8 +102,15 @@ class Placement:
         self._verifying = 0
         self._queue: deque[Future[None]] = deque()
 
-    async def place(self, ticket: Ticket, outcome: "Found | Unproven") -> Placed:
-        """Give the partition its position. Raises Superseded, Unresolved, Unreadable, RequestLost."""
+    async def place(self, ticket: Ticket, outcome: "Found | Unproven", log_start: int = -1) -> Placed:
+        """Give the partition its position. Raises Superseded, Unresolved, Unreadable, RequestLost.
+
+        Args:
+            log_start: the copy's, if all that it holds after that can be searched for the last record; else -1.
+
+        Raises:
+            CopyMissing: the last record must be there, and is not; only with ``log_start``.
+        """
         partition, runs = ticket.partition, self._runs.needed(ticket.partition)
         found = outcome.found if isinstance(outcome, Unproven) else outcome
         if not any(run.source_id == partition.ids[0] for run in runs):
@@ -112,7 +125,7 @@ class Placement:
                 partition.position.recopy(places(runs, found.sequence)[0] - repetition.first)
                 partition.found(runs, found.sequence, repetition.first)
                 return Placed(found)
-            return await self._verify(ticket, runs, found)
+            return await self._verify(ticket, runs, found, log_start)
         finally:
             self._end_turn()
 
@@ -164,7 +177,7 @@ class Placement:
         unproven = Reason.POSITION_UNVERIFIED, outcome.detail, outcome.gone
         return Placed(outcome.found, unproven=unproven)
 
-    async def _verify(self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found) -> Placed:
+    async def _verify(self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found, log_start: int) -> Placed:
         """Compare the last record with the source record that the map names; if it is another one, with those that the
         map has named before: of two writers that read differently one may have written last."""
         partition, sequence = ticket.partition, found.sequence
@@ -177,6 +190,9 @@ class Placement:
         seen = found.last_offset >= 0
         named = candidates(begun, sequence)
         match = await self._match(ticket, sequence, found.last_offset if seen else expected, named, search=not seen)
+        searched = log_start >= 0 and not seen
+        if searched and match.gone and decision.is_missing(expected, log_start, partition.policy.on_foreign):
+            raise CopyMissing
         if match.place < 0:
             return await self._place_unverified(ticket, runs, found, match)
         # Behind that record nothing may have been to copy for a long way, through elections even: the position passes
@@ -205,7 +221,7 @@ class Placement:
         )
         ticket.check()
         if not isinstance(copied, Copied):
-            return _Match(-1, -1, copied is DIFFERENT, named)
+            return _Match(-1, -1, copied is DIFFERENT, named, gone=copied is not DIFFERENT)
         different = False
         for place in named:
             verified = await self._compare(ticket, copied, place - 1)
@@ -237,8 +253,7 @@ class Placement:
         detail = f"the last record copied, number {sequence - 1} at destination offset {last}, {what} at {position - 1}"
         if policy.on_loss == "halt":
             raise Unresolved.until_decided(reason, detail)
-        safe = self._repeat(partition, runs, sequence, match.places) if policy.on_loss == "restart" else position
-        partition.found(runs, sequence, safe)
+        partition.found(runs, sequence, self._repeat(partition, runs, sequence, match.places))
         return Placed(found, unproven=(reason, detail, (last, last + 1)))
 
     async def _truncated_at(

@@ -7,7 +7,7 @@ from strait.engine.recovery.decision import Tail, last_sequence_of
 from strait.net.channel import Channel
 from strait.net.event_loop import Loop
 from strait.net.tasks import AnswerError, fork, read
-from strait.wire import fetch
+from strait.wire import error_codes, fetch
 from strait.wire.batch import CONTROL, split_batches
 
 _READ_BYTES = 2 << 20
@@ -67,6 +67,8 @@ async def _read_segment(
         nonlocal at
         if code or item is None:
             raise ReadRefused(code)
+        if item.high_watermark < end:  # another leader: it shows less than was in the log when its end was asked for
+            raise ReadRefused(error_codes.NOT_LEADER_OR_FOLLOWER)
         found = Tail(start)
         for batch in split_batches(item.records):
             at = batch.next_offset
