@@ -4,18 +4,22 @@ Only the destination is asked. Slots see the new plan within a tenth of a second
 on the destination, as after any other interruption, so nothing is lost or doubled however often this happens.
 """
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from strait.config.links import LinksFile
-from strait.errors import StateError
+from strait.errors import PlanConflict, StateError
 from strait.planning.plan import pauses
 from strait.planning.plan.pauses import Scope
 from strait.planning.plan.planner import Draft
-from strait.state.publisher import ControlPublisher, after_conflicts
+from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.schema import Pause, Plan
+
+_CONFLICTS_MOST = 8
+_CONFLICT_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,13 @@ def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
 def _edit(file: LinksFile, link: str, change: Callable[[Sequence[Pause]], Sequence[Pause]]) -> Edited:
     destination = file.links[link].destination
     with StateReader(file.clusters[destination], destination, link) as state:
-        publisher = ControlPublisher(file.clusters[destination], destination, link)
-        return after_conflicts(lambda: _publish(publisher, link, state, change))
+        for _ in range(_CONFLICTS_MOST):
+            try:
+                return _publish(ControlPublisher(file.clusters[destination], destination, link), link, state, change)
+            except PlanConflict as error:
+                conflict = error
+                time.sleep(random.uniform(0, _CONFLICT_PAUSE_SECONDS))  # noqa: S311  only to get out of step
+        raise conflict
 
 
 def _publish(

@@ -4,6 +4,7 @@ CLI.
 Any number of them may run at once; `strait.state.publisher` says why that is safe.
 """
 
+import random
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,6 +24,7 @@ from strait.control.outcome import Outcome
 from strait.control.registration import producer_id_of, register
 from strait.control.report_history import LoadMonitor
 from strait.control.start_offsets import look_up
+from strait.errors import PlanConflict
 from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.history.load import cores_for
@@ -41,13 +43,15 @@ from strait.planning.topic_sync.retirement import candidates, retire
 from strait.planning.topic_sync.sync import Memory, Upkeep, follows_acls, upkeep_of
 from strait.planning.topics.remembered import remembered
 from strait.planning.topics.selection import selects
-from strait.state.publisher import ControlPublisher, after_conflicts
+from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.safety import SAFETY_CONFIGS, kept_safe
 from strait.state.schema import Plan, Registration
 from strait.state.topics import ensure_state_topics
 
 GROUP = DEFAULT_GROUP
+_CONFLICTS_MOST = 8
+_CONFLICT_PAUSE_SECONDS = 1.0
 
 
 class Control:
@@ -122,8 +126,15 @@ class Control:
         if proposal.empty and proposal.previous is not None and complete:
             return Outcome((), refused, proposal.plans, proposal)
         ensure_state_topics(self._destination, self.name, self._state_replicas)
-        plans, published = after_conflicts(lambda: self._publish(refused, stopped, approval, done))
-        return Outcome(tuple(created), refused, plans, published, done.lines)
+        for _ in range(_CONFLICTS_MOST):
+            try:
+                plans, published = self._publish(refused, stopped, approval, done)
+            except PlanConflict as error:
+                conflict = error
+                time.sleep(random.uniform(0, _CONFLICT_PAUSE_SECONDS))  # noqa: S311  only to get out of step
+            else:
+                return Outcome(tuple(created), refused, plans, published, done.lines)
+        raise conflict
 
     def run_cycle(self, *, stopped: bool | None = None) -> Outcome:
         """Observe, plan, apply, publish, once."""

@@ -11,14 +11,15 @@ first runs. Kafka gives this in three steps, and their order is what makes it ho
 """
 
 import contextlib
-import random
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+
+from confluent_kafka import KafkaException, Producer
 
 from strait.config import naming
-from strait.errors import ClusterError, PlanConflict
-from strait.kafka.transactions import TransactionalWriter, transactional_writer
+from strait.errors import ClusterError, ClusterUnavailable, PlanConflict, StraitError
+from strait.kafka.clients import Watch, ask, make_producer
 from strait.state.codec import encode
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping, Plan
@@ -26,22 +27,6 @@ from strait.state.schema import Loss, OffsetMapping, Plan
 _LARGEST_PLAN_BYTES = 100 << 20  # before compression; of what is left of it the topic takes a tenth of that
 _MARKER_PAUSE_SECONDS = 0.02
 _TRANSACTION_TIMEOUT_MS = 30_000  # after which the broker ends the transaction of a control plane that died inside one
-
-
-_CONFLICTS_MOST = 8
-_CONFLICT_PAUSE_SECONDS = 1.0
-
-_T = TypeVar("_T")
-
-
-def after_conflicts(publish: Callable[[], _T]) -> _T:
-    """Decide and publish again where another control plane came first. Raises the last PlanConflict of eight."""
-    for _ in range(_CONFLICTS_MOST - 1):
-        try:
-            return publish()
-        except PlanConflict:
-            time.sleep(random.uniform(0, _CONFLICT_PAUSE_SECONDS))  # noqa: S311  only to get out of step
-    return publish()
 
 
 class ControlPublisher:
@@ -60,30 +45,33 @@ class ControlPublisher:
             PlanConflict: another control plane took over meanwhile; nothing was published.
             ClusterUnavailable, NotAuthorized, StateError
         """
-        deadline = time.monotonic() + timeout_seconds
-
-        def left() -> float:
-            return max(1.0, deadline - time.monotonic())
-
-        with transactional_writer(
+        watch = Watch(self._cluster)
+        producer = make_producer(
             self._properties,
-            self._cluster,
-            naming.control_transactional_id(self._link),
-            doing="taking over the control of the link",
-            seconds=left,
+            watch,
+            transactional_id=naming.control_transactional_id(self._link),
             transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
             compression_type="zstd",
             message_max_bytes=_LARGEST_PLAN_BYTES,
-        ) as writer:
-            reader.catch_up(left())
-            yield Publication(writer, reader, self._link, deadline)
+        )
+        deadline = time.monotonic() + timeout_seconds
+        publication = Publication(producer, watch, reader, self._link, deadline)
+        try:
+            publication.step("taking over the control of the link", producer.init_transactions)
+            reader.catch_up(max(1.0, deadline - time.monotonic()))
+            yield publication
+        finally:
+            with warnings.catch_warnings():  # it tries to abort even what a fencing has ended, and says so
+                warnings.simplefilter("ignore", RuntimeWarning)
+                producer.close()
 
 
 class Publication:
     """One chance to publish. No transaction is open before `publish`, and none stays open after it."""
 
-    def __init__(self, writer: TransactionalWriter, reader: StateReader, link: str, deadline: float) -> None:
-        self._writer = writer
+    def __init__(self, producer: Producer, watch: Watch, reader: StateReader, link: str, deadline: float) -> None:
+        self._producer = producer
+        self._watch = watch
         self._reader = reader
         self._link = link
         self._deadline = deadline
@@ -107,15 +95,25 @@ class Publication:
         for plan in plans:
             self._check_follows(plan)
         doing = "publishing " + ", ".join(f"plan {plan.version} of group {plan.group}" for plan in plans)
-        with self._writer.transaction(doing):
+        self.step(doing, lambda _: self._producer.begin_transaction())
+        try:
             for run in first_runs:
-                self._write(doing, naming.map_topic(self._link), *encode(run))
+                self._produce(doing, naming.map_topic(self._link), *encode(run))
             for run in forgotten:
-                self._write(doing, naming.map_topic(self._link), encode(run)[0], None)
+                self._produce(doing, naming.map_topic(self._link), encode(run)[0], None)
             for loss in losses:
-                self._write(doing, naming.losses_topic(self._link), *encode(loss))
+                self._produce(doing, naming.losses_topic(self._link), *encode(loss))
             for plan in plans:
-                self._write(doing, naming.plan_topic(self._link), *encode(plan))
+                self._produce(doing, naming.plan_topic(self._link), *encode(plan))
+            self.step(doing, self._producer.commit_transaction)
+        except PlanConflict:
+            raise  # whoever fenced us has ended the transaction
+        except StraitError:
+            # Where this fails too, the cluster is away, and the broker ends the transaction after its timeout. That
+            # somebody took over may show here alone: before, librdkafka says of it no more than "fatal error".
+            with contextlib.suppress(ClusterError):
+                self.step(doing, self._producer.abort_transaction)
+            raise
         self._await_readable(plans)
 
     def _await_readable(self, plans: Sequence[Plan]) -> None:
@@ -132,8 +130,32 @@ class Publication:
         found = self._reader.plans.get(plan.group)
         return found is not None and found.version >= plan.version
 
-    def _write(self, doing: str, topic: str, key: bytes, value: bytes | None) -> None:
-        self._writer.write(doing, topic=topic, key=key, value=value, partition=0)
+    def step(self, doing: str, call: Callable[[float], None]) -> None:
+        """Take one step of the protocol, again and again while librdkafka says that it may be tried again."""
+
+        def served(wait: float) -> None:
+            try:
+                call(wait)
+            finally:
+                self._producer.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
+
+        ask(self._watch, doing, max(1.0, self._deadline - time.monotonic()), served)
+
+    def _produce(self, doing: str, topic: str, key: bytes, value: bytes | None) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, key=key, value=value, partition=0)
+            except BufferError:  # the local queue is full
+                self._check_deadline(doing)
+                self._producer.poll(0.1)
+            except KafkaException as exception:
+                raise self._watch.translate(exception, doing) from exception
+            else:
+                return
+
+    def _check_deadline(self, doing: str) -> None:
+        if time.monotonic() > self._deadline:
+            raise ClusterUnavailable(self._watch.cluster, f"{doing}: the brokers do not take the records in time")
 
     def _check_follows(self, plan: Plan) -> None:
         before = self._reader.plans.get(plan.group)
