@@ -37,8 +37,11 @@ _FORGETFUL = {"producer.id.expiration.check.interval.ms": "1000", "replica.lag.t
 Recoveries = dict[str, list[float]]
 
 
-def soak(folder: Path, minutes: float, seed: int, say: Callable[[str], None]) -> Recoveries:
-    """Returns after how many seconds copying went on, for each kind of fault. Fails where the copy is not equal."""
+def soak(
+    folder: Path, minutes: float, seed: int, say: Callable[[str], None], goal_seconds: float = GOAL_SECONDS
+) -> Recoveries:
+    """Returns after how many seconds copying went on, for each kind of fault. Fails if the copy is not equal, or if
+    more than half of all recoveries took longer than ``goal_seconds``."""
     say(f"seed {seed}, {minutes:g} minutes")
     source = FarCluster(folder / "source", seed=seed)
     destination = FarCluster(folder / "destination", 3, seed=seed, properties=_FORGETFUL)
@@ -65,7 +68,7 @@ def soak(folder: Path, minutes: float, seed: int, say: Callable[[str], None]) ->
     for line in table(recoveries):
         say(line)
     every = [seconds for each in recoveries.values() for seconds in each]
-    assert median(every) <= GOAL_SECONDS and max(every) <= _MOST_SECONDS, "copying went on too late; see the table"
+    assert median(every) <= goal_seconds and max(every) <= _MOST_SECONDS, "copying went on too late; see the table"
     return recoveries
 
 
