@@ -26,7 +26,10 @@ def test_a_link_may_have_several_groups_each_with_its_bounds() -> None:
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"groups": {"gold": {}}}, "links.l: groups: `default` is required, for topics without a rule that names a group"),
+        (
+            {"groups": {"gold": {}}},
+            "links.l: groups: `default` is required, for topics without a rule that names a group",
+        ),
         (
             {"topics": {"rules": [{"match": "x", "group": "glod"}]}, "groups": {"default": {}, "gold": {}}},
             "links.l: topics.rules.0.group: `groups` has no task group 'glod'; did you mean 'gold'?",
