@@ -108,7 +108,9 @@ def _ours(error: KafkaError, cluster: str, doing: str) -> StraitError:
             cluster, message, hint=f"check clusters.{cluster}: security.protocol, sasl.* and ssl.* properties"
         )
     if code in _RIGHTS:
-        return NotAuthorized(cluster, message, hint="grant this principal the ACL that this request needs on the resource")
+        return NotAuthorized(
+            cluster, message, hint="grant this principal the ACL that this request needs on the resource"
+        )
     if code in _FENCED:
         return PlanConflict(
             f"cluster {cluster}: {doing}: another control plane of this link took over",
