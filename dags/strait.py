@@ -34,45 +34,46 @@ MONITOR_PAGE = """
 
 | task | |
 |---|---|
-| `plan` | looks at both clusters and says what it would create, copy and leave out. Changes nothing. |
-| `apply` | looks again, creates missing topics, publishes the plan. Running applications follow it within a second. |
-| `applications` | submits applications that do not run (its log has the cause of death), ends those in no plan. |
-| `metrics` | one line for each topic: records, rates, lag, what waits and why. The same as gauges for StatsD. |
+| `plan` | Queries both clusters and prints the topics to create, copy and skip. Changes nothing. |
+| `apply` | Plans again, creates missing topics and publishes the plan. Running applications apply it within 1 s. |
+| `applications` | Submits applications that are not running (its log shows the cause), stops those without a plan. |
+| `metrics` | Prints one line per topic: records, rates, lag, waiting partitions and their reason. Sends StatsD gauges. |
 
 **Edit** the Variable `strait_topics_{link}` (`include`, `regex`, `exclude`) to change what is copied. An invalid edit
-fails `plan` with one line; the last good plan stays in force and copying goes on. **Pause** this DAG to freeze the
+fails `plan` with one line; the last good plan stays active and copying continues. **Pause** this DAG to freeze the
 plan; running applications keep copying.
 """
 
 HEALTH_PAGE = """
 ### What this DAG does, every minute
 
-`watch` follows the reports of the link's slots until the minute is nearly over, without holding a worker, and ends at
-once when an application is dead or a slot is silent. `restart` then submits the application again. Trouble is data
-here, not failure: a run is red only when an application had to be restarted too often, and a person should look.
+`watch` follows the reports of the link's slots for nearly a minute, without occupying a worker. It finishes early if
+an application has exited or a slot is not reporting; `restart` then resubmits the application. A run fails only if an
+application had to be restarted too often: check the log of `restart`.
 """
 
 APPROVAL_PAGE = """
 ### What this DAG does, every minute while nothing is asked
 
-`look` finds out whether the plan holds changes that a person has to approve. `ask` shows them and waits, without holding
-a worker, on the page *Required Actions*. `act` does exactly what was shown, or says that it is not what would be done any
-more; the next run then asks anew. What was rejected is not asked again until it is something else: the Variable
-`strait_rejected_{link}` holds it. Nobody answers within an hour: the question is withdrawn and asked again.
+`look` determines whether the plan has changes that need approval. `ask` shows them on the page *Required Actions* and
+waits, without occupying a worker. `act` applies exactly the approved plan. If the plan has changed since, `act` fails
+and the next run asks again. A rejected plan is not proposed again until it changes; the Variable
+`strait_rejected_{link}` stores it. Without a response within one hour, the request is canceled and made again.
 """
 
 PAUSE_PAGE = """
 ### Pause or resume a link, a topic or a partition
 
-Trigger it, and say which. `what` is TOPIC or TOPIC:PARTITION of the source; empty, it means the whole link. Slots stop
-within two seconds, and go on within a few, exactly where they were. Who, when and why are shown by `strait status`.
+Trigger it with the scope in `what`: TOPIC or TOPIC:PARTITION of the source; empty means the whole link. Slots stop
+within 2 s, and resume within a few seconds at the offset where they stopped. `strait status` shows the operator, the
+time and the reason.
 """
 
 
 def monitor(link: str) -> DAG:
     @dag(
         dag_id=dag_id(link),
-        description=f"Keep the link {link} planned and its applications running.",
+        description=f"Plan the link {link} every minute and keep its applications running.",
         doc_md=MONITOR_PAGE.format(link=link),
         dagrun_timeout=timedelta(minutes=5),
         tags=["strait", link],
@@ -114,7 +115,7 @@ def monitor(link: str) -> DAG:
 def health(link: str) -> DAG:
     @dag(
         dag_id=dag_id(link, "health"),
-        description=f"Notice within seconds when the link {link} stands still, and restart what does not run.",
+        description=f"Detect within seconds that the link {link} has stopped, and restart its applications.",
         doc_md=HEALTH_PAGE,
         dagrun_timeout=timedelta(minutes=3),
         tags=["strait", link],
@@ -135,7 +136,7 @@ def health(link: str) -> DAG:
 def approval(link: str) -> DAG:
     @dag(
         dag_id=dag_id(link, "approval"),
-        description=f"Ask a person before what the link {link} copies, and how, is changed.",
+        description=f"Request approval for changes to the plan of the link {link}.",
         doc_md=APPROVAL_PAGE.format(link=link),
         dagrun_timeout=ANSWER_WITHIN + timedelta(minutes=10),
         tags=["strait", link],
@@ -186,7 +187,7 @@ def pause(links: tuple[str, ...]) -> DAG:
             "link": Param(links[0], enum=list(links)),
             "action": Param("pause", enum=["pause", "resume"]),
             "what": Param("", type="string", description="TOPIC or TOPIC:PARTITION; empty: the whole link."),
-            "reason": Param("", type="string", description="For whoever wonders later."),
+            "reason": Param("", type="string", description="Reason, shown in `strait status`."),
         },
     )
     def build() -> None:

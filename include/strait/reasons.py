@@ -1,23 +1,23 @@
-"""Every reason why something is not copied: its code, what it means and what to do. The only list of them.
+"""Every reason code: what Strait observed about a topic or partition, and what to do about it. The only list of them.
 
-A code is what reports, plans, metrics and tests carry; it never changes its meaning. The texts are for people.
+Reports, plans, metrics and tests carry the code, which never changes its meaning. The texts are for operators.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Ends(StrEnum):
-    """What has to happen before copying goes on."""
+class Kind(StrEnum):
+    """What a reason asks of the operator; each kind has its table in the documentation."""
 
-    BY_ITSELF = "by_itself"  # Strait looks again, with back-off, and goes on once the cause is gone
-    BY_DECISION = (
-        "by_decision"  # refused: going on would copy wrongly or lose records; a person or a later version decides
-    )
+    INFORMATIONAL = "informational"  # the partition is copied; the reason is a note
+    SKIPPED = "skipped"  # the configuration or an operator excludes it
+    RETRIES = "retries"  # Strait retries with backoff, and copying resumes once the cause is removed
+    NEEDS_DECISION = "needs_decision"  # continuing could copy wrongly or lose records; an operator chooses how
 
 
 class Reason(StrEnum):
-    """A reason code. ``meaning``, ``remedy`` and ``ends`` explain it."""
+    """A reason code. ``meaning``, ``remedy`` and ``kind`` explain it."""
 
     NOT_SELECTED = "not_selected"
     EXCLUDED = "excluded"
@@ -41,6 +41,7 @@ class Reason(StrEnum):
     CORRUPT_BATCH = "corrupt_batch"
     BATCH_TOO_LARGE = "batch_too_large"
     BATCH_REFUSED = "batch_refused"
+    UNEXPECTED_ERROR = "unexpected_error"
     SOURCE_DENIED = "source_denied"
     DESTINATION_DENIED = "destination_denied"
     SOURCE_LEADERLESS = "source_leaderless"
@@ -61,230 +62,270 @@ class Reason(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """What was found, in one sentence."""
+        """What Strait observed, with the consequence."""
         return _TEXTS[self].meaning
 
     @property
     def remedy(self) -> str:
-        """What to do about it, in one sentence."""
+        """A command, a setting or an ACL, and how copying resumes."""
         return _TEXTS[self].remedy
 
     @property
-    def ends(self) -> Ends:
-        """Whether copying goes on once the cause is gone, or only after a decision."""
-        return _TEXTS[self].ends
+    def kind(self) -> Kind:
+        """Whether the partition is copied, skipped, retried, or waits for a decision."""
+        return _TEXTS[self].kind
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
     meaning: str
     remedy: str
-    ends: Ends
+    kind: Kind
 
-
-_ITSELF, _DECISION = Ends.BY_ITSELF, Ends.BY_DECISION
 
 _TEXTS = {
-    # what is to be copied
+    # what the configuration or an operator excludes
     Reason.NOT_SELECTED: _Text(
-        "No name or regular expression of the link selects this topic.",
-        "Add it to `topics.include` or `topics.regex` if it should be copied.",
-        _DECISION,
+        "No `topics.include` name or `topics.regex` pattern of the link selects this topic, so it is not copied.",
+        "To copy it, add it to `topics.include` or `topics.regex`; copying starts with the next plan.",
+        Kind.SKIPPED,
     ),
     Reason.EXCLUDED: _Text(
-        "The topic is selected, but `topics.exclude` or a rule for internal topics leaves it out.",
-        "Narrow `topics.exclude`, or set `topics.internal`; Kafka's and Strait's own topics are never copied.",
-        _DECISION,
+        "The topic is selected, but the rule in the detail excludes it: `topics.exclude`, or the rule for internal "
+        "topics.",
+        "To copy it, narrow `topics.exclude` or set `topics.internal: true`, whichever the detail names. Topics of "
+        "Kafka and of Strait, and the link's own destination topics, are never copied.",
+        Kind.SKIPPED,
     ),
     Reason.CAME_FROM_DESTINATION: _Text(
-        "The topic's name has the destination's alias in front: it came from there, and is not copied back.",
-        "Nothing is wrong; if the topic is no copy, give its rule another `naming` or `destination_alias`.",
-        _DECISION,
+        "The topic's name starts with the destination's alias, so it came from there and is not copied back.",
+        "No action is needed. If the topic is an original, set another `destination_alias` in a rule's `naming`.",
+        Kind.SKIPPED,
     ),
     Reason.NO_NAME: _Text(
-        "The link's `naming` gives the copy no name, or one that Kafka refuses.",
-        "Read the detail and correct `naming`, or give the topic a rule with its own.",
-        _DECISION,
+        "The link's `naming` gives the topic no destination name, or one that Kafka does not allow, so it is not "
+        "copied.",
+        "Correct `naming` as the detail shows, or set `naming` in a rule for the topic; copying starts with the "
+        "next plan.",
+        Kind.SKIPPED,
     ),
     Reason.PAUSED: _Text(
-        "Somebody has paused the link, the topic or the partition; the detail says who, when and why.",
-        "`strait resume` goes on exactly where copying stopped.",
-        _DECISION,
+        "An operator paused the link, the topic or the partition; the detail shows the operator, time and reason.",
+        "Run `strait resume` with the scope shown in the detail. Copying resumes at the offset at which it stopped.",
+        Kind.SKIPPED,
     ),
+    # what is copied, with a note
     Reason.THROTTLED: _Text(
-        "The partition is copied, but no faster than `budget` lets the link or its class of topics write.",
-        "Nothing has to be done; a larger `topics.budget` lets it catch up sooner.",
-        _ITSELF,
+        "The partition is copied, but the link or its class of topics has reached its `topics.budget`.",
+        "No action is needed. To catch up sooner, raise `topics.budget`.",
+        Kind.INFORMATIONAL,
     ),
     Reason.QUARANTINED: _Text(
-        "The partition is copied, but for records that the destination refused: they are kept aside.",
-        "See what they are with `strait quarantine list`, then replay them elsewhere or drop them.",
-        _ITSELF,
+        "The partition is copied, except for records that the destination rejected: they are in the quarantine.",
+        "Run `strait quarantine list` to see them, then `strait quarantine replay` or `strait quarantine drop`.",
+        Kind.INFORMATIONAL,
     ),
-    # topics that are not there, or not fit
+    # topics that are missing or unfit
     Reason.SOURCE_MISSING: _Text(
-        "The source has no topic of this name.",
-        "Create it, grant DESCRIBE on it, or correct the name; it is copied as soon as it is seen.",
-        _ITSELF,
+        "The source has no topic of this name, or hides it from this principal, so nothing can be copied.",
+        "Create the topic, grant DESCRIBE on it, or correct the name in `topics.include`. Copying starts "
+        "automatically.",
+        Kind.RETRIES,
     ),
     Reason.DESTINATION_MISSING: _Text(
-        "The destination has no such topic, and it could not be created or the link is not to create it.",
-        "Create it with the source's number of partitions, or set `create_topics`; copying then starts by itself.",
-        _ITSELF,
+        "The destination has no such topic, so nothing can be copied; the detail shows why it was not created.",
+        "If the detail shows an error, grant CREATE on the topic. If `create_topics` is false, create the topic "
+        "with the source's partition count. Copying starts automatically.",
+        Kind.RETRIES,
     ),
     Reason.DESTINATION_HAS_FEWER_PARTITIONS: _Text(
-        "The destination topic has fewer partitions than the source; those it lacks are not copied.",
-        "Add partitions to the destination topic, or set `create_topics`; copying of the rest then starts by itself.",
-        _ITSELF,
+        "The destination topic has fewer partitions than the source; the missing ones are not copied.",
+        "If the detail shows an error, grant ALTER on the topic. If `create_topics` is false, add the missing "
+        "partitions. Copying starts automatically.",
+        Kind.RETRIES,
     ),
     Reason.DESTINATION_LOG_APPEND_TIME: _Text(
-        "The destination topic stamps records with its own clock, so the source's timestamps would be lost.",
-        "Set `message.timestamp.type=CreateTime` on the destination topic.",
-        _ITSELF,
+        "The destination topic has `message.timestamp.type=LogAppendTime`, so the source's timestamps would be lost.",
+        "Set `message.timestamp.type=CreateTime` on the destination topic. Copying starts automatically.",
+        Kind.RETRIES,
     ),
-    # the ground has changed
+    # topics that are no longer the ones that were copied
     Reason.DESTINATION_RECREATED: _Text(
-        "The destination topic was deleted and created again: what was copied before is gone.",
-        "Say by a rule with `on_loss` whether to copy into the new topic, and from where; see docs/operating.md.",
-        _DECISION,
+        "The destination topic was deleted and recreated: the records copied before are lost.",
+        "Set `on_loss: continue` in a rule for the topic to resume from the last confirmed record, or `on_loss: "
+        "restart` to copy the source topic again from its first record.",
+        Kind.NEEDS_DECISION,
     ),
     Reason.SOURCE_RECREATED: _Text(
-        "The source topic was deleted and created again: its offsets now mean other records.",
-        "Say by a rule with `on_loss` that the new topic is to be copied behind the old one; see docs/operating.md.",
-        _DECISION,
+        "The source topic was deleted and recreated: its offsets now belong to other records.",
+        "Set `on_loss: restart` in a rule for the topic to append the new topic's records, from the first one, "
+        "after those already copied.",
+        Kind.NEEDS_DECISION,
     ),
     Reason.NAMING_CHANGED: _Text(
-        "The topic was copied under another destination name; the link's `naming` has been changed since.",
-        "Put `naming` back, or use a new link for the new names.",
-        _DECISION,
+        "The topic was copied to another destination topic; `naming` has changed since.",
+        "Set `naming` back to its former value, and copying resumes; or use a new link for the new names.",
+        Kind.NEEDS_DECISION,
     ),
     Reason.START_OUT_OF_RANGE: _Text(
-        "`start` names an offset that the source partition does not hold.",
-        "Name one that it holds, or `earliest` or `latest`; the next plan begins with it.",
-        _DECISION,
+        "The source partition does not hold the offset that `start` names.",
+        "Set `start` to an offset in the range that the detail shows, or to `earliest` or `latest`. Copying starts "
+        "with the next plan.",
+        Kind.NEEDS_DECISION,
     ),
     Reason.SOURCE_TRUNCATED: _Text(
-        "The source lost records that were already copied, so the destination holds more than the source.",
-        "Find out why (an unclean leader election is the usual cause), then say by a rule with `on_loss` how to go on.",
-        _DECISION,
+        "The source lost records that were already copied, so the destination holds records that the source does not.",
+        "Check the source for an unclean leader election, the usual cause. Set `on_loss: continue` in a rule for "
+        "the topic to resume at the source's end, or `on_loss: restart` to append the source's records again from "
+        "the first one.",
+        Kind.NEEDS_DECISION,
     ),
     Reason.SOURCE_DATA_LOST: _Text(
-        "Retention or deletion on the source removed records before they were copied.",
-        "Give the link more slots or the topic more retention, then say by a rule with `on_loss` how to go on.",
-        _DECISION,
+        "The source deleted records, by retention or on request, before they were copied.",
+        "Set `on_loss: continue` in a rule for the topic to resume at the first record that is left. To prevent it, "
+        "raise `slots` of the task group or `retention.ms` of the source topic.",
+        Kind.NEEDS_DECISION,
     ),
     Reason.DESTINATION_TRUNCATED: _Text(
-        "The destination lost records that it had acknowledged.",
-        "Find out why (an unclean leader election is the usual cause) and decide whether to copy them again.",
-        _DECISION,
+        "The destination lost acknowledged records, and Strait cannot determine where to continue.",
+        "Copy into new destination topics with a new link: add a link with another name to `links` and another "
+        "`naming`, then run `strait apply`.",
+        Kind.NEEDS_DECISION,
     ),
     Reason.FOREIGN_WRITER: _Text(
-        "Somebody else writes into the destination partition; its offsets no longer follow the copy's.",
-        "Take the right to write there away from everybody but the link; or, where others write by design, "
-        "`on_foreign: expect`.",
-        _DECISION,
+        "Another producer wrote to the destination partition, so its offsets no longer follow the link's records.",
+        "Remove other principals' WRITE permission, then set `on_foreign: continue` in a rule for the topic to "
+        "accept the foreign records. If other producers are intended, set `on_foreign: expect`.",
+        Kind.NEEDS_DECISION,
     ),
     # batches that cannot be copied
     Reason.CORRUPT_BATCH: _Text(
-        "A batch as the source delivers it breaks Kafka's format or fails its checksum.",
-        "Check the disk of the source's leader and its replicas; nothing is copied past this batch.",
-        _DECISION,
+        "The batch at the offset in the detail fails its CRC or violates Kafka's format on the source; no later "
+        "batch is copied.",
+        "Move leadership to a replica with an intact copy (`kafka-leader-election.sh`); copying then resumes "
+        "automatically. No setting skips a corrupt batch.",
+        Kind.RETRIES,
     ),
     Reason.BATCH_TOO_LARGE: _Text(
-        "A batch is larger than the destination topic takes.",
-        "Raise `max.message.bytes` of the destination topic to the source's value; copying then goes on by itself.",
-        _ITSELF,
+        "A single record exceeds the destination topic's `max.message.bytes`; no later record is copied.",
+        "Set `max.message.bytes` of the destination topic to the source's value, or set `on_refused: quarantine` in "
+        "a rule for the topic. Copying resumes automatically.",
+        Kind.RETRIES,
     ),
     Reason.BATCH_REFUSED: _Text(
-        "The destination refuses a batch for what is in it, such as a timestamp out of its bounds.",
-        "Read the detail, then change the destination topic's settings, or set `on_refused: quarantine` for the topic.",
-        _DECISION,
+        "The destination rejects a record because of its content, such as a timestamp out of bounds; no later "
+        "record is copied.",
+        "Change the destination topic's setting that the detail names, such as `message.timestamp.before.max.ms`, "
+        "or set `on_refused: quarantine` in a rule for the topic.",
+        Kind.NEEDS_DECISION,
+    ),
+    Reason.UNEXPECTED_ERROR: _Text(
+        "A broker returned an error that Strait does not handle; the detail has Kafka's name for it. Strait retries.",
+        "Check the broker's log for the error, then run `strait status`: copying resumes once the broker accepts "
+        "the request.",
+        Kind.RETRIES,
     ),
     # clusters that do not serve
     Reason.SOURCE_DENIED: _Text(
-        "The source does not let this principal read the topic.",
-        "Grant READ and DESCRIBE on it; docs/security.md lists every right.",
-        _ITSELF,
+        "The source denies this principal access to the topic; the detail names the request that was denied.",
+        "Grant READ and DESCRIBE_CONFIGS on the source topic; copying resumes automatically.",
+        Kind.RETRIES,
     ),
     Reason.DESTINATION_DENIED: _Text(
-        "The destination does not let this principal write the topic.",
-        "Grant WRITE, READ and DESCRIBE on it; docs/security.md lists every right.",
-        _ITSELF,
+        "The destination denies this principal access to the topic; the detail names the request that was denied.",
+        "Grant WRITE, READ and DESCRIBE_CONFIGS on the destination topic; copying resumes automatically.",
+        Kind.RETRIES,
     ),
     Reason.SOURCE_LEADERLESS: _Text(
-        "The source partition has no leader.", "Bring one of its replicas back; copying then goes on.", _ITSELF
+        "The source partition has no leader, so it cannot be read.",
+        "Start a broker that holds an in-sync replica; `kafka-topics.sh --describe` lists them. Copying resumes "
+        "automatically.",
+        Kind.RETRIES,
     ),
     Reason.DESTINATION_LEADERLESS: _Text(
-        "The destination partition has no leader.", "Bring one of its replicas back; copying then goes on.", _ITSELF
+        "The destination partition has no leader, so it cannot be written.",
+        "Start a broker that holds an in-sync replica; `kafka-topics.sh --describe` lists them. Copying resumes "
+        "automatically.",
+        Kind.RETRIES,
     ),
     Reason.SOURCE_UNREACHABLE: _Text(
-        "The partition's leader on the source cannot be reached.",
-        "Check that the slot's host reaches the address that the broker advertises.",
-        _ITSELF,
+        "The slot cannot reach the leader of the source partition.",
+        "Check that the slot's host can connect to the broker's `advertised.listeners` address. Copying resumes "
+        "automatically.",
+        Kind.RETRIES,
     ),
     Reason.DESTINATION_UNREACHABLE: _Text(
-        "The partition's leader on the destination cannot be reached.",
-        "Check that the slot's host reaches the address that the broker advertises.",
-        _ITSELF,
+        "The slot cannot reach the leader of the destination partition.",
+        "Check that the slot's host can connect to the broker's `advertised.listeners` address. Copying resumes "
+        "automatically.",
+        Kind.RETRIES,
     ),
     Reason.DESTINATION_NOT_ENOUGH_REPLICAS: _Text(
-        "Fewer replicas of the destination partition are in sync than `min.insync.replicas` asks for.",
-        "Bring the missing brokers back.",
-        _ITSELF,
+        "The destination partition has fewer in-sync replicas than `min.insync.replicas`, so it accepts no records.",
+        "Start the missing brokers; `kafka-topics.sh --describe --under-min-isr-partitions` lists the partitions. "
+        "Copying resumes automatically.",
+        Kind.RETRIES,
     ),
     Reason.DESTINATION_DISK: _Text(
-        "The destination broker cannot write to its disk.", "Free or replace the disk of that broker.", _ITSELF
+        "The destination broker cannot write to its disk.",
+        "Free space in the broker's `log.dirs` or replace the disk. Copying resumes automatically.",
+        Kind.RETRIES,
     ),
     # Strait's own parts
     Reason.PRODUCERS_UNREADABLE: _Text(
-        "The source's topic strait.producers holds a record that cannot be read, so copies cannot be told from other "
-        "records.",
-        "Upgrade Strait if a newer one wrote it, else write a good record or a tombstone under the same key.",
-        _ITSELF,
+        "The source's topic `strait.producers` has a record that Strait cannot read, so it cannot distinguish "
+        "records that links wrote from others.",
+        "If a newer version wrote the record, upgrade Strait. Otherwise write a tombstone with the same key to "
+        "`strait.producers`. Copying resumes automatically.",
+        Kind.RETRIES,
     ),
     Reason.ANOTHER_COPY: _Text(
-        "Another slot or application of this link writes the partition, and records this old are sent by only one.",
-        "Nothing is wrong with the copy; find out why two run, and end one. This one goes on when the other stops.",
-        _ITSELF,
+        "Another instance of this link is writing records older than one hour; only one instance does so at a time.",
+        "If you did not start two instances, stop one; each report in `strait.<link>.reports` has the "
+        "`application`, `host` and `pid` of its instance. This one takes over when the other stops.",
+        Kind.RETRIES,
     ),
     Reason.LOOKING_UP: _Text(
-        "The destination's broker has forgotten the link's producer ID, so the link reads the copy's log to find its "
-        "last record.",
-        "Nothing has to be done: copying starts when the log is read. The detail shows how far it is.",
-        _ITSELF,
+        "The state of the link's producer ID has expired on the destination, so the link reads the destination log "
+        "to find its last record.",
+        "No action is needed. Copying resumes when the log has been read; `strait status` shows the progress.",
+        Kind.RETRIES,
     ),
     Reason.POSITION_UNVERIFIED: _Text(
-        "Neither the broker nor the log proves how many records were copied: the last ones are deleted on one side.",
-        "Compare both topics, then set `on_loss: restart` or `continue` in a rule for the topic; `docs/operating.md` "
-        "says what "
-        "each copies again.",
-        _DECISION,
+        "The records that would prove the position of the link are deleted on the source or the destination.",
+        "Compare both topics. Then set `on_loss: restart` in a rule for the topic to copy again from the last "
+        "checkpoint, about one minute of records. `on_loss: continue` resumes at the position in the offset map, or "
+        "at the checkpoint if the map does not determine it.",
+        Kind.NEEDS_DECISION,
     ),
     Reason.COPY_DIFFERS: _Text(
-        "The last record of the copy is not the source record that the link's map names.",
-        "Find out which topic was changed, then set `on_loss: continue` or `restart` in a rule for the topic, or "
-        "copy it into a "
-        "new destination topic.",
-        _DECISION,
+        "The last record in the destination is not the source record that the link's offset map names.",
+        "Check which topic was changed. Then set `on_loss: restart` in a rule for the topic to copy again from the "
+        "last checkpoint, or `on_loss: continue` to resume at the position in the offset map.",
+        Kind.NEEDS_DECISION,
     ),
     Reason.MAP_RUN_MISSING: _Text(
-        "The destination holds records of this link, but the map does not say where they come from.",
-        "Restore the link's map topic, or copy into a new destination topic; going on would guess.",
-        _DECISION,
+        "The destination holds records of this link, but the offset map does not have their source offsets, so "
+        "Strait cannot determine where to continue.",
+        "Copy into new destination topics with a new link: add a link with another name to `links` and another "
+        "`naming`, then run `strait apply`.",
+        Kind.NEEDS_DECISION,
     ),
     Reason.PLAN_MISSING: _Text(
-        "No plan has been published for the task group yet.",
-        "Run the monitor DAG or `strait apply`; the slot starts as soon as the plan is there.",
-        _ITSELF,
+        "No plan has been published for the task group, so nothing is copied.",
+        "Run `strait apply`, the monitor DAG or `strait run`; slots start as soon as the plan is published.",
+        Kind.RETRIES,
     ),
     Reason.SLOT_SILENT: _Text(
-        "The slot that should copy the partition has not reported for a while.",
-        "Look at the Spark application's log; Spark starts a failed slot again by itself.",
-        _ITSELF,
+        "The slot that copies the partition is not reporting.",
+        "Spark restarts a failed slot; if no report arrives for 30 s, the health DAG restarts the application. "
+        "Check the output of `strait run` or the application's log.",
+        Kind.RETRIES,
     ),
     Reason.APPLICATION_DEAD: _Text(
-        "The Spark application of the task group does not run.",
-        "The next run of the monitor DAG submits it again; its task log has the cause.",
-        _ITSELF,
+        "The Spark application of the task group has exited, so its topics are not copied.",
+        "Airflow: the monitor DAG resubmits it; the `applications` task log shows the cause. `strait run`: it "
+        "restarts automatically; its output shows the cause.",
+        Kind.RETRIES,
     ),
 }

@@ -69,7 +69,7 @@ def test_a_wrong_configuration_is_one_line_and_exit_code_2(
 def test_a_link_that_is_not_there_is_told_with_its_nearest_name(tmp_path: Path) -> None:
     code, line = refusal(tmp_path, links_file(tmp_path, NOBODY, NOBODY), link="a-to-c")
     assert code == 2
-    assert "no link is called 'a-to-c'; did you mean 'a-to-b'?" in line
+    assert "`links` has no link 'a-to-c'; did you mean 'a-to-b'?" in line
 
 
 def test_a_file_that_is_not_there_is_exit_code_2(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from strait.importing.clients import CLIENT_ROWS, ClientRow
 from strait.importing.mirus import MIRUS_ROWS
 from strait.importing.mm2_rows import MM2_ROWS
 from strait.importing.table import Row
-from strait.reasons import Ends, Reason
+from strait.reasons import Kind, Reason
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"(<!-- generated: (\w+) ?([\w ]*) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -106,9 +106,9 @@ def _type(field: Mapping[str, Any], defs: Mapping[str, Any]) -> str:
     return str(field["type"])
 
 
-def _reasons(ends: str) -> str:
-    chosen = [reason for reason in Reason if reason.ends is Ends(ends)]
-    return _table(("code", "what was found", "what to do"), [(f"`{r}`", r.meaning, r.remedy) for r in chosen])
+def _reasons(kind: str) -> str:
+    chosen = [reason for reason in Reason if reason.kind is Kind(kind)]
+    return _table(("code", "meaning", "remedy"), [(f"`{r}`", r.meaning, r.remedy) for r in chosen])
 
 
 def _command(path: str) -> str:

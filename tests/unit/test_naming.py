@@ -96,9 +96,9 @@ def test_names_that_kafka_takes(topic: str) -> None:
 @pytest.mark.parametrize(
     ("topic", "why"),
     [
-        ("", "not a name"),
-        (".", "not a name"),
-        ("..", "not a name"),
+        ("", "not an allowed name"),
+        (".", "not an allowed name"),
+        ("..", "not an allowed name"),
         ("x" * 250, "250 characters"),
         ("a b/c", r"other than letters.*:   /$"),
         ("größe", "ß ö"),

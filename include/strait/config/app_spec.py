@@ -26,12 +26,12 @@ class AppSpec(BaseModel):
     source: Mapping[str, str] = Field(description="librdkafka properties of the source cluster.", repr=False)
     destination_name: str
     destination: Mapping[str, str] = Field(description="librdkafka properties of the destination cluster.", repr=False)
-    slots: int = Field(ge=1, description="Slots at submission; a later plan may say another number.")
+    slots: int = Field(ge=1, description="Number of slots at submission; a later plan may change it.")
     slot_memory_bytes: int = Field(ge=1)
     epoch_seconds: int = Field(ge=1)
-    ledger_dir: str = Field(description="Folder of the Parquet ledger.")
+    ledger_dir: str = Field(description="Directory of the Parquet replication ledger.")
     checkpoint_dir: str = Field(
-        description="Spark's checkpoint folder; disposable, and never shared by two applications."
+        description="Spark's checkpoint directory; disposable, and never shared by two applications."
     )
 
     def write(self, path: Path) -> None:
@@ -54,4 +54,6 @@ class AppSpec(BaseModel):
             problems = [
                 f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_input=False)
             ]
-            raise ConfigError(f"application spec {path}", problems, hint="submit it again with this version") from None
+            raise ConfigError(
+                f"application spec {path}", problems, hint="resubmit the application with this version of Strait"
+            ) from None

@@ -42,17 +42,20 @@ class Configs(Settings):
     """Which configurations copies have."""
 
     sync: bool = Field(
-        False, description="Keep those of every copy as its source has them; false: they are set at creation only."
+        False,
+        description="Update the configuration of existing destination topics from the source; false: set it at creation only.",
     )
     exclude: tuple[Regex, ...] = Field(
         EXCLUDED_CONFIGS,
-        description="Regular expressions; a configuration whose whole name one matches is left to the destination.",
+        description="Regular expressions that match the whole name of a topic configuration; Strait does not set these.",
     )
     defaults_from: Literal["destination", "source"] = Field(
-        "destination", description="Whose value counts where nobody has set a configuration of the source topic."
+        "destination",
+        description="Default for a configuration not set on the source topic: the broker default of this cluster.",
     )
     overrides: Overrides = Field(
-        default_factory=dict, description="Name -> value: what copies have whatever their sources have."
+        default_factory=dict,
+        description="Configuration name -> value, set on destination topics regardless of the source.",
     )
 
     @model_validator(mode="after")
@@ -64,13 +67,13 @@ class Configs(Settings):
 class Acls(Settings):
     """Which rights on copies follow from rights on their sources."""
 
-    sync: bool = Field(False, description="Give those on topics of the source for their copies as well.")
-    remove: bool = Field(
-        False, description="Take what the link has given away again once the source has no such right any more."
-    )
+    sync: bool = Field(False, description="Create the ACLs of source topics on their destination topics.")
+    remove: bool = Field(False, description="Remove an ACL that the link created when the source no longer has it.")
 
 
 def check_overrides(overrides: Overrides) -> None:
     """Raises ValueError where records could not be copied with them."""
     if _TIMESTAMP_TYPE in overrides:
-        raise ValueError(f"overrides.{_TIMESTAMP_TYPE}: copies keep the timestamps of their records; leave it out")
+        raise ValueError(
+            f"overrides.{_TIMESTAMP_TYPE}: not allowed, since destination topics keep the timestamps of the source"
+        )

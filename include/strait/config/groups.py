@@ -13,15 +13,19 @@ DEFAULT_GROUP = "default"
 class Group(Settings):
     """One task group: the topics of a link that share one Spark application."""
 
-    slots: int = Field(1, ge=1, le=MOST_SLOTS, description="Long-running Spark tasks; each needs a core.")
+    slots: int = Field(
+        1, ge=1, le=MOST_SLOTS, description="Number of slots (long-running Spark tasks); each needs one core."
+    )
     max_slots: int | None = Field(
         None,
         ge=1,
         le=MOST_SLOTS,
-        description="Slots are added up to this number while the load asks for it. Default: `slots`.",
+        description="Maximum number of slots; slots are added and removed with the load. Default: `slots`.",
     )
     slot_bytes_per_second: int = Field(
-        50_000_000, ge=1, description="What one slot is to copy at most; the load over this is the number of slots."
+        50_000_000,
+        ge=1,
+        description="Target throughput per slot. The number of slots is the load divided by this value, from `slots` to `max_slots`.",
     )
 
     @property
@@ -39,18 +43,22 @@ class Group(Settings):
 class Backfill(Settings):
     """The lane in which history is copied, so that it never delays what is written now."""
 
-    group: Name = Field("backfill", description="The task group that copies what is far behind. `groups` must have it.")
+    group: Name = Field(
+        "backfill", description="Task group that copies partitions with a large lag; must be listed in `groups`."
+    )
     behind_records: int | None = Field(
-        None, ge=1, description="A partition that is so many records behind goes there, as does a new one with as many."
+        None,
+        ge=1,
+        description="Lag in records from which a partition moves to the backfill task group. Also applies to the backlog of a new partition.",
     )
     behind_seconds: int | None = Field(
         None,
         ge=1,
-        description="A partition whose newest copied record is so old goes there, as does a new one with any.",
+        description="Lag in seconds (age of the last copied record) from which a partition moves to the backfill task group; a new partition with any backlog moves as well.",
     )
 
     @model_validator(mode="after")
     def _has_a_threshold(self) -> "Backfill":
         if self.behind_records is None and self.behind_seconds is None:
-            raise ValueError("needs `behind_records` or `behind_seconds`, or both")
+            raise ValueError("set `behind_records`, `behind_seconds` or both")
         return self

@@ -46,11 +46,18 @@ class Heartbeats(Settings):
     """Small records that travel the link as any other, in MirrorMaker 2's form: they tell an idle link from a broken
     one."""
 
-    enabled: bool = Field(False, description="Write and copy heartbeats. Needs the right to write into the topic.")
-    topic: TopicName = Field("heartbeats", description="On the source; it is created there where it is missing.")
-    interval_seconds: int = Field(1, ge=1, le=3600, description="Between two of them.")
+    enabled: bool = Field(
+        False, description="Write and copy heartbeats. Requires WRITE on the heartbeat topic of the source."
+    )
+    topic: TopicName = Field(
+        "heartbeats", description="Name of the heartbeat topic on the source; created if it is missing."
+    )
+    interval_seconds: int = Field(1, ge=1, le=3600, description="Time between heartbeats, in seconds.")
     replication_factor: int | None = Field(
-        None, ge=1, le=32767, description="Of the topic, where it is created. Default: the source broker's."
+        None,
+        ge=1,
+        le=32767,
+        description="Replication factor of the heartbeat topic at creation. Default: the source broker's.",
     )
 
 
@@ -60,10 +67,14 @@ class Spark(Settings):
     master: str = Field(
         "local",
         pattern=r"^(local|spark://\S+)$",
-        description="`local` (one JVM beside its submitter) or the URL of a Spark Standalone master.",
+        description="Spark master: `local` (one JVM on the submitting host) or the URL of a Spark Standalone master.",
     )
-    driver_memory: str = Field("512m", pattern=r"^\d+[mg]$", description="Heap of the driver's JVM.")
-    conf: Mapping[str, str] = Field(default_factory=dict, description="Further Spark properties, passed through.")
+    driver_memory: str = Field(
+        "512m", pattern=r"^\d+[mg]$", description="Heap of the driver's JVM, in MiB (`m`) or GiB (`g`)."
+    )
+    conf: Mapping[str, str] = Field(
+        default_factory=dict, description="Additional Spark properties, passed through unchanged."
+    )
 
 
 class Link(Settings):
@@ -71,42 +82,59 @@ class Link(Settings):
 
     source: Name = Field(description="Name of the source cluster.")
     destination: Name = Field(description="Name of the destination cluster.")
-    topics: Topics = Field(default_factory=Topics, description="Which topics are copied.")
-    naming: Naming = Field(default_factory=Naming, description="How copies are called.")
+    topics: Topics = Field(default_factory=Topics, description="Topics to copy, and the rules for them.")
+    naming: Naming = Field(default_factory=Naming, description="Names of destination topics.")
     copies: Copies | None = Field(
         None,
-        description="Which records of the source are copied that a link wrote there: `skip`: none, `forward`: those that did "
-        "not come from the destination, `all`. Default: `skip` where a copy keeps its name, else `forward`.",
+        description="Policy for records that another link wrote to the source: `skip` copies none, `forward` those that did not "
+        "originate in the destination, `all` every record. Default: `skip` if destination topics keep their names, else "
+        "`forward`.",
     )
     create_topics: bool = Field(
         True,
-        description="Create missing destination topics, and add the partitions that they lack; false: wait for them.",
+        description="Create missing destination topics and add missing partitions; false: wait for them.",
     )
     replication_factor: ReplicationFactor | None = Field(
         None,
-        description="Of created topics and of state topics; `source`: of each topic its source's, and the broker's "
-        "default for state topics. Default: the destination broker's.",
+        description="Replication factor of created topics and state topics; `source`: that of each source topic, and the "
+        "broker's default for state topics. Default: the destination broker's.",
         json_schema_extra={"x-shown": "integer, 1 to 32767, or `source`"},
     )
-    configs: Configs = Field(default_factory=Configs, description="Configurations of copies, at creation and later.")
-    acls: Acls = Field(default_factory=Acls, description="Rights on copies.")
+    configs: Configs = Field(
+        default_factory=Configs, description="Configurations of destination topics, at creation and later."
+    )
+    acls: Acls = Field(default_factory=Acls, description="ACLs of destination topics.")
     delete_copies_after_seconds: int | None = Field(
-        None, ge=0, description="Delete a copy once its source topic has been gone for so long. Default: keep it."
+        None,
+        ge=0,
+        description="Time after which a destination topic is deleted if its source topic no longer exists, in seconds. Default: never.",
     )
-    heartbeats: Heartbeats = Field(default_factory=Heartbeats, description="Signs of life that the link carries.")
+    heartbeats: Heartbeats = Field(
+        default_factory=Heartbeats, description="Heartbeat records, which distinguish an idle link from a broken one."
+    )
     approval: Literal["none", "required"] = Field(
-        "none", description="Whether a person has to approve changes of what is copied, and how, before they are made."
+        "none",
+        description="Approval of changes to the plan: `required` applies them only after an operator has approved them.",
     )
-    start: Start = Field("earliest", description="Where a topic new to the link begins, unless a rule says otherwise.")
+    start: Start = Field(
+        "earliest", description="Start offset of topics new to the link; a rule's `start` takes precedence."
+    )
     groups: Mapping[Name, Group] = Field(
-        default_factory=lambda: {DEFAULT_GROUP: Group()}, description="Task groups by name; `default` is one of them."
+        default_factory=lambda: {DEFAULT_GROUP: Group()}, description="Name -> task group; must contain `default`."
     )
-    backfill: Backfill | None = Field(None, description="A lane of its own for what is far behind. Default: none.")
+    backfill: Backfill | None = Field(
+        None, description="Dedicated task group for partitions with a large lag. Default: none."
+    )
     slot_memory_mib: int = Field(
-        128, ge=16, le=65536, description="Memory that one slot may fill with fetched batches."
+        128, ge=16, le=65536, description="Maximum memory for fetched batches per slot, in MiB."
     )
-    epoch_seconds: int = Field(300, ge=1, le=86400, description="How often the ledger gets a row for each partition.")
-    spark: Spark = Field(default_factory=Spark, description="Where the applications run.")
+    epoch_seconds: int = Field(
+        300,
+        ge=1,
+        le=86400,
+        description="Length of a micro-batch, in seconds; after each one the replication ledger gets a row per partition.",
+    )
+    spark: Spark = Field(default_factory=Spark, description="Settings of the Spark applications.")
 
     @model_validator(mode="after")
     def _groups_are_there(self) -> "Link":
@@ -117,12 +145,12 @@ class Link(Settings):
     def group_problems(self) -> Iterator[str]:
         """Task groups that something names and `groups` does not have. To be asked again when `topics` is replaced."""
         if DEFAULT_GROUP not in self.groups:
-            yield f"groups: needs `{DEFAULT_GROUP}`, for the topics that no rule puts elsewhere"
+            yield f"groups: `{DEFAULT_GROUP}` is required, for topics without a rule that names a group"
         named = [(f"topics.rules.{number}.group", rule.group) for number, rule in enumerate(self.topics.rules)]
         named.append(("backfill.group", None if self.backfill is None else self.backfill.group))
         for where, group in named:
             if group is not None and group not in self.groups:
-                yield f"{where}: no group is called {group!r}{did_you_mean(group, self.groups)}"
+                yield f"{where}: `groups` has no task group {group!r}{did_you_mean(group, self.groups)}"
 
     @property
     def keeps_names(self) -> bool:
@@ -137,7 +165,7 @@ class LinksFile(Settings):
     clusters: Mapping[Name, Mapping[str, str]] = Field(
         description="Cluster name -> librdkafka properties (`bootstrap.servers`, `security.protocol`, …)."
     )
-    links: Mapping[Name, Link] = Field(description="Link name -> link.")
+    links: Mapping[Name, Link] = Field(description="Link name -> its settings.")
 
     @model_validator(mode="after")
     def _links_fit_clusters(self) -> "LinksFile":
@@ -149,8 +177,8 @@ class LinksFile(Settings):
             problems += _unknown_clusters(name, {"source": link.source, "destination": link.destination}, self.clusters)
             if link.source == link.destination and link.keeps_names:
                 problems.append(
-                    f"links.{name}: source and destination are both {link.source!r} and names stay the same, "
-                    "so each topic would be copied onto itself; give `naming` a prefix or suffix"
+                    f"links.{name}: source and destination are both {link.source!r} with unchanged topic names, "
+                    "so each topic would be copied onto itself; set a prefix or suffix in `naming`"
                 )
         problems += _heartbeats_in_one_place(self.links)
         if problems:
@@ -167,7 +195,7 @@ def _heartbeats_in_one_place(links: Mapping[str, Link]) -> Iterator[str]:
             if (other := writers.setdefault(place, name)) != name:
                 yield (
                     f"links.{name}.heartbeats: link {other} already copies the heartbeats of {place[1]} to "
-                    f"{link.destination}; enable them in one of the two"
+                    f"{link.destination}; enable heartbeats in only one of the two"
                 )
 
 
@@ -185,7 +213,7 @@ def load_link(path: Path, link: str) -> LinksFile:
     raw = read_yaml(path, f"links file {path}")
     links = _links(raw, path)
     if link not in links:
-        raise ConfigError(f"links file {path}", [f"links: no link is called {link!r}{did_you_mean(link, links)}"])
+        raise ConfigError(f"links file {path}", [f"`links` has no link {link!r}{did_you_mean(link, links)}"])
     return parse(raw | {"links": {link: links[link]}} | _clusters_of(links[link], raw), where=f"links file {path}")
 
 
@@ -239,7 +267,7 @@ def _unknown_clusters(name: str, link: Mapping[str, Any], clusters: Mapping[str,
     for end in ("source", "destination"):
         cluster = link.get(end)
         if isinstance(cluster, str) and cluster not in clusters:
-            yield f"links.{name}.{end}: no cluster is called {cluster!r}{did_you_mean(cluster, clusters)}"
+            yield f"links.{name}.{end}: `clusters` has no cluster {cluster!r}{did_you_mean(cluster, clusters)}"
 
 
 def with_topics(link: Link, topics: Topics, *, where: str) -> Link:

@@ -69,7 +69,7 @@ def _first_rule(naming: Naming) -> FirstMatch:
 def why_illegal(topic: str) -> str | None:
     """Why Kafka takes no topic of this name; None where it does."""
     if topic in ("", ".", ".."):
-        return "it is not a name"
+        return "it is not an allowed name"
     if len(topic) > _LONGEST:
         return f"it has {len(topic)} characters, more than {_LONGEST}"
     strange = sorted(set(topic) - _LEGAL)

@@ -74,7 +74,7 @@ class FirstMatch:
         return ConfigError(
             self._where.format(number),
             [f"the regular expression {self._patterns[number]!r} takes too long, for example on topic {name}"],
-            hint="write it without repetitions inside repetitions",
+            hint="rewrite it without nested repetitions",
         )
 
 

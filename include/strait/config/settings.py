@@ -14,7 +14,7 @@ def _regex(pattern: str) -> str:
     try:
         regex.compile(pattern)
     except (regex.error, OverflowError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        why = "nested too deeply" if isinstance(error, RecursionError) else error
         raise ValueError(f"{pattern!r} is not a regular expression: {why}") from None
     return pattern
 

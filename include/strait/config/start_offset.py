@@ -28,22 +28,22 @@ def _milliseconds(text: str) -> int:
     except ValueError:
         raise ValueError(f"{text!r} is none of {_FORMS}") from None
     if time.tzinfo is None:
-        raise ValueError(f"the time {text!r} needs a zone, such as Z at its end")
+        raise ValueError(f"the time {text!r} needs a time zone, such as a final Z")
     if time.timestamp() < 0:
-        raise ValueError(f"the time {text!r} is before 1970, where Kafka's timestamps begin")
+        raise ValueError(f"the time {text!r} is before 1970; Kafka's timestamps start there")
     return round(time.timestamp() * 1000)
 
 
 def _partition(key: Any) -> int:
     number = int(key) if isinstance(key, str) and key.isdecimal() else key  # keys are texts in JSON
     if not _is_natural(number):
-        raise ValueError(f"{key!r} is not a partition: it takes a number from 0 on")
+        raise ValueError(f"{key!r} is not a partition; expected a number, 0 or greater")
     return int(number)
 
 
 def _offset(value: Any) -> int:
     if not _is_natural(value):
-        raise ValueError(f"{value!r} is not an offset: it takes a number from 0 on")
+        raise ValueError(f"{value!r} is not an offset; expected a number, 0 or greater")
     return int(value)
 
 

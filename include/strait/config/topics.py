@@ -24,7 +24,8 @@ class NamingRule(Settings):
 
     match: Regex = Field(description="A regular expression; it must match the whole name of a source topic.")
     replace: str = Field(
-        min_length=1, description="The copy's name; `\\1` or `\\g<name>` stand for what a group matched."
+        min_length=1,
+        description="Name of the destination topic; `\\1` or `\\g<name>` insert the text of a capturing group.",
     )
 
     @model_validator(mode="after")
@@ -37,28 +38,32 @@ class Naming(Settings):
     """How a copy is called on the destination."""
 
     policy: Literal["identity", "prefix", "suffix", "alias", "rules"] = Field(
-        "identity", description="How destination names are made."
+        "identity", description="Method that derives the destination topic's name from the source topic's."
     )
-    prefix: Affix = Field("", description="Put before the name, with policy `prefix`.")
-    suffix: Affix = Field("", description="Put behind the name, with policy `suffix`.")
+    prefix: Affix = Field("", description="Prefix of the name, with policy `prefix`.")
+    suffix: Affix = Field("", description="Suffix of the name, with policy `suffix`.")
     alias: Affix | None = Field(
-        None, description="Put before the name and the separator, with policy `alias`. Default: the source's name."
+        None,
+        description="Alias before the separator and the name, with policy `alias`. Default: the name of the source cluster.",
     )
-    separator: Affix = Field(".", min_length=1, description="Between alias and name, with policy `alias`.")
+    separator: Affix = Field(".", min_length=1, description="Separator between alias and name, with policy `alias`.")
     destination_alias: Affix | None = Field(
         None,
-        description="With policy `alias`: a topic is not copied whose name has this alias in front, since it came from "
-        "there. Default: the destination's name.",
+        description="Alias of the destination, with policy `alias`: topics that start with it came from there and are not "
+        "copied. Default: the name of the destination cluster.",
     )
-    rules: tuple[NamingRule, ...] = Field((), description="With policy `rules`: the first that matches makes the name.")
+    rules: tuple[NamingRule, ...] = Field(
+        (), description="Naming rules, with policy `rules`; the first that matches applies."
+    )
     otherwise: Literal["identity", "refuse"] = Field(
-        "identity", description="With policy `rules`, where none matches: the same name, or the topic is not copied."
+        "identity",
+        description="Fallback if no naming rule matches: `identity` keeps the name, `refuse` does not copy the topic.",
     )
 
     @model_validator(mode="after")
     def _keys_belong_to_policy(self) -> "Naming":
         problems = [
-            f"policy {self.policy!r} does not take `{key}`"
+            f"policy {self.policy!r} does not use `{key}`"
             for key, policy in _KEYS.items()
             if policy != self.policy and getattr(self, key) != type(self).model_fields[key].default
         ]
@@ -85,33 +90,43 @@ class Rule(Settings):
     """How the topics are copied that it matches."""
 
     match: Regex = Field(description="A regular expression; it must match the whole name of a source topic.")
-    start: Start | None = Field(None, description="Where the topic begins. Default: the link's `start`.")
+    start: Start | None = Field(
+        None, description="Start offset of a topic new to the link. Default: the link's `start`."
+    )
     on_loss: Literal["halt", "continue", "restart"] = Field(
-        "halt", description="What to do where records are gone, or a topic was deleted and created again."
+        "halt",
+        description="Action if records were lost, or a topic was deleted and recreated: `halt` waits for an operator, "
+        "`continue` skips the lost records, `restart` copies again.",
     )
     on_foreign: Literal["halt", "continue", "expect"] = Field(
         "halt",
-        description="What to do where somebody else writes into the copy; `expect`: others write there by design.",
+        description="Action if another producer writes to the destination topic: `halt` waits for an operator, `continue` "
+        "accepts and logs the foreign records, `expect` accepts them because other producers are intended.",
     )
-    copies: Copies | None = Field(None, description="As the link's `copies`. Default: the link's.")
+    copies: Copies | None = Field(None, description="Override of the link's `copies`. Default: the link's.")
     on_refused: Literal["halt", "quarantine"] = Field(
-        "halt", description="What to do with a record that the destination refuses."
+        "halt",
+        description="Action for a record that the destination rejects: `halt` stops the partition there, `quarantine` "
+        "writes it to the quarantine and continues.",
     )
     compression: Literal["source", "none", "gzip", "snappy", "lz4", "zstd"] = Field(
-        "source", description="Of batches that have to be rebuilt or are merged; others are never touched."
+        "source", description="Codec of batches that are rebuilt or merged; all others keep the producer's."
     )
     group: Name | None = Field(None, description="Task group that copies the topic. Default: `default`.")
-    naming: Naming | None = Field(None, description="How the copy is called. Default: the link's `naming`.")
+    naming: Naming | None = Field(None, description="Override of the link's `naming`. Default: the link's.")
     create: bool | None = Field(
-        None, description="Create the destination topic where it is missing. Default: the link's `create_topics`."
+        None, description="Create the destination topic if it is missing. Default: the link's `create_topics`."
     )
-    sync_configs: bool | None = Field(None, description="As `configs.sync`. Default: the link's.")
+    sync_configs: bool | None = Field(None, description="Override of `configs.sync`. Default: the link's.")
     overrides: Overrides = Field(
-        default_factory=dict, description="As `configs.overrides`, for these copies; laid over the link's."
+        default_factory=dict,
+        description="Configuration name -> value for these destination topics; takes precedence over `configs.overrides`.",
     )
-    sync_acls: bool | None = Field(None, description="As `acls.sync`. Default: the link's.")
+    sync_acls: bool | None = Field(None, description="Override of `acls.sync`. Default: the link's.")
     topic_class: Name | None = Field(
-        None, alias="class", description="Which of `budget.classes` the topic counts towards, besides the link's."
+        None,
+        alias="class",
+        description="Class of the topic in `budget.classes`, whose budget applies in addition to the link's.",
     )
 
     @model_validator(mode="after")
@@ -123,9 +138,12 @@ class Rule(Settings):
 class Budget(Settings):
     """How many bytes a second a link may write, as they are on the wire."""
 
-    bytes_per_second: int | None = Field(None, ge=1, description="Of the whole link. Default: no limit.")
+    bytes_per_second: int | None = Field(
+        None, ge=1, description="Maximum throughput of the whole link, in bytes per second. Default: unlimited."
+    )
     classes: Mapping[Name, Annotated[int, Field(ge=1)]] = Field(
-        default_factory=dict, description="Name of a class of topics -> its bytes per second, all its topics together."
+        default_factory=dict,
+        description="Class name -> maximum throughput of all its topics together, in bytes per second.",
     )
 
 
@@ -134,17 +152,19 @@ class Topics(Settings):
 
     include: tuple[TopicName, ...] = Field((), description="Exact topic names.")
     regex: tuple[Regex, ...] = Field((), description="Regular expressions; each must match a whole topic name.")
-    exclude: tuple[Regex, ...] = Field((), description="Regular expressions; what one matches whole is left out.")
-    internal: bool = Field(
-        False, description="Also copy selected topics of MirrorMaker 2's own, and those whose names begin with a dot."
+    exclude: tuple[Regex, ...] = Field(
+        (), description="Regular expressions; a topic whose whole name matches one is not copied."
     )
-    rules: tuple[Rule, ...] = Field((), description="How topics are copied; the first that matches counts.")
-    budget: Budget = Field(default_factory=Budget, description="How fast they are copied at most.")
+    internal: bool = Field(
+        False, description="Copy selected topics also if they are MirrorMaker 2's internal topics or start with a dot."
+    )
+    rules: tuple[Rule, ...] = Field((), description="Settings per topic; the first rule that matches applies.")
+    budget: Budget = Field(default_factory=Budget, description="Maximum throughput.")
 
     @model_validator(mode="after")
     def _classes_have_budgets(self) -> "Topics":
         problems = [
-            f"rules.{number}.class: no budget.classes is called {rule.topic_class!r}"
+            f"rules.{number}.class: budget.classes has no class {rule.topic_class!r}"
             f"{did_you_mean(rule.topic_class, self.budget.classes)}"
             for number, rule in enumerate(self.rules)
             if rule.topic_class is not None and rule.topic_class not in self.budget.classes

@@ -27,7 +27,9 @@ def read_yaml(path: Path, where: str) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(where, [f"cannot be read: {error.strerror}"], hint="name an existing file") from error
+        raise ConfigError(
+            where, [f"cannot be read: {error.strerror}"], hint="set the path of an existing, readable file"
+        ) from error
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506  a SafeLoader that also refuses doubled keys
     except yaml.YAMLError as error:
@@ -44,7 +46,7 @@ def validated(model: type[Model], raw: Any, where: str) -> Model:
     except ValidationError as error:
         raise ConfigError(where, [line for item in error.errors() for line in _explain(model, item)]) from None
     except TypeError as error:  # YAML knows types that JSON does not, such as sets
-        raise ConfigError(where, [f"holds a value that JSON cannot: {error}"], hint="put it in quotes") from None
+        raise ConfigError(where, [f"has a value that JSON cannot represent: {error}"], hint="quote the value") from None
 
 
 def _explain(model: type[BaseModel], item: Any) -> list[str]:
@@ -106,7 +108,7 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     for key_node, _ in node.value:
         key = loader.construct_object(key_node, deep=True)
         if key in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key!r}", key_node.start_mark)
         seen.add(key)
     return loader.construct_mapping(node, deep=True)
 

@@ -257,7 +257,7 @@ class Fetcher:
         if code == error_codes.OFFSET_OUT_OF_RANGE:
             self._out_of_range(partition)
             return
-        answer = error_policy.answer(error_policy.FETCH, code, Reason.SOURCE_LEADERLESS)
+        answer = error_policy.answer(error_policy.FETCH, code)
         if answer.refresh:
             self._source.refresh()
         wait = random.uniform(*answer.wait_seconds)  # noqa: S311

@@ -110,7 +110,7 @@ class ProduceResults:
             wait = error_policy.SOON_SECONDS if reason is None else error_policy.wait_for(reason)
             self._recovery.reset(partition, reason, detail, wait)
         else:
-            answer = error_policy.answer(error_policy.PRODUCE, error, Reason.BATCH_REFUSED)
+            answer = error_policy.answer(error_policy.PRODUCE, error)
             if answer.refresh:
                 self._destination.refresh()
             detail = f"produce of record {batch.sequence}: {said}"

@@ -96,7 +96,7 @@ class Alteration(Connection):
             raise NotAuthorized(
                 self.cluster,
                 "listing the ACLs of topics: CLUSTER_AUTHORIZATION_FAILED: DESCRIBE on the cluster is not allowed",
-                hint="grant this principal the right; docs/security.md lists them all",
+                hint="grant this principal DESCRIBE on the cluster",
             )
 
     def add_acls_each(self, acls: Iterable[TopicAcl]) -> Outcomes[TopicAcl, bool]:

@@ -108,11 +108,13 @@ def _ours(error: KafkaError, cluster: str, doing: str) -> StraitError:
             cluster, message, hint=f"check clusters.{cluster}: security.protocol, sasl.* and ssl.* properties"
         )
     if code in _RIGHTS:
-        return NotAuthorized(cluster, message, hint="grant this principal the right; docs/security.md lists them all")
+        return NotAuthorized(
+            cluster, message, hint="grant this principal the ACL that this request needs on the resource"
+        )
     if code in _FENCED:
         return PlanConflict(
             f"cluster {cluster}: {doing}: another control plane of this link took over",
-            hint="nothing is wrong; the next cycle decides again",
+            hint="no action is needed; the next cycle plans again",
         )
     if code in _UNAVAILABLE or error.retriable():
         return ClusterUnavailable(

@@ -71,7 +71,7 @@ def decide(
     recent = [at_ms for at_ms in submitted_ms if now_ms - at_ms < RESTART_WINDOW_SECONDS * 1000]
     if len(recent) >= RESTART_LIMIT and found.exit_code != EXIT_NEEDS_MORE_CORES:
         minutes = RESTART_WINDOW_SECONDS / 60
-        return GiveUp(f"submitted {len(recent)} times within {minutes:g} minutes, and it ended each time")
+        return GiveUp(f"submitted {len(recent)} times within {minutes:g} minutes, and it exited each time")
     return Submit("it ended")
 
 

@@ -82,7 +82,7 @@ class LocalLauncher:
                     shutil.rmtree(new.folder, ignore_errors=True)
                 raise LaunchError(
                     f"application {name}: starting it: {error.filename or spark_submit}: {error.strerror}",
-                    hint="look at that file, its disk and its rights",
+                    hint="check that the file exists and is executable, and that its disk has space",
                 ) from error
         return self._application(new, alive=True)
 
@@ -101,7 +101,7 @@ class LocalLauncher:
         if left:
             raise LaunchError(
                 f"application {name}: ending it: processes {[process.pid for process in left]} survive SIGKILL",
-                hint="they wait for a disk or device of this machine; look at it",
+                hint="they wait for a disk or device of this machine: check the kernel log",
             )
 
     def list(self) -> Sequence[Application]:

@@ -49,7 +49,7 @@ def _local(name: str, slots: int) -> dict[str, str]:
     if slots > cores:
         raise SetupError(
             f"application {name}: needs {slots} cores for its {slots} slots, this machine has {cores}",
-            hint="give its task group fewer slots, or run it on a Spark cluster",
+            hint="set fewer `slots` for its task group, or set `spark.master` to a Spark cluster",
         )
     return {
         # One thread more than slots for Spark's own jobs: behind slots that fill every thread they wait for ever.

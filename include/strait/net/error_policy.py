@@ -5,15 +5,15 @@ from typing import NamedTuple
 
 from kafka import errors
 
-from strait.reasons import Ends, Reason
+from strait.reasons import Kind, Reason
 from strait.wire import error_codes
 
 SOON_SECONDS = (0.05, 0.3)
 """A race or a leader on the move: over in a moment."""
 SHORTLY_SECONDS = (0.5, 2.0)
-"""The cluster is in trouble; copying goes on within seconds of its end."""
+"""The cluster has a problem; copying resumes within seconds of its end."""
 SLOW_SECONDS = (20.0, 30.0)
-"""Only a person changes this; looked at now and then, so that the change is noticed without a restart."""
+"""Only an operator changes this; checked again, so that the change takes effect without a restart."""
 
 
 NOT_ANSWERED = error_codes.UNKNOWN_SERVER_ERROR
@@ -34,7 +34,9 @@ def _moved(reason: Reason) -> Answer:
 
 def wait_for(reason: Reason) -> tuple[float, float]:
     """How long to wait before looking again at a partition that waits for this reason."""
-    return SLOW_SECONDS if reason.ends is Ends.BY_DECISION else SHORTLY_SECONDS
+    # A corrupt batch is fetched whole each time, so it is not fetched every second.
+    slow = reason.kind is not Kind.RETRIES or reason is Reason.CORRUPT_BATCH
+    return SLOW_SECONDS if slow else SHORTLY_SECONDS
 
 
 FETCH = {
@@ -88,9 +90,11 @@ CONFLICTS = frozenset(
 """Somebody of this link wrote there meanwhile, or the leader has not caught up: look up the position, go on from it."""
 
 
-def answer(table: Mapping[int, Answer], code: int, otherwise: Reason) -> Answer:
-    """The answer to a code; an unknown one is shown as ``otherwise`` and tried again shortly."""
-    return table.get(code) or Answer(otherwise, SHORTLY_SECONDS, refresh=True)
+def answer(table: Mapping[int, Answer], code: int, otherwise: Reason = Reason.UNEXPECTED_ERROR) -> Answer:
+    """The answer to a code; one that is not in the table is retried shortly. ``otherwise``: the reason if the reply says
+    nothing about the partition, or has no error and no data."""
+    reason = otherwise if code in (NOT_ANSWERED, 0) else Reason.UNEXPECTED_ERROR
+    return table.get(code) or Answer(reason, SHORTLY_SECONDS, refresh=True)
 
 
 def name(code: int) -> str:

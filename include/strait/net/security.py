@@ -37,7 +37,7 @@ class Security:
             raise ConfigError(
                 self._where,
                 [f"`{key}` is not supported{did_you_mean(key, SUPPORTED)}" for key in unknown],
-                hint="docs/security.md lists what is",
+                hint=f"supported: {', '.join(sorted(SUPPORTED))}",
             )
         self.protocol = properties.get("security.protocol", "plaintext").upper()
         if self.protocol not in PROTOCOLS:

@@ -17,7 +17,7 @@ class TooFewCores(SetupError):
     def __init__(self, slots: int, cores: int) -> None:
         super().__init__(
             f"running {slots} slots: needs {slots} cores, has {cores}; resubmit",
-            hint="if that does not help, give the Spark cluster more cores or the task group fewer slots",
+            hint="if this repeats, add cores to the Spark cluster or set fewer `slots` for the task group",
         )
 
 

@@ -199,7 +199,7 @@ class StateReader:
             if topic in text:
                 self._lost[topic] = StateError(
                     f"cluster {self._watch.cluster}: following state topic {topic}: deleted or cut off: {text}",
-                    hint="the last good state stays in force; restore the topic, then restart the application",
+                    hint="the last good state stays active; restore the topic, then restart the application",
                 )
 
     def _find_topics(self, deadline: float) -> None:

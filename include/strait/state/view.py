@@ -124,7 +124,7 @@ class StateView:
         except Unreadable as error:
             self._troubles[kind][raw_key] = StateError(
                 f"link {self._link}: reading its state: the record at {place} cannot be read: {error}",
-                hint="the last good state stays in force; upgrade Strait if a newer one wrote it, "
+                hint="the last good state stays active; upgrade Strait if a newer one wrote it, "
                 "else write a good record or a tombstone under the same key",
             )
         return True

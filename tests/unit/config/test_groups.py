@@ -26,13 +26,16 @@ def test_a_link_may_have_several_groups_each_with_its_bounds() -> None:
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"groups": {"gold": {}}}, "links.l: groups: needs `default`, for the topics that no rule puts elsewhere"),
+        (
+            {"groups": {"gold": {}}},
+            "links.l: groups: `default` is required, for topics without a rule that names a group",
+        ),
         (
             {"topics": {"rules": [{"match": "x", "group": "glod"}]}, "groups": {"default": {}, "gold": {}}},
-            "links.l: topics.rules.0.group: no group is called 'glod'; did you mean 'gold'?",
+            "links.l: topics.rules.0.group: `groups` has no task group 'glod'; did you mean 'gold'?",
         ),
-        ({"backfill": {"behind_records": 9}}, "links.l: backfill.group: no group is called 'backfill'"),
-        ({"backfill": {}}, "links.l.backfill: needs `behind_records` or `behind_seconds`, or both"),
+        ({"backfill": {"behind_records": 9}}, "links.l: backfill.group: `groups` has no task group 'backfill'"),
+        ({"backfill": {}}, "links.l.backfill: set `behind_records`, `behind_seconds` or both"),
         ({"groups": {"default": {"slots": 3, "max_slots": 2}}}, "max_slots: 2 is less than `slots`, 3"),
     ],
 )

@@ -49,7 +49,7 @@ def test_a_wrong_cluster_is_trouble_for_the_links_that_use_it(tmp_path: Path) ->
 
 def test_a_misspelt_cluster_is_told_with_the_nearest_of_all(tmp_path: Path) -> None:
     path = file_of(tmp_path, {"bad": GOOD | {"source": "asai"}})
-    with pytest.raises(ConfigError, match=r"no cluster is called 'asai'; did you mean 'asia'\?"):
+    with pytest.raises(ConfigError, match=r"`clusters` has no cluster 'asai'; did you mean 'asia'\?"):
         load_link(path, "bad")
 
 

@@ -106,7 +106,7 @@ def test_timestamps_are_left_alone_even_where_nothing_is_excluded() -> None:
     stamping = topic(topic_configs={"message.timestamp.type": "LogAppendTime"})
     assert alteration(settings, stamping, topic()) is None
     assert alteration(settings, topic(), stamping) is None
-    with pytest.raises(ValueError, match="copies keep the timestamps"):
+    with pytest.raises(ValueError, match="destination topics keep the timestamps"):
         link({"overrides": {"message.timestamp.type": "LogAppendTime"}})
 
 

@@ -43,7 +43,7 @@ class Approval:
             raise ApprovalMissing(
                 f"link {self.link}: what would be done now is not what was shown:",
                 _few(lines),
-                hint="look at the plan again",
+                hint=f"run: strait plan --link {self.link} --out plan.json",
             )
 
 

@@ -1,0 +1,83 @@
+"""The rules for texts that a machine can check: those of reason codes and of configuration descriptions."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from strait.config import links
+from strait.config.app_spec import AppSpec
+from strait.reasons import Kind, Reason
+
+BANNED = (
+    "somebody|someone|nobody|whoever|whatever|wherever|anew|afresh|for ever|goes on|go on|going on|by itself|"
+    "kept aside|put aside|left out|let go|in force|say|says|told|tells|looks?|found out|find out|refuse[sd]?|rights?|"
+    "the copy|a copy|copies are|begins?|gone|stands?|lane|folder|behind|trouble|decides?|a person|people|"
+    "of its own|so (?:long|many|old)|at once|(?<!determine )where|what|who|docs/\\S+"
+)
+BRITISH = r"\w+isation|\w+ise[ds]?\b|\w+yse[ds]?\b|colour|behaviour|licence|cancell|time-out"
+_ALLOWED = {"otherwise", "raise", "raised", "advertise", "advertised", "precise"}
+PREPOSITIONS = ("As", "At", "Before", "Behind", "Between", "By", "For", "From", "In", "Of", "On", "To", "Where", "With")
+PROSE = re.compile(r"`[^`]*`")
+
+# A command, a setting with or without a value, an ACL, or the statement that none is needed.
+ACTION = re.compile(r"`[^`]+`|\b(?:READ|WRITE|CREATE|ALTER|DESCRIBE|DESCRIBE_CONFIGS)\b|^No action is needed\.")
+
+
+def descriptions() -> Iterator[tuple[str, str]]:
+    for block in (*links.Settings.__subclasses__(), AppSpec):
+        for name, field in block.model_fields.items():
+            if block is not AppSpec or field.description:
+                yield f"{block.__name__}.{name}", field.description or ""
+
+
+def offences(text: str) -> list[str]:
+    """Words that a reader must decode, outside of what can be typed."""
+    prose = PROSE.sub("``", text)
+    found = [match[0] for match in re.finditer(rf"\b(?:{BANNED})(?!\w)", prose, re.IGNORECASE)]
+    spelt = [match[0] for match in re.finditer(BRITISH, prose, re.IGNORECASE)]
+    return found + [word for word in spelt if word.lower() not in _ALLOWED]
+
+
+DESCRIPTIONS = dict(descriptions())
+
+
+@pytest.mark.parametrize("name", DESCRIPTIONS)
+def test_a_description_starts_with_a_noun_or_a_verb_in_plain_words(name: str) -> None:
+    text = DESCRIPTIONS[name]
+    assert text.endswith("."), text
+    assert text.split()[0] not in PREPOSITIONS, text
+    assert offences(text) == [], text
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in DESCRIPTIONS if name.endswith(("_seconds", "_mib", "bytes_per_second"))]
+)
+def test_a_quantity_has_its_unit(name: str) -> None:
+    assert re.search(r"seconds|MiB|bytes|throughput", DESCRIPTIONS[name], re.IGNORECASE), DESCRIPTIONS[name]
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_a_reason_reads_as_an_observation_and_an_action(reason: Reason) -> None:
+    for text in (reason.meaning, reason.remedy):
+        assert text.endswith("."), text
+        assert text.split()[0] not in PREPOSITIONS or text.startswith("To "), text
+        assert offences(text) == [], text
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_a_remedy_names_an_action_that_is_possible(reason: Reason) -> None:
+    assert ACTION.search(reason.remedy), reason.remedy
+
+
+@pytest.mark.parametrize(
+    "reason", [reason for reason in Reason if "Airflow" in reason.remedy or "DAG" in reason.remedy]
+)
+def test_a_remedy_does_not_assume_airflow(reason: Reason) -> None:
+    assert "`strait run`" in reason.remedy, reason.remedy
+
+
+@pytest.mark.parametrize("reason", [reason for reason in Reason if reason.kind is Kind.RETRIES])
+def test_a_remedy_says_how_copying_resumes(reason: Reason) -> None:
+    automatic = r"automatically|resumes|takes over|restarts|starts? as soon"
+    assert re.search(automatic, reason.remedy), reason.remedy
