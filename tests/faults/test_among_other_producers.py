@@ -18,7 +18,7 @@ from support.fixtures.waiting import eventually
 from support.kafka.producers import FORGETFUL, until_forgotten
 from support.kafka.records import ends, read_all
 from support.links.engine_link import EngineLink
-from support.links.far import FarCluster, running
+from support.links.far import FarCluster, FarLink, running
 
 pytestmark = pytest.mark.broker
 
@@ -90,14 +90,14 @@ def test_acknowledged_records_that_the_destination_lost_are_copied_again(
 
 
 def test_a_refused_batch_of_old_records_loses_none_of_those_after_it(
-    make_link: MakeLink, topic_name: str, tmp_path: Path, request: pytest.FixtureRequest
+    topic_name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """The broker forgets the link between the refusal and what would be under way behind it, and takes any sequence
     then."""
     source = request.getfixturevalue("clusters").source
     destination = FarCluster(tmp_path / "destination", properties=FORGETFUL)
     with running(destination):
-        link = make_link(topics={topic_name: 1}, source=source, destination=destination)
+        link = FarLink("link", source, destination, tmp_path, {topic_name: 1})
         link.policy = TopicPolicy(on_foreign="expect", on_refused="quarantine")
         link.make_topics(destination_configs={"message.timestamp.before.max.ms": str(5 * HOUR_MS)})
         link.publish()
@@ -123,11 +123,13 @@ def test_a_refused_batch_of_old_records_loses_none_of_those_after_it(
                 write(destination, topic_name, range(at, at + 100))
                 at += 100
 
-        with background(others):
-            link.start_slot()
-            link.until_seen()
-            copied.set()
-        destination.proxy.calm()
-        assert ours(destination, topic_name) == wanted
-        assert link.losses() == ()
-        link.stop()
+        try:
+            with background(others):
+                link.start_slot()
+                link.until_seen()
+                copied.set()
+            destination.proxy.calm()
+            assert ours(destination, topic_name) == wanted
+            assert link.losses() == ()
+        finally:
+            link.stop()
