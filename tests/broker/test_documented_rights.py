@@ -1,4 +1,4 @@
-"""A link needs exactly the rights that docs/security.md lists, on brokers that grant nothing else."""
+"""A link needs exactly the rights that docs/reference/permissions.md lists, on brokers that grant nothing else."""
 
 import uuid
 from collections.abc import Iterator

@@ -5,6 +5,7 @@ A table stands between `<!-- generated: KIND [NAME] -->` and `<!-- end -->`. A t
 what is made here, so a new option, reason or field cannot be forgotten.
 """
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -111,15 +112,20 @@ def _reasons(kind: str) -> str:
     return _table(("code", "meaning", "remedy"), [(f"`{r}`", r.meaning, r.remedy) for r in chosen])
 
 
-def _command(path: str) -> str:
-    command = commands()[f"strait {path}"]
+def _commands(_: str) -> str:
+    return "\n".join(_command(name, command) for name, command in commands().items())
+
+
+def _command(name: str, command: Any) -> str:
+    """Heading, help, options and, where its help page has them, examples."""
     rows = [(_spelt(parameter), _allowed(parameter), _explained(parameter)) for parameter in command.params]
-    body = [row for row in rows if "-completion" not in row[0]]
-    return (
-        f"{_one_line(command.help)}\n\n{_table(('option', 'default', 'meaning'), body)}"
-        if body
-        else f"{_one_line(command.help)}\n"
-    )
+    body = [row for row in rows if "-completion" not in row[0] and row[0] != "`--help`"]
+    parts = [f"## `{name}`", _one_line(command.help)]
+    if body:
+        parts.append(_table(("option", "default", "meaning"), body).rstrip("\n"))
+    if examples := inspect.cleandoc(getattr(command, "epilog", None) or ""):
+        parts.append(f"```\n{examples}\n```")
+    return "\n\n".join(parts) + "\n"
 
 
 def _spelt(parameter: Any) -> str:
@@ -159,7 +165,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 _KINDS: Mapping[str, Callable[[str], str]] = {
     "config": _config,
     "reasons": _reasons,
-    "command": _command,
+    "commands": _commands,
     "import": _import,
 }
 

@@ -162,7 +162,7 @@ def _leave(why: str) -> Callable[[Client, Given], None]:
 
 
 _TUNING = "tuning of Java's clients; batches are passed on as they are, and the engine sizes its requests itself"
-_SECURITY = "secures connections in a way that has no counterpart; docs/security.md lists what has"
+_SECURITY = "secures connections in a way that has no counterpart; docs/reference/cluster-properties.md lists what has"
 _leave_tuning = _leave(_TUNING)
 _leave_security = _leave(_SECURITY)
 

@@ -1,4 +1,4 @@
-"""Rights on secured clusters: those that docs/security.md lists, granted, withdrawn, and read from the authorizer's
+"""Rights on secured clusters: those that docs/reference/permissions.md lists, granted, withdrawn, and read from the authorizer's
 log."""
 
 import re
@@ -55,7 +55,7 @@ class Right(NamedTuple):
 
 def documented(end: str, link: str, topic: str, words: str = "On the") -> list[Right]:
     """The rows of the table behind `On the **end**`; ``words`` `Also on the`: of what only some links need."""
-    text = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/permissions.md").read_text(encoding="utf-8")
     table = text.partition(f"{words} **{end}**")[2].partition("\n\n|")[2].partition("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in table.splitlines()[2:]]
     rights = []

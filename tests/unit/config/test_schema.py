@@ -55,5 +55,5 @@ def test_what_the_links_file_refuses_is_marked(tmp_path: Path, right: str, wrong
 
 
 def test_the_examples_name_the_schema_for_editors() -> None:
-    text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/configuration.md").read_text(encoding="utf-8")
     assert "# yaml-language-server: $schema=" in text

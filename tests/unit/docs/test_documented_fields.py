@@ -1,4 +1,4 @@
-"""docs/metrics.md names every field of what others may read: state records and the ledger."""
+"""The reference names every field of what others may read: state records, gauges and the replication ledger."""
 
 import re
 
@@ -23,7 +23,8 @@ from strait.state.schema import (
 )
 from support.doc_tables import ROOT
 
-TEXT = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "docs/reference/state-topics.md", ROOT / "docs/reference/metrics.md"]
+TEXT = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
 
 
 def section(title: str) -> str:
@@ -45,8 +46,8 @@ def first_column(title: str) -> list[str]:
         ("The policy of a topic", list(TopicPolicy.model_fields)),
         ("The map", list(OffsetMapping.model_fields)),
         ("The producers", list(Registration.model_fields)),
-        ("The loss ledger", list(Loss.model_fields)),
-        ("The ledger", list(LedgerRow._fields)),
+        ("The loss log", list(Loss.model_fields)),
+        ("The replication ledger", list(LedgerRow._fields)),
     ],
 )
 def test_every_field_has_its_row_and_no_other(title: str, fields: list[str]) -> None:

@@ -1,10 +1,11 @@
 """What the documents say of options, keys and reasons is what the code says."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from strait.reasons import Kind
+from strait.reasons import Kind, Reason
 from support import doc_tables
 from support.doc_tables import ROOT
 
@@ -27,15 +28,29 @@ def test_the_published_schema_is_up_to_date() -> None:
 
 
 def test_every_configuration_block_has_its_table() -> None:
-    shown = [name for kind, name in doc_tables.blocks(text_of("docs/configuration.md")) if kind == "config"]
+    shown = [name for kind, name in doc_tables.blocks(text_of("docs/reference/configuration.md")) if kind == "config"]
     assert sorted(shown) == sorted(doc_tables.settings_blocks())
 
 
-def test_every_command_has_its_table() -> None:
-    shown = [f"strait {name}" for kind, name in doc_tables.blocks(text_of("docs/operating.md")) if kind == "command"]
-    assert sorted(shown) == sorted(doc_tables.commands())
+def test_every_command_and_option_is_in_the_reference() -> None:
+    text = text_of("docs/reference/cli.md")
+    for name, command in doc_tables.commands().items():
+        section = text.partition(f"## `{name}`\n")[2].partition("\n## ")[0]
+        assert section, name
+        options = {option for each in command.params for option in each.opts if option.startswith("--")}
+        assert {option for option in options - {"--help"} if "-completion" not in option} <= set(
+            re.findall(r"`(--[\w-]+)`", section)
+        ), name
 
 
 def test_every_reason_stands_in_the_table_of_its_kind() -> None:
-    shown = [name for kind, name in doc_tables.blocks(text_of("docs/operating.md")) if kind == "reasons"]
-    assert sorted(shown) == sorted(Kind)
+    text = text_of("docs/reference/reason-codes.md")
+    assert [name for kind, name in doc_tables.blocks(text) if kind == "reasons"] == list(Kind)
+    assert sorted(re.findall(r"^\| `(\w+)`", text, re.MULTILINE)) == sorted(Reason)
+
+
+def test_every_risk_stands_in_its_table_and_no_other() -> None:
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "include/strait/planning/risks").glob("*.py"))
+    used = set(re.findall(r"\bRisk\(\s*\"(\w+)\"|\(\"(state_\w+)\",", code))
+    rows = re.findall(r"^\| (`.+?`) \|", text_of("docs/reference/risks.md"), re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted({first or second for first, second in used})

@@ -8,7 +8,7 @@ import yaml
 
 from strait.config import links
 from strait.config.naming import PRODUCERS_TOPIC
-from support import doc_tables
+from support import doc_tables, pages
 from support.doc_tables import ROOT
 
 DOCUMENTS = doc_tables.documents()
@@ -17,6 +17,7 @@ MADE_LATER = {".strait/demo", ".venv/bin/strait", ".venv/bin/python", ".venv/bin
 GENERIC = {"--help", "--version"}
 INTERNAL_VARIABLES = {"STRAIT_SUBMISSION", "STRAIT_TIED_TO"}  # set by Strait for what it starts itself
 
+written_ahead = pytest.mark.xfail(pages.WRITTEN_AHEAD, reason="the command line is not there yet", strict=False)
 every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 
 
@@ -67,7 +68,12 @@ def test_tests_exist(path: Path) -> None:
 
 
 def test_each_guarantee_names_its_tests() -> None:
-    rows = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8").partition("| claim | tests |")[2].splitlines()[2:]
+    rows = (
+        (ROOT / "docs/explanation/guarantees.md")
+        .read_text(encoding="utf-8")
+        .partition("| claim | tests |")[2]
+        .splitlines()[2:]
+    )
     assert rows and all(re.search(r"`test_\w+`", row) for row in rows if row)
 
 
@@ -95,8 +101,10 @@ def test_make_targets_exist(path: Path) -> None:
     assert named <= targets
 
 
+@written_ahead
 @every_document
 def test_commands_and_options_exist(path: Path) -> None:
+    """In running text: a command's name, and options behind it, with or without its arguments."""
     commands = doc_tables.commands()
     wrong = []
     for code in code_of(path):
@@ -109,9 +117,22 @@ def test_commands_and_options_exist(path: Path) -> None:
         )
         parameters = commands[name].params if name else []
         options = {option for each in parameters for option in [*each.opts, *each.secondary_opts]}
-        if not name and words != ["demo"]:
+        if not name and words not in (["demo"], ["quarantine"], ["import"]):
             wrong.append(code)
         wrong += [f"{code}: {word}" for word in words if word.startswith("-") and word not in options | GENERIC]
+    assert not wrong
+
+
+@written_ahead
+@every_document
+def test_commands_in_shell_blocks_parse_as_they_are_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STRAIT_LINKS_FILE", raising=False)
+    wrong = {}
+    for line in pages.strait_lines(path):
+        try:
+            pages.parse(line)
+        except Exception as error:  # noqa: BLE001 -- click's errors and KeyError alike are shown with their line
+            wrong[line] = repr(error)
     assert not wrong
 
 
@@ -126,7 +147,9 @@ def test_every_environment_variable_is_in_its_table() -> None:
     code = [*ROOT.glob("include/strait/**/*.py"), *ROOT.glob("plugins/**/*.py"), *ROOT.glob("dags/*.py")]
     used = {name for file in code for name in re.findall(r"\bSTRAIT_[A-Z_]+\b", file.read_text(encoding="utf-8"))}
     used = {name for name in used if not name.startswith("STRAIT_BENCH")} - {"STRAIT_PREFIX"} - INTERNAL_VARIABLES
-    table = (ROOT / "docs/configuration.md").read_text(encoding="utf-8").partition("## Environment variables")[2]
+    table = (
+        (ROOT / "docs/reference/configuration.md").read_text(encoding="utf-8").partition("## Environment variables")[2]
+    )
     assert set(re.findall(r"^\| `(STRAIT_\w+)`", table, re.MULTILINE)) == used
 
 
