@@ -31,9 +31,9 @@ _PASSWORD = re.compile(r"(password )\S+")
 _CAUGHT_UP_SECONDS = 180.0
 
 
-def captured_names(text: str) -> list[str]:
-    """The captures that a page shows."""
-    return [found["name"] for found in _CAPTURED.finditer(text)]
+def captured(text: str) -> list[tuple[str, str]]:
+    """Name and content of each capture that a page shows."""
+    return [(found["name"], found["text"]) for found in _CAPTURED.finditer(text)]
 
 
 def _execute(line: str, directory: Path) -> str:
@@ -123,6 +123,7 @@ def _demo(_: str) -> str:
 
 
 _KINDS: Mapping[str, Callable[[str], str]] = {"demo": _demo, "readme plan": _plan, "readme status": _status}
+NAMES = tuple(_KINDS)
 
 
 def main(names: list[str]) -> int:

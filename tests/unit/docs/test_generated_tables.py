@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from strait.reasons import Kind, Reason
-from support import doc_tables
+from support import doc_captures, doc_tables
 from support.doc_tables import ROOT
 
 REMEDY = "run: .venv/bin/python tests/support/doc_tables.py"
@@ -54,3 +54,10 @@ def test_every_risk_stands_in_its_table_and_no_other() -> None:
     used = set(re.findall(r"\bRisk\(\s*\"(\w+)\"|\(\"(state_\w+)\",", code))
     rows = re.findall(r"^\| (`.+?`) \|", text_of("docs/reference/risks.md"), re.MULTILINE)
     assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted({first or second for first, second in used})
+
+
+def test_every_picture_of_output_is_one_that_the_script_makes_and_is_not_empty() -> None:
+    found = [each for path in doc_tables.documents() for each in doc_captures.captured(path.read_text(encoding="utf-8"))]
+    assert {name for name, _ in found} == set(doc_captures.NAMES)
+    for name, text in found:
+        assert [line for line in text.splitlines() if line and not line.startswith("$ ")], name
