@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from confluent_kafka import Producer
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from support.doc_tables import ROOT, documents
+from support.fixtures.waiting import eventually
 from support.pages import SavedFile, console, steps
 
 STRAIT = Path(sys.executable).with_name("strait")
@@ -63,11 +63,11 @@ def _again(text: str, directory: Path) -> str:
 
 
 @contextmanager
-def _two_clusters(directory: Path) -> Iterator[tuple[Cluster, Cluster]]:
+def _two_clusters(directory: Path) -> Iterator[None]:
     """The two clusters of the README, with a topic of its own and three more of a shop."""
     with (
         Cluster(directory / "a", ports=[19092]) as a,
-        Cluster(directory / "b", ports=[29092]) as b,
+        Cluster(directory / "b", ports=[29092]),
     ):
         topics = {"events": 3, "orders": 3, "payments": 2}
         Admin(a.client_properties, "a").create([NewTopic(name, count, 1) for name, count in topics.items()])
@@ -75,7 +75,8 @@ def _two_clusters(directory: Path) -> Iterator[tuple[Cluster, Cluster]]:
         for number in range(6000):
             producer.produce(list(topics)[number % 3], key=str(number), value=f"record {number}")
         producer.flush()
-        yield a, b
+        del producer  # it would say on standard error that the clusters end
+        yield
 
 
 def _plan(text: str) -> str:
@@ -109,7 +110,10 @@ def _status(text: str) -> str:
         stack.callback(run.terminate)
         _execute(f"strait wait a-to-b --for caught-up --timeout {_CAUGHT_UP_SECONDS:.0f}s", directory)
         _execute('strait pause a-to-b payments-1 --by alice --reason "maintenance of the database"', directory)
-        time.sleep(3)  # until the slots have reported it; only for a picture
+        eventually(
+            lambda: '"reason": "paused"' in _execute("strait status a-to-b payments -o json", directory),
+            what="the slot reports the pause",
+        )
         return _again(text, directory)
 
 

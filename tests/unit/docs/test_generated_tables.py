@@ -57,7 +57,9 @@ def test_every_risk_stands_in_its_table_and_no_other() -> None:
 
 
 def test_every_picture_of_output_is_one_that_the_script_makes_and_is_not_empty() -> None:
-    found = [each for path in doc_tables.documents() for each in doc_captures.captured(path.read_text(encoding="utf-8"))]
+    found = [
+        each for path in doc_tables.documents() for each in doc_captures.captured(path.read_text(encoding="utf-8"))
+    ]
     assert {name for name, _ in found} == set(doc_captures.NAMES)
     for name, text in found:
         assert [line for line in text.splitlines() if line and not line.startswith("$ ")], name
