@@ -22,6 +22,11 @@ from confluent_kafka import Producer
 from strait.config.links import load_link
 from strait.control.plane import Control
 from strait.kafka.admin import Admin, NewTopic
+from strait.reasons import Reason
+from strait.state.quarantine_records import QuarantinedRecord
+from strait.state.topics import ensure_state_topics
+from strait.state.writer import StateWriter
+from strait.wire.records import Record
 from support import pages
 from support.fixtures.waiting import eventually
 from support.kafka.records import ends, read_all
@@ -173,7 +178,11 @@ def keys(cluster: Any, topic: str) -> list[str]:
     return sorted(record.key.decode() for records in read_all(cluster, topic, PARTITIONS) for record in records)
 
 
-@pytest.mark.parametrize("page", [page for page in pages.runnable_pages() if page.startswith("docs/how-to/")])
+QUARANTINE = "docs/how-to/replay-quarantine.md"
+HOW_TO = [page for page in pages.runnable_pages() if page.startswith("docs/how-to/") and page != QUARANTINE]
+
+
+@pytest.mark.parametrize("page", HOW_TO)
 def test_a_how_to_works_as_it_is_written(page: str, reader: Reader) -> None:
     with ExitStack() as stack:
         if Path(page).stem in COPIED_BEFORE:
@@ -181,6 +190,23 @@ def test_a_how_to_works_as_it_is_written(page: str, reader: Reader) -> None:
             stack.enter_context(reader.in_this_process(link))
             reader.type(Command("strait wait a-to-b --for caught-up --timeout 5m"))
         reader.read(page, reader.in_this_process)
+
+
+def test_the_how_to_on_quarantine_replays_what_was_rejected(reader: Reader, clusters: Any) -> None:
+    link, topic = reader.names["a-to-b"], reader.names["orders"]
+    admin = Admin(clusters.destination.client_properties, "b")
+    admin.create([NewTopic(f"{topic}.replayed", PARTITIONS, 1)])
+    ensure_state_topics(admin, link, None)
+    writer, failed = StateWriter(clusters.destination.client_properties, "b", link), []
+    for partition in range(PARTITIONS):
+        rejected = Record(7, 1_600_000_000_000, b"key", f"of {partition}".encode(), ())
+        aside = QuarantinedRecord(topic, partition, topic, rejected, Reason.BATCH_REFUSED, "its timestamp is too old")
+        writer.write_aside(aside, failed.append)
+    assert writer.flush(60)
+    assert failed == [None] * PARTITIONS
+    reader.read(QUARANTINE, reader.in_this_process)
+    replayed = read_all(clusters.destination, f"{topic}.replayed", PARTITIONS)
+    assert [[record.value for record in records] for records in replayed] == [[b"of 0"], [b"of 1"]]
 
 
 def test_the_first_link_works_as_it_is_written(reader: Reader, clusters: Any) -> None:
