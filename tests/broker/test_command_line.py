@@ -190,7 +190,7 @@ def test_losses_are_listed_for_people_and_programs(tmp_path: Path, clusters: Any
     path.write_text(path.read_text().replace("a-to-b", link))
     where = ("--config", str(path), "--link", link)
     done = strait(tmp_path, "losses", *where)
-    assert (done.returncode, done.stdout) == (0, f"link {link}: nothing was lost\n")
+    assert (done.returncode, done.stdout) == (0, f"link {link}: no losses recorded\n")
     ensure_state_topics(Admin(properties, "b"), link, None)
     place = {"link": link, "topic": "orders", "partition": 3, "side": "source", "from_offset": 1000, "to_offset": 2000}
     loss = Loss(cause="source_data_lost", at_ms=1_700_000_000_000, action="continued", detail="why", **place)
@@ -200,7 +200,10 @@ def test_losses_are_listed_for_people_and_programs(tmp_path: Path, clusters: Any
     shown = strait(tmp_path, "losses", *where).stdout
     assert "2023-11-14 22:13:20  orders-3  source  1,000  2,000  continued  source_data_lost: why" in shown
     assert json.loads(strait(tmp_path, "losses", *where, "--json").stdout) == [loss.model_dump()]
-    assert json.loads(strait(tmp_path, "losses", *where, "--json", "clicks").stdout) == []
+    assert json.loads(strait(tmp_path, "losses", *where, "--json", "orders").stdout) == [loss.model_dump()]
+    done = strait(tmp_path, "losses", *where, "order")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "neither its plan nor its loss log has a topic 'order'; did you mean 'orders'?" in done.stderr
 
 
 def test_help_and_version_load_neither_kafka_nor_spark() -> None:

@@ -36,7 +36,6 @@ from support.pages import Command, SavedFile
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.timeout(900),
-    pytest.mark.xfail(pages.WRITTEN_AHEAD, reason="the command line is not there yet", run=False),
 ]
 
 STRAIT = Path(sys.executable).with_name("strait")

@@ -190,4 +190,7 @@ def test_what_was_never_planned_or_never_paused_is_refused(make_link: MakeLink, 
     cycle(file, link.name)
     with pytest.raises(ConfigError, match="is not paused"):
         pausing.resume(file, link.name, Scope(topic_name))
-    assert pausing.pause(file, link.name, Scope("nobody"), by="ann", reason="").published, "it is kept for later"
+    with pytest.raises(ConfigError, match=f"has no such topic; did you mean '{topic_name}'"):
+        pausing.pause(file, link.name, Scope(f"{topic_name}x"), by="ann", reason="")
+    last = pausing.pause(file, link.name, Scope(f"{topic_name}-0"), by="ann", reason="")
+    assert last.scope == Scope(topic_name, 0)

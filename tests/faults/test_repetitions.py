@@ -93,7 +93,7 @@ def test_the_same_records_under_the_same_numbers_are_there_once(
     link.assert_equal()
 
 
-@pytest.mark.parametrize(("on_loss", "in_the_copy"), [("halt", "ab"), ("restart", "abbcd")])
+@pytest.mark.parametrize(("on_loss", "in_the_copy"), [("halt", "ab"), ("continue", "abbcd"), ("restart", "abbcd")])
 def test_other_records_under_the_same_numbers_are_never_taken_for_ours(
     make_link: MakeLink,
     topic_name: str,

@@ -19,10 +19,6 @@ _MARKED = re.compile(r"<!-- (run|file: (?P<name>\S+)) -->\n```(?P<language>\w+)\
 _FENCED = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE)
 _SHELL = {"", "bash", "console"}
 
-WRITTEN_AHEAD = "strait validate" not in commands()
-"""The pages are written for a command line with `strait validate`, positional links and `-o`; until it is there, what
-they show cannot be held against it. Goes with the first commit that has it."""
-
 
 class SavedFile(NamedTuple):
     """A file that the reader saves."""

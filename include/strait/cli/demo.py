@@ -21,7 +21,7 @@ class _UpByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=_UpByDefault, help="Two local clusters, data, Airflow and a link between them, to look at.")
+app = typer.Typer(cls=_UpByDefault, help="Run a demo: two clusters, data, Airflow and a link.")
 
 AirflowPort = Annotated[
     int | None,

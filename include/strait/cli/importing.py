@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from strait.importing.draft import Draft
 
 app = typer.Typer(
-    help="Translate the configuration of Mirus or MirrorMaker 2 into a links file.",
+    help="Convert a Mirus or MirrorMaker 2 configuration.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )

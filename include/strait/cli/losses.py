@@ -4,36 +4,55 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import ConfigOption, JsonOption, LinkOption, print_json
+from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkArgument, LinkOption, one_link, print_json
+from strait.errors import ConfigError
 
 if TYPE_CHECKING:
+    from strait.state.reader import StateReader
     from strait.state.schema import Loss
 
 
 def losses(
-    config: ConfigOption,
-    link: LinkOption,
-    topic: Annotated[str | None, typer.Argument(help="Only this source topic.", show_default=False)] = None,
+    first: LinkArgument = None,
+    second: Annotated[
+        str | None, typer.Argument(metavar="TOPIC", help="Only this source topic.", show_default=False)
+    ] = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the loss ledger: offsets that are gone, why, since when, and what was done about it."""
+    """List records that were lost, and the action taken."""
     from strait.config.links import load_link
     from strait.state.reader import StateReader
 
-    file = load_link(config, link)
-    destination = file.links[link].destination
-    with StateReader(file.clusters[destination], destination, link, follow=("losses",)) as state:
+    name, topic = one_link(config, link, first, second, most=1)
+    file = load_link(config, name)
+    destination = file.links[name].destination
+    with StateReader(file.clusters[destination], destination, name, follow=("plan", "losses")) as state:
         state.catch_up()
-        found = [loss for loss in state.losses if topic in (None, loss.topic)]
+        found = [loss for loss in state.losses if topic in ("", loss.topic)]
+        if topic and not found:
+            _require_known(name, topic, state)
         trouble = state.trouble
     if as_json:
         print_json([loss.model_dump() for loss in found])
     elif found:
         _print(found)
     else:
-        typer.echo(f"link {link}: nothing was lost")
+        typer.echo(f"link {name}: no losses recorded" + (f" for topic {topic}" if topic else ""))
     if trouble is not None:
         raise trouble
+
+
+def _require_known(link: str, topic: str, state: "StateReader") -> None:
+    from strait.config.validation import did_you_mean
+
+    known = {loss.topic for loss in state.losses}
+    for plan in state.plans.values():
+        known |= {item.source for item in plan.topics} | {item.topic for item in plan.waiting}
+    if topic not in known:
+        problem = f"neither its plan nor its loss log has a topic {topic!r}{did_you_mean(topic, known)}"
+        raise ConfigError(f"link {link}", [problem])
 
 
 def _print(found: "list[Loss]") -> None:

@@ -16,6 +16,7 @@ import typer
 from strait import __version__
 from strait.cli import (
     demo,
+    explain,
     importing,
     losses,
     pause,
@@ -24,6 +25,8 @@ from strait.cli import (
     run,
     schema,
     status,
+    validate,
+    wait,
 )
 from strait.errors import ConfigError, StraitError
 
@@ -35,6 +38,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -54,9 +58,14 @@ def _options(
 
 
 app.command("run")(run.run)
+app.command("validate")(validate.validate)
 app.command("plan")(plan.plan)
 app.command("apply")(plan.apply)
 app.command("status")(status.status)
+app.command("wait")(wait.wait)
+app.command("explain")(explain.explain)
+app.command("stop")(pause.stop)
+app.command("start")(pause.start)
 app.command("pause")(pause.pause)
 app.command("resume")(pause.resume)
 app.command("losses")(losses.losses)

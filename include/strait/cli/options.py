@@ -1,16 +1,77 @@
 """Options and output that commands share, so that they are spelt and explained alike everywhere."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from strait.errors import ConfigError
+
+DEFAULT_FILE = Path("links.yaml")
+
 ConfigOption = Annotated[
-    Path, typer.Option("--config", help="The links file, YAML or JSON.", envvar="STRAIT_CONFIG", show_default=False)
+    Path,
+    typer.Option(
+        "--file", "-f", "--config", help="Links file, YAML or JSON.", envvar=["STRAIT_LINKS_FILE", "STRAIT_CONFIG"]
+    ),
 ]
-LinkOption = Annotated[str, typer.Option("--link", help="Name of the link in the links file.", show_default=False)]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
+LinkOption = Annotated[
+    str | None, typer.Option("--link", help="Name of the link, instead of the argument.", show_default=False)
+]
+LinkArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="LINK", help="Name of the link. May be omitted if the file has one.", show_default=False),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def seconds(text: str | float) -> float:
+    """Parse a duration such as ``30s``, ``10m`` or ``2h``; a number alone means seconds."""
+    found = _DURATION.fullmatch(str(text))
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is not a duration such as 30s, 10m or 2h")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def one_link(config: Path, link: str | None, *words: str | None, most: int = 0) -> tuple[str, str]:
+    """The link that a command is for, and the argument after its name, "" for none.
+
+    Args:
+        link: as given by ``--link``; then no argument names it.
+        words: all arguments, None for those that are missing.
+        most: how many of them may follow the link's name: 0 or 1.
+
+    Raises:
+        ConfigError: the links file cannot be read, has no such link, or has several and none is named.
+    """
+    from strait.config.links import link_names
+    from strait.config.validation import did_you_mean
+
+    rest = [word for word in words if word]
+    if link is None:
+        names, where = link_names(config), f"links file {config}"
+        if rest and rest[0] in names:
+            link = rest.pop(0)
+        elif len(names) == 1 and len(rest) <= most:
+            link = names[0]
+        elif rest:
+            raise ConfigError(
+                where, [f"has no link {rest[0]!r}{did_you_mean(rest[0], names)}; links: {_listed(names)}"]
+            )
+        else:
+            raise ConfigError(where, [f"has several links: {_listed(names)}"], hint="name one")
+    if len(rest) > most:
+        raise ConfigError("command line", [f"unexpected argument {rest[most]!r}"])
+    return link, "".join(rest)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "none"
 
 
 def print_json(value: Any) -> None:

@@ -1,48 +1,104 @@
-"""`strait pause` and `strait resume`: stop copying a link, a topic or a partition, and go on."""
+"""`strait pause` and `resume`, of a link, a topic or a partition; `strait stop` and `start`, of a link."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import ConfigOption, JsonOption, LinkOption, print_json
+from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkArgument, LinkOption, one_link, print_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from strait.control.pausing import Edited
 
 WhatArgument = Annotated[
-    str, typer.Argument(help="TOPIC or TOPIC:PARTITION of the source. Default: the link.", show_default=False)
+    str | None,
+    typer.Argument(
+        metavar="TOPIC[-PARTITION]", help="Source topic or partition. Default: the whole link.", show_default=False
+    ),
 ]
 
 
 def pause(
-    config: ConfigOption,
-    link: LinkOption,
-    what: WhatArgument = "",
-    reason: Annotated[str, typer.Option("--reason", help="Why, for whoever wonders later.", show_default=False)] = "",
+    first: LinkArgument = None,
+    second: WhatArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    reason: Annotated[str, typer.Option("--reason", help="Reason, shown in `strait status`.", show_default=False)] = "",
     by: Annotated[
-        str, typer.Option("--by", help="Who. Default: the user of this process and its host.", show_default=False)
+        str, typer.Option("--by", help="Who pauses. Default: the current user and host.", show_default=False)
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Stop copying a link, a topic or a partition within two seconds. It stays so until `strait resume`."""
+    """Pause a link, topic or partition.
+
+    Copying stops within two seconds, until `strait resume`. The Spark application keeps running.
+    """
     from strait.config.links import load_link
     from strait.control import pausing
     from strait.planning.plan.pauses import Scope
 
+    name, what = one_link(config, link, first, second, most=1)
     scope = Scope.parse(what)
-    done = pausing.pause(load_link(config, link), link, scope, by=by or _myself(), reason=reason)
-    _tell(link, f"{scope} is paused", done, as_json=as_json)
+    done = pausing.pause(load_link(config, name), name, scope, by=by or _myself(), reason=reason)
+    _tell(name, f"{done.scope} is paused", done, as_json=as_json)
 
 
-def resume(config: ConfigOption, link: LinkOption, what: WhatArgument = "", as_json: JsonOption = False) -> None:
-    """Go on with what was paused under this very name, exactly where it stopped."""
+def resume(
+    first: LinkArgument = None,
+    second: WhatArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Resume a paused link, topic or partition.
+
+    Copying resumes exactly where it stopped. What was paused separately stays paused, and is listed.
+    """
     from strait.config.links import load_link
     from strait.control import pausing
     from strait.planning.plan.pauses import Scope
 
-    scope = Scope.parse(what)
-    done = pausing.resume(load_link(config, link), link, scope)
-    _tell(link, f"{scope} is not paused any more", done, as_json=as_json)
+    name, what = one_link(config, link, first, second, most=1)
+    done = pausing.resume(load_link(config, name), name, Scope.parse(what))
+    _tell(name, f"{done.scope} is resumed", done, as_json=as_json)
+
+
+def stop(
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop a link's Spark applications.
+
+    Only the plan is edited: no pending change of the configuration is applied, and the source may be unreachable. The
+    link stays stopped until `strait start`.
+    """
+    _set_stopped(config, link, first, stopped=True, as_json=as_json)
+
+
+def start(
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a stopped link run again.
+
+    The monitor DAG submits its Spark applications; without Airflow run `strait run`.
+    """
+    _set_stopped(config, link, first, stopped=False, as_json=as_json)
+
+
+def _set_stopped(config: "Path", link: str | None, first: str | None, *, stopped: bool, as_json: bool) -> None:
+    from strait.config.links import load_link
+    from strait.control import pausing
+
+    name, _ = one_link(config, link, first)
+    done = pausing.set_stopped(load_link(config, name), name, stopped)
+    text = "stopped" if stopped else "started"
+    _tell(name, text if done.published else f"is {text} already", done, as_json=as_json)
 
 
 def _myself() -> str:
@@ -65,6 +121,6 @@ def _tell(link: str, text: str, done: "Edited", *, as_json: bool) -> None:
         )
         return
     plans = ", ".join(f"plan {plan.version} of group {plan.group}" for plan in done.published)
-    typer.echo(f"link {link}: {text}; " + (f"published {plans}" if plans else "no partition is concerned"))
+    typer.echo(f"link {link}: {text}; " + (f"published {plans}" if plans else "no plan changed"))
     for item in done.pauses:
         typer.echo(f"paused    {described(item)}")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import ConfigOption, JsonOption, LinkOption, print_json
+from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkArgument, LinkOption, one_link, print_json
 from strait.errors import ConfigError, SetupError
 
 if TYPE_CHECKING:
@@ -13,20 +13,24 @@ if TYPE_CHECKING:
 
 
 def plan(
-    config: ConfigOption,
-    link: LinkOption,
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Also write it down, for `strait apply` to do just this.", show_default=False),
+        typer.Option("--out", help="Save the plan to a file for `strait apply FILE`.", show_default=False),
     ] = None,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes, with 0 if there are none.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what would be created, copied and left out, how much there is to copy, and what may go wrong. Changes
-    nothing."""
+    """Preview changes, backlog and risks. Read-only."""
     from strait.control.plane import Control
     from strait.planning.review import text
 
-    with Control.of(config, link) as control:
+    name, _ = one_link(config, link, first)
+    with Control.of(config, name) as control:
         proposal = control.propose()
         ahead = control.forecast(proposal)
         shown = control.show(proposal, ahead)
@@ -38,26 +42,38 @@ def plan(
         print_json(text.proposal_data(proposal) | said | ahead.as_data() | {"risks": risks})
     else:
         typer.echo(shown.text)
+    if detailed_exitcode and not (proposal.empty and proposal.previous is not None):
+        raise typer.Exit(2)
 
 
 def apply(
-    config: ConfigOption,
-    link: LinkOption,
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="What `strait plan --out` wrote: do this, or nothing if it is not what would be done now."),
+    first: LinkArgument = None,
+    second: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="File that `strait plan --out` wrote: apply exactly that plan. It names the link, too.",
+            show_default=False,
+        ),
     ] = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
     as_json: JsonOption = False,
     stopped: Annotated[
         bool | None,
-        typer.Option("--stop/--start", help="End the link's applications, or let them run again; it stays so."),
+        typer.Option("--stop/--start", help="Deprecated: use `strait stop` or `strait start`.", show_default=False),
     ] = None,
 ) -> None:
-    """Create missing topics and publish the plan that running applications follow."""
+    """Create missing topics and publish the plan.
+
+    Running Spark applications follow a new plan within a second.
+    """
     from strait.control.plane import Control
 
-    shown = None if file is None else _read(file, link)
-    with Control.of(config, link) as control:
+    if stopped is not None:
+        typer.echo("--stop and --start are deprecated: use `strait stop` or `strait start`", err=True)
+    name, shown = _chosen(config, link, first, second)
+    with Control.of(config, name) as control:
         outcome = control.apply(stopped=stopped, shown=shown)
     if as_json:
         print_json(outcome.as_data())
@@ -72,7 +88,16 @@ def _write(path: Path, shown: "ShownPlan") -> None:
         raise SetupError(f"link {shown.link}: writing {path}: {error.strerror}") from error
 
 
-def _read(path: Path, link: str) -> "ShownPlan":
+def _chosen(config: Path, link: str | None, first: str | None, second: str | None) -> "tuple[str, ShownPlan | None]":
+    """The link and the saved plan. A plan names its link, so that the file alone is enough."""
+    if link is None and first is not None and second is None and Path(first).is_file():
+        shown = _read(Path(first))
+        return shown.link, shown
+    name, file = one_link(config, link, first, second, most=1)
+    return name, _read(Path(file), name) if file else None
+
+
+def _read(path: Path, link: str | None = None) -> "ShownPlan":
     from strait.planning.review.approval import ShownPlan
 
     where = f"plan file {path}"
@@ -81,6 +106,6 @@ def _read(path: Path, link: str) -> "ShownPlan":
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(where, [f"cannot be read: {error}"], hint="`strait plan --out` writes it") from error
     shown = ShownPlan.parse(text, where=where)
-    if shown.link != link:
+    if link not in (None, shown.link):
         raise ConfigError(where, [f"is a plan of link {shown.link!r}, not of {link!r}"])
     return shown

@@ -1,21 +1,18 @@
-"""`strait quarantine`: look at the records that the destination refused, write them elsewhere, or let them go."""
+"""`strait quarantine`: list, replay or discard the records that the destination rejected."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from strait.cli.options import ConfigOption, JsonOption, LinkOption, print_json
+from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkArgument, LinkOption, one_link, print_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from strait.config.links import LinksFile
     from strait.control.quarantine import Quarantine
     from strait.state.quarantine_log import Contents, Entry
 
-app = typer.Typer(
-    help="Look at the records that the destination refused, write them elsewhere, or let them go.", no_args_is_help=True
-)
+app = typer.Typer(help="List, replay or discard rejected records.", no_args_is_help=True)
 
 TopicOption = Annotated[str | None, typer.Option("--topic", help="Only of this source topic.", show_default=False)]
 PartitionOption = Annotated[
@@ -24,35 +21,37 @@ PartitionOption = Annotated[
 ReasonOption = Annotated[
     str | None, typer.Option("--reason", help="Only those refused for this reason code.", show_default=False)
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 @app.command("list")
 def list_(
-    config: ConfigOption,
-    link: LinkOption,
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     reason: ReasonOption = None,
-    settled: Annotated[bool, typer.Option("--settled", help="Also those that were replayed or dropped.")] = False,
+    settled: Annotated[bool, typer.Option("--settled", help="Include replayed and discarded records.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the records that are kept aside: where they come from and why the destination refused them."""
+    """List quarantined records: where they come from, and why the destination rejected them."""
     from strait.state.quarantine_log import Chosen
 
-    _, quarantine = _open(config, link)
+    name, quarantine = _open(config, link, first)
     contents = quarantine.contents()
     _tell_unknown(quarantine, contents)
     chosen = Chosen(topic, partition, reason)
     found = [entry for entry in contents.entries() if chosen.includes(entry) and (settled or not entry.settled)]
-    _show(found, as_json, f"link {link}: nothing is kept aside")
+    _show(found, as_json, f"link {name}: no quarantined records match")
 
 
 @app.command()
 def replay(
-    config: ConfigOption,
-    link: LinkOption,
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     reason: ReasonOption = None,
@@ -69,16 +68,21 @@ def replay(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write records that are kept aside as they were: key, value, timestamp, headers and partition. Each once."""
+    """Write quarantined records unchanged, each once.
+
+    Key, value, timestamp, headers and partition stay.
+    """
+    from strait.config.links import load_link
     from strait.kafka.admin import Admin
     from strait.state.quarantine_log import Chosen
     from strait.state.quarantine_replay import targets
     from strait.state.reader import StateReader
 
-    file, quarantine = _open(config, link)
-    destination = file.links[link].destination
+    name, quarantine = _open(config, link, first)
+    file = load_link(config, name)
+    destination = file.links[name].destination
     properties = file.clusters[destination]
-    with StateReader(properties, destination, link, follow=("plan",)) as state:
+    with StateReader(properties, destination, name, follow=("plan",)) as state:
         state.catch_up()
         plan = state.plans.get("default")
 
@@ -88,7 +92,7 @@ def replay(
     chosen = Chosen(topic, partition, reason)
     if dry_run:
         found = _unsettled(quarantine, chosen)
-        _show(found, as_json, f"link {link}: nothing is to be replayed", into=into(found))
+        _show(found, as_json, f"link {name}: no quarantined records match", into=into(found))
         return
     with quarantine.settling() as settling:
         found = _unsettled(quarantine, chosen)
@@ -100,8 +104,9 @@ def replay(
 
 @app.command()
 def drop(
-    config: ConfigOption,
-    link: LinkOption,
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     reason: ReasonOption = None,
@@ -109,28 +114,29 @@ def drop(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Let records go that are kept aside. They stay in the quarantine topic, marked, and are not listed any more."""
+    """Discard quarantined records. They stay in the topic, marked as discarded."""
     from strait.state.quarantine_log import Chosen
 
-    _, quarantine = _open(config, link)
+    name, quarantine = _open(config, link, first)
     chosen = Chosen(topic, partition, reason)
     if dry_run:
-        _show(_unsettled(quarantine, chosen), as_json, f"link {link}: nothing is to be dropped")
+        _show(_unsettled(quarantine, chosen), as_json, f"link {name}: no quarantined records match")
         return
     with quarantine.settling() as settling:
         found = _unsettled(quarantine, chosen)
         if found:
-            _ask(f"Let {len(found)} records go?", yes)
+            _ask(f"Discard {len(found)} records?", yes)
         _tell("dropped", settling.drop(found), as_json)
 
 
-def _open(config: "Path", link: str) -> "tuple[LinksFile, Quarantine]":
+def _open(config: "Path", link: str | None, first: str | None) -> "tuple[str, Quarantine]":
     from strait.config.links import load_link
     from strait.control.quarantine import Quarantine
 
-    file = load_link(config, link)
-    destination = file.links[link].destination
-    return file, Quarantine(file.clusters[destination], destination, link)
+    name, _ = one_link(config, link, first)
+    file = load_link(config, name)
+    destination = file.links[name].destination
+    return name, Quarantine(file.clusters[destination], destination, name)
 
 
 def _unsettled(quarantine: "Quarantine", chosen: Any) -> "list[Entry]":

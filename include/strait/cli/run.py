@@ -4,18 +4,34 @@ from typing import Annotated
 
 import typer
 
-from strait.cli.options import ConfigOption, JsonOption, LinkOption
+from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkArgument, LinkOption, one_link, seconds
+
+SHORTEST_SECONDS = 0.2
 
 
 def run(
-    config: ConfigOption,
-    link: LinkOption,
-    interval_seconds: Annotated[
-        float, typer.Option("--interval", help="Seconds between two looks at both clusters.", min=0.2)
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval",
+            help="Polling interval for topics and configuration, such as 30s or 2m; at least 200ms.",
+            parser=seconds,
+            metavar="DURATION",
+            show_default="30s",
+        ),
     ] = 30.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy one link's topics until Ctrl-C or SIGTERM."""
+    """Replicate one link in the foreground.
+
+    Until Ctrl-C, SIGTERM or `strait stop`. Starts the link's Spark applications on this machine, or on `spark.master`.
+    """
     from strait.cli.foreground import run_in_foreground
 
-    run_in_foreground(config, link, interval_seconds, as_json)
+    if interval < SHORTEST_SECONDS:
+        raise typer.BadParameter(f"at least {SHORTEST_SECONDS:g}s", param_hint="--interval")
+    name, _ = one_link(config, link, first)
+    run_in_foreground(config, name, interval, as_json)

@@ -4,7 +4,7 @@ import sys
 
 
 def schema() -> None:
-    """Print the JSON schema of the links file, for editors: they complete keys, explain them and mark mistakes."""
+    """Print the JSON Schema of the links file."""
     from strait.config.json_schema import schema_text
 
     sys.stdout.write(schema_text())

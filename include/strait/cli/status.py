@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import ConfigOption, JsonOption, print_json
-from strait.errors import ConfigError, StraitError
+from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkOption, one_link, print_json
+from strait.errors import StraitError
 
 if TYPE_CHECKING:
     from strait.control.link_status import LinkStatus
@@ -17,29 +17,36 @@ _AT_ONCE = 8  # links that are looked at together: one whose cluster is away tak
 
 
 def status(
-    config: ConfigOption,
-    topic: Annotated[
-        str | None, typer.Argument(help="Only this topic of the source, copied or not.", show_default=False)
+    first: Annotated[
+        str | None,
+        typer.Argument(metavar="LINK", help="Name of a link. Default: one line for each link.", show_default=False),
     ] = None,
-    link: Annotated[
-        str | None, typer.Option("--link", help="Name of a link. Default: a line for each link.", show_default=False)
+    second: Annotated[
+        str | None,
+        typer.Argument(metavar="TOPIC", help="Only this topic of the source, copied or not.", show_default=False),
     ] = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 1 if a partition needs a decision or a slot does not report.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say for each partition of a link's topics what it does, how far it is and what it waits for."""
-    if link is None:
-        if topic is not None:
-            raise ConfigError("strait status", [f"topic {topic}: of which link?"], hint="name one with --link")
-        _all_links(config, as_json=as_json)
+    """Show state, lag and issues per link, topic and partition."""
+    if link is None and first is None:
+        _all_links(config, as_json=as_json, check=check)
         return
     from strait.config.links import load_link
     from strait.control.link_status import link_status
 
-    found = link_status(load_link(config, link), link, topic)
+    name, topic = one_link(config, link, first, second, most=1)
+    found = link_status(load_link(config, name), name, topic or None)
     if as_json:
         print_json(found.as_data())
     else:
         _print(found)
+    if check and not found.healthy:
+        raise typer.Exit(1)
 
 
 def _print(found: "LinkStatus") -> None:
@@ -61,7 +68,7 @@ def _print(found: "LinkStatus") -> None:
         typer.echo(f"what else the source has is not known: {found.source_trouble}")
 
 
-def _all_links(config: Path, *, as_json: bool) -> None:
+def _all_links(config: Path, *, as_json: bool, check: bool) -> None:
     """Every link is looked at by itself; one that cannot be is a line with why, and makes the exit code 1."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -74,7 +81,7 @@ def _all_links(config: Path, *, as_json: bool) -> None:
         print_json([item.as_data() for item in found])
     else:
         _print_links(found)
-    if any(item.error for item in found):
+    if any(item.error or (check and not item.healthy) for item in found):
         raise typer.Exit(1)
 
 

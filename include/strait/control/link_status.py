@@ -51,6 +51,16 @@ class LinkStatus:
         return sorted(rows, key=lambda row: (row.topic, -1 if row.partition is None else row.partition))
 
     @property
+    def stopped(self) -> bool:
+        """Every task group is, by its plan."""
+        return bool(self.groups) and all(group.stopped for group in self.groups)
+
+    @property
+    def healthy(self) -> bool:
+        """No partition needs a decision, and every slot reports."""
+        return all(group.healthy for group in self.groups)
+
+    @property
     def lag_records(self) -> int:
         return sum(group.lag_records for group in self.groups)
 
@@ -66,7 +76,7 @@ class LinkStatus:
             "source": self.source,
             "destination": self.destination,
             "plan_version": max((group.plan_version for group in self.groups), default=0),
-            "stopped": bool(self.groups) and all(group.stopped for group in self.groups),
+            "stopped": self.stopped,
             "lag_records": self.lag_records,
             "records_per_second": self.records_per_second,
             "groups": [{key: each[key] for key in each if key not in ("slots", "partitions")} for each in groups],

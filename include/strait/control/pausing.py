@@ -1,4 +1,5 @@
-"""Pausing and resuming a link, a topic or a partition, at once: the plans in force are edited and published anew.
+"""Pausing and resuming a link, a topic or a partition, and stopping and starting a link, immediately: the current
+plans are edited and published again.
 
 Only the destination is asked. Slots see the new plan within a tenth of a second; what goes on again looks its place up
 on the destination, as after any other interruption, so nothing is lost or doubled however often this happens.
@@ -6,8 +7,8 @@ on the destination, as after any other interruption, so nothing is lost or doubl
 
 import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from strait.config.links import LinksFile
 from strait.errors import PlanConflict, StateError
@@ -24,30 +25,72 @@ _CONFLICT_PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """What became of a link. ``published``: the plans that changed, and are in force now."""
+    """What became of a link. ``scope``: what was paused or resumed; ``published``: the plans that changed, and are
+    current now."""
 
+    scope: Scope
     pauses: Sequence[Pause]
     published: Sequence[Plan]
+
+
+Drafts = Mapping[str, Draft]
+Change = Callable[[StateReader], tuple[Scope, Sequence[Pause], Drafts]]
+"""From the current plans to those that are wanted, by task group."""
 
 
 def pause(file: LinksFile, link: str, scope: Scope, *, by: str, reason: str) -> Edited:
     """Stop copying what ``scope`` says until somebody resumes it.
 
     Raises:
+        ConfigError: the plan has no such topic.
         StateError: the link has no plan yet, or its state cannot be read.
         PlanConflict, ClusterUnavailable, NotAuthorized
     """
-    added = Pause(topic=scope.topic, partition=scope.partition, by=by, at_ms=_now_ms(), reason=reason)
-    return _edit(file, link, lambda before: pauses.pause(before, added))
+
+    def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
+        meant = scope.among(_topics(state))
+        added = Pause(topic=meant.topic, partition=meant.partition, by=by, at_ms=_now_ms(), reason=reason)
+        return meant, *_with_pauses(state, pauses.pause(pauses.pauses_of(state.plans.values()), added))
+
+    return _edit(file, link, change)
 
 
 def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
-    """Go on with what was paused as ``scope``. Raises as `pause`, and ConfigError where nothing is paused by that
-    name."""
-    return _edit(file, link, lambda before: pauses.resume(before, scope))
+    """Resume what was paused as ``scope``. Raises as `pause`, and ConfigError if nothing is paused by that name."""
+
+    def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
+        before = pauses.pauses_of(state.plans.values())
+        meant = scope.among(_topics(state) | {item.topic for item in before})
+        return meant, *_with_pauses(state, pauses.resume(before, meant))
+
+    return _edit(file, link, change)
 
 
-def _edit(file: LinksFile, link: str, change: Callable[[Sequence[Pause]], Sequence[Pause]]) -> Edited:
+def set_stopped(file: LinksFile, link: str, stopped: bool) -> Edited:
+    """Stop the link's applications, or let them run again. Applies no pending change of the configuration, and asks
+    nothing of the source. Raises as `pause`."""
+
+    def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
+        drafts = {group: replace(Draft.of(plan), stopped=stopped) for group, plan in state.plans.items()}
+        return Scope(), pauses.pauses_of(state.plans.values()), drafts
+
+    return _edit(file, link, change)
+
+
+def _topics(state: StateReader) -> set[str]:
+    """Every source topic that the plans name, copied or not."""
+    plans = state.plans.values()
+    return {topic.source for plan in plans for topic in plan.topics} | {
+        item.topic for plan in plans for item in plan.waiting
+    }
+
+
+def _with_pauses(state: StateReader, wanted: Sequence[Pause]) -> tuple[Sequence[Pause], Drafts]:
+    drafts = {group: pauses.edited(Draft.of(plan), wanted, state.runs) for group, plan in state.plans.items()}
+    return wanted, drafts
+
+
+def _edit(file: LinksFile, link: str, change: Change) -> Edited:
     destination = file.links[link].destination
     with StateReader(file.clusters[destination], destination, link) as state:
         for _ in range(_CONFLICTS_MOST):
@@ -59,17 +102,14 @@ def _edit(file: LinksFile, link: str, change: Callable[[Sequence[Pause]], Sequen
         raise conflict
 
 
-def _publish(
-    publisher: ControlPublisher, link: str, state: StateReader, change: Callable[[Sequence[Pause]], Sequence[Pause]]
-) -> Edited:
+def _publish(publisher: ControlPublisher, link: str, state: StateReader, change: Change) -> Edited:
     state.catch_up()
     if not state.plans:
         raise StateError(
             f"link {link}: it has no plan yet, so nothing is copied", hint="run the monitor DAG or `strait apply` first"
         )
     with publisher.exclusive(state) as publication:
-        wanted = change(pauses.pauses_of(state.plans.values()))
-        drafts = {group: pauses.edited(Draft.of(plan), wanted, state.runs) for group, plan in state.plans.items()}
+        scope, wanted, drafts = change(state)
         published = [
             draft.as_plan(
                 link=link,
@@ -83,7 +123,7 @@ def _publish(
         ]
         if published:
             publication.publish(published)
-        return Edited(wanted, published)
+        return Edited(scope, wanted, published)
 
 
 def _now_ms() -> int:

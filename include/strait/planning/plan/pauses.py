@@ -6,11 +6,12 @@ it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.model import TopicPartition
 from strait.planning.assignment.budgets import dealt_anew
@@ -30,11 +31,28 @@ class Scope(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Scope":
-        """From ``TOPIC`` or ``TOPIC:PARTITION``; nothing means the link. Raises ConfigError."""
+        """From ``TOPIC``, ``TOPIC-PARTITION`` or ``TOPIC:PARTITION``; nothing means the link. Raises ConfigError.
+
+        Only the topics that a link knows tell whether ``orders-3`` is a partition or a topic: see `among`.
+        """
         topic, colon, number = text.partition(":")
         if colon and not (topic and number.isdecimal()):
             raise ConfigError(repr(text), ["is neither TOPIC nor TOPIC:PARTITION with a number"])
         return cls(topic, int(number) if colon else None)
+
+    def among(self, topics: Collection[str]) -> "Scope":
+        """The same, of these topics: ``orders-3`` is a topic if there is one of that name, else partition 3 of
+        ``orders``.
+
+        Raises:
+            ConfigError: none of them is meant; with the nearest one.
+        """
+        if not self.topic or self.topic in topics:
+            return self
+        topic, _, number = self.topic.rpartition("-")
+        if self.partition is None and topic in topics and number.isdecimal():
+            return Scope(topic, int(number))
+        raise ConfigError(repr(self.topic), [f"the plan has no such topic{did_you_mean(self.topic, topics)}"])
 
     @classmethod
     def of(cls, pause: Pause) -> "Scope":

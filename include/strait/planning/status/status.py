@@ -10,7 +10,7 @@ from strait.errors import ConfigError
 from strait.model import TopicPartition
 from strait.planning.history.overrun import duration, observations, seconds_to_loss
 from strait.planning.history.pace import Pace
-from strait.reasons import Reason
+from strait.reasons import Kind, Reason
 from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Waiting
 
 SILENT_MS = 5_000
@@ -121,6 +121,14 @@ class Status:
     def waiting(self) -> tuple[PartitionStatus, ...]:
         """The rows that wait for something."""
         return tuple(row for row in self.partitions if row.state == "waiting")
+
+    @property
+    def healthy(self) -> bool:
+        """No partition needs a decision, and every slot reports unless the group is stopped."""
+        decisions = any(
+            Reason(row.reason).kind is Kind.NEEDS_DECISION for row in self.waiting if row.reason in set(Reason)
+        )
+        return not decisions and (self.stopped or not any(slot.silent for slot in self.slots))
 
     def as_data(self) -> dict[str, Any]:
         """Plain data, with the totals."""

@@ -17,6 +17,7 @@ class LinkSummary:
     Attributes:
         state: `copying`, `waiting` (something of it waits), `paused` (as a whole), `stopped`, `no_plan`, or `error`.
         waiting: reason -> number of partitions.
+        healthy: no partition needs a decision, and every slot reports.
         error: why it could not be looked at; the figures say nothing then.
     """
 
@@ -30,6 +31,7 @@ class LinkSummary:
     lag_records: int = 0
     records_per_second: float = 0.0
     waiting: tuple[tuple[str, int], ...] = ()
+    healthy: bool = True
     error: str = ""
 
     def as_data(self) -> dict[str, Any]:
@@ -60,6 +62,7 @@ def summary_of(
         lag_records=sum(group.lag_records for group in groups),
         records_per_second=sum(group.records_per_second for group in groups),
         waiting=tuple(sorted(waiting.items())),
+        healthy=all(group.healthy for group in groups),
     )
 
 

@@ -1,0 +1,38 @@
+"""`strait explain`: what a reason code means and what to do about it."""
+
+from typing import Annotated
+
+import typer
+
+from strait.cli.options import JsonOption, print_json
+from strait.config.validation import did_you_mean
+from strait.errors import ConfigError
+from strait.reasons import Reason
+
+
+def explain(
+    code: Annotated[
+        str | None, typer.Argument(help="A reason code. Default: list all of them.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain a reason code: its meaning, and what to do."""
+    if code is not None and code not in set(Reason):
+        raise ConfigError(
+            "strait explain", [f"there is no reason code {code!r}{did_you_mean(code, [str(one) for one in Reason])}"]
+        )
+    chosen = [Reason(code)] if code is not None else list(Reason)
+    if as_json:
+        print_json(
+            [
+                {"code": str(reason), "kind": str(reason.kind), "meaning": reason.meaning, "remedy": reason.remedy}
+                for reason in chosen
+            ]
+        )
+    elif code is None:
+        from strait.cli.tables import plain_table
+
+        plain_table(["code", "kind", "meaning"], ([str(one), str(one.kind), one.meaning] for one in chosen))
+    else:
+        (reason,) = chosen
+        typer.echo(f"{reason} ({str(reason.kind).replace('_', ' ')})\n{reason.meaning}\n{reason.remedy}")

@@ -1,0 +1,111 @@
+"""`strait wait`: return once a link is in the wanted state, for scripts."""
+
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, one_link, seconds
+from strait.errors import ClusterUnavailable, StateError, StraitError
+
+if TYPE_CHECKING:
+    from strait.control.link_status import LinkStatus
+
+_POLL_SECONDS = 1.0
+_PROGRESS_SECONDS = 5.0
+
+
+class Wanted(StrEnum):
+    """What to wait for."""
+
+    CAUGHT_UP = "caught-up"
+    RUNNING = "running"
+    STOPPED = "stopped"
+
+
+class WaitTimeout(StraitError):
+    """The link did not get there in time."""
+
+
+def wait(
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    wanted: Annotated[
+        Wanted,
+        typer.Option(
+            "--for",
+            help="caught-up: every partition has reached the end of its source; running: every slot reports; "
+            "stopped: the plan is stopped and no slot reports.",
+        ),
+    ] = Wanted.CAUGHT_UP,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", help="Give up after this.", parser=seconds, metavar="DURATION", show_default="10m"),
+    ] = 600.0,
+) -> None:
+    """Wait until a link has caught up, runs or is stopped.
+
+    Shows what is missing on stderr every 5 s. Exits with 1 if the timeout ends first.
+    """
+    from strait.config.links import load_link
+    from strait.control.link_status import link_groups
+
+    name, _ = one_link(config, link, first)
+    file = load_link(config, name)
+    deadline = time.monotonic() + timeout
+    show_at = time.monotonic() + _PROGRESS_SECONDS
+    while True:
+        try:
+            left = _MISSING[wanted](link_groups(file, name))
+        except (ClusterUnavailable, StateError) as error:  # a cluster that starts is what scripts wait for
+            left = str(error)
+        if not left:
+            typer.echo(f"link {name}: {wanted}")
+            return
+        now = time.monotonic()
+        if now >= deadline:
+            raise WaitTimeout(f"link {name}: not {wanted} within {timeout:g} s: {left}")
+        if now >= show_at:
+            show_at = now + _PROGRESS_SECONDS
+            typer.echo(f"link {name}: {left}", err=True)
+        time.sleep(min(_POLL_SECONDS, deadline - now))
+
+
+def _not_caught_up(status: "LinkStatus") -> str:
+    rows = status.rows
+    if not rows:
+        return "it has no plan yet, or its plan has no topic" if status.groups else "it has no plan yet"
+    behind = [row for row in rows if row.state != "caught_up"]
+    if not behind:
+        return ""
+    reasons = sorted({row.reason for row in behind if row.state == "waiting" and row.reason})
+    waiting = f", waiting: {', '.join(reasons)}" if reasons else ""
+    return f"{len(behind)} of {len(rows)} partitions have not caught up, {status.lag_records:,} records behind{waiting}"
+
+
+def _not_running(status: "LinkStatus") -> str:
+    if not status.groups:
+        return "it has no plan yet"
+    if status.stopped:
+        return "it is stopped"
+    silent = [f"{group.group}/{slot.slot}" for group in status.groups for slot in group.slots if slot.silent]
+    return f"slots that do not report: {', '.join(silent)}" if silent else ""
+
+
+def _not_stopped(status: "LinkStatus") -> str:
+    if not status.groups:
+        return "it has no plan yet"
+    if not status.stopped:
+        return "its plan is not stopped"
+    heard = [f"{group.group}/{slot.slot}" for group in status.groups for slot in group.slots if not slot.silent]
+    return f"slots that still report: {', '.join(heard)}" if heard else ""
+
+
+_MISSING: dict[Wanted, "Callable[[LinkStatus], str]"] = {
+    Wanted.CAUGHT_UP: _not_caught_up,
+    Wanted.RUNNING: _not_running,
+    Wanted.STOPPED: _not_stopped,
+}

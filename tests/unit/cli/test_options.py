@@ -1,0 +1,89 @@
+"""How commands find their link, and read durations."""
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from strait.cli.main import app
+from strait.cli.options import one_link, seconds
+from strait.errors import ConfigError
+from strait.reasons import Reason
+
+CLUSTERS = 'clusters: {a: {bootstrap.servers: "127.0.0.1:1"}, b: {bootstrap.servers: "127.0.0.1:2"}}\n'
+LINK = "{source: a, destination: b, topics: {include: [orders]}}"
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Path:
+    file = tmp_path / "one.yaml"
+    file.write_text(f"{CLUSTERS}links: {{a-to-b: {LINK}}}\n")
+    return file
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    file = tmp_path / "two.yaml"
+    file.write_text(f"{CLUSTERS}links: {{a-to-b: {LINK}, other: {LINK}}}\n")
+    return file
+
+
+def test_the_only_link_need_not_be_named(one: Path) -> None:
+    assert one_link(one, None) == ("a-to-b", "")
+    assert one_link(one, None, "orders", None, most=1) == ("a-to-b", "orders")
+    assert one_link(one, None, "a-to-b", "orders", most=1) == ("a-to-b", "orders")
+
+
+def test_of_several_links_one_is_named_first_or_by_the_option(two: Path) -> None:
+    assert one_link(two, None, "other", "orders", most=1) == ("other", "orders")
+    assert one_link(two, "other", "orders", None, most=1) == ("other", "orders")
+    with pytest.raises(ConfigError, match="has several links: a-to-b, other"):
+        one_link(two, None)
+    with pytest.raises(ConfigError, match="has no link 'othr'; did you mean 'other'"):
+        one_link(two, None, "othr")
+
+
+def test_what_is_too_much_is_refused(one: Path, two: Path) -> None:
+    with pytest.raises(ConfigError, match="has no link 'orders'"):
+        one_link(one, None, "orders")
+    with pytest.raises(ConfigError, match="unexpected argument 'orders'"):
+        one_link(two, "other", "orders")
+
+
+@pytest.mark.parametrize(("text", "value"), [("30s", 30), ("10m", 600), ("2h", 7200), ("250ms", 0.25), ("1.5", 1.5)])
+def test_durations(text: str, value: float) -> None:
+    assert seconds(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "-1s", "10 minutes", "s", "nan"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is not a duration such as 30s"):
+        seconds(text)
+
+
+def test_explain_has_the_meaning_and_the_remedy_of_every_code() -> None:
+    for reason in Reason:
+        shown = CliRunner().invoke(app, ["explain", reason]).output
+        assert reason.meaning in shown
+        assert reason.remedy in shown
+    with pytest.raises(ConfigError, match="did you mean 'slot_silent'"):
+        CliRunner().invoke(app, ["explain", "slot_silen"], catch_exceptions=False)
+
+
+def test_validate_reads_the_default_file_and_names_every_mistake(one: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(one.parent)
+    monkeypatch.delenv("STRAIT_LINKS_FILE", raising=False)
+    one.rename("links.yaml")
+    assert CliRunner().invoke(app, ["validate"]).output == "links.yaml: valid: a-to-b\n"
+    Path("links.yaml").write_text(f"{CLUSTERS}links: {{a-to-b: {{source: a, destination: c, topic: {{}}}}}}\n")
+    with pytest.raises(ConfigError) as refused:
+        CliRunner().invoke(app, ["validate"], catch_exceptions=False)
+    assert "did you mean 'topics'" in str(refused.value)
+    assert "'c'" in str(refused.value)
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "apply", "status", "wait", "pause", "stop", "quarantine list"])
+def test_h_is_help_everywhere(command: str) -> None:
+    done = CliRunner().invoke(app, [*command.split(), "-h"])
+    assert (done.exit_code, "Usage:" in done.output) == (0, True)
