@@ -30,7 +30,7 @@ install: $(INSTALLED) java jars ## Make .venv with everything in it, `strait` to
 demo: install ## Copy real topics between two Kafka clusters, with Airflow and Spark, and show how it goes
 	@$(BIN)/strait demo
 
-WORKERS ?= 3   # side by side, each with clusters of its own: most tests wait for brokers, Spark and Airflow
+WORKERS ?= 2   # side by side, each with clusters of its own: most tests wait for brokers, Spark and Airflow
 
 .PHONY: test
 test: install check ## Run the whole suite; one part of it: make test ARGS="tests/unit -k naming"

@@ -18,6 +18,7 @@ from strait.cli import (
     demo,
     explain,
     importing,
+    logs,
     losses,
     pause,
     plan,
@@ -68,6 +69,7 @@ app.command("stop")(pause.stop)
 app.command("start")(pause.start)
 app.command("pause")(pause.pause)
 app.command("resume")(pause.resume)
+app.command("logs")(logs.logs)
 app.command("losses")(losses.losses)
 app.add_typer(quarantine.app, name="quarantine")
 app.command("schema")(schema.schema)

@@ -1,5 +1,6 @@
 """`strait plan` shows what would change, `strait apply` does it."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,6 +59,7 @@ def apply(
     ] = None,
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: JsonOption = False,
     stopped: Annotated[
         bool | None,
@@ -66,7 +68,7 @@ def apply(
 ) -> None:
     """Create missing topics and publish the plan.
 
-    Running Spark applications follow a new plan within a second.
+    Running Spark applications follow a new plan within a second. On a terminal, asks before it deletes a topic.
     """
     from strait.control.plane import Control
 
@@ -74,7 +76,11 @@ def apply(
         typer.echo("--stop and --start are deprecated: use `strait stop` or `strait start`", err=True)
     name, shown = _chosen(config, link, first, second)
     with Control.of(config, name) as control:
-        outcome = control.apply(stopped=stopped, shown=shown)
+        proposal = control.propose(stopped=stopped)
+        if proposal.upkeep.delete and shown is None and not yes and sys.stdin.isatty():
+            typer.echo(control.show(proposal).text, err=True)
+            typer.confirm(f"Delete {len(proposal.upkeep.delete)} destination topics?", abort=True, err=True)
+        outcome = control.apply(proposal, stopped=stopped, shown=shown)
     if as_json:
         print_json(outcome.as_data())
     else:

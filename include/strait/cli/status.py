@@ -1,9 +1,11 @@
 """`strait status`: what is copied, how far behind, and why not."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import click
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkOption, one_link, print_json
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from strait.control.link_status import LinkStatus
     from strait.planning.status.summary import LinkSummary
 
+_REFRESH_SECONDS = 2.0
 _AT_ONCE = 8  # links that are looked at together: one whose cluster is away takes ten seconds
 
 
@@ -30,9 +33,18 @@ def status(
     check: Annotated[
         bool, typer.Option("--check", help="Exit with 1 if a partition needs a decision or a slot does not report.")
     ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh every 2 s, until Ctrl-C.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show state, lag and issues per link, topic and partition."""
+    while watch:
+        click.clear()
+        _show(config, link, first, second, check=False, as_json=as_json)
+        time.sleep(_REFRESH_SECONDS)
+    _show(config, link, first, second, check=check, as_json=as_json)
+
+
+def _show(config: Path, link: str | None, first: str | None, second: str | None, *, check: bool, as_json: bool) -> None:
     if link is None and first is None:
         _all_links(config, as_json=as_json, check=check)
         return
