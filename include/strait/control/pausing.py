@@ -8,13 +8,14 @@ on the destination, as after any other interruption, so nothing is lost or doubl
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from strait.config.links import LinksFile
 from strait.errors import PlanConflict, StateError
 from strait.planning.plan import pauses
 from strait.planning.plan.pauses import Scope
 from strait.planning.plan.planner import Draft
+from strait.planning.plan.stopping import with_stopped
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.schema import Pause, Plan
@@ -71,8 +72,8 @@ def set_stopped(file: LinksFile, link: str, stopped: bool) -> Edited:
     nothing of the source. Raises as `pause`."""
 
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
-        drafts = {group: replace(Draft.of(plan), stopped=stopped) for group, plan in state.plans.items()}
-        return Scope(), pauses.pauses_of(state.plans.values()), drafts
+        drafts = {group: Draft.of(plan) for group, plan in state.plans.items()}
+        return Scope(), pauses.pauses_of(state.plans.values()), with_stopped(drafts, stopped)
 
     return _edit(file, link, change)
 

@@ -1,6 +1,7 @@
 """Mirus: the configuration of a connector, and of the worker that runs it. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from strait.errors import ConfigError
 from strait.importing.clients import put_clients
@@ -9,6 +10,7 @@ from strait.importing.draft import Draft, Flow, Given, as_name
 from strait.importing.naming import add_patterns, routing_rules
 from strait.importing.table import Row, needless, no, row, translate
 
+_DEPRECATED_SERVERS = "destination.bootstrap.servers"  # Mirus' old name of destination.consumer.bootstrap.servers
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
@@ -19,7 +21,11 @@ def translate_mirus(properties: Mapping[str, str], *, link: str | None, secrets_
     flow = Flow(draft, link or as_name(properties.get("name", "mirus")), "source", "destination")
     # Those of the connector's own clients come first: they count before what the worker says for all.
     own = ("consumer.", "destination.consumer.", "destination.bootstrap.", "producer.")
-    translate(flow, MIRUS_ROWS, sorted(given, key=lambda each: not each.name.startswith(own)))
+    translate(
+        flow,
+        MIRUS_ROWS,
+        sorted(given, key=lambda each: (not each.name.startswith(own), each.key == _DEPRECATED_SERVERS)),
+    )
     flow.note("Mirus says `source` and `destination` by address alone; give them the names of your clusters.")
     if not properties.get("consumer.bootstrap.servers"):
         raise ConfigError("import mirus", ["no `consumer.bootstrap.servers`"], hint="name the connector's file, too")
@@ -79,8 +85,9 @@ def _matching(flow: Flow, given: Given) -> None:
 
 
 def _destination(flow: Flow, given: Given) -> None:
-    name = "bootstrap.servers" if given.key == "destination.bootstrap.servers" else given.name
-    flow.client("destination", name, given)
+    if given.key == _DEPRECATED_SERVERS:
+        given = replace(given, name="bootstrap.servers")
+    flow.client("destination", given.name, given)
 
 
 def _of_worker(flow: Flow, given: Given) -> None:

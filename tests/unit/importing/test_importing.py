@@ -1,6 +1,7 @@
 """What Mirus and MirrorMaker 2 are told, a link is told; what cannot be told is named, and no secret comes through."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 import yaml
@@ -144,6 +145,16 @@ def test_a_worker_says_where_the_destination_is() -> None:
     assert file_of(draft).clusters["destination"] == {"bootstrap.servers": "b:1", "security.protocol": "SSL"}
     assert list(draft.links) == ["mine"]
     assert draft.left["offset.storage.topic"].startswith("needless")
+
+
+@pytest.mark.parametrize("newer_first", [True, False])
+def test_mirus_deprecated_address_of_the_destination_counts_where_there_is_no_newer_one(newer_first: bool) -> None:
+    given = {name: value for name, value in MIRUS.items() if not name.startswith("destination.")}
+    translate = partial(translate_mirus, link=None, secrets_dir=SECRETS)
+    deprecated, newer = {"destination.bootstrap.servers": "old:1"}, {"destination.consumer.bootstrap.servers": "b:1"}
+    assert file_of(translate(given | deprecated)).clusters["destination"] == {"bootstrap.servers": "old:1"}
+    both = newer | deprecated if newer_first else deprecated | newer
+    assert file_of(translate(given | both)).clusters["destination"] == {"bootstrap.servers": "b:1"}
 
 
 def test_each_enabled_flow_of_mirror_maker_2_becomes_a_link() -> None:
