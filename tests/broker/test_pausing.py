@@ -194,3 +194,18 @@ def test_what_was_never_planned_or_never_paused_is_refused(make_link: MakeLink, 
         pausing.pause(file, link.name, Scope(f"{topic_name}x"), by="ann", reason="")
     last = pausing.pause(file, link.name, Scope(f"{topic_name}-0"), by="ann", reason="")
     assert last.scope == Scope(topic_name, 0)
+
+
+def test_a_link_is_stopped_and_started_while_its_source_is_down(make_link: MakeLink, topic_name: str) -> None:
+    link = make_link(topics={topic_name: 1})
+    link.make_topics()
+    file = links_file(link)
+    cycle(file, link.name)
+    source = file.links[link.name].source
+    away = file.model_copy(update={"clusters": {**file.clusters, source: {"bootstrap.servers": "127.0.0.1:1"}}})
+    (stopped,) = pausing.set_stopped(away, link.name, stopped=True).published
+    assert stopped.stopped
+    assert [topic.slots for topic in stopped.topics] == [(0,)]
+    assert pausing.set_stopped(away, link.name, stopped=True).published == []
+    (started,) = pausing.set_stopped(away, link.name, stopped=False).published
+    assert (started.stopped, started.topics) == (False, stopped.topics)

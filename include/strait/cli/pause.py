@@ -96,7 +96,7 @@ def _set_stopped(config: "Path", link: str | None, first: str | None, *, stopped
     from strait.control import pausing
 
     name, _ = one_link(config, link, first)
-    done = pausing.set_stopped(load_link(config, name), name, stopped)
+    done = pausing.set_stopped(load_link(config, name), name, stopped=stopped)
     text = "stopped" if stopped else "started"
     _tell(name, text if done.published else f"is {text} already", done, as_json=as_json)
 

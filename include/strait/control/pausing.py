@@ -67,7 +67,7 @@ def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
     return _edit(file, link, change)
 
 
-def set_stopped(file: LinksFile, link: str, stopped: bool) -> Edited:
+def set_stopped(file: LinksFile, link: str, *, stopped: bool) -> Edited:
     """Stop the link's applications, or let them run again. Applies no pending change of the configuration, and asks
     nothing of the source. Raises as `pause`."""
 

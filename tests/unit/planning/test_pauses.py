@@ -70,6 +70,27 @@ def test_what_is_neither_is_refused(text: str) -> None:
         Scope.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "topics", "scope"),
+    [
+        ("orders-3", {"orders"}, Scope("orders", 3)),
+        ("orders:3", {"orders", "orders-3"}, Scope("orders", 3)),
+        ("orders-3", {"orders", "orders-3"}, Scope("orders-3")),
+        ("a-b-0", {"a-b"}, Scope("a-b", 0)),
+        ("", set(), Scope()),
+    ],
+)
+def test_a_scope_is_understood_as_it_is_printed(text: str, topics: set[str], scope: Scope) -> None:
+    assert Scope.parse(text).among(topics) == scope
+    assert str(scope) in (text.replace(":", "-"), "the link")
+
+
+@pytest.mark.parametrize("text", ["oders", "oders-3", "oders:3"])
+def test_a_scope_of_an_unknown_topic_is_refused_with_the_nearest_name(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"no such topic.*did you mean 'orders'"):
+        Scope.parse(text).among({"orders"})
+
+
 def test_pausing_again_replaces_and_resuming_ends_that_very_one() -> None:
     found = pause(pause((), paused("orders", by="ann")), paused("orders", by="bob"))
     assert [item.by for item in found] == ["bob"]
