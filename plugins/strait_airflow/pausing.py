@@ -21,4 +21,6 @@ def change(link: str, action: str, what: str, reason: str, by: str) -> str:
     for item in done.pauses:
         log.info("paused: %s", described(item))
     plans = ", ".join(f"plan {plan.version} of group {plan.group}" for plan in done.published)
-    return f"link {link}: {action} {scope} by {by}: " + (f"published {plans}" if plans else "no partition is concerned")
+    return f"link {link}: {action} {done.scope} by {by}: " + (
+        f"published {plans}" if plans else "no partition is concerned"
+    )

@@ -28,10 +28,11 @@ OTHERS = 1_000_000
 HOUR_MS = 3_600_000
 
 
-def write(cluster: Cluster, topic: str, values: range) -> None:
+def write(cluster: Cluster, topic: str, values: range, *, age_ms: int = 0) -> None:
     producer = Producer(cluster.client_properties)
+    at_ms = time.time_ns() // 1_000_000 - age_ms
     for value in values:
-        producer.produce(topic, b"%d" % value, partition=0)
+        producer.produce(topic, b"%d" % value, partition=0, timestamp=at_ms)
     assert producer.flush(60) == 0
 
 
@@ -53,9 +54,9 @@ def cut_log(folder: Path, topic: str, offset: int) -> None:
             file.unlink()
 
 
-@pytest.mark.parametrize("on_loss", ["halt", "continue"])
+@pytest.mark.parametrize(("on_loss", "age_ms"), [("halt", 0), ("continue", 2 * HOUR_MS)])
 def test_acknowledged_records_that_the_destination_lost_are_copied_again(
-    make_link: MakeLink, topic_name: str, tmp_path: Path, request: pytest.FixtureRequest, on_loss: str
+    make_link: MakeLink, topic_name: str, tmp_path: Path, request: pytest.FixtureRequest, on_loss: str, age_ms: int
 ) -> None:
     """A checkpoint confirms them, others wrote where they were, and the broker forgot the link."""
     source = request.getfixturevalue("clusters").source
@@ -66,7 +67,7 @@ def test_acknowledged_records_that_the_destination_lost_are_copied_again(
         link.publish()
         slot = link.start_slot()
         for at in range(0, 100, 10):
-            write(source, topic_name, range(at, at + 10))
+            write(source, topic_name, range(at, at + 10), age_ms=age_ms)
             link.until_copied(at + 10)
         link.publish(stopped=True)
         slot.wait(30)
@@ -80,7 +81,7 @@ def test_acknowledged_records_that_the_destination_lost_are_copied_again(
         write(destination, topic_name, range(OTHERS, OTHERS + 100))
         until_forgotten(link, topic_name)
 
-        write(source, topic_name, range(100, 110))
+        write(source, topic_name, range(100, 110), age_ms=age_ms)
         link.start_slot()
         eventually(lambda: ours(destination, topic_name)[-1:] == [109], what=lambda: f"all: {link.log()}")
         assert ours(destination, topic_name) == list(range(110))

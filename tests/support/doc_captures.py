@@ -111,7 +111,7 @@ def _status(text: str) -> str:
         _execute(f"strait wait a-to-b --for caught-up --timeout {_CAUGHT_UP_SECONDS:.0f}s", directory)
         _execute('strait pause a-to-b payments-1 --by alice --reason "maintenance of the database"', directory)
         eventually(
-            lambda: '"reason": "paused"' in _execute("strait status a-to-b payments -o json", directory),
+            lambda: '"reason": "paused"' in _execute("strait status a-to-b payments --json", directory),
             what="the slot reports the pause",
         )
         return _again(text, directory)

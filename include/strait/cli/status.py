@@ -9,7 +9,7 @@ import click
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkOption, one_link, print_json
-from strait.errors import StraitError
+from strait.errors import ClusterUnavailable, StateError, StraitError
 
 if TYPE_CHECKING:
     from strait.control.link_status import LinkStatus
@@ -39,7 +39,12 @@ def status(
     """Show state, lag and issues per link, topic and partition."""
     while watch:
         click.clear()
-        _show(config, link, first, second, check=False, as_json=as_json)
+        try:
+            _show(config, link, first, second, check=False, as_json=as_json)
+        except typer.Exit:
+            pass  # a link that cannot be asked now is in the table
+        except (ClusterUnavailable, StateError) as error:
+            typer.echo(f"error: {error}", err=True)
         time.sleep(_REFRESH_SECONDS)
     _show(config, link, first, second, check=check, as_json=as_json)
 

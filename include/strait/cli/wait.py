@@ -91,7 +91,8 @@ def _not_running(status: "LinkStatus") -> str:
         return "it has no plan yet"
     if status.stopped:
         return "it is stopped"
-    silent = [f"{group.group}/{slot.slot}" for group in status.groups for slot in group.slots if slot.silent]
+    running = [group for group in status.groups if not group.stopped]  # one without work stays stopped
+    silent = [f"{group.group}/{slot.slot}" for group in running for slot in group.slots if slot.silent]
     return f"slots that do not report: {', '.join(silent)}" if silent else ""
 
 

@@ -57,8 +57,8 @@ class LinkStatus:
 
     @property
     def healthy(self) -> bool:
-        """No partition needs a decision, and every slot reports."""
-        return all(group.healthy for group in self.groups)
+        """It has a plan, no partition needs a decision, and every slot reports."""
+        return bool(self.groups) and all(group.healthy for group in self.groups)
 
     @property
     def lag_records(self) -> int:

@@ -102,7 +102,9 @@ class ProduceResults:
         if error in error_policy.CONFLICTS:
             partition.queue.beaten(refused=True)
             self._recovery.reset(partition, None, name, error_policy.SOON_SECONDS)
-        elif error in _ABOUT_THE_RECORDS:
+            return
+        partition.queue.failed()
+        if error in _ABOUT_THE_RECORDS:
             detail = f"produce of source offset {batch.first}: {said}"
             reason = _learn(partition, batch, error, detail)
             if reason is not None and error == error_codes.CORRUPT_MESSAGE:

@@ -327,7 +327,7 @@ def _is_missing(state: State, me: Instance, on_foreign: OnForeign) -> bool:
     if me.log_start < 0 or me.last_offset >= 0 or not begun:
         return False
     expected = destination_offset(covering(begun, me.sequence - 1), me.sequence - 1)
-    if not decision.is_missing(expected, me.log_start, on_foreign):
+    if not decision.is_missing(expected, me.log_start, on_foreign, compacted=False):
         return False
     wanted = wire_sequence(me.sequence - 1)
     found = any(

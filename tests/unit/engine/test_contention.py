@@ -71,7 +71,7 @@ def test_who_was_writing_goes_on_at_once_unless_another_copy_has_been_at_it() ->
 
 def test_an_old_batch_goes_alone_and_so_does_the_first_young_one_after_it() -> None:
     """Whichever of them is refused, no later one is under way that the broker could take for a new beginning."""
-    partition = placed(5)
+    partition = placed(5, policy=TopicPolicy(on_foreign="expect"))
     for timestamp_ms in (NOW_MS, NOW_MS, NOW_MS, OLD_MS, OLD_MS, NOW_MS, NOW_MS, NOW_MS):
         batch = batch_of(partition, timestamp_ms)
         partition.queue.append(batch)
@@ -87,6 +87,28 @@ def test_an_old_batch_goes_alone_and_so_does_the_first_young_one_after_it() -> N
             partition.queue.landed()
             partition.acked(batch, 0.0)
     assert together == [1, 1, 1, 1, 1, 1, 2]  # the first three wait behind an old one: that is safe, too
+
+
+def test_where_the_log_s_end_shows_a_loss_old_batches_go_together_until_one_is_refused() -> None:
+    partition = placed(5)
+
+    def sent_at_once() -> int:
+        for _ in range(3):
+            batch = batch_of(partition, OLD_MS)
+            partition.queue.append(batch)
+            contention.note(partition, batch, NOW_MS)
+            partition.cursor.stamped(1, 1, 1, 0)
+        sent = 0
+        while partition.queue.take(0.0) is not None:
+            sent += 1
+        return sent
+
+    partition.acked(batch_of(partition, NOW_MS), 0.0)
+    assert sent_at_once() == 3
+    for _ in range(3):
+        partition.queue.landed()
+    partition.queue.failed()
+    assert sent_at_once() == 1
 
 
 def test_young_records_are_copied_by_as_many_as_there_are() -> None:

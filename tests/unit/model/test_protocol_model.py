@@ -86,7 +86,7 @@ def test_a_record_that_cannot_be_read_yet_counts_as_deleted_if_not_waited_for(mo
     _finds(monkeypatch, "expect", NONE._replace(foreign=1, elections=1), needs_replicas=only_for_scans)
 
 
-def _never_missing(offset: int, log_start: int, on_foreign: OnForeign) -> bool:
+def _never_missing(offset: int, log_start: int, on_foreign: OnForeign, *, compacted: bool) -> bool:
     return False
 
 

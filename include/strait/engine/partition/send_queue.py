@@ -42,14 +42,14 @@ class SendQueue:
 
     ``sent_sequence``: no record from here on was ever sent by us; -1: another instance has been found writing.
 
-    Batches of old records go alone, each until it is acknowledged (`go_alone`): the broker may forget the link's
-    producer ID between any two of them (ADR 12). Were more in flight and one of them refused, the broker could take a
-    later one for a new beginning, and the refused records would be lost.
+    Batches of old records may go alone, each until it is acknowledged (`go_alone`): the broker may forget the link's
+    producer ID between any two of them (ADR 12). If more are in flight and one of them is refused, the broker may take a
+    later one for a new beginning, and the refused records are lost. ``had_error``: the destination has refused a batch.
     """
 
     __slots__ = (
-        "_acked_end", "_alone_to", "_open_promises", "_waits", "batches", "bytes", "conflicts", "in_flight", "last_ack_at", "last_promise",
-        "line", "node", "sent_sequence",
+        "_acked_end", "_alone_to", "_open_promises", "_waits", "batches", "bytes", "conflicts", "had_error",
+        "in_flight", "last_ack_at", "last_promise", "line", "node", "sent_sequence",
     )  # fmt: skip
 
     def __init__(self, line: int = 0) -> None:
@@ -61,6 +61,7 @@ class SendQueue:
         self.last_ack_at = float("-inf")
         self.sent_sequence = -1
         self.conflicts = 0
+        self.had_error = False
         self.last_promise = 0  # what a batch that is made now has to wait for; 0 if nothing was ever promised
         self._open_promises: list[int] = []
         self._waits = False  # for its turn at the sender
@@ -122,6 +123,10 @@ class SendQueue:
     def acked(self, batch: OutBatch, now: float) -> None:
         self._acked_end = batch.sequence + batch.records
         self.last_ack_at = now
+
+    def failed(self) -> None:
+        """The destination has refused a batch, for whatever reason but another instance's."""
+        self.had_error = True
 
     def beaten(self, *, refused: bool) -> None:
         """Another instance has written what this one has just sent. ``refused``: the broker said so."""

@@ -10,7 +10,8 @@ grown meanwhile, another one is at it, and this one stands by for as long as it 
 nothing there that it did not send itself, goes on at once. Young records need none of that, since the broker cannot
 forget them between two batches; they are copied by as many as there are.
 
-For the same reason an old batch goes alone, see `SendQueue.go_alone`.
+For the same reason an old batch goes alone where nothing else would show that one was lost: where other producers write
+too, so that the log's end proves nothing; and once the destination has refused a batch. See `SendQueue.go_alone`.
 """
 
 import random
@@ -33,7 +34,8 @@ def note(partition: Partition, batch: OutBatch, now_ms: int) -> bool:
         or partition.policy.destination_append_time  # the batch then has the broker's own time
     ):
         return False
-    partition.queue.go_alone(batch)
+    if partition.policy.on_foreign != "halt" or partition.queue.had_error:
+        partition.queue.go_alone(batch)
     if partition.position.forgettable:
         return False
     partition.position.mark_forgettable()

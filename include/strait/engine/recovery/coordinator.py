@@ -170,7 +170,9 @@ class RecoveryCoordinator:
             try:
                 await self._place(ticket, found, log_start)
             except CopyMissing:
-                await self._place(ticket, await self._next_record.find_in_log(ticket, channel, state))
+                found = await self._next_record.find_in_log(ticket, channel, state)
+                # Another instance that goes on from there would have written after the checkpoint, and have been seen.
+                await self._place(ticket, found, watched=True)
         except Superseded:
             return
         except Unresolved as trouble:
@@ -191,12 +193,14 @@ class RecoveryCoordinator:
 
     # --- where it goes on ---------------------------------------------------------------------------------------------
 
-    async def _place(self, ticket: Ticket, outcome: "Found | Unproven", log_start: int = -1) -> None:
+    async def _place(
+        self, ticket: Ticket, outcome: "Found | Unproven", log_start: int = -1, *, watched: bool = False
+    ) -> None:
         partition, runs = ticket.partition, self._runs.needed(ticket.partition)
         if isinstance(outcome, Found):
             outcome = with_what_was_acknowledged(partition, outcome)
         found = outcome.found if isinstance(outcome, Unproven) else outcome
-        if contention.keeps_out(partition, found.sequence, self._loop.now):
+        if not watched and contention.keeps_out(partition, found.sequence, self._loop.now):
             self.add(partition)
             return
         placed = await self._placement.place(ticket, outcome, log_start)

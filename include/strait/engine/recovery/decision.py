@@ -193,10 +193,10 @@ def from_whole_log(runs: Sequence[OffsetMapping], end: int, tail: Tail, on_forei
     return found._replace(last_offset=tail.last_offset) if isinstance(found, Found) else found
 
 
-def is_missing(offset: int, log_start: int, on_foreign: OnForeign) -> bool:
-    """Whether a record of the copy that is not found from ``offset`` on is lost, rather than deleted by retention.
-    Without records of other producers the log's end already tells that."""
-    return on_foreign != "halt" and offset >= log_start
+def is_missing(offset: int, log_start: int, on_foreign: OnForeign, *, compacted: bool) -> bool:
+    """Whether a record of the copy that is not found from ``offset`` on is lost, rather than deleted by retention or by
+    compaction. Without records of other producers the log's end already tells that."""
+    return on_foreign != "halt" and not compacted and offset >= log_start
 
 
 def _unproven(run: OffsetMapping, checkpoint: int, end: int, gone: tuple[int, int], on_foreign: OnForeign) -> Unproven:

@@ -65,9 +65,6 @@ class NextRecord:
         outcome = decision.from_whole_log(runs, state.end, tail, on_foreign)
         if isinstance(outcome, Refused):
             raise Unresolved(outcome.reason, outcome.detail, error_policy.wait_for(outcome.reason), refresh=True)
-        if partition.policy.source_compacted:  # the cleaner may have taken the last record: copied again, but no loss
-            partition.position.recopy(decision.checkpoint_of(runs) - outcome.sequence)
-            return outcome._replace(lost=None)
         return outcome
 
     async def _until_replicated(self, ticket: Ticket, state: LogState) -> None:

@@ -191,7 +191,12 @@ class Placement:
         named = candidates(begun, sequence)
         match = await self._match(ticket, sequence, found.last_offset if seen else expected, named, search=not seen)
         searched = log_start >= 0 and not seen
-        if searched and match.gone and decision.is_missing(expected, log_start, partition.policy.on_foreign):
+        policy = partition.policy
+        if (
+            searched
+            and match.gone
+            and decision.is_missing(expected, log_start, policy.on_foreign, compacted=policy.source_compacted)
+        ):
             raise CopyMissing
         if match.place < 0:
             return await self._place_unverified(ticket, runs, found, match)

@@ -17,7 +17,7 @@ class LinkSummary:
     Attributes:
         state: `copying`, `waiting` (something of it waits), `paused` (as a whole), `stopped`, `no_plan`, or `error`.
         waiting: reason -> number of partitions.
-        healthy: no partition needs a decision, and every slot reports.
+        healthy: it has a plan, no partition needs a decision, and every slot reports.
         error: why it could not be looked at; the figures say nothing then.
     """
 
@@ -62,7 +62,7 @@ def summary_of(
         lag_records=sum(group.lag_records for group in groups),
         records_per_second=sum(group.records_per_second for group in groups),
         waiting=tuple(sorted(waiting.items())),
-        healthy=all(group.healthy for group in groups),
+        healthy=bool(groups) and all(group.healthy for group in groups),
     )
 
 
