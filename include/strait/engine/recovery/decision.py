@@ -233,5 +233,6 @@ def _after_last(
         )
     lost = None
     if sequence < checkpoint:
-        lost = expected, destination_offset(covering(runs, checkpoint), checkpoint)
+        last = checkpoint - 1  # where the map says of the checkpoint itself, records of others may come before it
+        lost = expected, destination_offset(covering(runs, last), last) + 1
     return Found(sequence, lost)
