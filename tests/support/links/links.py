@@ -108,7 +108,7 @@ class Link:
     def log(self) -> str:
         return self.application().log_path.read_text()
 
-    def until(self, look: Callable[[], Any], what: str, within_seconds: float = 90.0) -> Any:
+    def until(self, look: Callable[[], Any], what: str, within_seconds: float = 180.0) -> Any:
         """Wait for something of a living application; if that ends, its log says why it never came."""
 
         def look_if_alive() -> Any:
@@ -119,7 +119,7 @@ class Link:
 
         return eventually(look_if_alive, what=what, within_seconds=within_seconds)
 
-    def until_ended(self, within_seconds: float = 60.0) -> Application:
+    def until_ended(self, within_seconds: float = 180.0) -> Application:
         eventually(lambda: not self.application().state.alive, what="the end", within_seconds=within_seconds)
         return self.application()
 
