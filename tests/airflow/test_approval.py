@@ -49,7 +49,9 @@ def stored(found: dict[str, Any]) -> dict[str, Any]:
 def test_nothing_is_done_until_somebody_approves_and_then_just_that(link, clusters):
     assert "changes wait for approval" in control.apply(link)
     found = stored(approval.look(link))
-    assert f"2 changes to approve:\ncopies    {link}: from earliest\ncreates   {link}: 2 partitions" in found["body"]
+    assert (
+        f"2 changes to approve:\n+ copies    {link}: from earliest\n+ creates   {link}: 2 partitions" in found["body"]
+    )
     assert "nobody has answered" in approval.act(link, found, UNANSWERED)
     assert copies(clusters, link) == []
     assert approval.act(link, found, APPROVED).startswith(f"created   {link}")

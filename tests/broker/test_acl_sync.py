@@ -1,4 +1,4 @@
-"""Rights on copies, and the rights that a link needs for its upkeep, on brokers that grant nothing else."""
+"""Rights on copies, and the rights that a link needs for following its source, on brokers that grant nothing else."""
 
 import uuid
 from collections.abc import Iterator
@@ -88,7 +88,7 @@ def test_rights_on_topics_become_rights_on_copies_but_never_to_write(
         assert control.run_cycle().done == (f"allowed   ALLOW READ on topic copy.{topic} to User:bob",)
         eventually(lambda: of_link(destination, link) == wanted, what="that nothing else has changed")
     with control_of(secured, link, topics, acls={"sync": True, "remove": True}) as control:
-        eventually(lambda: control.propose().upkeep.acls.add == (), what="that all is known")
+        eventually(lambda: control.propose().actions == (), what="that all is known")
         assert control.run_cycle().done == (f"withdrew  ALLOW READ on topic copy.{topic} to User:ann",)
         left = wanted - {acl(f"copy.{topic}", "ann", "READ")}
         eventually(lambda: of_link(destination, link) == left, what=lambda: f"not {of_link(destination, link)}")
@@ -104,7 +104,7 @@ def test_no_right_is_given_unless_the_link_is_told_to(secured: Secured, admins: 
     assert of_link(destination, link) == set()
 
 
-class Upkeep:
+class Setup:
     """A link between principals of their own that is to do all that there is to do to copies."""
 
     def __init__(self, secured: Secured, link: str) -> None:
@@ -136,8 +136,8 @@ class Upkeep:
 
 
 @pytest.fixture
-def upkeep(secured: Secured, link: str) -> Iterator[Upkeep]:
-    it = Upkeep(secured, link)
+def setup(secured: Secured, link: str) -> Iterator[Setup]:
+    it = Setup(secured, link)
     create(secured.source, it.topic)
     for end in it.users:
         it.grant(end, it.rights(end, "On the"))
@@ -147,16 +147,16 @@ def upkeep(secured: Secured, link: str) -> Iterator[Upkeep]:
         admin.remove_acls_each([one for one in admin.acls() if link in one.name]).or_raise()
 
 
-def change_all(it: Upkeep) -> None:
+def change_all(it: Setup) -> None:
     alter(it.secured.source, it.topic, retention_ms="900000")
     grow(it.secured.source, it.topic, 2)
 
 
-def test_without_the_rights_for_it_a_copy_stays_as_it_is_and_copying_goes_on(upkeep: Upkeep) -> None:
-    copy = upkeep.names["destination"]
-    with upkeep.control() as control:
+def test_without_the_rights_for_it_a_copy_stays_as_it_is_and_copying_goes_on(setup: Setup) -> None:
+    copy = setup.names["destination"]
+    with setup.control() as control:
         assert control.run_cycle().created == (copy,)
-        change_all(upkeep)
+        change_all(setup)
         outcome = control.run_cycle()
         assert outcome.done == ()
         assert "TOPIC_AUTHORIZATION_FAILED" in outcome.refused[copy]
@@ -167,15 +167,15 @@ def test_without_the_rights_for_it_a_copy_stays_as_it_is_and_copying_goes_on(upk
         assert outcome.plan.topics[0].slots == (0, None)
 
 
-def test_with_the_documented_rights_all_is_done_and_each_right_is_used(upkeep: Upkeep) -> None:
-    for end in upkeep.users:
-        upkeep.grant(end, upkeep.rights(end, "Also on the"))
-    secured, topic, copy = upkeep.secured, upkeep.topic, upkeep.names["destination"]
-    create(secured.source, f"{upkeep.link}.other")
-    grant(secured.source, upkeep.users["source"], [Right(ResourceType.TOPIC, f"{upkeep.link}.other", "READ")])
-    with upkeep.control() as control:
+def test_with_the_documented_rights_all_is_done_and_each_right_is_used(setup: Setup) -> None:
+    for end in setup.users:
+        setup.grant(end, setup.rights(end, "Also on the"))
+    secured, topic, copy = setup.secured, setup.topic, setup.names["destination"]
+    create(secured.source, f"{setup.link}.other")
+    grant(secured.source, setup.users["source"], [Right(ResourceType.TOPIC, f"{setup.link}.other", "READ")])
+    with setup.control() as control:
         control.run_cycle()
-        change_all(upkeep)
+        change_all(setup)
         outcome = control.run_cycle()
         assert outcome.refused == {}
         verbs = {line.split()[0] for line in outcome.done}
@@ -183,51 +183,51 @@ def test_with_the_documented_rights_all_is_done_and_each_right_is_used(upkeep: U
         delete(secured.source, topic)
         eventually(lambda: _deleted(control.run_cycle(), copy), what=lambda: control.run_cycle().as_text())
         eventually(lambda: not exists(secured.destination, copy), what="no copy")
-    for end, cluster in upkeep.clusters.items():
-        allowed, denied = decided(cluster, upkeep.users[end])
+    for end, cluster in setup.clusters.items():
+        allowed, denied = decided(cluster, setup.users[end])
         assert {right for right in denied if right.kind is not ResourceType.GROUP} == set()
-        assert [right for right in upkeep.rights(end, "Also on the") if right not in allowed] == []
+        assert [right for right in setup.rights(end, "Also on the") if right not in allowed] == []
 
 
 def _deleted(outcome: Outcome, copy: str) -> bool:
     return any(line.startswith(f"deleted   {copy}, ") for line in outcome.done)
 
 
-def test_a_topic_that_the_link_may_not_see_any_more_is_not_taken_for_deleted(upkeep: Upkeep) -> None:
-    for end in upkeep.users:
-        upkeep.grant(end, upkeep.rights(end, "Also on the"))
-    other = f"{upkeep.link}.other"
-    create(upkeep.secured.source, other)
-    grant(upkeep.secured.source, upkeep.users["source"], [Right(ResourceType.TOPIC, other, "READ")])
-    with upkeep.control() as control:
+def test_a_topic_that_the_link_may_not_see_any_more_is_not_taken_for_deleted(setup: Setup) -> None:
+    for end in setup.users:
+        setup.grant(end, setup.rights(end, "Also on the"))
+    other = f"{setup.link}.other"
+    create(setup.secured.source, other)
+    grant(setup.secured.source, setup.users["source"], [Right(ResourceType.TOPIC, other, "READ")])
+    with setup.control() as control:
         control.run_cycle()
-        withdraw(upkeep.secured.source, upkeep.users["source"], upkeep.rights("source", "On the"))
+        withdraw(setup.secured.source, setup.users["source"], setup.rights("source", "On the"))
 
         def kept() -> bool:
-            details = [item.detail for item in control.run_cycle().plan.waiting if item.topic == upkeep.topic]
+            details = [item.detail for item in control.run_cycle().plan.waiting if item.topic == setup.topic]
             return any("the source does not say that it is gone" in detail for detail in details)
 
         eventually(kept, what=lambda: f"not {control.run_cycle().plan.waiting}")
-    assert exists(upkeep.secured.destination, upkeep.names["destination"])
+    assert exists(setup.secured.destination, setup.names["destination"])
 
 
-def test_a_topic_whose_configurations_may_not_be_read_waits_unless_it_is_copied_already(upkeep: Upkeep) -> None:
-    other = f"{upkeep.link}.other"
-    create(upkeep.secured.source, other)
-    grant(upkeep.secured.source, upkeep.users["source"], [Right(ResourceType.TOPIC, other, "READ")])
-    file = {"include": [upkeep.topic, other]}
-    with upkeep.control() as made:
+def test_a_topic_whose_configurations_may_not_be_read_waits_unless_it_is_copied_already(setup: Setup) -> None:
+    other = f"{setup.link}.other"
+    create(setup.secured.source, other)
+    grant(setup.secured.source, setup.users["source"], [Right(ResourceType.TOPIC, other, "READ")])
+    file = {"include": [setup.topic, other]}
+    with setup.control() as made:
         made.link = made.link.model_copy(update={"topics": made.link.topics.model_copy(update=file)})
         outcome = made.run_cycle()
         waiting = {item.topic: item.reason for item in outcome.plan.waiting}
         assert waiting == {other: "source_denied"}
-        assert [topic.source for topic in outcome.plan.topics] == [upkeep.topic]
-        assert look(upkeep.secured.destination, upkeep.names["destination"]).partitions == 1
-        right = Right(ResourceType.TOPIC, upkeep.topic, "DESCRIBE_CONFIGS")
-        withdraw(upkeep.secured.source, upkeep.users["source"], [right])
+        assert [topic.source for topic in outcome.plan.topics] == [setup.topic]
+        assert look(setup.secured.destination, setup.names["destination"]).partitions == 1
+        right = Right(ResourceType.TOPIC, setup.topic, "DESCRIBE_CONFIGS")
+        withdraw(setup.secured.source, setup.users["source"], [right])
 
         def denied() -> str:
-            return made._source.observe(upkeep.topic.__eq__, ("retention.ms",)).topics[upkeep.topic].denied
+            return made._source.observe(setup.topic.__eq__, ("retention.ms",)).topics[setup.topic].denied
 
         eventually(denied, what="that its configurations may not be read")
         assert not made.run_cycle().published, "what is copied goes on by the plan in force"

@@ -64,7 +64,7 @@ def test_a_copy_follows_its_source_up_and_loses_nothing_that_came_meanwhile(
         for partition in range(4):
             produce(clusters.source, topic, 50, partition)
         proposal = control.propose()
-        assert [(item.topic, item.partitions_now, item.partitions) for item in proposal.upkeep.grow] == [(topic, 2, 4)]
+        assert [(item.topic, item.partitions_now, item.partitions) for item in proposal.actions] == [(topic, 2, 4)]
         outcome = control.apply(proposal)
         assert outcome.done == (f"grew      {topic} from 2 to 4 partitions",)
         assert waits(outcome) == {} and None not in outcome.plan.topics[0].slots

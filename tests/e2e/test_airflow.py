@@ -129,7 +129,7 @@ def answer(airflow, choice: str) -> str:
 def test_a_link_that_wants_to_be_asked_does_what_a_person_has_approved_and_nothing_before(airflow, clusters):
     airflow.client.unpause(APPROVAL)
     question = airflow.client.question(APPROVAL, asked(airflow), "ask")
-    assert "copies    orders: to asked.orders, from earliest" in question["body"]
+    assert "+ copies    orders: to asked.orders, from earliest" in question["body"]
     assert "rejected by" in airflow.client.task_log(APPROVAL, answer(airflow, "Reject"), "act")
     airflow.client.set_variable(f"strait_rejected_{ASKED}", "{}")
     asked(airflow)

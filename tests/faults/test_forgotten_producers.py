@@ -15,9 +15,9 @@ from strait.kafka.admin import Admin
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from support.fixtures.waiting import eventually
+from support.kafka.administration import asleep, elect_preferred, in_sync, leaders, reassign
 from support.kafka.producers import FORGETFUL, until_forgotten
 from support.kafka.records import ends, read_all
-from support.kafka.upkeep import asleep, elect_preferred, in_sync, leaders, reassign
 from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker

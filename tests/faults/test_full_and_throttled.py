@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 from strait.embedded.kafka import Cluster
 from strait.net.handshake import CLIENT_ID
 from support.fixtures.waiting import eventually
+from support.kafka.administration import quotas
 from support.kafka.small_disk import can_mount, small_disk
-from support.kafka.upkeep import quotas
 from support.links.engine_link import EngineLink
 from support.links.far import FarCluster
 from support.links.load import writing

@@ -26,8 +26,8 @@ from strait.state.schema import TopicPolicy
 from strait.wire.batch import restamp, split_batches
 from strait.wire.records import Record, build_batch
 from support.fixtures.waiting import eventually
+from support.kafka.administration import elect_preferred, in_sync, leaders, reassign
 from support.kafka.raw import RawClient
-from support.kafka.upkeep import elect_preferred, in_sync, leaders, reassign
 
 pytestmark = pytest.mark.broker
 

@@ -8,7 +8,7 @@ import pytest
 from strait.embedded.kafka import Cluster
 from strait.reasons import Reason
 from support.fixtures.waiting import eventually
-from support.kafka.upkeep import elect_preferred, in_sync, leaders, reassign
+from support.kafka.administration import elect_preferred, in_sync, leaders, reassign
 from support.links.engine_link import EngineLink
 from support.links.load import writing
 

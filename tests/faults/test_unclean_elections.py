@@ -10,9 +10,9 @@ from strait.embedded.kafka import Cluster
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from support.fixtures.waiting import eventually
+from support.kafka.administration import elect_preferred, elect_unclean, in_sync, leaders, put_on, reassign
 from support.kafka.records import ends, read, read_all
 from support.kafka.transactions import Transactions
-from support.kafka.upkeep import elect_preferred, elect_unclean, in_sync, leaders, put_on, reassign
 from support.links.engine_link import EngineLink
 from support.links.far import FarCluster
 

@@ -71,15 +71,17 @@ def apply(
     Running Spark applications follow a new plan within a second. On a terminal, asks before it deletes a topic.
     """
     from strait.control.plane import Control
+    from strait.planning.topic_sync.actions import DeleteTopic
 
     if stopped is not None:
         typer.echo("--stop and --start are deprecated: use `strait stop` or `strait start`", err=True)
     name, shown = _chosen(config, link, first, second)
     with Control.of(config, name) as control:
         proposal = control.propose(stopped=stopped)
-        if proposal.upkeep.delete and shown is None and not yes and sys.stdin.isatty():
+        deleted = [action for action in proposal.actions if isinstance(action, DeleteTopic)]
+        if deleted and shown is None and not yes and sys.stdin.isatty():
             typer.echo(control.show(proposal).text, err=True)
-            typer.confirm(f"Delete {len(proposal.upkeep.delete)} destination topics?", abort=True, err=True)
+            typer.confirm(f"Delete {len(deleted)} destination topics?", abort=True, err=True)
         outcome = control.apply(proposal, stopped=stopped, shown=shown)
     if as_json:
         print_json(outcome.as_data())

@@ -1,36 +1,54 @@
-"""Does what copies need, as `strait.planning.topic_sync.sync` has decided, and finds out what it has to know for
-that."""
+"""Does to topics and rights what was planned (`strait.planning.topic_sync.actions`), and finds out what planning has to
+know for that."""
 
-from collections.abc import Collection, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from itertools import groupby
+from typing import Any
 
-from strait.control.creation import wait_until_usable
 from strait.errors import ClusterError, ClusterUnavailable
-from strait.kafka.admin import Admin, ConfigChange, Outcomes
-from strait.model import ClusterFacts, TopicAcl, TopicPartition
+from strait.kafka.admin import Admin, ConfigChange, NewTopic, Outcomes
+from strait.model import ClusterFacts, TopicPartition
+from strait.planning.plan.planner import Proposal
 from strait.planning.risks.state_safety import command
-from strait.planning.topic_sync.acls import AclChanges
-from strait.planning.topic_sync.growth import GrowTopic
+from strait.planning.topic_sync.actions import (
+    Action,
+    AllowAcl,
+    AlterTopic,
+    CreateHeartbeats,
+    CreateTopic,
+    DeleteTopic,
+    GrowTopic,
+    WithdrawAcl,
+)
 from strait.planning.topic_sync.retirement import Candidate, Evidence
-from strait.planning.topic_sync.sync import Upkeep
 
-Thing = TypeVar("Thing")
+_USABLE_SECONDS = 10.0
+
+
+_REQUESTS: Mapping[type[Action], Callable[[Admin, Sequence[Any]], Outcomes[Any, bool]]] = {
+    CreateHeartbeats: lambda cluster, items: cluster.create_each(map(_new_topic, items)),
+    CreateTopic: lambda cluster, items: cluster.create_each(map(_new_topic, items)),
+    GrowTopic: lambda cluster, items: cluster.grow_each({item.topic: item.partitions for item in items}),
+    AlterTopic: lambda cluster, items: cluster.alter_each({item.topic: _config_change(item) for item in items}),
+    AllowAcl: lambda cluster, items: cluster.add_acls_each([item.acl for item in items]),
+    WithdrawAcl: lambda cluster, items: cluster.remove_acls_each([item.acl for item in items]),
+    DeleteTopic: lambda cluster, items: cluster.delete_each([item.topic for item in items]),
+}
+"""How a cluster is asked to do all actions of one kind; True: done here, False: somebody else was faster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done to copies.
+    """What was done to topics and rights here, in order.
 
     Attributes:
-        lines: one for each thing that was done, for people.
-        refused: destination topic -> what the destination refused to do to it, and why.
-        acls: rules that were added and removed.
+        refused: topic -> what its cluster refused to do to it, and why.
     """
 
-    lines: tuple[str, ...] = ()
+    actions: tuple[Action, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
-    acls: AclChanges = field(default_factory=AclChanges)
 
 
 def with_acls(admin: Admin, facts: ClusterFacts) -> ClusterFacts:
@@ -61,23 +79,35 @@ def gather(source: Admin, destination: Admin, candidates: Collection[Candidate])
     )
 
 
-def perform(destination: Admin, upkeep: Upkeep) -> Done:
-    """Do all of it. What the destination refuses for one topic stops no other.
+def perform(source: Admin, destination: Admin, proposal: Proposal) -> Done:
+    """Do all that is proposed. What a cluster refuses for one topic stops no other.
 
     Raises:
-        ClusterUnavailable: the destination does not answer, or does not serve the partitions that it has added.
+        ClusterUnavailable: a cluster does not answer, or does not serve the partitions that it has added.
     """
+    done: list[Action] = []
     refused: dict[str, list[str]] = {}
-    lines = [*_grow(destination, upkeep, refused), *_alter(destination, upkeep, refused)]
-    acls = AclChanges(
-        _succeeded(destination.add_acls_each(upkeep.acls.add), refused),
-        _succeeded(destination.remove_acls_each(upkeep.acls.remove), refused),
-    )
-    lines += [f"allowed   {acl}" for acl in acls.add] + [f"withdrew  {acl}" for acl in acls.remove]
-    lines += _delete(destination, upkeep, refused)
-    if upkeep.acls_denied:
-        refused.setdefault("ACLs", []).append(upkeep.acls_denied)
-    return Done(tuple(lines), {topic: "; ".join(whys) for topic, whys in refused.items()}, acls)
+    for kind, of_kind in groupby(proposal.actions, type):
+        actions = list(of_kind)
+        cluster = source if kind is CreateHeartbeats else destination
+        outcomes = _REQUESTS[kind](cluster, actions)
+        there = [action for action in actions if action.key in outcomes.results]
+        wait_until_usable(cluster, [partition for action in there for partition in action.new_partitions])
+        done += [action for action in there if outcomes.results[action.key]]
+        for action in actions:
+            if error := outcomes.failures.get(action.key):
+                refused.setdefault(action.subject, []).append(error.message)
+    if proposal.sync.acls_denied:
+        refused.setdefault("ACLs", []).append(proposal.sync.acls_denied)
+    return Done(tuple(done), {topic: "; ".join(whys) for topic, whys in refused.items()})
+
+
+def _new_topic(action: CreateTopic) -> NewTopic:
+    return NewTopic(action.topic, action.partitions, action.replication_factor, dict(action.configs))
+
+
+def _config_change(action: AlterTopic) -> ConfigChange:
+    return ConfigChange(dict(action.put), action.reset)
 
 
 def make_state_safer(destination: Admin, changes: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
@@ -91,34 +121,25 @@ def make_state_safer(destination: Admin, changes: Mapping[str, Mapping[str, str]
     return {topic: f"{error.message}; run {command(topic, changes[topic])}" for topic, error in failures.items()}
 
 
-def _grow(destination: Admin, upkeep: Upkeep, refused: dict[str, list[str]]) -> Iterator[str]:
-    wanted = {item.topic: item for item in upkeep.grow}
-    grown = _succeeded(destination.grow_each({topic: item.partitions for topic, item in wanted.items()}), refused)
-    wait_until_usable(destination, [partition for topic in grown for partition in _added(wanted[topic])])
-    for topic in grown:
-        yield f"grew      {topic} from {wanted[topic].partitions_now} to {wanted[topic].partitions} partitions"
+def wait_until_usable(cluster: Admin, partitions: Collection[TopicPartition]) -> None:
+    """Partitions are created before every broker knows of them and they have leaders.
+
+    Raises:
+        ClusterUnavailable: the cluster does not serve them.
+    """
+    if not partitions:
+        return
+    deadline = time.monotonic() + _USABLE_SECONDS
+    highest = {partition.topic: partition.partition for partition in sorted(partitions)}
+    while not _usable(cluster, partitions, highest):
+        if time.monotonic() > deadline:
+            raise ClusterUnavailable(
+                cluster.cluster, f"its brokers do not serve what was created on it: {', '.join(highest)}"
+            )
+        time.sleep(0.1)
 
 
-def _alter(destination: Admin, upkeep: Upkeep, refused: dict[str, list[str]]) -> Iterator[str]:
-    changes = {item.topic: ConfigChange(dict(item.put), item.reset) for item in upkeep.alter}
-    for topic in _succeeded(destination.alter_each(changes), refused):
-        put = [f"{name}={value}" for name, value in changes[topic].put.items()]
-        yield f"altered   {topic}: {', '.join([*put, *(f'{name} by default' for name in changes[topic].reset)])}"
-
-
-def _delete(destination: Admin, upkeep: Upkeep, refused: dict[str, list[str]]) -> Iterator[str]:
-    wanted = {item.topic: item for item in upkeep.delete}
-    for topic in _succeeded(destination.delete_each(wanted.keys()), refused):
-        yield f"deleted   {topic}, since the source has no {wanted[topic].source} any more"
-
-
-def _succeeded(found: Outcomes[Thing, bool], refused: dict[str, list[str]]) -> tuple[Thing, ...]:
-    """What was done here, and not by another control plane that was faster; what was refused is noted."""
-    for thing, error in found.failures.items():
-        topic = thing.name if isinstance(thing, TopicAcl) else str(thing)
-        refused.setdefault(topic, []).append(error.message)
-    return tuple(thing for thing, here in found.results.items() if here)
-
-
-def _added(item: GrowTopic) -> list[TopicPartition]:
-    return [TopicPartition(item.topic, number) for number in range(item.partitions_now, item.partitions)]
+def _usable(cluster: Admin, partitions: Collection[TopicPartition], highest: Mapping[str, int]) -> bool:
+    facts = cluster.observe(lambda _: False).topics
+    known = all(topic in facts and facts[topic].partitions > number for topic, number in highest.items())
+    return known and not cluster.offsets_each(partitions, "end").failures

@@ -19,6 +19,7 @@ from strait.planning.review.backfill import Backfill, Reports, backfill_of, begi
 from strait.planning.review.effects import effects
 from strait.planning.risks.loops import loops_of
 from strait.planning.risks.risks import Known, Risk, risks, similar_names
+from strait.planning.topic_sync.actions import GrowTopic
 
 Answer = TypeVar("Answer")
 
@@ -70,7 +71,7 @@ def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callab
     unknown: list[str] = []
     known = _known(clusters, proposal, begin, unknown)
     pairs = [pair for pair in proposal.survey.destinations.pairs if pair.source.topic in begin]
-    growing = {item.topic for item in proposal.upkeep.grow}
+    growing = {item.topic for item in proposal.actions if isinstance(item, GrowTopic)}
     begins = beginnings(link, proposal)
     source = clusters.properties[clusters.source.cluster]
     sizes = _or_none(lambda: partition_bytes(source, clusters.source.cluster, begins), unknown)

@@ -7,6 +7,7 @@ from typing import Any
 from strait.config.groups import DEFAULT_GROUP
 from strait.planning.plan.planner import Proposal
 from strait.planning.review import text
+from strait.planning.topic_sync.actions import Action, CreateTopic
 from strait.state.schema import Plan
 
 
@@ -15,18 +16,16 @@ class Outcome:
     """What a cycle did.
 
     Attributes:
-        created: destination topics created here.
-        refused: destination topics that were not created, or not given what they lack, and why.
+        done: what was done to topics and rights here.
+        refused: topics that were not created, or not given what they lack, and why.
         plans: task group -> the plan in force now.
         proposal: what the plans in force were last held against; it has no drafts where nothing was published.
-        done: what else was done to copies, line by line.
     """
 
-    created: tuple[str, ...]
+    done: tuple[Action, ...]
     refused: Mapping[str, str]
     plans: Mapping[str, Plan]
     proposal: Proposal
-    done: tuple[str, ...] = ()
 
     @property
     def plan(self) -> Plan:
@@ -38,16 +37,21 @@ class Outcome:
         """Whether this cycle published a plan."""
         return bool(self.proposal.drafts)
 
+    @property
+    def created(self) -> tuple[str, ...]:
+        """Topics created here."""
+        return tuple(sorted(action.topic for action in self.done if isinstance(action, CreateTopic)))
+
     def as_text(self) -> str:
         """For people."""
-        created = [f"created   {topic}" for topic in self.created]
-        return "\n".join([*created, *self.done, *text.refused_lines(self.refused), text.proposal_text(self.proposal)])
+        done = [action.done_line for action in self.done]
+        return "\n".join([*done, *text.refused_lines(self.refused), text.proposal_text(self.proposal)])
 
     def as_data(self) -> dict[str, Any]:
         """For programs."""
         return {
             "created": list(self.created),
-            "done": list(self.done),
+            "done": [action.done_line for action in self.done if not isinstance(action, CreateTopic)],
             "refused": dict(self.refused),
             "published": self.published,
             "plans": {group: plan.model_dump() for group, plan in self.plans.items()},

@@ -16,7 +16,6 @@ from strait.config.app_spec import AppSpec
 from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import LinksFile, load_link
 from strait.control.collector import collector_paused
-from strait.control.creation import create_topics
 from strait.control.executor import Done, gather, make_state_safer, perform, with_acls
 from strait.control.forecast import Clusters, Forecast, forecast
 from strait.control.group_status import group_status
@@ -40,7 +39,7 @@ from strait.planning.topic_sync.configs import OBSERVED_CONFIGS, observed
 from strait.planning.topic_sync.creation import Destinations
 from strait.planning.topic_sync.heartbeats import with_heartbeats
 from strait.planning.topic_sync.retirement import candidates, retire
-from strait.planning.topic_sync.sync import Memory, Upkeep, follows_acls, upkeep_of
+from strait.planning.topic_sync.sync import Memory, TopicSync, follows_acls, topic_sync
 from strait.planning.topics.remembered import remembered
 from strait.planning.topics.selection import selects
 from strait.state.publisher import ControlPublisher
@@ -92,7 +91,7 @@ class Control:
         found = effects(self.link, proposal)
         lines = [text.proposal_text(proposal), *(ahead or self.forecast(proposal)).lines()]
         if found and self.link.approval == "required":
-            lines = [f"{len(found)} changes to approve:", *map(str, found), "", *lines]
+            lines = [f"{len(found)} changes to approve:", *(effect.line for effect in found), "", *lines]
         return ShownPlan.of(self.name, found, "\n".join(lines))
 
     def forecast(self, proposal: Proposal) -> Forecast:
@@ -116,15 +115,11 @@ class Control:
         proposal = proposal or self.propose(stopped=stopped)
         approval = self._approval(shown)
         approval.check(effects(self.link, proposal))
-        created, refused = create_topics(self._destination, proposal.create)
-        if proposal.create_heartbeats is not None:
-            beats, not_beating = create_topics(self._source, [proposal.create_heartbeats])
-            created, refused = created + beats, refused | not_beating
-        done = perform(self._destination, proposal.upkeep)
-        refused = {**refused, **done.refused, **make_state_safer(self._destination, proposal.state_changes)}
+        done = perform(self._source, self._destination, proposal)
+        refused = {**done.refused, **make_state_safer(self._destination, proposal.state_changes)}
         complete = self._register_is_there and self._state_is_there
         if proposal.empty and proposal.previous is not None and complete:
-            return Outcome((), refused, proposal.plans, proposal)
+            return Outcome(done.actions, refused, proposal.plans, proposal)
         ensure_state_topics(self._destination, self.name, self._state_replicas)
         for _ in range(_CONFLICTS_MOST):
             try:
@@ -133,7 +128,7 @@ class Control:
                 conflict = error
                 time.sleep(random.uniform(0, _CONFLICT_PAUSE_SECONDS))  # noqa: S311  only to get out of step
             else:
-                return Outcome(tuple(created), refused, plans, published, done.lines)
+                return Outcome(done.actions, refused, plans, published)
         raise conflict
 
     def run_cycle(self, *, stopped: bool | None = None) -> Outcome:
@@ -255,7 +250,7 @@ class Control:
         starts = look_up(self._source, self._destination, found.new, histories=self.link.backfill is not None)
         pauses = pauses_of(self._state.plans.values())
         now_ms = _now_ms()
-        upkeep = self._upkeep(found.destinations, facts, refused, done, now_ms)
+        sync = self._sync(found.destinations, facts, refused, done, now_ms)
         loads = self._loads.now()
         with collector_paused():
             proposal = compose(
@@ -265,7 +260,7 @@ class Control:
                 previous,
                 stopped=stopped,
                 pauses=pauses,
-                upkeep=upkeep,
+                sync=sync,
                 loads=loads,
                 now_ms=now_ms,
             )
@@ -277,19 +272,19 @@ class Control:
             state_risks=state_risks(self.name, topics, replicas),
         )
 
-    def _upkeep(
+    def _sync(
         self,
         destinations: Destinations,
         facts: tuple[ClusterFacts, ClusterFacts],
         refused: Mapping[str, str],
         done: Done | None,
         now_ms: int,
-    ) -> Upkeep:
+    ) -> TopicSync:
         memory, runs = Memory.of(self._state.plans.values()), self._state.runs
         over = candidates(self.link, memory.waiting, *facts, runs, memory.copied_from, now_ms)
         retirement = retire(self.link, over, gather(self._source, self._destination, over), runs)
-        acls = None if done is None else done.acls
-        return upkeep_of(self.link, destinations, *facts, memory, retirement=retirement, refused=refused, done=acls)
+        actions = () if done is None else done.actions
+        return topic_sync(self.link, destinations, *facts, memory, retirement=retirement, refused=refused, done=actions)
 
     def _publish(
         self, refused: Mapping[str, str], stopped: bool | None, approval: Approval, done: Done
@@ -313,7 +308,7 @@ class Control:
                 )
                 for group, draft in sorted(proposal.drafts.items())
             ]
-            forgotten = proposal.upkeep.retirement.forget
+            forgotten = proposal.sync.retirement.forget
             publication.publish(plans, proposal.first_runs(at_ms), proposal.losses(self.name, at_ms), forgotten)
             return {**proposal.plans, **{plan.group: plan for plan in plans}}, proposal
 

@@ -14,9 +14,9 @@ from statistics import median
 
 from strait.kafka.admin import Admin, ConfigChange
 from support.fixtures.waiting import eventually
+from support.kafka.administration import in_sync, reassign
 from support.kafka.log_ends import LogEnds
 from support.kafka.records import assert_copied
-from support.kafka.upkeep import in_sync, reassign
 from support.links.engine_link import EngineLink
 from support.links.far import FarCluster, FarLink, running
 from support.links.load import writing

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from strait.net.handshake import CLIENT_ID
 from support.fixtures.waiting import eventually
-from support.kafka.upkeep import asleep, elect_preferred, in_sync, quotas, reassign, replicas
+from support.kafka.administration import asleep, elect_preferred, in_sync, quotas, reassign, replicas
 from support.links.far import FarCluster, FarLink
 from support.proxy.proxy import PRODUCE, Proxy
 

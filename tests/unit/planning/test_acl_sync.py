@@ -1,13 +1,20 @@
 """Rights on copies: what follows from the source's rules, what never does, and what is taken away again."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strait.model import ClusterFacts, TopicAcl, TopicFacts
-from strait.planning.topic_sync.acls import AclChanges, acl_changes, still_given
+from strait.planning.topic_sync.acls import acl_changes, still_given
+from strait.planning.topic_sync.actions import AllowAcl, WithdrawAcl, allowed, withdrawn
+
+
+class Changes(NamedTuple):
+    add: tuple[TopicAcl, ...] = ()
+    remove: tuple[TopicAcl, ...] = ()
+
 
 HOMES = {"orders": "a.orders", "orders-new": "a.orders-new", "clicks": "a.clicks"}
 
@@ -23,9 +30,10 @@ def cluster(topics: Any, acls: Any) -> ClusterFacts:
 
 def changes(
     of_source: Any, of_destination: Any = (), given_before: Any = (), remove: bool = False, more: Any = ()
-) -> AclChanges:
+) -> Changes:
     source, destination = cluster(HOMES, of_source), cluster([*HOMES.values(), *more], of_destination)
-    return acl_changes(HOMES, source, destination, given_before, remove=remove)
+    found = acl_changes(HOMES, source, destination, given_before, remove=remove)
+    return Changes(allowed(found), withdrawn(found))
 
 
 def test_a_rule_about_a_topic_is_one_about_its_copy() -> None:
@@ -60,38 +68,38 @@ def test_a_rule_for_a_prefix_stays_one_where_it_covers_nothing_but_copies() -> N
 def test_a_rule_for_a_prefix_becomes_literal_where_names_lose_their_beginning() -> None:
     destinations = {"orders": "copy-of-orders", "orders-new": "new-orders"}
     source, destination = cluster(destinations, [acl("ord", pattern="PREFIXED")]), cluster(destinations.values(), ())
-    found = acl_changes(destinations, source, destination, (), remove=False)
-    assert found.add == (acl("copy-of-orders"), acl("new-orders"))
+    found = allowed(acl_changes(destinations, source, destination, (), remove=False))
+    assert found == (acl("copy-of-orders"), acl("new-orders"))
 
 
 def test_only_what_the_link_has_given_is_taken_away_and_only_if_asked() -> None:
     others = acl("clicks")
     by_hand, ours = acl("a.orders", "DESCRIBE"), acl("a.orders")
     there = [by_hand, ours, acl("a.clicks")]
-    assert changes([others], there, [ours], remove=True) == AclChanges((), (ours,))
-    assert changes([others], there, [ours]) == AclChanges()
-    assert changes([others, acl()], there, [ours], remove=True) == AclChanges()
-    assert changes([others], [by_hand, acl("a.clicks")], [ours], remove=True) == AclChanges(), "it is gone already"
+    assert changes([others], there, [ours], remove=True) == Changes((), (ours,))
+    assert changes([others], there, [ours]) == Changes()
+    assert changes([others, acl()], there, [ours], remove=True) == Changes()
+    assert changes([others], [by_hand, acl("a.clicks")], [ours], remove=True) == Changes(), "it is gone already"
 
 
 def test_a_right_on_a_copy_that_is_followed_no_more_stays() -> None:
     orphan = acl("a.former")
-    assert changes([acl("clicks")], [orphan, acl("a.clicks")], [orphan], remove=True) == AclChanges()
+    assert changes([acl("clicks")], [orphan, acl("a.clicks")], [orphan], remove=True) == Changes()
 
 
 def test_a_source_without_any_rule_or_without_an_answer_takes_nothing_away() -> None:
     ours = acl("a.orders")
-    assert changes([], [ours], [ours], remove=True) == AclChanges()
-    assert changes(None, [ours], [ours], remove=True) == AclChanges()
-    assert changes([acl()], None) == AclChanges()
+    assert changes([], [ours], [ours], remove=True) == Changes()
+    assert changes(None, [ours], [ours], remove=True) == Changes()
+    assert changes([acl()], None) == Changes()
 
 
 def test_what_was_given_is_remembered_while_it_is_there() -> None:
     old, new, lost = acl("a.orders"), acl("a.clicks"), acl("a.orders", "DESCRIBE")
     destination = cluster([], [old])
-    assert still_given([old, lost], AclChanges((new,), ()), destination) == (new, old)
-    assert still_given([old], AclChanges((), (old,)), destination) == ()
-    assert still_given([old], AclChanges(), cluster([], None)) == (old,)
+    assert still_given([old, lost], [AllowAcl(new)], destination) == (new, old)
+    assert still_given([old], [WithdrawAcl(old)], destination) == ()
+    assert still_given([old], [], cluster([], None)) == (old,)
 
 
 acls = st.frozensets(
@@ -113,5 +121,5 @@ def test_what_was_changed_needs_no_more_and_never_allows_writing_or_touches_othe
     assert not [one for one in found.add if one.permission == "ALLOW" and one.operation in ("WRITE", "ALL")]
     assert set(found.remove) <= ours
     there = (by_hand | ours | set(found.add)) - set(found.remove)
-    remembered = still_given(ours, found, cluster([], there))
-    assert changes(of_source, there, remembered, remove) == AclChanges()
+    remembered = still_given(ours, [*map(AllowAcl, found.add), *map(WithdrawAcl, found.remove)], cluster([], there))
+    assert changes(of_source, there, remembered, remove) == Changes()

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from strait.config.links import Link
 from strait.model import TopicFacts
-from strait.planning.topic_sync.configs import AlterTopic, altered, created_with, observed
+from strait.planning.topic_sync.actions import AlterTopic
+from strait.planning.topic_sync.configs import altered, created_with, observed
 from strait.planning.topics.pairs import Pair
 
 NAMES = ("retention.ms", "segment.bytes", "compression.type", "min.insync.replicas", "message.timestamp.type")

@@ -13,7 +13,7 @@ from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.plan.planner import Proposal, Runs, compose, survey
 from strait.planning.review.text import proposal_data, proposal_text
 from strait.planning.topic_sync.retirement import Retirement
-from strait.planning.topic_sync.sync import Upkeep
+from strait.planning.topic_sync.sync import TopicSync
 from strait.planning.topics.remembered import remembered
 from strait.planning.topics.start_offsets import AtOffset, Starts
 from strait.state.schema import OffsetMapping, Plan
@@ -220,7 +220,7 @@ def test_a_topic_that_is_forgotten_waits_no_longer_and_a_kept_copy_says_why() ->
     found = survey("a-to-b", link(), cluster("a", {}), cluster("b", {"clicks": 1}), runs)
     verdict = Retirement(forget=runs["orders", 0], kept={"clicks": "it is in use"})
     after = compose(
-        link(), found, Starts(), {"default": plan}, stopped=False, upkeep=Upkeep(retirement=verdict), now_ms=9
+        link(), found, Starts(), {"default": plan}, stopped=False, sync=TopicSync(retirement=verdict), now_ms=9
     )
     assert after.draft is not None
     (left,) = after.draft.waiting
@@ -297,8 +297,8 @@ def test_a_rule_or_a_budget_that_changes_is_a_new_plan() -> None:
     block = {"regex": [".*"], "rules": rules, "budget": {"bytes_per_second": 9, "classes": {"gold": 5}}}
     ruled = propose(link(topics=block), source, destination, plan, runs)
     text = proposal_text(ruled)
-    assert "changes   orders: on_refused halt -> quarantine, topic_class none -> gold" in text
-    assert "budget    link 9 bytes/s, gold 5 bytes/s" in text
+    assert "~ changes   orders: on_refused halt -> quarantine, topic_class none -> gold" in text
+    assert "~ budget    link 9 bytes/s, gold 5 bytes/s" in text
     after, _ = publish(ruled, runs)
     assert after.topics[0].policy.on_refused == "quarantine"
     assert after.topics[0].slots == plan.topics[0].slots
@@ -350,8 +350,9 @@ def test_a_proposal_is_told_in_words_and_in_data() -> None:
     settings = link(topics={"regex": ["orders|new|tmp.*"], "exclude": ["tmp-.*"], "rules": rules})
     proposal = propose(settings, source, cluster("b", {"orders": 2}))
     text = proposal_text(proposal)
-    assert "creates   new for new: 2 partitions" in text
-    assert "copies    orders 0-1" in text
-    assert "waits     orders 2-3: destination_has_fewer_partitions: " in text
-    assert "left out  tmp-1: `topics.exclude` has 'tmp-.*'" in text
+    assert "+ creates   new: 2 partitions" in text
+    assert "+ copies    orders 0-1" in text
+    assert "= waits     orders 2-3: destination_has_fewer_partitions: " in text
+    assert "= left out  tmp-1: `topics.exclude` has 'tmp-.*'" in text
+    assert text.endswith("\nPlan: 2 to add, 0 to change, 0 to remove.")
     assert proposal_data(proposal)["changes"]["added"] == [("orders", 0), ("orders", 1)]

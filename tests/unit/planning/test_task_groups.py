@@ -103,7 +103,7 @@ def test_another_rule_moves_a_topic_from_plan_to_plan_in_one_publication() -> No
     assert set(moved.drafts) == {"default", "gold"}
     assert not moved.new, "it goes on where it is"
     assert in_groups(world) == {"orders": "gold", "gold1": "default"}
-    assert "moves     gold1 0-1\nmoves     orders 0-2" in proposal_text(moved)
+    assert "~ moves     gold1 0-1\n~ moves     orders 0-2" in proposal_text(moved)
 
 
 def test_a_group_that_is_configured_no_longer_ends_empty() -> None:

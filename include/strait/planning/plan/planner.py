@@ -18,8 +18,10 @@ from strait.planning.plan.draft import in_order, joined
 from strait.planning.plan.pauses import Pauses, held, waiting_of
 from strait.planning.risks.risks import Risk
 from strait.planning.topic_sync import heartbeats
-from strait.planning.topic_sync.creation import CreateTopic, Destinations, find_destinations
-from strait.planning.topic_sync.sync import Upkeep
+from strait.planning.topic_sync.actions import Action as TopicAction
+from strait.planning.topic_sync.actions import CreateHeartbeats, CreateTopic
+from strait.planning.topic_sync.creation import Destinations, find_destinations
+from strait.planning.topic_sync.sync import TopicSync
 from strait.planning.topics.identity import (
     Action,
     Change,
@@ -45,7 +47,7 @@ from strait.state.schema import (
 )
 
 Runs = Mapping[tuple[str, int], tuple[OffsetMapping, ...]]
-_NO_UPKEEP = Upkeep()
+_NO_SYNC = TopicSync()
 _NO_LOADS: Mapping[TopicPartition, Load] = {}
 
 
@@ -67,7 +69,7 @@ class Survey:
     halted: Mapping[TopicPartition, Change]
     waiting: tuple[Waiting, ...]
     policies: Mapping[str, TopicPolicy]
-    create_heartbeats: CreateTopic | None = None
+    create_heartbeats: CreateHeartbeats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Proposal:
         drafts: task group -> its plan, of those that the published ones do not say already.
         plans: task group -> its plan in force, which it was decided from; none before the first.
         new: partitions that get their first run with this plan, each with where it starts on both sides.
-        upkeep: what else copies need.
+        sync: what else copies need.
         state_changes: state topic -> configurations that it is to get, so that it loses no record.
         state_risks: what may lose the link's state and is not set without a decision.
     """
@@ -89,7 +91,7 @@ class Proposal:
     plans: Mapping[str, Plan]
     new: Mapping[TopicPartition, NewPartition]
     survey: Survey
-    upkeep: Upkeep = _NO_UPKEEP
+    sync: TopicSync = _NO_SYNC
     state_changes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     state_risks: tuple[Risk, ...] = ()
 
@@ -114,15 +116,15 @@ class Proposal:
         return self.plans.get(DEFAULT_GROUP)
 
     @property
-    def create_heartbeats(self) -> CreateTopic | None:
-        """The source's heartbeats topic, where it is missing; it is planned once it is there."""
-        return self.survey.create_heartbeats
+    def actions(self) -> tuple[TopicAction, ...]:
+        """All that is to be done to topics and rights, in the order in which it is done."""
+        beats = self.survey.create_heartbeats
+        return (*(() if beats is None else (beats,)), *self.create, *self.sync.actions)
 
     @property
     def empty(self) -> bool:
         """Nothing is to be done."""
-        nothing_to_create = not self.create and self.create_heartbeats is None
-        return nothing_to_create and self.upkeep.empty and not self.drafts
+        return not self.actions and not self.drafts
 
     def first_runs(self, now_ms: int) -> list[OffsetMapping]:
         """The first run of every new partition, to be published with the plan."""
@@ -206,7 +208,7 @@ def compose(
     *,
     stopped: bool,
     pauses: Pauses = (),
-    upkeep: Upkeep = _NO_UPKEEP,
+    sync: TopicSync = _NO_SYNC,
     loads: Mapping[TopicPartition, Load] = _NO_LOADS,
     now_ms: int = 0,
 ) -> Proposal:
@@ -216,7 +218,7 @@ def compose(
         starts: has an answer or a failure for both sides of every partition in ``found.new``.
         previous: task group -> its plan in force.
         pauses: those of the link; the plans carry them on.
-        upkeep: what is to be done to copies; the plans remember it.
+        sync: what is to be done to copies; the plans remember it.
         loads: what was reported of partitions just now.
     """
     paused = held(pauses, [*found.copyable, *found.new]) if pauses else {}
@@ -225,7 +227,7 @@ def compose(
     copyable = [partition for partition in found.copyable if partition not in paused]
     dealt = deal(link, [*copyable, *new], previous, loads, starts.histories)
     topics = _planned(link, found, dealt)
-    waits = _by_group(link, [*upkeep.waiting(found.waiting, now_ms), *waiting, *waiting_of(paused)])
+    waits = _by_group(link, [*sync.waiting(found.waiting, now_ms), *waiting, *waiting_of(paused)])
     budgets = budgets_of(link.topics, dealt.places, dealt.slots, rates(loads), previous)
     drafts = {}
     for group in sorted({*link.groups, *previous}):
@@ -238,12 +240,12 @@ def compose(
             budgets=budgets.get(group, ()),
             heartbeat=heartbeats.planned(link) if known else None,
             pauses=tuple(pauses),
-            copied_from=upkeep.memory.copied_from,
-            acls=upkeep.given,
+            copied_from=sync.memory.copied_from,
+            acls=sync.given,
         )
         if group not in previous or Draft.of(previous[group]) != draft:
             drafts[group] = draft
-    return Proposal(found.destinations.create, drafts, previous, new, found, upkeep)
+    return Proposal(found.destinations.create, drafts, previous, new, found, sync)
 
 
 def _pauses(waiting: Iterable[Waiting]) -> bool:

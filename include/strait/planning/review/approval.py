@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from strait.config.validation import validated
 from strait.errors import ApprovalMissing, ConfigError
-from strait.planning.review.effects import Effect, Effects, differences, fingerprint, unseen
+from strait.planning.review.effect import Effect
+from strait.planning.review.effects import Effects, differences, fingerprint, unseen
 
 _LINES_MOST = 20
 

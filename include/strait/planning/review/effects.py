@@ -12,27 +12,15 @@ be done.
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from strait.config.links import Link
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.changes import changes
-from strait.planning.review.sync_text import told
+from strait.planning.review.effect import Effect
 from strait.planning.topics.policies import start_of
 
 FACTS = {"max_message_bytes", "source_compacted", "source_append_time", "destination_append_time"}
 """What a policy carries of both topics; the rest of it is what the link's rules decide."""
-
-
-class Effect(NamedTuple):
-    """One thing that would be done: ``creates orders: 3 partitions``."""
-
-    verb: str
-    subject: str
-    detail: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.verb:<9} {self.subject}" + (f": {self.detail}" if self.detail else "")
 
 
 Effects = Sequence[Effect]
@@ -67,14 +55,7 @@ def unseen(shown: Effects, now: Effects) -> list[str]:
 
 
 def _on_topics(proposal: Proposal) -> Iterator[Effect]:
-    if proposal.create_heartbeats is not None:
-        yield Effect("creates", proposal.create_heartbeats.topic, "on the source, for heartbeats")
-    for item in proposal.create:
-        replicas = "" if item.replication_factor is None else f", replication factor {item.replication_factor}"
-        configs = "".join(f", {name}={value}" for name, value in item.configs)
-        yield Effect("creates", item.topic, f"{item.partitions} partitions{replicas}{configs}")
-    for verb, subject, detail in told(proposal.upkeep):
-        yield Effect(verb, subject, detail)
+    return (Effect(action.verb, action.subject, action.detail) for action in proposal.actions)
 
 
 def _copied(link: Link, proposal: Proposal) -> Iterator[Effect]:

@@ -10,19 +10,11 @@ all topics (`*`) is about the source cluster as a whole and is left out.
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from strait.model import ClusterFacts, TopicAcl
+from strait.planning.topic_sync.actions import Action, AllowAcl, WithdrawAcl, allowed, withdrawn
 
 _ALL_TOPICS = "*"
-
-
-@dataclass(frozen=True, slots=True)
-class AclChanges:
-    """Rules to add to the destination and to remove from it, in order."""
-
-    add: tuple[TopicAcl, ...] = ()
-    remove: tuple[TopicAcl, ...] = ()
 
 
 def acl_changes(
@@ -32,28 +24,29 @@ def acl_changes(
     given: Collection[TopicAcl],
     *,
     remove: bool,
-) -> AclChanges:
-    """What the destination's rules lack.
+) -> list[AllowAcl]:
+    """What the destination's rules lack, and then those that are withdrawn; each in order.
 
     Args:
-        homes: source topic -> its copy, of topics whose rights are to follow; all of both exist.
+        destinations: source topic -> its copy, of topics whose rights are to follow; all of both exist.
         given: rules that the link has added in its life. Only they are ever removed, and only while the source tells of
             other rules: a source that has none at all has lost its authorizer rather than each of its rules.
     """
     if source.acls is None or destination.acls is None:
-        return AclChanges()
+        return []
     wanted = _translated(source.acls, destinations, destination.topics.keys())
     gone: set[TopicAcl] = set()
     if remove and source.acls:
         gone = {acl for acl in given if acl in destination.acls and acl not in wanted and _is_about(acl, destinations)}
-    return AclChanges(tuple(sorted(wanted - destination.acls)), tuple(sorted(gone)))
+    return [*map(AllowAcl, sorted(wanted - destination.acls)), *map(WithdrawAcl, sorted(gone))]
 
 
-def still_given(before: Collection[TopicAcl], changed: AclChanges, destination: ClusterFacts) -> tuple[TopicAcl, ...]:
-    """What the link has given and the destination still has, after these changes were made."""
-    if destination.acls is None:
-        return tuple(sorted({*before, *changed.add} - {*changed.remove}))
-    return tuple(sorted((({*before} & destination.acls) | {*changed.add}) - {*changed.remove}))
+def still_given(
+    before: Collection[TopicAcl], done: Collection[Action], destination: ClusterFacts
+) -> tuple[TopicAcl, ...]:
+    """What the link has given and the destination still has, after that was done."""
+    there = {*before} if destination.acls is None else {*before} & destination.acls
+    return tuple(sorted((there | {*allowed(done)}) - {*withdrawn(done)}))
 
 
 def _is_about(acl: TopicAcl, destinations: Mapping[str, str]) -> bool:

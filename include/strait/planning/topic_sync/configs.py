@@ -2,18 +2,17 @@
 
 By MirrorMaker 2's rules: what is set on the source topic is set on the copy, what is not is left to the destination,
 and some configurations belong to their cluster. In addition a copy gets, wherever the source has it from, what its
-records
-need: a smaller `max.message.bytes` would refuse the source's batches, and a shorter retention would delete old records
-as soon as they are copied.
+records need: a smaller `max.message.bytes` would refuse the source's batches, and a shorter retention would delete old
+records as soon as they are copied.
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from strait.config.links import Configs, Link
 from strait.config.rules import rule_of
 from strait.model import TopicFacts
+from strait.planning.topic_sync.actions import AlterTopic
 from strait.planning.topics.pairs import Pair
 
 OBSERVED_CONFIGS = (
@@ -37,23 +36,6 @@ _NEEDED = {
 """What records need, with Kafka's own defaults: these are not written down on the copy."""
 
 _TIMESTAMP_TYPE = "message.timestamp.type"
-
-
-@dataclass(frozen=True, slots=True)
-class AlterTopic:
-    """A destination topic whose configurations are altered, one by one; those that are not named stay.
-
-    Attributes:
-        put: name -> value to set.
-        reset: names that go back to the destination's own defaults.
-        before: name -> the value set on the topic until now, for those that have one.
-    """
-
-    topic: str
-    source: str
-    put: tuple[tuple[str, str], ...]
-    reset: tuple[str, ...]
-    before: tuple[tuple[str, str], ...]
 
 
 def observed(link: Link) -> tuple[str, ...] | None:

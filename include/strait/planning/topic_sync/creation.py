@@ -5,23 +5,13 @@ from dataclasses import dataclass
 
 from strait.config.links import Link
 from strait.model import ClusterFacts, TopicFacts
+from strait.planning.topic_sync.actions import CreateTopic
 from strait.planning.topic_sync.configs import created_with
 from strait.planning.topics.pairs import Pair
 from strait.planning.topics.policies import creates
 from strait.planning.topics.selection import Selection
 from strait.reasons import Reason
 from strait.state.schema import Waiting
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTopic:
-    """A destination topic to create. ``replication_factor`` None: the broker's default."""
-
-    topic: str
-    source: str
-    partitions: int
-    replication_factor: int | None
-    configs: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,11 @@
 """Partitions that copies lack. A copy follows its source up and never down: Kafka cannot take partitions away. Pure."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from strait.config.links import Link
+from strait.planning.topic_sync.actions import GrowTopic
 from strait.planning.topics.pairs import Pair
 from strait.planning.topics.policies import creates
-
-
-@dataclass(frozen=True, slots=True)
-class GrowTopic:
-    """A destination topic that gets more partitions. ``partitions``: how many it will have."""
-
-    topic: str
-    source: str
-    partitions_now: int
-    partitions: int
 
 
 def grown(link: Link, pairs: Iterable[Pair], refused: Collection[str]) -> tuple[GrowTopic, ...]:

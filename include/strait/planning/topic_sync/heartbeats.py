@@ -6,7 +6,7 @@ import re
 from strait.config.links import Link
 from strait.config.topics import Naming, Rule
 from strait.model import ClusterFacts
-from strait.planning.topic_sync.creation import CreateTopic
+from strait.planning.topic_sync.actions import CreateHeartbeats
 from strait.state.schema import PlannedHeartbeat
 
 
@@ -50,9 +50,9 @@ def planned(link: Link) -> PlannedHeartbeat | None:
     )
 
 
-def missing(link: Link, source: ClusterFacts) -> CreateTopic | None:
+def missing(link: Link, source: ClusterFacts) -> CreateHeartbeats | None:
     """The heartbeats topic where the source has none: compacted, with one partition, as MirrorMaker 2 creates it."""
     beats = link.heartbeats
     if not beats.enabled or beats.topic in source.topics:
         return None
-    return CreateTopic(beats.topic, beats.topic, 1, beats.replication_factor, (("cleanup.policy", "compact"),))
+    return CreateHeartbeats(beats.topic, beats.topic, 1, beats.replication_factor, (("cleanup.policy", "compact"),))

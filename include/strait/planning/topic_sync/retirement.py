@@ -15,20 +15,12 @@ from strait.config.links import Link
 from strait.config.naming import is_internal
 from strait.config.rules import rule_of
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
+from strait.planning.topic_sync.actions import DeleteTopic
 from strait.reasons import Reason
 from strait.state.offset_map import destination_offset
 from strait.state.schema import OffsetMapping, Waiting
 
 Runs = Mapping[tuple[str, int], tuple[OffsetMapping, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteTopic:
-    """A copy to delete: its source topic has been missing since then."""
-
-    topic: str
-    source: str
-    missing_since_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from strait.config.links import Link
 from strait.config.rules import rule_of
 from strait.model import ClusterFacts, TopicAcl
-from strait.planning.topic_sync.acls import AclChanges, acl_changes, still_given
-from strait.planning.topic_sync.configs import AlterTopic, altered
+from strait.planning.topic_sync.acls import acl_changes, still_given
+from strait.planning.topic_sync.actions import Action
+from strait.planning.topic_sync.configs import altered
 from strait.planning.topic_sync.creation import Destinations
-from strait.planning.topic_sync.growth import GrowTopic, grown
-from strait.planning.topic_sync.retirement import DeleteTopic, Retirement, dated
+from strait.planning.topic_sync.growth import grown
+from strait.planning.topic_sync.retirement import Retirement, dated
 from strait.state.schema import GivenAcl, Plan, Waiting
 
 
@@ -40,29 +41,18 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Upkeep:
+class TopicSync:
     """What is to be done to copies, and what the next plan is to remember of it.
 
     Attributes:
+        actions: in the order in which they are done.
         acls_denied: why the rights on copies cannot follow; "" where they do or need not.
     """
 
-    grow: tuple[GrowTopic, ...] = ()
-    alter: tuple[AlterTopic, ...] = ()
-    acls: AclChanges = field(default_factory=AclChanges)
+    actions: tuple[Action, ...] = ()
     acls_denied: str = ""
     retirement: Retirement = field(default_factory=Retirement)
     memory: Memory = field(default_factory=Memory)
-
-    @property
-    def delete(self) -> tuple[DeleteTopic, ...]:
-        """Copies whose time is over."""
-        return self.retirement.delete
-
-    @property
-    def empty(self) -> bool:
-        """Nothing is to be done to any topic."""
-        return not (self.grow or self.alter or self.acls.add or self.acls.remove or self.delete)
 
     @property
     def given(self) -> tuple[GivenAcl, ...]:
@@ -81,7 +71,7 @@ class Upkeep:
         return item.model_copy(update={"detail": f"{item.detail}; its copy is not deleted: {kept}"})
 
 
-def upkeep_of(
+def topic_sync(
     link: Link,
     destinations: Destinations,
     source: ClusterFacts,
@@ -90,23 +80,27 @@ def upkeep_of(
     *,
     retirement: Retirement | None = None,
     refused: Collection[str] = (),
-    done: AclChanges | None = None,
-) -> Upkeep:
+    done: Collection[Action] = (),
+) -> TopicSync:
     """Hold every copy against its source.
 
     Args:
         retirement: what was decided about copies whose sources are gone.
         refused: destination topics that were not given what they lack in this cycle.
-        done: rules added and removed in this cycle.
+        done: what was done in this cycle.
     """
     followed = _followed(link, destinations)
-    given = still_given(memory.acls, done or AclChanges(), destination)
-    return Upkeep(
-        grow=grown(link, destinations.pairs, refused),
-        alter=altered(link, destinations.pairs),
-        acls=acl_changes(followed, source, destination, given, remove=link.acls.remove),
+    given = still_given(memory.acls, done, destination)
+    retirement = retirement or Retirement()
+    return TopicSync(
+        actions=(
+            *grown(link, destinations.pairs, refused),
+            *altered(link, destinations.pairs),
+            *acl_changes(followed, source, destination, given, remove=link.acls.remove),
+            *retirement.delete,
+        ),
         acls_denied=source.acls_denied or destination.acls_denied,
-        retirement=retirement or Retirement(),
+        retirement=retirement,
         memory=Memory(memory.copied_from or source.cluster_id, given, memory.waiting),
     )
 

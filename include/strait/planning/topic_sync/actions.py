@@ -1,0 +1,210 @@
+"""What is done to topics and rights: each action carries its data and its words. Pure.
+
+The planner makes them, reviews print and count them, the executor carries them out.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from strait.model import TopicAcl, TopicPartition
+
+
+class Action(ABC):
+    """One thing to do: ``grows orders: from 3 to 6 partitions``.
+
+    Attributes:
+        past: the verb once it is done.
+    """
+
+    __slots__ = ()
+    verb: ClassVar[str]
+    past: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def subject(self) -> str:
+        """What it is done to."""
+
+    @property
+    @abstractmethod
+    def detail(self) -> str:
+        """What exactly is done."""
+
+    @property
+    def key(self) -> str | TopicAcl:
+        """What a cluster's answer names it by."""
+        return self.subject
+
+    @property
+    def new_partitions(self) -> list[TopicPartition]:
+        """Partitions that are there once it is done."""
+        return []
+
+    @property
+    def done_line(self) -> str:
+        """For people, once it is done."""
+        return f"{self.past:<9} {self.subject}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class _TopicAction(Action):
+    """``source``: the topic that ``topic`` is a copy of."""
+
+    topic: str
+    source: str
+
+    @property
+    def subject(self) -> str:
+        return self.topic
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic(_TopicAction):
+    """A topic to create. ``replication_factor`` None: the broker's default."""
+
+    verb = "creates"
+    past = "created"
+    partitions: int
+    replication_factor: int | None
+    configs: tuple[tuple[str, str], ...]
+
+    @property
+    def detail(self) -> str:
+        replicas = "" if self.replication_factor is None else f", replication factor {self.replication_factor}"
+        return f"{self.partitions} partitions{replicas}" + "".join(f", {name}={value}" for name, value in self.configs)
+
+    @property
+    def new_partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(self.topic, number) for number in range(self.partitions)]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateHeartbeats(CreateTopic):
+    """The heartbeats topic: the only one that a link creates on its source."""
+
+    @property
+    def detail(self) -> str:
+        return "on the source, for heartbeats"
+
+
+@dataclass(frozen=True, slots=True)
+class GrowTopic(_TopicAction):
+    """A destination topic that gets more partitions. ``partitions``: how many it will have."""
+
+    verb = "grows"
+    past = "grew"
+    partitions_now: int
+    partitions: int
+
+    @property
+    def detail(self) -> str:
+        return f"from {self.partitions_now} to {self.partitions} partitions"
+
+    @property
+    def new_partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(self.topic, number) for number in range(self.partitions_now, self.partitions)]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTopic(_TopicAction):
+    """A destination topic whose configurations are altered, one by one; those that are not named stay.
+
+    Attributes:
+        put: name -> value to set.
+        reset: names that go back to the destination's own defaults.
+        before: name -> the value set on the topic until now, for those that have one.
+    """
+
+    verb = "alters"
+    past = "altered"
+    put: tuple[tuple[str, str], ...]
+    reset: tuple[str, ...]
+    before: tuple[tuple[str, str], ...]
+
+    @property
+    def detail(self) -> str:
+        before = dict(self.before)
+        put = [f"{name} {before.get(name, 'by default')} -> {value}" for name, value in self.put]
+        return ", ".join([*put, *(f"{name} {before[name]} -> by default" for name in self.reset)])
+
+
+@dataclass(frozen=True, slots=True)
+class AllowAcl(Action):
+    """A rule to add to the destination's."""
+
+    verb = "allows"
+    past = "allowed"
+    acl: TopicAcl
+
+    @property
+    def subject(self) -> str:
+        return self.acl.name
+
+    @property
+    def detail(self) -> str:
+        return str(self.acl)
+
+    @property
+    def key(self) -> TopicAcl:
+        return self.acl
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawAcl(AllowAcl):
+    """A rule to take from the destination's."""
+
+    verb = "withdraws"
+    past = "withdrew"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic(_TopicAction):
+    """A copy to delete: its source topic has been missing since then."""
+
+    verb = "deletes"
+    past = "deleted"
+    missing_since_ms: int
+
+    @property
+    def detail(self) -> str:
+        return f"the source has no {self.source} any more"
+
+
+def allowed(actions: Iterable[Action]) -> tuple[TopicAcl, ...]:
+    """The rules that they add."""
+    return tuple(item.acl for item in actions if type(item) is AllowAcl)
+
+
+def withdrawn(actions: Iterable[Action]) -> tuple[TopicAcl, ...]:
+    """The rules that they take away."""
+    return tuple(item.acl for item in actions if type(item) is WithdrawAcl)
+
+
+def actions_data(actions: Iterable[Action], acls_denied: str) -> dict[str, Any]:
+    """All of them by what is done, for programs. ``acls_denied``: why rights cannot follow; "" where they can."""
+    actions = tuple(actions)
+
+    def of(kind: type[Action], *fields: str) -> list[dict[str, Any]]:
+        return [{name: _plain(name, getattr(item, name)) for name in fields} for item in actions if type(item) is kind]
+
+    created = ("topic", "source", "partitions", "replication_factor", "configs")
+    return {
+        "create": of(CreateTopic, *created),
+        "create_heartbeats": next(iter(of(CreateHeartbeats, *created)), None),
+        "grow": of(GrowTopic, "topic", "partitions_now", "partitions"),
+        "alter": of(AlterTopic, "topic", "put", "reset", "before"),
+        "acls": {
+            "add": [acl._asdict() for acl in allowed(actions)],
+            "remove": [acl._asdict() for acl in withdrawn(actions)],
+            "denied": acls_denied,
+        },
+        "delete": of(DeleteTopic, "topic", "source", "missing_since_ms"),
+    }
+
+
+def _plain(name: str, value: Any) -> Any:
+    if name in ("configs", "put", "before"):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
