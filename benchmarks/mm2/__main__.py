@@ -12,7 +12,7 @@ from mm2 import report, workloads
 from mm2.progress import Steps
 from mm2.run import COPIERS, Options, run
 from strait.cli.main import run_command
-from strait.cli.options import JsonOption, print_json
+from strait.cli.options import Output
 
 
 class Part(StrEnum):
@@ -38,7 +38,7 @@ def bench(
     record: Annotated[
         bool, typer.Option("--record/--no-record", help="Append the results to benchmarks/results.md.")
     ] = True,
-    as_json: JsonOption = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Let Strait and MirrorMaker 2 copy the same data on this machine and compare them."""
     copiers = tuple(COPIERS) if only is None else tuple(name for name in COPIERS if name == only.value)
@@ -53,7 +53,7 @@ def bench(
     with Steps() as steps:
         results = run(options, steps)
     if as_json:
-        print_json(results.as_json())
+        Output.JSON.write(results.as_json())
     else:
         report.show(results, Console(width=None if sys.stdout.isatty() else 140))
     if record:

@@ -1,8 +1,9 @@
 """Plain facts about clusters: what was observed, without any decision in it."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple
 
 
@@ -87,3 +88,15 @@ def topic_id_bytes(topic_id: str) -> bytes:
 def topic_id_text(topic_id: bytes) -> str:
     """Kafka's text form of a topic id."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+
+
+def spans(partitions: Iterable[TopicPartition]) -> Iterator[str]:
+    """Partitions in few words, by topic: ``orders 0-5, 8``. ``partitions`` are in order."""
+    for topic, of_topic in groupby(partitions, key=lambda partition: partition.topic):
+        yield f"{topic} {ranges(partition.partition for partition in of_topic)}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers in few words: ``0-5, 8``. They are in order."""
+    runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

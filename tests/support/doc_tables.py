@@ -124,26 +124,29 @@ def _command(name: str, command: Any) -> str:
     if body:
         parts.append(_table(("option", "default", "meaning"), body).rstrip("\n"))
     if examples := inspect.cleandoc(getattr(command, "epilog", None) or ""):
-        parts.append(f"```\n{examples}\n```")
+        parts.append(f"```bash\n{examples}\n```")
     return "\n\n".join(parts) + "\n"
 
 
 def _spelt(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
-        return f"`{parameter.name.upper()}`"
+        return f"`{parameter.metavar or parameter.name.upper()}`"
     return ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
 
 
 def _allowed(parameter: Any) -> str:
     if parameter.required:
         return "required"
-    if parameter.default in (None, False, ()) or callable(parameter.default):
+    if isinstance(parameter.show_default, str):
+        return f"`{parameter.show_default}`"
+    if parameter.default in (None, False, (), "") or callable(parameter.default):
         return "–"
-    return f"`{parameter.default}`"
+    return f"`{getattr(parameter.default, 'value', parameter.default)}`"
 
 
 def _explained(parameter: Any) -> str:
-    by_environment = f" Or `${parameter.envvar}`." if getattr(parameter, "envvar", None) else ""
+    names = getattr(parameter, "envvar", None) or []
+    by_environment = f" Or `${names if isinstance(names, str) else names[0]}`." if names else ""
     return _one_line(parameter.help or "") + by_environment
 
 

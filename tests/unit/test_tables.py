@@ -11,7 +11,7 @@ ROW = PartitionStatus("orders", 0, "orders", 0, "copying", "", "", 5, 9, 4, 1.0)
 
 
 def shown(capsys: pytest.CaptureFixture[str], *rows: PartitionStatus) -> list[str]:
-    print_status(Status("l", "default", 3, False, (), rows))
+    print_status(Status("l", "default", 3, False, (), rows), by_partition=True)
     return capsys.readouterr().out.splitlines()
 
 
@@ -25,6 +25,28 @@ def test_a_loss_that_is_near_is_shown_for_its_partition_alone(capsys: pytest.Cap
     assert "loss in" in lines[1]
     assert lines[2].split()[-2:] == ["90", "min"]
     assert lines[3].split()[-1] == "-"
+
+
+def test_topics_with_problems_come_first_and_say_which_partitions(capsys: pytest.CaptureFixture[str]) -> None:
+    copying = replace(ROW, topic="a", state="caught_up", lag_records=0, lag_seconds=0.0)
+    behind = replace(ROW, topic="b", lag_records=1_000)
+    leaderless = replace(ROW, topic="c", state="waiting", reason="source_leaderless", detail="no leader")
+    differs = replace(ROW, topic="d", partition=2, state="waiting", reason="copy_differs", detail="offset 7")
+    rows = (copying, behind, *(replace(leaderless, partition=n) for n in (0, 1)), replace(behind, topic="d"), differs)
+    print_status(Status("l", "default", 3, False, (), rows))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()][2:6]
+    assert [line[0] for line in lines] == ["d", "c", "b", "a"]
+    assert "partition 2: copy_differs: offset 7" in " ".join(lines[0])
+    assert "1 copying, 1 waiting" in " ".join(lines[0])
+    assert lines[1][1:3] == ["2", "waiting"] and " ".join(lines[1]).endswith(" source_leaderless: no leader")
+    assert lines[3] == ["a", "1", "caught_up", "0", "0.0"]
+
+
+def test_wide_shows_every_partition_and_where_it_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    print_status(Status("l", "default", 3, False, (), (replace(ROW, destination="eu.orders", written=7),)), wide=True)
+    head, row = capsys.readouterr().out.splitlines()[1:3]
+    assert head.split()[:3] == ["topic", "partition", "destination"]
+    assert row.split() == ["orders", "0", "eu.orders", "0", "copying", "5", "9", "7", "4", "1.0"]
 
 
 def test_heartbeats_are_told_where_there_are_any(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from strait.cli.options import JsonOption, print_json
+from strait.cli.examples import examples
+from strait.cli.options import Command, Output, OutputOption
 
 if TYPE_CHECKING:
     from strait.demo.folder import DemoFolder
@@ -36,12 +37,12 @@ DestinationPort = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=Command, epilog=examples("demo up"))
 def up(
     airflow_port: AirflowPort = None,
     source_port: SourcePort = None,
     destination_port: DestinationPort = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Start all of it and return once the copy has caught up. It goes on in the background."""
     from rich.console import Console
@@ -52,7 +53,7 @@ def up(
     from strait.demo.steps import Steps
     from strait.demo.up import alone, bring_up
 
-    console = Console(stderr=as_json, highlight=False)
+    console = Console(stderr=output.structured, highlight=False)
     folder = DemoFolder()
     with alone(folder):
         parts = Parts(folder)
@@ -65,22 +66,22 @@ def up(
                 folder.clear()
             ports = choose_ports(airflow=airflow_port, source=source_port, destination=destination_port)
             bring_up(folder, ports, Steps(console))
-    _show(_status(folder), as_json)
+    _show(_status(folder), output)
 
 
-@app.command()
-def status(as_json: JsonOption = False) -> None:
+@app.command(cls=Command, epilog=examples("demo status"))
+def status(output: OutputOption = Output.TABLE) -> None:
     """Say what runs and where, and what has been copied. Exit code 1 when not all of it runs."""
     from strait.demo.folder import DemoFolder
 
     found = _status(DemoFolder())
-    _show(found, as_json)
+    _show(found, output)
     if found is None or not found.running:
         raise typer.Exit(1)
 
 
-@app.command()
-def down(as_json: JsonOption = False) -> None:
+@app.command(cls=Command, epilog=examples("demo down"))
+def down(output: OutputOption = Output.TABLE) -> None:
     """End all of it and delete what it wrote. The downloaded jars stay."""
     from rich.console import Console
 
@@ -88,22 +89,22 @@ def down(as_json: JsonOption = False) -> None:
     from strait.demo.parts import Parts
     from strait.demo.up import alone
 
-    console = Console(stderr=as_json, highlight=False)
+    console = Console(stderr=output.structured, highlight=False)
     folder = DemoFolder()
     with alone(folder):
         with console.status("Ending the demo") as progress:
             Parts(folder).stop(lambda part: progress.update(f"Ending {part}"))
         folder.remove()
     console.print("The demo is down; nothing of it is left.")
-    if as_json:
-        print_json({"running": False})
+    if output.structured:
+        output.write({"running": False})
 
 
-@app.command()
+@app.command(cls=Command, epilog=examples("demo logs"))
 def logs(
     part: Annotated[str | None, typer.Argument(help="Only this part.", show_default=False)] = None,
     lines: Annotated[int, typer.Option("--lines", "-n", help="The last so many lines of each.", min=1)] = 20,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show where the log of each part is, and its end."""
     from strait.demo.folder import DemoFolder
@@ -114,8 +115,8 @@ def logs(
     if part is not None and part not in found:
         raise ConfigError("demo logs", [f"no part {part!r} has a log"], hint=f"there are: {', '.join(found) or 'none'}")
     chosen = found if part is None else {part: found[part]}
-    if as_json:
-        print_json({name: str(path) for name, path in chosen.items()})
+    if output.structured:
+        output.write({"logs": {name: str(path) for name, path in chosen.items()}})
         return
     for name, path in chosen.items():
         typer.secho(f"{name}: {path}", bold=True)
@@ -128,9 +129,9 @@ def _status(folder: "DemoFolder") -> "DemoStatus | None":
     return demo_status(folder)
 
 
-def _show(found: "DemoStatus | None", as_json: bool) -> None:
-    if as_json:
-        print_json({"running": False} if found is None else found.as_data())
+def _show(found: "DemoStatus | None", output: Output) -> None:
+    if output.structured:
+        output.write({"running": False} if found is None else found.as_data())
     elif found is None:
         typer.echo("No demo is running. `strait demo` starts one.")
     else:

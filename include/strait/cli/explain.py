@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from strait.cli.options import JsonOption, print_json
+from strait.cli.options import Output, OutputOption
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.reasons import Reason
@@ -14,7 +14,7 @@ def explain(
     code: Annotated[
         str | None, typer.Argument(help="A reason code. Default: list all of them.", show_default=False)
     ] = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Explain a reason code: its meaning, and what to do."""
     if code is not None and code not in set(Reason):
@@ -22,8 +22,8 @@ def explain(
             "strait explain", [f"there is no reason code {code!r}{did_you_mean(code, [str(one) for one in Reason])}"]
         )
     chosen = [Reason(code)] if code is not None else list(Reason)
-    if as_json:
-        print_json(
+    if output.structured:
+        output.write(
             [
                 {"code": str(reason), "kind": str(reason.kind), "meaning": reason.meaning, "remedy": reason.remedy}
                 for reason in chosen

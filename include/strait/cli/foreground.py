@@ -20,6 +20,7 @@ import psutil
 
 from strait.cli.cycles import Cycles
 from strait.cli.group_application import GroupApplication
+from strait.cli.options import Output
 from strait.cli.progress import Progress
 from strait.config import naming
 from strait.config.links import Link, LinksFile, load_link
@@ -36,7 +37,7 @@ STOP_GRACE_SECONDS = 6.0  # of the ten in which all must have ended
 _STARTING_SECONDS = 60.0  # so long silent slots are no news
 
 
-def run_in_foreground(config: Path, link: str, interval_seconds: float, as_json: bool) -> None:
+def run_in_foreground(config: Path, link: str, interval_seconds: float, output: Output) -> None:
     """Run until SIGINT or SIGTERM, or until the link is stopped by its plan. Returns then.
 
     Raises:
@@ -46,7 +47,7 @@ def run_in_foreground(config: Path, link: str, interval_seconds: float, as_json:
         file = load_link(config, link)
         _require_cores(link, file.links[link])
         with _folder(link) as folder, Control(file, link) as control:
-            Foreground(file, link, folder, control, Progress(link, as_json=as_json), stopped).run(interval_seconds)
+            Foreground(file, link, folder, control, Progress(link, output=output), stopped).run(interval_seconds)
 
 
 class Foreground:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import JsonOption, print_json
+from strait.cli.examples import examples
+from strait.cli.options import Command, Output, OutputOption
 
 if TYPE_CHECKING:
     from strait.importing.draft import Draft
@@ -24,33 +25,33 @@ SecretsDir = Annotated[
 ]
 
 
-@app.command("mirus")
+@app.command("mirus", cls=Command, epilog=examples("import mirus"))
 def mirus(
     files: Annotated[
         list[Path], typer.Argument(help="Of a connector and, if need be, its worker; the last word counts.")
     ],
     link: LinkName = None,
     secrets_dir: SecretsDir = "/etc/strait/secrets",
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Print the links file for a Mirus connector, and on standard error what it cannot say. Secrets become
     references."""
     from strait.importing.mirus import translate_mirus
 
-    _print("mirus", files, translate_mirus(_read(files), link=link, secrets_dir=secrets_dir), as_json)
+    _print("mirus", files, translate_mirus(_read(files), link=link, secrets_dir=secrets_dir), output)
 
 
-@app.command("mm2")
+@app.command("mm2", cls=Command, epilog=examples("import mm2"))
 def mm2(
     files: Annotated[list[Path], typer.Argument(help="mm2.properties, or a MirrorSourceConnector's configuration.")],
     link: LinkName = None,
     secrets_dir: SecretsDir = "/etc/strait/secrets",
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Print the links file for MirrorMaker 2, and on standard error what it cannot say. Secrets become references."""
     from strait.importing.mm2 import translate_mm2
 
-    _print("mm2", files, translate_mm2(_read(files), link=link, secrets_dir=secrets_dir), as_json)
+    _print("mm2", files, translate_mm2(_read(files), link=link, secrets_dir=secrets_dir), output)
 
 
 def _read(files: list[Path]) -> Mapping[str, str]:
@@ -67,13 +68,13 @@ def _read(files: list[Path]) -> Mapping[str, str]:
     return properties
 
 
-def _print(tool: str, files: list[Path], draft: "Draft", as_json: bool) -> None:
+def _print(tool: str, files: list[Path], draft: "Draft", output: Output) -> None:
     from strait.importing.writing import as_yaml
 
     draft.checked(f"import {tool}: what became of {', '.join(map(str, files))}")
-    if as_json:
+    if output.structured:
         notes = [{"at": list(path), "note": note} for path, said in draft.notes.items() for note in said]
-        print_json({"links_file": draft.as_data(), "notes": notes, "left_out": draft.left})
+        output.write({"links_file": draft.as_data(), "notes": notes, "left_out": draft.left})
         return
     typer.echo(
         f"# Translated by `strait import {tool}` from {', '.join(file.name for file in files)}.\n{as_yaml(draft)}",

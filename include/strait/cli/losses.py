@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkArgument, LinkOption, one_link, print_json
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
 from strait.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def losses(
     ] = None,
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """List records that were lost, and the action taken."""
     from strait.config.links import load_link
@@ -34,8 +34,8 @@ def losses(
         if topic and not found:
             _require_known(name, topic, state)
         trouble = state.trouble
-    if as_json:
-        print_json([loss.model_dump() for loss in found])
+    if output.structured:
+        output.write([loss.model_dump() for loss in found])
     elif found:
         _print(found)
     else:

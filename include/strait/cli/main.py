@@ -29,6 +29,8 @@ from strait.cli import (
     validate,
     wait,
 )
+from strait.cli.examples import examples
+from strait.cli.options import Command
 from strait.errors import ConfigError, StraitError
 
 EXIT_FAILED = 1
@@ -58,21 +60,21 @@ def _options(
     """Copy Kafka topics from cluster to cluster: exactly once, through Spark."""
 
 
-app.command("run")(run.run)
-app.command("validate")(validate.validate)
-app.command("plan")(plan.plan)
-app.command("apply")(plan.apply)
-app.command("status")(status.status)
-app.command("wait")(wait.wait)
-app.command("explain")(explain.explain)
-app.command("stop")(pause.stop)
-app.command("start")(pause.start)
-app.command("pause")(pause.pause)
-app.command("resume")(pause.resume)
-app.command("logs")(logs.logs)
-app.command("losses")(losses.losses)
+app.command("run", cls=Command, epilog=examples("run"))(run.run)
+app.command("validate", cls=Command, epilog=examples("validate"))(validate.validate)
+app.command("plan", cls=Command, epilog=examples("plan"))(plan.plan)
+app.command("apply", cls=Command, epilog=examples("apply"))(plan.apply)
+app.command("status", cls=Command, epilog=examples("status"))(status.status)
+app.command("wait", cls=Command, epilog=examples("wait"))(wait.wait)
+app.command("explain", cls=Command, epilog=examples("explain"))(explain.explain)
+app.command("stop", cls=Command, epilog=examples("stop"))(pause.stop)
+app.command("start", cls=Command, epilog=examples("start"))(pause.start)
+app.command("pause", cls=Command, epilog=examples("pause"))(pause.pause)
+app.command("resume", cls=Command, epilog=examples("resume"))(pause.resume)
+app.command("logs", cls=Command, epilog=examples("logs"))(logs.logs)
+app.command("losses", cls=Command, epilog=examples("losses"))(losses.losses)
 app.add_typer(quarantine.app, name="quarantine")
-app.command("schema")(schema.schema)
+app.command("schema", cls=Command, epilog=examples("schema"))(schema.schema)
 app.add_typer(importing.app, name="import")
 app.add_typer(demo.app, name="demo")
 

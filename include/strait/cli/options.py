@@ -2,14 +2,69 @@
 
 import re
 import sys
+import textwrap
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from strait.errors import ConfigError
 
 DEFAULT_FILE = Path("links.yaml")
+SCHEMA_VERSION = 1
+"""Of what commands write for programs. It is raised where a key goes or changes its meaning, not where one comes."""
+
+
+class Output(StrEnum):
+    """How a command writes what it has found."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+    @property
+    def structured(self) -> bool:
+        """For programs rather than people."""
+        return self in (Output.JSON, Output.YAML)
+
+    def write(self, value: Any) -> None:
+        """Write one document to standard output, at once even into a pipe: a line of JSON, or YAML behind ``---``."""
+        import json
+
+        text = json.dumps(_versioned(value), ensure_ascii=False)
+        if self is Output.YAML:
+            import yaml
+
+            text = "---\n" + yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True).rstrip()
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+def _versioned(value: Any) -> Any:
+    """A document, or each of a list of them, says what its keys mean."""
+    if isinstance(value, dict):
+        return {"schema_version": SCHEMA_VERSION, **value}
+    return [_versioned(item) for item in value] if isinstance(value, list) else value
+
+
+class Command(TyperCommand):
+    """Takes ``--json`` for ``--output json``, and shows examples line by line, which Typer would fill."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        examples, self.epilog = self.epilog, None
+        super().format_help(ctx, formatter)
+        self.epilog = examples
+        if examples:
+            typer.echo(f" Examples:\n\n{textwrap.indent(examples, '   ')}\n")
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        rest = args.index("--") if "--" in args else len(args)
+        plain = ["--output=json" if arg == "--json" else arg for arg in args[:rest]]
+        return super().parse_args(ctx, [*plain, *args[rest:]])
+
 
 ConfigOption = Annotated[
     Path,
@@ -24,7 +79,17 @@ LinkArgument = Annotated[
     str | None,
     typer.Argument(metavar="LINK", help="Name of the link. May be omitted if the file has one.", show_default=False),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+OutputOption = Annotated[
+    Output,
+    typer.Option(
+        "--output",
+        "-o",
+        help="`table`, `wide` (all columns and rows), `json` or `yaml`. `--json` is short for `-o json`.",
+        metavar="FORMAT",
+        case_sensitive=False,
+    ),
+]
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -72,11 +137,3 @@ def one_link(config: Path, link: str | None, *words: str | None, most: int = 0) 
 
 def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names) or "none"
-
-
-def print_json(value: Any) -> None:
-    """Write one JSON document and a newline to standard output, at once even into a pipe."""
-    import json
-
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
-    sys.stdout.flush()

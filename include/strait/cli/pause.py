@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkArgument, LinkOption, one_link, print_json
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def pause(
     by: Annotated[
         str, typer.Option("--by", help="Who pauses. Default: the current user and host.", show_default=False)
     ] = "",
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Pause a link, topic or partition.
 
@@ -41,7 +41,7 @@ def pause(
     name, what = one_link(config, link, first, second, most=1)
     scope = Scope.parse(what)
     done = pausing.pause(load_link(config, name), name, scope, by=by or _myself(), reason=reason)
-    _tell(name, f"{done.scope} is paused", done, as_json=as_json)
+    _tell(name, f"{done.scope} is paused", done, output=output)
 
 
 def resume(
@@ -49,7 +49,7 @@ def resume(
     second: WhatArgument = None,
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Resume a paused link, topic or partition.
 
@@ -61,44 +61,44 @@ def resume(
 
     name, what = one_link(config, link, first, second, most=1)
     done = pausing.resume(load_link(config, name), name, Scope.parse(what))
-    _tell(name, f"{done.scope} is resumed", done, as_json=as_json)
+    _tell(name, f"{done.scope} is resumed", done, output=output)
 
 
 def stop(
     first: LinkArgument = None,
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Stop a link's Spark applications.
 
     Only the plan is edited: no pending change of the configuration is applied, and the source may be unreachable. The
     link stays stopped until `strait start`.
     """
-    _set_stopped(config, link, first, stopped=True, as_json=as_json)
+    _set_stopped(config, link, first, stopped=True, output=output)
 
 
 def start(
     first: LinkArgument = None,
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Let a stopped link run again.
 
     The monitor DAG submits its Spark applications; without Airflow run `strait run`.
     """
-    _set_stopped(config, link, first, stopped=False, as_json=as_json)
+    _set_stopped(config, link, first, stopped=False, output=output)
 
 
-def _set_stopped(config: "Path", link: str | None, first: str | None, *, stopped: bool, as_json: bool) -> None:
+def _set_stopped(config: "Path", link: str | None, first: str | None, *, stopped: bool, output: Output) -> None:
     from strait.config.links import load_link
     from strait.control import pausing
 
     name, _ = one_link(config, link, first)
     done = pausing.set_stopped(load_link(config, name), name, stopped=stopped)
     text = "stopped" if stopped else "started"
-    _tell(name, text if done.published else f"is {text} already", done, as_json=as_json)
+    _tell(name, text if done.published else f"is {text} already", done, output=output)
 
 
 def _myself() -> str:
@@ -108,11 +108,11 @@ def _myself() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
-def _tell(link: str, text: str, done: "Edited", *, as_json: bool) -> None:
+def _tell(link: str, text: str, done: "Edited", *, output: Output) -> None:
     from strait.planning.plan.pauses import described
 
-    if as_json:
-        print_json(
+    if output.structured:
+        output.write(
             {
                 "link": link,
                 "pauses": [item.model_dump() for item in done.pauses],

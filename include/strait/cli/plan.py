@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkArgument, LinkOption, one_link, print_json
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
 from strait.errors import ConfigError, SetupError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def plan(
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes, with 0 if there are none.")
     ] = False,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Preview changes, backlog and risks. Read-only."""
     from strait.control.plane import Control
@@ -37,10 +37,10 @@ def plan(
         shown = control.show(proposal, ahead)
     if out is not None:
         _write(out, shown)
-    if as_json:
+    if output.structured:
         said = {"fingerprint": shown.fingerprint, "effects": [list(effect) for effect in shown.effects]}
         risks = [risk._asdict() for risk in (*proposal.state_risks, *ahead.risks)]
-        print_json(text.proposal_data(proposal) | said | ahead.as_data() | {"risks": risks})
+        output.write(text.proposal_data(proposal) | said | ahead.as_data() | {"risks": risks})
     else:
         typer.echo(shown.text)
     if detailed_exitcode and not (proposal.empty and proposal.previous is not None):
@@ -60,7 +60,7 @@ def apply(
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
     stopped: Annotated[
         bool | None,
         typer.Option("--stop/--start", help="Deprecated: use `strait stop` or `strait start`.", show_default=False),
@@ -83,8 +83,8 @@ def apply(
             typer.echo(control.show(proposal).text, err=True)
             typer.confirm(f"Delete {len(deleted)} destination topics?", abort=True, err=True)
         outcome = control.apply(proposal, stopped=stopped, shown=shown)
-    if as_json:
-        print_json(outcome.as_data())
+    if output.structured:
+        output.write(outcome.as_data())
     else:
         typer.echo(outcome.as_text())
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import typer
 
-from strait.cli.options import print_json
-from strait.model import TopicPartition
-from strait.planning.review.changes import spans
+from strait.cli.options import Output
+from strait.model import TopicPartition, spans
 from strait.planning.status.status import PartitionStatus, Status
 from strait.reasons import Reason
 
@@ -16,9 +15,9 @@ from strait.reasons import Reason
 class Progress:
     """Prints events as they come; a reason for waiting once when it begins and once when it is over."""
 
-    def __init__(self, link: str, *, as_json: bool) -> None:
+    def __init__(self, link: str, *, output: Output) -> None:
         self._link = link
-        self._as_json = as_json
+        self._output = output
         self._before: Mapping[TopicPartition, int] = {}
         self._waits: dict[tuple[str, str, str], tuple[PartitionStatus, ...]] = {}
 
@@ -28,8 +27,8 @@ class Progress:
 
     def say(self, event: str, text: str, **data: Any) -> None:
         """One event."""
-        if self._as_json:
-            print_json({"event": event, "link": self._link, "at_ms": time.time_ns() // 1_000_000, **data})
+        if self._output.structured:
+            self._output.write({"event": event, "link": self._link, "at_ms": time.time_ns() // 1_000_000, **data})
         else:
             typer.echo(f"{time.strftime('%H:%M:%S')} {text}")
 

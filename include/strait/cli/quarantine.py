@@ -4,7 +4,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkArgument, LinkOption, one_link, print_json
+from strait.cli.examples import examples
+from strait.cli.options import (
+    DEFAULT_FILE,
+    Command,
+    ConfigOption,
+    LinkArgument,
+    LinkOption,
+    Output,
+    OutputOption,
+    one_link,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +35,7 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would b
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
-@app.command("list")
+@app.command("list", cls=Command, epilog=examples("quarantine list"))
 def list_(
     first: LinkArgument = None,
     config: ConfigOption = DEFAULT_FILE,
@@ -34,7 +44,7 @@ def list_(
     partition: PartitionOption = None,
     reason: ReasonOption = None,
     settled: Annotated[bool, typer.Option("--settled", help="Include replayed and discarded records.")] = False,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """List quarantined records: where they come from, and why the destination rejected them."""
     from strait.state.quarantine_log import Chosen
@@ -44,10 +54,10 @@ def list_(
     _tell_unknown(quarantine, contents)
     chosen = Chosen(topic, partition, reason)
     found = [entry for entry in contents.entries() if chosen.includes(entry) and (settled or not entry.settled)]
-    _show(found, as_json, f"link {name}: no quarantined records match")
+    _show(found, output, f"link {name}: no quarantined records match")
 
 
-@app.command()
+@app.command(cls=Command, epilog=examples("quarantine replay"))
 def replay(
     first: LinkArgument = None,
     config: ConfigOption = DEFAULT_FILE,
@@ -66,7 +76,7 @@ def replay(
     ] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Write quarantined records unchanged, each once.
 
@@ -92,17 +102,17 @@ def replay(
     chosen = Chosen(topic, partition, reason)
     if dry_run:
         found = _unsettled(quarantine, chosen)
-        _show(found, as_json, f"link {name}: no quarantined records match", into=into(found))
+        _show(found, output, f"link {name}: no quarantined records match", into=into(found))
         return
     with quarantine.settling() as settling:
         found = _unsettled(quarantine, chosen)
         places = into(found)
         if found:
             _ask(f"Write {len(found)} records into {', '.join(sorted(set(places.values())))}?", yes)
-        _tell("replayed", settling.replay(found, places), as_json)
+        _tell("replayed", settling.replay(found, places), output)
 
 
-@app.command()
+@app.command(cls=Command, epilog=examples("quarantine drop"))
 def drop(
     first: LinkArgument = None,
     config: ConfigOption = DEFAULT_FILE,
@@ -112,7 +122,7 @@ def drop(
     reason: ReasonOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Discard quarantined records. They stay in the topic, marked as discarded."""
     from strait.state.quarantine_log import Chosen
@@ -120,13 +130,13 @@ def drop(
     name, quarantine = _open(config, link, first)
     chosen = Chosen(topic, partition, reason)
     if dry_run:
-        _show(_unsettled(quarantine, chosen), as_json, f"link {name}: no quarantined records match")
+        _show(_unsettled(quarantine, chosen), output, f"link {name}: no quarantined records match")
         return
     with quarantine.settling() as settling:
         found = _unsettled(quarantine, chosen)
         if found:
             _ask(f"Discard {len(found)} records?", yes)
-        _tell("dropped", settling.drop(found), as_json)
+        _tell("dropped", settling.drop(found), output)
 
 
 def _open(config: "Path", link: str | None, first: str | None) -> "tuple[str, Quarantine]":
@@ -154,16 +164,16 @@ def _ask(question: str, yes: bool) -> None:
         typer.confirm(question, abort=True, err=True)
 
 
-def _tell(what: str, count: int, as_json: bool) -> None:
-    if as_json:
-        print_json({what: count})
+def _tell(what: str, count: int, output: Output) -> None:
+    if output.structured:
+        output.write({what: count})
     else:
         typer.echo(f"{what} {count} records")
 
 
-def _show(found: "list[Entry]", as_json: bool, nothing: str, into: dict[str, str] | None = None) -> None:
-    if as_json:
-        print_json([entry._asdict() | ({"into": into[entry.topic]} if into else {}) for entry in found])
+def _show(found: "list[Entry]", output: Output, nothing: str, into: dict[str, str] | None = None) -> None:
+    if output.structured:
+        output.write([entry._asdict() | ({"into": into[entry.topic]} if into else {}) for entry in found])
     elif not found:
         typer.echo(nothing)
     else:

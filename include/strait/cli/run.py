@@ -4,7 +4,16 @@ from typing import Annotated
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkArgument, LinkOption, one_link, seconds
+from strait.cli.options import (
+    DEFAULT_FILE,
+    ConfigOption,
+    LinkArgument,
+    LinkOption,
+    Output,
+    OutputOption,
+    one_link,
+    seconds,
+)
 
 SHORTEST_SECONDS = 0.2
 
@@ -23,7 +32,7 @@ def run(
             show_default="30s",
         ),
     ] = 30.0,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Replicate one link in the foreground.
 
@@ -34,4 +43,4 @@ def run(
     if interval < SHORTEST_SECONDS:
         raise typer.BadParameter(f"at least {SHORTEST_SECONDS:g}s", param_hint="--interval")
     name, _ = one_link(config, link, first)
-    run_in_foreground(config, name, interval, as_json)
+    run_in_foreground(config, name, interval, output)

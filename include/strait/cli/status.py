@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, LinkOption, one_link, print_json
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkOption, Output, OutputOption, one_link
 from strait.errors import ClusterUnavailable, StateError, StraitError
 
 if TYPE_CHECKING:
@@ -34,39 +34,45 @@ def status(
         bool, typer.Option("--check", help="Exit with 1 if a partition needs a decision or a slot does not report.")
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every 2 s, until Ctrl-C.")] = False,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show state, lag and issues per link, topic and partition."""
+    """Show state, lag and issues per link, topic and partition.
+
+    Of all links a line each, of one link a line for each topic, problems first.
+    Of one topic, or with `-o wide`, a line for each partition.
+    """
     while watch:
         click.clear()
         try:
-            _show(config, link, first, second, check=False, as_json=as_json)
+            _show(config, link, first, second, check=False, output=output)
         except typer.Exit:
             pass  # a link that cannot be asked now is in the table
         except (ClusterUnavailable, StateError) as error:
             typer.echo(f"error: {error}", err=True)
         time.sleep(_REFRESH_SECONDS)
-    _show(config, link, first, second, check=check, as_json=as_json)
+    _show(config, link, first, second, check=check, output=output)
 
 
-def _show(config: Path, link: str | None, first: str | None, second: str | None, *, check: bool, as_json: bool) -> None:
+def _show(
+    config: Path, link: str | None, first: str | None, second: str | None, *, check: bool, output: Output
+) -> None:
     if link is None and first is None:
-        _all_links(config, as_json=as_json, check=check)
+        _all_links(config, output=output, check=check)
         return
     from strait.config.links import load_link
     from strait.control.link_status import link_status
 
     name, topic = one_link(config, link, first, second, most=1)
     found = link_status(load_link(config, name), name, topic or None)
-    if as_json:
-        print_json(found.as_data())
+    if output.structured:
+        output.write(found.as_data())
     else:
-        _print(found)
+        _print(found, by_partition=bool(topic), wide=output is Output.WIDE)
     if check and not found.healthy:
         raise typer.Exit(1)
 
 
-def _print(found: "LinkStatus") -> None:
+def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
     from strait.cli.tables import print_left_out, print_reasons, print_status
     from strait.planning.plan.pauses import described
     from strait.reasons import Reason
@@ -76,7 +82,7 @@ def _print(found: "LinkStatus") -> None:
         typer.echo(Reason.PLAN_MISSING.remedy)
     for group in found.groups:
         if group.partitions or not group.stopped:
-            print_status(group)
+            print_status(group, by_partition=by_partition, wide=wide)
     for item in found.pauses:
         typer.echo(f"paused    {described(item)}")
     print_left_out(found.left_out)
@@ -85,7 +91,7 @@ def _print(found: "LinkStatus") -> None:
         typer.echo(f"what else the source has is not known: {found.source_trouble}")
 
 
-def _all_links(config: Path, *, as_json: bool, check: bool) -> None:
+def _all_links(config: Path, *, output: Output, check: bool) -> None:
     """Every link is looked at by itself; one that cannot be is a line with why, and makes the exit code 1."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -94,8 +100,8 @@ def _all_links(config: Path, *, as_json: bool, check: bool) -> None:
     names = link_names(config)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(lambda name: _summary(config, name), names))
-    if as_json:
-        print_json([item.as_data() for item in found])
+    if output.structured:
+        output.write([item.as_data() for item in found])
     else:
         _print_links(found)
     if any(item.error or (check and not item.healthy) for item in found):

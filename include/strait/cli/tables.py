@@ -8,9 +8,11 @@ from rich.table import Table
 
 from strait.planning.history.overrun import WARN_SECONDS, duration
 from strait.planning.status.status import PartitionStatus, SlotStatus, Status
+from strait.planning.status.topics import by_topic
 from strait.reasons import Reason
 
 _STYLES = {"copying": "green", "caught_up": "green", "starting": "yellow", "waiting": "red"}
+_URGENT = {0: "bold red", 1: "red", 2: "yellow"}
 _NO_WIDTH = 10_000
 _LAST_WIDTH = 30  # of what is said at length, however narrow the terminal
 
@@ -40,12 +42,12 @@ def utc(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def print_status(status: Status) -> None:
-    """Partitions and slots of one task group."""
+def print_status(status: Status, *, by_partition: bool = False, wide: bool = False) -> None:
+    """Topics or partitions, and slots, of one task group."""
     console = _console()
     stopped = ", stopped" if status.stopped else ""
     console.print(f"link {status.link}, group {status.group}, plan {status.plan_version}{stopped}")
-    console.print(_partitions(status))
+    console.print(_partitions(status, wide) if by_partition or wide else _topics(status))
     console.print(_slots(status))
     if status.heartbeat is not None:
         console.print(_heartbeat(status.heartbeat))
@@ -63,39 +65,64 @@ def print_reasons(rows: Iterable[PartitionStatus]) -> None:
         _console().print(f"{reason}: {Reason(reason).meaning} {Reason(reason).remedy}")
 
 
-def _partitions(status: Status) -> Table:
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for name in ("topic", "partition", "slot", "state"):
-        table.add_column(name, no_wrap=True, overflow="fold")
-    for name in ("position", "end", "lag", "lag s"):
-        table.add_column(name, justify="right", no_wrap=True)
-    losing = any(_loses_soon(row) for row in status.partitions)
-    if losing:
-        table.add_column("loss in", justify="right", no_wrap=True)
-    table.add_column("why", overflow="fold", min_width=_LAST_WIDTH)
-    for row in status.partitions:
-        table.add_row(*_cells(row, losing), style=_STYLES.get(row.state))
+def _topics(status: Status) -> Table:
+    found = by_topic(status.partitions)
+    losing = any(_near(item.seconds_to_loss) for item in found)
+    table = _progress_table(["topic", "partitions", "state"], ["lag", "lag s", *["loss in"] * losing])
+    for item in found:
+        states = ", ".join(f"{count} {state}" for state, count in item.states)
+        table.add_row(
+            item.topic,
+            str(item.partitions or "all"),
+            item.states[0][0] if len(item.states) == 1 else states,
+            _count(item.lag_records),
+            _seconds(item.lag_seconds),
+            *[_loss(item.seconds_to_loss)] * losing,
+            "; ".join(item.reasons),
+            style=_URGENT.get(item.urgency, "green"),
+        )
     return table
 
 
-def _loses_soon(row: PartitionStatus) -> bool:
-    return row.seconds_to_loss is not None and row.seconds_to_loss < WARN_SECONDS
+def _partitions(status: Status, wide: bool) -> Table:
+    losing = any(_near(row.seconds_to_loss) for row in status.partitions)
+    where = ["topic", "partition", *["destination"] * wide, "slot", "state"]
+    table = _progress_table(where, ["position", "end", *["written"] * wide, "lag", "lag s", *["loss in"] * losing])
+    for row in status.partitions:
+        table.add_row(
+            row.topic,
+            "all" if row.partition is None else str(row.partition),
+            *[row.destination or "-"] * wide,
+            "-" if row.slot is None else str(row.slot),
+            row.state,
+            _count(row.position),
+            _count(row.end),
+            *[_count(row.written)] * wide,
+            _count(row.lag_records),
+            _seconds(row.lag_seconds),
+            *[_loss(row.seconds_to_loss)] * losing,
+            f"{row.reason}: {row.detail}" if row.reason else row.detail,
+            style=_STYLES.get(row.state),
+        )
+    return table
 
 
-def _cells(row: PartitionStatus, losing: bool) -> list[str]:
-    why = f"{row.reason}: {row.detail}" if row.reason else row.detail
-    return [
-        row.topic,
-        "all" if row.partition is None else str(row.partition),
-        "-" if row.slot is None else str(row.slot),
-        row.state,
-        _count(row.position),
-        _count(row.end),
-        _count(row.lag_records),
-        "-" if row.lag_seconds < 0 else f"{row.lag_seconds:.1f}",
-        *(["-" if row.seconds_to_loss is None or not _loses_soon(row) else duration(row.seconds_to_loss)] * losing),
-        why,
-    ]
+def _progress_table(names: Sequence[str], numbers: Sequence[str]) -> Table:
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for name in names:
+        table.add_column(name, no_wrap=True, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("why", overflow="fold", min_width=_LAST_WIDTH)
+    return table
+
+
+def _near(seconds_to_loss: float | None) -> bool:
+    return seconds_to_loss is not None and seconds_to_loss < WARN_SECONDS
+
+
+def _loss(seconds_to_loss: float | None) -> str:
+    return duration(seconds_to_loss) if seconds_to_loss is not None and _near(seconds_to_loss) else "-"
 
 
 def _slots(status: Status) -> Table:
@@ -133,6 +160,10 @@ def _heartbeat(slot: SlotStatus) -> str:
         took = _milliseconds(slot.heartbeat_latency_ms)
         text = f"heartbeat: the newest that has arrived is {slot.heartbeat_age_ms / 1000:.1f} s old and took {took} ms"
     return f"{text}; {slot.heartbeat_trouble}" if slot.heartbeat_trouble else text
+
+
+def _seconds(value: float) -> str:
+    return "-" if value < 0 else f"{value:.1f}"
 
 
 def _count(number: int) -> str:

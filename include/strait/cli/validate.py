@@ -2,10 +2,10 @@
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, JsonOption, print_json
+from strait.cli.options import DEFAULT_FILE, ConfigOption, Output, OutputOption
 
 
-def validate(config: ConfigOption = DEFAULT_FILE, as_json: JsonOption = False) -> None:
+def validate(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TABLE) -> None:
     """Check the links file, without connecting to any cluster.
 
     Every mistake is listed, with the nearest valid key. Secrets that the file refers to are not read.
@@ -13,7 +13,7 @@ def validate(config: ConfigOption = DEFAULT_FILE, as_json: JsonOption = False) -
     from strait.config.links import load
 
     file = load(config)
-    if as_json:
-        print_json({"file": str(config), "valid": True, "links": sorted(file.links)})
+    if output.structured:
+        output.write({"file": str(config), "valid": True, "links": sorted(file.links)})
     else:
         typer.echo(f"{config}: valid: {', '.join(sorted(file.links))}")

@@ -1,15 +1,18 @@
 """How commands find their link, and read durations."""
 
+import json
 from pathlib import Path
 
 import pytest
 import typer
+import yaml
 from typer.testing import CliRunner
 
 from strait.cli.main import app
 from strait.cli.options import one_link, seconds
 from strait.errors import ConfigError
 from strait.reasons import Reason
+from support import doc_tables, pages
 
 CLUSTERS = 'clusters: {a: {bootstrap.servers: "127.0.0.1:1"}, b: {bootstrap.servers: "127.0.0.1:2"}}\n'
 LINK = "{source: a, destination: b, topics: {include: [orders]}}"
@@ -87,3 +90,34 @@ def test_validate_reads_the_default_file_and_names_every_mistake(one: Path, monk
 def test_h_is_help_everywhere(command: str) -> None:
     done = CliRunner().invoke(app, [*command.split(), "-h"])
     assert (done.exit_code, "Usage:" in done.output) == (0, True)
+
+
+@pytest.mark.parametrize("words", [["--json"], ["-o", "json"], ["--output=JSON"]])
+def test_json_is_one_line_with_a_schema_version(one: Path, words: list[str]) -> None:
+    result = CliRunner().invoke(app, ["validate", "-f", str(one), *words])
+    assert result.exit_code == 0, result.output
+    (line,) = result.stdout.splitlines()
+    assert json.loads(line) == {"schema_version": 1, "file": str(one), "valid": True, "links": ["a-to-b"]}
+
+
+def test_yaml_says_the_same_and_each_item_of_a_list_has_its_version() -> None:
+    told = {form: CliRunner().invoke(app, ["explain", "paused", "-o", form]).stdout for form in ("json", "yaml")}
+    assert told["yaml"].startswith("---\n")
+    assert yaml.safe_load(told["yaml"]) == json.loads(told["json"])
+    assert [item["schema_version"] for item in json.loads(told["json"])] == [1]
+
+
+def test_an_argument_that_looks_like_the_option_stays_an_argument() -> None:
+    result = CliRunner().invoke(app, ["explain", "--", "--json"])
+    assert isinstance(result.exception, ConfigError)
+    assert "no reason code '--json'" in str(result.exception)
+
+
+def test_every_command_has_examples_that_can_be_typed_on_its_help_page() -> None:
+    for name, command in doc_tables.commands().items():
+        lines = command.epilog.splitlines()
+        assert lines and all(line.startswith("strait ") for line in lines), name
+        shown = CliRunner().invoke(app, [*name.split()[1:], "-h"]).stdout
+        for line in lines:
+            pages.parse(line)
+            assert line in shown, name

@@ -1,8 +1,7 @@
 """What differs between two plans, for people and programs. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from strait.model import TopicPartition
 from strait.planning.assignment.slots import slots_by_partition
@@ -62,15 +61,3 @@ def _limits(draft: Draft | None) -> str:
     """The budgets in words, without how slots share them: that follows from where partitions are."""
     budgets = () if draft is None else draft.budgets
     return ", ".join(f"{item.topic_class or 'link'} {item.bytes_per_second:,} bytes/s" for item in budgets)
-
-
-def spans(partitions: Iterable[TopicPartition]) -> Iterator[str]:
-    """Partitions in few words, by topic: ``orders 0-5, 8``. ``partitions`` are in order."""
-    for topic, of_topic in groupby(partitions, key=lambda partition: partition.topic):
-        yield f"{topic} {ranges(partition.partition for partition in of_topic)}"
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Numbers in few words: ``0-5, 8``. They are in order."""
-    runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])]
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from strait.config.groups import DEFAULT_GROUP
+from strait.model import ranges, spans
 from strait.planning.plan.planner import Draft, Proposal
-from strait.planning.review.changes import Changes, changes, ranges, spans
+from strait.planning.review.changes import Changes, changes
 from strait.planning.review.effect import Effect, totals
 from strait.planning.topic_sync.actions import Action, CreateTopic, actions_data
 from strait.reasons import Reason

@@ -49,7 +49,13 @@ class PartitionStatus:
     seconds_to_catch_up: float | None = None
     """At the present pace; None: it has caught up, comes no nearer, or is not known."""
     quarantined: int = 0
-    """Records of it that are kept aside and not settled. Counted where a rule says that refused records go there."""
+    """Records of it in quarantine and not settled. Counted where a rule says that refused records go there."""
+
+    @property
+    def needs_decision(self) -> bool:
+        """It waits until an operator decides."""
+        known = self.state == "waiting" and self.reason in set(Reason)
+        return known and Reason(self.reason).kind is Kind.NEEDS_DECISION
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +131,7 @@ class Status:
     @property
     def healthy(self) -> bool:
         """No partition needs a decision, and every slot reports unless the group is stopped."""
-        decisions = any(
-            Reason(row.reason).kind is Kind.NEEDS_DECISION for row in self.waiting if row.reason in set(Reason)
-        )
+        decisions = any(row.needs_decision for row in self.partitions)
         return not decisions and (self.stopped or not any(slot.silent for slot in self.slots))
 
     def as_data(self) -> dict[str, Any]:

@@ -1,0 +1,73 @@
+"""Examples for the end of each command's help page. A test holds that every one of them can be typed."""
+
+import inspect
+
+_EXAMPLES = {
+    "run": """
+        strait run                                  # the only link of ./links.yaml
+        strait run a-to-b -f /etc/strait/links.yaml --interval 10s""",
+    "validate": """
+        strait validate -f links.yaml""",
+    "plan": """
+        strait plan a-to-b
+        strait plan a-to-b --out plan.json          # then, after a review: strait apply plan.json
+        strait plan a-to-b --detailed-exitcode      # in CI: 2 if anything would change""",
+    "apply": """
+        strait apply a-to-b
+        strait apply plan.json                      # exactly what was reviewed""",
+    "status": """
+        strait status                               # every link of ./links.yaml
+        strait status a-to-b                        # its topics, problems first
+        strait status a-to-b orders                 # each partition of one topic
+        strait status a-to-b --check -o json        # for a probe: exit code 1 if something is wrong
+        strait status a-to-b --watch""",
+    "wait": """
+        strait wait a-to-b --for caught-up --timeout 10m
+        strait wait a-to-b --for stopped            # after strait stop a-to-b""",
+    "explain": """
+        strait explain source_truncated""",
+    "stop": """
+        strait stop a-to-b""",
+    "start": """
+        strait start a-to-b""",
+    "pause": """
+        strait pause a-to-b --reason "destination is being upgraded"
+        strait pause a-to-b orders
+        strait pause a-to-b orders-3""",
+    "resume": """
+        strait resume a-to-b                        # what was paused as a whole
+        strait resume a-to-b orders-3""",
+    "logs": """
+        strait logs a-to-b --follow
+        strait logs a-to-b --group default --lines 200""",
+    "losses": """
+        strait losses a-to-b
+        strait losses a-to-b orders -o json""",
+    "quarantine list": """
+        strait quarantine list a-to-b --topic orders""",
+    "quarantine replay": """
+        strait quarantine replay a-to-b --topic orders --dry-run
+        strait quarantine replay a-to-b --topic orders --to orders.refused""",
+    "quarantine drop": """
+        strait quarantine drop a-to-b --topic orders --partition 3""",
+    "schema": """
+        strait schema > links.schema.json""",
+    "import mirus": """
+        strait import mirus connector.json worker.properties > links.yaml""",
+    "import mm2": """
+        strait import mm2 mm2.properties > links.yaml""",
+    "demo up": """
+        strait demo
+        strait demo up --airflow-port 8081""",
+    "demo status": """
+        strait demo status""",
+    "demo down": """
+        strait demo down""",
+    "demo logs": """
+        strait demo logs airflow --lines 50""",
+}
+
+
+def examples(command: str) -> str:
+    """The end of a command's help page."""
+    return inspect.cleandoc(_EXAMPLES[command])

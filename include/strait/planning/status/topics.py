@@ -1,0 +1,67 @@
+"""Partitions summed up by topic, those with problems first. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from strait.model import ranges
+from strait.planning.status.status import PartitionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSummary:
+    """One topic of a task group.
+
+    Attributes:
+        states: state -> number of partitions in it, the most frequent first.
+        lag_records: of the partitions whose lag is known; -1: of none. ``lag_seconds``: of the one furthest behind.
+        seconds_to_loss: of the partition that retention reaches first; None: not foreseen.
+        reasons: in words, the most urgent first: which partitions, why.
+        urgency: 0: a partition needs a decision; 1: one waits; more: nobody has to do anything.
+    """
+
+    topic: str
+    partitions: int
+    states: tuple[tuple[str, int], ...]
+    lag_records: int
+    lag_seconds: float
+    seconds_to_loss: float | None
+    reasons: tuple[str, ...]
+    urgency: int
+
+
+def by_topic(rows: Iterable[PartitionStatus]) -> list[TopicSummary]:
+    """Those that need a decision first, then those that wait, then by lag."""
+    ordered = sorted(rows, key=lambda row: row.topic)
+    found = [_summary(topic, list(of_topic)) for topic, of_topic in groupby(ordered, key=lambda row: row.topic)]
+    return sorted(found, key=lambda item: (item.urgency, -item.lag_records, item.topic))
+
+
+def _summary(topic: str, rows: Sequence[PartitionStatus]) -> TopicSummary:
+    by_reason: dict[str, list[PartitionStatus]] = {}
+    for row in sorted(rows, key=_urgency):
+        if row.reason:
+            by_reason.setdefault(row.reason, []).append(row)
+    return TopicSummary(
+        topic,
+        sum(row.partition is not None for row in rows),
+        tuple(Counter(row.state for row in rows).most_common()),
+        sum(max(0, row.lag_records) for row in rows) if any(row.lag_records >= 0 for row in rows) else -1,
+        max(row.lag_seconds for row in rows),
+        min((row.seconds_to_loss for row in rows if row.seconds_to_loss is not None), default=None),
+        tuple(_reason(reason, of_reason, len(rows)) for reason, of_reason in by_reason.items()),
+        min(_urgency(row) for row in rows),
+    )
+
+
+def _reason(reason: str, rows: Sequence[PartitionStatus], of: int) -> str:
+    numbers = sorted(row.partition for row in rows if row.partition is not None)
+    which = f"partition {ranges(numbers)}: " if numbers and len(numbers) < of else ""
+    return f"{which}{reason}: {rows[0].detail}"
+
+
+def _urgency(row: PartitionStatus) -> int:
+    if row.needs_decision:
+        return 0
+    return {"waiting": 1, "starting": 2}.get(row.state, 3 if row.reason else 4)
