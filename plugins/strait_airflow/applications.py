@@ -62,7 +62,7 @@ def ensure(file: "LinksFile", link: str, plan: "Plan") -> str:
     action = decide(wanted, found, _spec_of(found), launch.submitted_ms(name), time.time_ns() // 1_000_000)
     ended = f": {launch.cause(found)}" if found is not None and not found.state.alive else ""
     if isinstance(action, Leave):
-        log.info("application %s: left as it is: %s%s", name, action.because, ended)
+        log.info("application %s: unchanged: %s%s", name, action.because, ended)
         return f"{name}: {action.because}"
     if isinstance(action, GiveUp):
         raise LaunchError(
@@ -94,7 +94,7 @@ def end(link: str, group: str, because: str) -> None:
     from strait.config.naming import application_name
 
     name = application_name(link, group)
-    log.warning("application %s: ending it: %s", name, because)
+    log.warning("application %s: stopping it: %s", name, because)
     launcher().stop(name)
 
 
@@ -108,7 +108,7 @@ def end_orphans() -> list[str]:
     known = {application.name for application in found if _belongs_to(application, links)}
     done = []
     for application in orphans(found, known):
-        log.warning("application %s: ending it: no link of the links file has it", application.name)
+        log.warning("application %s: stopping it: its link is not in the links file", application.name)
         launch.stop(application.name)
         done.append(f"{application.name}: ended, no link has it")
     return done

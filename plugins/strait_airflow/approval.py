@@ -29,7 +29,7 @@ def look(link: str) -> dict[str, Any]:
     with airflow_errors(), live_control(link) as control:
         shown = control.show(control.propose())
     if not shown.effects:
-        raise AirflowSkipException(f"link {link}: nothing to ask about")
+        raise AirflowSkipException(f"link {link}: no change needs approval")
     before = _rejected(link)
     if before.get("fingerprint") == shown.fingerprint:
         raise AirflowSkipException(

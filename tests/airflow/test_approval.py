@@ -56,7 +56,7 @@ def test_nothing_is_done_until_somebody_approves_and_then_just_that(link, cluste
     assert copies(clusters, link) == []
     assert approval.act(link, found, APPROVED).startswith(f"created   {link}")
     assert copies(clusters, link) == [link]
-    with pytest.raises(AirflowSkipException, match="nothing to ask about"):
+    with pytest.raises(AirflowSkipException, match="no change needs approval"):
         approval.look(link)
     assert control.apply(link).startswith("plan 1 stays as it is")
 

@@ -252,4 +252,4 @@ def test_the_status_counts_what_is_kept_aside_and_not_settled(
         settling.drop(quarantine.contents().entries()[:1])
     done = command("status", "--json", of=())
     (row,) = json.loads(done.stdout)["partitions"]
-    assert (row["quarantined"], row["detail"]) == (2, "slot 0 has not reported for 5 s; 2 of its records in quarantine")
+    assert (row["quarantined"], row["detail"]) == (2, "slot 0 has not reported for 5 s; 2 records in quarantine")

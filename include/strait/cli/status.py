@@ -88,7 +88,7 @@ def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
     print_left_out(found.left_out)
     print_reasons([*found.rows, *found.left_out])
     if found.source_trouble:
-        typer.echo(f"what else the source has is not known: {found.source_trouble}")
+        typer.echo(f"other topics of the source are unknown: {found.source_trouble}")
 
 
 def _all_links(config: Path, *, output: Output, check: bool) -> None:
@@ -143,5 +143,5 @@ def _print_links(found: "Sequence[LinkSummary]") -> None:
         ]
         for item in found
     )
-    head = ["link", "from -> to", "state", ">topics", ">partitions", ">caught up", ">lag", ">records/s", "trouble"]
+    head = ["link", "from -> to", "state", ">topics", ">partitions", ">caught up", ">lag", ">records/s", "issue"]
     plain_table(head, rows)

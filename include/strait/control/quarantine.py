@@ -188,7 +188,7 @@ class Settling:
                 self._producer.produce(on_delivery=done, **record)
             except BufferError:  # the local queue is full
                 if time.monotonic() > deadline:
-                    raise ClusterUnavailable(self._watch.cluster, f"{doing}: not taken in time") from None
+                    raise ClusterUnavailable(self._watch.cluster, f"{doing}: not acknowledged in time") from None
                 with _fatal_error_itself():
                     self._producer.poll(0.1)
             except KafkaException as exception:

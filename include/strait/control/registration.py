@@ -89,4 +89,4 @@ def _write(properties: Mapping[str, str], cluster: str, registration: Registrati
     if refused:
         raise watch.translate(refused[0], doing)
     if not written:
-        raise ClusterUnavailable(cluster, f"{doing}: no answer in time")
+        raise ClusterUnavailable(cluster, f"{doing}: timed out")

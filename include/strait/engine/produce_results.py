@@ -63,7 +63,7 @@ class ProduceResults:
             partition.queue.beaten(refused=False)
             if batch.crc:
                 partition.position.repeated(Repetition(result.base_offset, batch.crc, batch.first))
-            detail = f"another copy had written record {batch.sequence}"
+            detail = f"another running copy of the link wrote record {batch.sequence}"
             self._recovery.reset(partition, None, detail, error_policy.SOON_SECONDS)
         else:
             self._take_appended(partition, batch, result)
@@ -81,7 +81,7 @@ class ProduceResults:
             self._recovery.reset(partition, Reason.DESTINATION_TRUNCATED, detail, error_policy.SHORTLY_SECONDS)
             return
         if appended == "foreign" and on_foreign != "continue":
-            detail = f"record {batch.sequence} came to offset {offset} instead of {expected}"
+            detail = f"record {batch.sequence} got destination offset {offset}, expected {expected}"
             self._recovery.reset(partition, Reason.FOREIGN_WRITER, detail, error_policy.SLOW_SECONDS)
             return
         if appended == "foreign":

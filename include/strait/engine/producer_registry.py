@@ -78,7 +78,7 @@ class ProducerRegistry:
         while (channel := self._source.quiet_channel(node)) is None:
             trouble = self._source.trouble(node)
             if trouble or self._loop.now > deadline:
-                raise RequestLost(trouble or f"there is no connection to broker {node}")
+                raise RequestLost(trouble or f"no connection to broker {node}")
             await sleep(self._loop, _LOOK_SECONDS)
         return channel
 
@@ -88,7 +88,7 @@ class ProducerRegistry:
         reply = await ask(self._loop, channel, metadata_request(channel.version(*METADATA), [TOPIC]), MetadataResponse)
         topic = next(iter(reply.topics), None)
         if topic is None or not (topic.error_code or topic.partitions):
-            raise RequestLost("the reply lacks what was asked for")
+            raise RequestLost("the response does not contain the requested partition")
         if topic.error_code == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
             return -1
         if topic.error_code or topic.partitions[0].leader_id < 0:

@@ -209,13 +209,13 @@ class Replicator:
         partition.block(reason, detail, self._loop.now + wait)
 
     def _promise_broken(self, partition: Partition, cause: str) -> None:
-        detail = f"writing down first: {cause}"
+        detail = f"waiting until the state topic holds: {cause}"
         self._recovery.reset(partition, Reason.DESTINATION_UNREACHABLE, detail, error_policy.SHORTLY_SECONDS)
 
     def _take_stall(self, seconds: float) -> None:
         """Others may have gone on meanwhile, and the destination may have forgotten the link. So nothing that is queued
         goes out, not even what a connection holds already, and every position is looked up again."""
-        detail = f"the slot stood still for {seconds:.0f} s"
+        detail = f"the slot's process was suspended for {seconds:.0f} s"
         self._destination.drop_connections(detail)
         for partition in self._partitions.values():
             if partition.position.phase is not Phase.AWAIT_POSITION:

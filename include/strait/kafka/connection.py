@@ -73,7 +73,7 @@ class Connection:
             pending = wait(pending, timeout=_WAIT_SLICE_SECONDS).not_done
             self._client.poll(0)
             if pending and time.monotonic() > deadline:
-                raise ClusterUnavailable(self.cluster, f"{doing.format('…')}: no answer in time")
+                raise ClusterUnavailable(self.cluster, f"{doing.format('…')}: timed out")
         results: dict[Key, Any] = {}
         failures: dict[Key, StraitError] = {}
         for key, future in futures.items():

@@ -52,7 +52,7 @@ def _until_end(consumer: Consumer, watch: Watch, topic: str) -> Iterator[Message
         error = None if message is None else message.error()
         if message is None:
             if time.monotonic() > deadline:
-                raise ClusterUnavailable(watch.cluster, f"reading {topic}: no answer in time")
+                raise ClusterUnavailable(watch.cluster, f"reading {topic}: timed out")
         elif error is None:
             yield message
             deadline = time.monotonic() + _SECONDS

@@ -63,7 +63,7 @@ class Frames:
         while self._ahead_bytes - at >= _SIZE.size:
             (size,) = _SIZE.unpack_from(self._ahead, at)
             if not _SIZE.size <= size <= _MAX_FRAME_BYTES:
-                raise ProtocolError(f"a frame of {size} bytes was announced")
+                raise ProtocolError(f"response of {size} bytes announced")
             at += _SIZE.size
             frame = self._pool.take(size)
             here = min(size, self._ahead_bytes - at)

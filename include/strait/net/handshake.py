@@ -124,7 +124,7 @@ def dial(cluster: str, address: tuple[str, int], security: Security, timeout_sec
         ) from error
     except OSError as error:
         sock.close()
-        raise ClusterUnavailable(cluster, f"{where}: {error or 'no answer in time'}") from error
+        raise ClusterUnavailable(cluster, f"{where}: {error or 'timed out'}") from error
     except BaseException:
         sock.close()
         raise

@@ -108,18 +108,18 @@ class Tokens:
         if reply.status_code in (400, 401, 403):
             raise NotAuthorized(
                 self._cluster,
-                f"{doing}: it answers {reply.status_code} {_oauth_error(reply)}".rstrip(),
+                f"{doing}: HTTP status {reply.status_code} {_oauth_error(reply)}".rstrip(),
                 hint="check `sasl.oauthbearer.client.id`, `.client.secret` and `.scope`",
             )
         if not reply.is_success:
-            raise ClusterUnavailable(self._cluster, f"{doing}: it answers {reply.status_code}")
+            raise ClusterUnavailable(self._cluster, f"{doing}: HTTP status {reply.status_code}")
         return self._parse(reply, doing)
 
     def _parse(self, reply: "httpx.Response", doing: str) -> tuple[str, float]:
         content = _json(reply)
         token = content.get("access_token")
         if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
-            raise ClusterUnavailable(self._cluster, f"{doing}: its answer holds no `access_token`")
+            raise ClusterUnavailable(self._cluster, f"{doing}: the response has no `access_token`")
         life = content.get("expires_in", 0)
         return token, float(life) if isinstance(life, int | float) else 0.0
 

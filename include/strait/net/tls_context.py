@@ -32,7 +32,7 @@ def broker_context(where: str, properties: Mapping[str, str]) -> ssl.SSLContext:
         context = _trusting(get("ssl.ca.location"), get("ssl.ca.pem"))
         _identify(context, properties)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        raise ConfigError(where, [f"its certificates or keys cannot be used: {_why(error)}"]) from error
+        raise ConfigError(where, [f"certificate or key not usable: {_why(error)}"]) from error
     if get("ssl.endpoint.identification.algorithm", "https").lower() in ("none", ""):
         context.check_hostname = False
     if get("enable.ssl.certificate.verification", "true").lower() == "false":

@@ -155,7 +155,9 @@ class Publication:
 
     def _check_deadline(self, doing: str) -> None:
         if time.monotonic() > self._deadline:
-            raise ClusterUnavailable(self._watch.cluster, f"{doing}: the brokers do not take the records in time")
+            raise ClusterUnavailable(
+                self._watch.cluster, f"{doing}: the brokers did not acknowledge the records in time"
+            )
 
     def _check_follows(self, plan: Plan) -> None:
         before = self._reader.plans.get(plan.group)

@@ -82,7 +82,7 @@ class Contents:
             elif (said := _added(headers, _SETTLEMENT)) is not None:
                 self._take_settlement(said)
             else:
-                raise ValueError("it has neither the headers of a record kept aside nor those of a settlement")
+                raise ValueError("it has neither the headers of a quarantined record nor those of a settlement")
         except ValueError as error:
             self.unknown[at] = str(error)
 

@@ -70,7 +70,7 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
             raise _unfit(
                 admin.cluster,
                 name,
-                f"it has {facts[name].partitions} partitions instead of 1",
+                f"has {facts[name].partitions} partitions, expected 1",
                 "recreate it with one partition if the link has never copied; otherwise use a new link name",
             )
         policy, wanted_policy = facts[name].configs.get("cleanup.policy", ""), topic.configs["cleanup.policy"]
@@ -78,7 +78,7 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
             raise _unfit(
                 admin.cluster,
                 name,
-                f"its cleanup.policy is {policy!r} instead of {wanted_policy!r}",
+                f"has cleanup.policy={policy}, expected {wanted_policy}",
                 f"set cleanup.policy={wanted_policy} on the topic; do not delete it, it holds the link's state",
             )
     return created
@@ -117,5 +117,5 @@ def _state_topics(link: str) -> list[NewTopic]:
 
 def _unfit(cluster: str, topic: str, what: str, hint: str) -> StateError:
     return StateError(
-        f"cluster {cluster}: checking state topic {topic}: {what}; continuing could lose the link's state", hint=hint
+        f"cluster {cluster}: state topic {topic} {what}; continuing could lose the link's state", hint=hint
     )

@@ -125,7 +125,7 @@ def test_a_copy_stands_by_for_as_long_as_another_one_writes() -> None:
     assert contention.keeps_out(partition, 7, now=12.0)
     assert (partition.reason, partition.detail) == (
         Reason.ANOTHER_COPY,
-        "it has written up to record 7 while this one looked on",
+        "another running copy of the link has written up to record 7",
     )
     assert contention.keeps_out(partition, 9, now=14.0)
     assert not contention.keeps_out(partition, 9, now=16.0)

@@ -96,7 +96,7 @@ def lines(rate: float, lag: int, limit: int | None = None) -> list[str]:
         (500_000.0, 10, None, "about 2.0 h at 0.50 MB/s, what it copies now"),
         (500_000.0, 10, 250_000, "about 4.0 h at 0.25 MB/s, its budget"),
         (500_000.0, 0, 1_000_000, "about 60 min at 1.00 MB/s, its budget"),
-        (500_000.0, 0, None, "for a time that is not known: the link has not had a backlog to be measured by"),
+        (500_000.0, 0, None, "duration unknown: no backlog has been measured on this link yet"),
     ],
 )
 def test_how_long_it_takes_is_told_by_what_holds_it_back(rate: float, lag: int, limit: int | None, said: str) -> None:

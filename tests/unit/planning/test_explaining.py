@@ -34,9 +34,9 @@ def test_what_the_link_names_or_matches_and_leaves_out_is_told_unasked() -> None
     ("topic", "state", "reason", "detail"),
     [
         ("pay-tmp-1", "left_out", "excluded", "`topics.exclude` has 'pay-tmp.*'"),
-        ("logs", "left_out", "not_selected", "no `topics.include` or `topics.regex` selects it"),
+        ("logs", "left_out", "not_selected", "neither `topics.include` nor `topics.regex` matches"),
         ("click", "left_out", "not_selected", "selects it; is it meant by 'clicks'?"),
-        ("payments", "waiting", "plan_missing", "it is selected, and no plan was made since"),
+        ("payments", "waiting", "plan_missing", "selected since the last plan"),
     ],
 )
 def test_any_topic_of_the_source_is_explained(topic: str, state: str, reason: str, detail: str) -> None:

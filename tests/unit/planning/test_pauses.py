@@ -139,7 +139,7 @@ def test_what_was_never_begun_or_is_another_topic_waits_for_the_next_plan() -> N
     after = edited(stopped, [], other)
     assert slots(after) == {"orders": (None, None)}
     assert [(item.partitions, item.detail) for item in after.waiting] == [
-        ((0, 1), "resumed; the next plan begins with it")
+        ((0, 1), "resumed; starts with the next plan")
     ]
 
 

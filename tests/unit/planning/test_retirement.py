@@ -121,7 +121,7 @@ def test_a_copy_that_holds_just_what_the_link_wrote_is_deleted() -> None:
         (log(0, 9), RUNS, "partition orders-0 has records"),
         (log(0, 17), {("orders", 0): (run(offset=7),)}, "partition orders-0 has records"),
         (log(0, 13), {("orders", 0): (run(end=4), run(4, 7, end=10))}, "partition orders-0 has records"),
-        (log(0, 10), {("orders", 0): (run(destination_id="former"),)}, "is not the topic that was copied into"),
+        (log(0, 10), {("orders", 0): (run(destination_id="former"),)}, "is not the topic that was replicated to"),
     ],
 )
 def test_a_copy_is_kept_where_anything_else_may_be_in_it(evidence: Evidence, runs: Any, why: str) -> None:

@@ -69,7 +69,10 @@ def test_an_old_broker_has_one_bound_for_both_sides() -> None:
 
 def test_fewer_partitions_are_a_risk_unless_they_are_added() -> None:
     (risk,) = found(partitions=2)
-    assert str(risk) == "risk      orders: fewer_partitions: dr.orders has 2 partitions, the source 3; the rest waits"
+    assert (
+        str(risk)
+        == "risk      orders: fewer_partitions: dr.orders has 2 partitions, the source 3; the other partitions wait"
+    )
     assert found(partitions=2, growing=("dr.orders",)) == []
     assert found(partitions=4) == []
 

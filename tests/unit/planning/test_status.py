@@ -184,7 +184,7 @@ def test_a_partition_whose_records_are_kept_aside_says_so_unless_something_is_wr
         ("", 0),
     ]
     assert [row.detail for row in found.partitions] == [
-        "1,200 of its records in quarantine",
-        "at 7; 1 of its records in quarantine",
+        "1,200 records in quarantine",
+        "at 7; 1 records in quarantine",
         "",
     ]

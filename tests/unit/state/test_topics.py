@@ -35,7 +35,7 @@ class LateBrokers:
 
 
 def test_a_topic_that_is_shown_late_is_checked_all_the_same() -> None:
-    with pytest.raises(StateError, match=r"its cleanup.policy is 'delete' instead of 'compact'"):
+    with pytest.raises(StateError, match=r"has cleanup.policy=delete, expected compact"):
         ensure_state_topics(cast(Admin, LateBrokers(unseen_looks=2)), "link", None)
 
 

@@ -54,7 +54,7 @@ def keeps_out(partition: Partition, sequence: int, now: float) -> bool:
         return False
     watch(partition, now)
     if before >= 0:
-        partition.show(Reason.ANOTHER_COPY, f"it has written up to record {sequence} while this one looked on")
+        partition.show(Reason.ANOTHER_COPY, f"another running copy of the link has written up to record {sequence}")
     return True
 
 

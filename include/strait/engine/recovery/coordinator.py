@@ -118,7 +118,7 @@ class RecoveryCoordinator:
                 continue
             problem = destination_problem(self._destination, partition)
             if problem is None and not self._runs.of(partition):
-                problem = Reason.MAP_RUN_MISSING, "the map has no run for these two topics"
+                problem = Reason.MAP_RUN_MISSING, "the offset map has no entry for these two topics"
             if problem is not None:
                 partition.show(*problem)
                 partition.position.postpone(self._loop.now + error_policy.SHORTLY_SECONDS[0])

@@ -173,12 +173,12 @@ def from_tail(
             return _unproven(run, checkpoint, end, (tail.last_offset + 1, end), on_foreign)
         return found._replace(last_offset=tail.last_offset) if isinstance(found, Found) else found
     if end < offset:
-        detail = f"its log ends at {end}, though all records below {offset} had been acknowledged"
+        detail = f"log end offset {end} is below {offset}, the end of the acknowledged records"
         return Refused(Reason.DESTINATION_TRUNCATED, detail)
     if tail.start > offset or tail.foreign < 0:
         return _unproven(run, checkpoint, end, (offset, max(tail.start, offset + 1)), on_foreign)
     if on_foreign == "halt":
-        return Refused(Reason.FOREIGN_WRITER, f"offsets {offset} to {end - 1} are not of this link")
+        return Refused(Reason.FOREIGN_WRITER, f"offsets {offset} to {end - 1} were written by another producer")
     return Found(checkpoint, passed=end)
 
 
@@ -187,7 +187,7 @@ def from_whole_log(runs: Sequence[OffsetMapping], end: int, tail: Tail, on_forei
     the destination has lost acknowledged records, and others have written since."""
     if tail.last_sequence is None:
         checkpoint = checkpoint_of(runs)
-        detail = f"offsets {tail.start} to {end - 1} hold no record of this link, though {checkpoint} were acknowledged"
+        detail = f"offsets {tail.start} to {end - 1} hold no record of this link, though {checkpoint} records were acknowledged"
         return Refused(Reason.DESTINATION_TRUNCATED, detail)
     found = _after_last(runs, tail.last_sequence, (end, end), on_foreign)
     return found._replace(last_offset=tail.last_offset) if isinstance(found, Found) else found
@@ -223,9 +223,7 @@ def _after_last(
     expected = destination_offset(covering(runs, sequence), sequence)
     before, after = ends
     if before > expected and on_foreign == "halt":
-        return Refused(
-            Reason.FOREIGN_WRITER, f"its log ends at {before}, where this link's records would make it {expected}"
-        )
+        return Refused(Reason.FOREIGN_WRITER, f"log end offset {before}, expected {expected} after this link's records")
     if after < expected:
         return Refused(
             Reason.DESTINATION_TRUNCATED,

@@ -41,5 +41,5 @@ class KnownRuns:
         """Raises Unresolved if there are none."""
         runs = self.of(partition)
         if not runs:
-            raise Unresolved.until_decided(Reason.MAP_RUN_MISSING, "the map has no run for these two topics")
+            raise Unresolved.until_decided(Reason.MAP_RUN_MISSING, "the offset map has no entry for these two topics")
         return runs

@@ -59,7 +59,7 @@ class MapEnd:
                 for standing in reading.waiting:
                     standing.resolve(None)
             elif self._loop.now > reading.deadline:
-                detail = f"its map, topic {self._topic}, is read up to {self._known.map_end} of {reading.end}"
+                detail = f"offset map {self._topic}: read up to {self._known.map_end} of {reading.end}"
                 self._fail(
                     reading.waiting, Unresolved(Reason.DESTINATION_UNREACHABLE, detail, error_policy.SHORTLY_SECONDS)
                 )
@@ -98,10 +98,10 @@ class MapEnd:
             if error:
                 trouble = Unresolved.refused(Refusal(error, f"the end of {self._topic}"))
             else:
-                detail = f"its map, topic {self._topic}, ends at {end}, and was read up to {self._known.map_end} before"
+                detail = f"offset map {self._topic}: log end offset {end} is below {self._known.map_end}, up to which it was read"
                 trouble = Unresolved(Reason.DESTINATION_UNREACHABLE, detail, error_policy.SHORTLY_SECONDS)
         except (RequestLost, ProtocolError) as lost:
-            trouble = RequestLost(f"the end of {self._topic}: {lost}")
+            trouble = RequestLost(f"log end offset of {self._topic}: {lost}")
         finally:
             self._asking = False
         self._destination.refresh()

@@ -82,7 +82,7 @@ class NextRecord:
             ticket.check()
             channel = self._destination.prompt_channel(partition.queue.node)
             if channel is None:
-                raise RequestLost("its leader cannot be reached")
+                raise RequestLost("its leader is unreachable")
             epoch = self._destination.leader(partition.destination, partition.number).epoch
             answer = await high_watermark(self._loop, channel, (partition.destination, partition.number), epoch)
             ticket.check()
@@ -95,7 +95,7 @@ class NextRecord:
 
         def progress(seen: Tail, to: int) -> None:
             ticket.check()
-            detail = f"read up to offset {to} of {end} for the link's last record, from {start}"
+            detail = f"searching for the link's last record: read up to offset {to} of {end}, from {start}"
             partition.show(Reason.LOOKING_UP, detail)
             if seen.last_sequence is None:
                 self.remember_passed(partition, to)

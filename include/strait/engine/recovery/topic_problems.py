@@ -15,7 +15,7 @@ def source_problem(source: ClusterClient, partition: Partition) -> Problem | Non
     if error == error_codes.TOPIC_AUTHORIZATION_FAILED:
         return Reason.SOURCE_DENIED, f"metadata of {topic}: {error_policy.name(error)}"
     if error == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
-        return Reason.SOURCE_MISSING, f"the source has no topic {topic} any more"
+        return Reason.SOURCE_MISSING, f"topic {topic} no longer exists on the source"
     if source.topic_ids.get(topic, partition.source_id) != partition.source_id:
         return Reason.SOURCE_RECREATED, _recreated(topic)
     if source.leader(topic, partition.number).node < 0:
@@ -29,7 +29,7 @@ def destination_problem(destination: ClusterClient, partition: Partition) -> Pro
     if error == error_codes.TOPIC_AUTHORIZATION_FAILED:
         return Reason.DESTINATION_DENIED, f"metadata of {topic}: {error_policy.name(error)}"
     if error == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
-        return Reason.DESTINATION_MISSING, f"the destination has no topic {topic}"
+        return Reason.DESTINATION_MISSING, f"topic {topic} does not exist on the destination"
     if destination_recreated(destination, partition):
         return Reason.DESTINATION_RECREATED, _recreated(topic)
     if partition.queue.node < 0 and (topic, partition.number) in destination.leaders:

@@ -36,11 +36,11 @@ class Outside(NamedTuple):
 def judge(position: int, log_start: int, end: int, on_loss: OnLoss) -> Outside | None:
     """What a position outside of [``log_start``, ``end``] means; None: it is inside, the broker has moved on."""
     if position < log_start:
-        detail = f"offsets {position} to {log_start - 1} were removed before they were copied"
+        detail = f"source offsets {position} to {log_start - 1} were deleted before they were replicated"
         on = None if on_loss == "halt" else log_start
         return Outside(Reason.SOURCE_DATA_LOST, position, log_start, detail, on)
     if position > end:
-        detail = f"its log ends at {end}, and all before offset {position} was copied"
+        detail = f"source log end offset {end} is below {position}, the next offset to replicate"
         goes_on = {"halt": None, "continue": end, "restart": log_start}[on_loss]
         return Outside(Reason.SOURCE_TRUNCATED, end, position, detail, goes_on)
     return None
@@ -57,7 +57,7 @@ class Truncation:
     async def look_into(self, partition: Partition) -> None:
         """The source refuses the cursor's offset: ask for the ends of its log and act on them."""
         until = self._loop.now + _LOOK_SECONDS
-        partition.block(Reason.SOURCE_LEADERLESS, "the range of its log is being looked up", until)
+        partition.block(Reason.SOURCE_LEADERLESS, "looking up the log start and end offsets", until)
         ticket, refused = partition.ticket(), partition.cursor.offset
         node = self._source.leader(partition.topic, partition.number).node
         channel = self._source.channel(node) if node >= 0 else None

@@ -37,7 +37,7 @@ class Scope(NamedTuple):
         """
         topic, colon, number = text.partition(":")
         if colon and not (topic and number.isdecimal()):
-            raise ConfigError(repr(text), ["is neither TOPIC nor TOPIC:PARTITION with a number"])
+            raise ConfigError(repr(text), ["is neither TOPIC nor TOPIC-PARTITION"])
         return cls(topic, int(number) if colon else None)
 
     def among(self, topics: Collection[str]) -> "Scope":
@@ -139,7 +139,7 @@ def edited(draft: Draft, pauses: Pauses, runs: Runs) -> Draft:
     fit = {partition for topic in draft.topics for partition in _firm(topic, runs)}
     resumed = sorted((before - paused.keys()) & fit)
     details = {partition: described(item) for partition, item in paused.items()}
-    details |= dict.fromkeys(before - paused.keys() - fit, "resumed; the next plan begins with it")
+    details |= dict.fromkeys(before - paused.keys() - fit, "resumed; starts with the next plan")
     topics = _assigned(draft.topics, draft.slots, paused, resumed)
     others = (item for item in draft.waiting if item.reason != Reason.PAUSED)
     return replace(

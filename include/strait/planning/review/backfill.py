@@ -67,7 +67,7 @@ class Backfill:
 
     def _how_long(self) -> str:
         if self.seconds is None:
-            return "for a time that is not known: the link has not had a backlog to be measured by"
+            return "duration unknown: no backlog has been measured on this link yet"
         rate = min(rate for rate in (self.bytes_per_second, self.limit) if rate)
         of = "its budget" if rate == self.limit else "what it copies now"
         return f"about {duration(self.seconds)} at {rate / 1e6:,.2f} MB/s, {of}"

@@ -133,7 +133,7 @@ def _left_out(proposal: Proposal) -> Iterator[Effect]:
             yield Effect("left out", skip.topic, skip.detail)
     counted = Counter(skip.reason for skip in skipped)
     if counted[Reason.NOT_SELECTED]:
-        yield Effect("left out", f"{counted[Reason.NOT_SELECTED]} other topics of the source that nothing selects")
+        yield Effect("left out", f"{counted[Reason.NOT_SELECTED]} other topics of the source, which no pattern selects")
 
 
 def _versions(versions: Mapping[str, int]) -> str:

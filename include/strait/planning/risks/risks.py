@@ -84,7 +84,7 @@ def similar_names(names: Mapping[str, str], begin: Collection[str]) -> tuple[Ris
         name = names.get(topic, "")
         others = [other for other in alike.get(name.replace(".", "_"), ()) if other != name]
         if others:
-            detail = f"{name} differs from {', '.join(others)} only by `.` and `_`; brokers refuse to create one where the other is there"
+            detail = f"{name} differs from {', '.join(others)} only by `.` and `_`; brokers reject the second one"
             found.append(Risk("similar_names", topic, detail))
     return tuple(found)
 
@@ -92,7 +92,7 @@ def similar_names(names: Mapping[str, str], begin: Collection[str]) -> tuple[Ris
 def _of_pair(pair: Pair, growing: Collection[str]) -> Iterator[Risk]:
     source, target = pair.source, pair.destination
     if target.partitions < source.partitions and target.topic not in growing:
-        detail = f"{target.topic} has {target.partitions} partitions, the source {source.partitions}; the rest waits"
+        detail = f"{target.topic} has {target.partitions} partitions, the source {source.partitions}; the other partitions wait"
         yield Risk("fewer_partitions", source.topic, detail)
     here, there = _number(source, "max.message.bytes"), _number(target, "max.message.bytes")
     if here is not None and there is not None and there < here:
@@ -107,10 +107,12 @@ def _times(source: TopicFacts, target: TopicFacts) -> Iterator[Risk]:
     kept = _milliseconds(source, "retention.ms")
     before, after = _first(target, _BEFORE), _first(target, _AFTER)
     if before < _FOR_EVER and (kept is None or before < kept):
-        detail = f"{target.topic} refuses records that are older than {duration(before / 1000)}"
+        detail = f"{target.topic} rejects records older than {duration(before / 1000)}"
         yield Risk("timestamps_before", source.topic, detail)
     if after < _first(source, _AFTER):
-        detail = f"{target.topic} refuses records from more than {duration(after / 1000)} ahead, the source takes them"
+        detail = (
+            f"{target.topic} rejects records more than {duration(after / 1000)} in the future, the source accepts them"
+        )
         yield Risk("timestamps_after", source.topic, detail)
     deletes = "delete" in target.configs.get("cleanup.policy", "")
     keeps = _milliseconds(target, "retention.ms")

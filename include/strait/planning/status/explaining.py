@@ -24,7 +24,7 @@ def explained(topic: str, selection: Selection, wanted: Collection[str]) -> Part
         wanted: the names that the link asks for, one of which may be a misspelt form of this one.
     """
     if topic in selection.selected:
-        detail = "it is selected, and no plan was made since"
+        detail = "selected since the last plan"
         return PartitionStatus(topic, None, "", None, "waiting", str(Reason.PLAN_MISSING), detail)
     skip = next((skip for skip in selection.skipped if skip.topic == topic), None)
     if skip is None:

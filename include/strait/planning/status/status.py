@@ -192,7 +192,7 @@ def _with_quarantined(row: PartitionStatus, kept_aside: Mapping[TopicPartition, 
     count = 0 if row.partition is None else kept_aside.get(TopicPartition(row.topic, row.partition), 0)
     if not count:
         return row
-    told = "; ".join(filter(None, (row.detail, f"{count:,} of its records in quarantine")))
+    told = "; ".join(filter(None, (row.detail, f"{count:,} records in quarantine")))
     return replace(row, quarantined=count, detail=told, reason=row.reason or str(Reason.QUARANTINED))
 
 
@@ -200,7 +200,7 @@ def _check_known(link: str, plan: Plan, topic: str) -> None:
     known = {planned.source for planned in plan.topics} | {item.topic for item in plan.waiting}
     if topic not in known:
         problem = f"its plan has no topic {topic!r}{did_you_mean(topic, known)}"
-        raise ConfigError(f"link {link}", [problem], hint="`strait plan` says what is left out and why")
+        raise ConfigError(f"link {link}", [problem], hint="`strait plan` lists the topics that are left out")
 
 
 def _slot(number: int, parts: Sequence[Report], now_ms: int) -> SlotStatus:
@@ -261,7 +261,7 @@ def _rows(
             state, reason = "waiting", str(Reason.SLOT_SILENT)
             detail = f"slot {slot} has not reported for {SILENT_MS // 1000} s"
         elif item is None:
-            state, reason, detail = "starting", "", f"slot {slot} has not taken it up yet"
+            state, reason, detail = "starting", "", f"slot {slot} has not started it yet"
         else:
             state, reason, detail = item.state, item.reason or "", item.detail
         row = PartitionStatus(topic.source, number, topic.destination, slot, state, reason, detail, *positions)
@@ -276,7 +276,7 @@ def _paced(row: PartitionStatus, pace: Pace) -> PartitionStatus:
     left = pace.seconds_left.get(where)
     if where in pace.throttled:
         return replace(row, reason=str(Reason.THROTTLED), detail=pace.throttled[where], seconds_to_catch_up=left)
-    detail = f"caught up in about {duration(left)}" if left is not None and left > _TELL_SECONDS else ""
+    detail = f"about {duration(left)} until caught up" if left is not None and left > _TELL_SECONDS else ""
     return replace(row, detail=detail, seconds_to_catch_up=left)
 
 

@@ -169,7 +169,7 @@ class DeleteTopic(_TopicAction):
 
     @property
     def detail(self) -> str:
-        return f"the source has no {self.source} any more"
+        return f"{self.source} no longer exists on the source"
 
 
 def allowed(actions: Iterable[Action]) -> tuple[TopicAcl, ...]:

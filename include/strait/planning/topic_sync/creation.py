@@ -53,13 +53,13 @@ def find_destinations(
                 CreateTopic(target, topic, facts.partitions, _replicas(link, facts), created_with(link, facts))
             )
         else:
-            why = f"creating it: {refused[target]}" if target in refused else "the link does not create it"
+            why = f"creating it: {refused[target]}" if target in refused else "`create_topics` is false"
             waiting.append(
                 Waiting(
                     topic=topic,
                     partitions=tuple(range(facts.partitions)),
                     reason=Reason.DESTINATION_MISSING,
-                    detail=f"cluster {destination.name} has no topic {target}: {why}",
+                    detail=f"topic {target} does not exist on {destination.name}: {why}",
                 )
             )
     return Destinations(tuple(create), tuple(pairs), tuple(sorted(waiting, key=lambda item: item.topic)))
@@ -92,4 +92,4 @@ def _replicas(link: Link, source: TopicFacts) -> int | None:
 
 
 def _missing(topic: str, source: ClusterFacts) -> str:
-    return f"cluster {source.name} has no topic {topic}, or does not let this principal see it"
+    return f"topic {topic} does not exist on {source.name}, or this principal may not see it"

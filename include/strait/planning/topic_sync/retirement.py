@@ -122,7 +122,9 @@ def retire(link: Link, found: Iterable[Candidate], evidence: Evidence, runs: Run
     delete, forget, kept = [], [], {}
     for candidate in found:
         if candidate.source not in evidence.gone:
-            kept[candidate.source] = "the source does not say that it is gone; a right on it may be missing"
+            kept[candidate.source] = (
+                "the source does not confirm that the topic is deleted; DESCRIBE on it may be missing"
+            )
         elif candidate.copy is None and candidate.destination in evidence.copies_gone:
             forget += of_topic[candidate.source]
         elif why := _why_kept(link, candidate, evidence, of_topic[candidate.source]):
@@ -135,19 +137,19 @@ def retire(link: Link, found: Iterable[Candidate], evidence: Evidence, runs: Run
 def _why_kept(link: Link, candidate: Candidate, evidence: Evidence, runs: Sequence[OffsetMapping]) -> str:
     copy = candidate.copy
     if copy is None:
-        return f"the destination does not say whether {candidate.destination} is there; a right on it may be missing"
+        return f"the destination does not say whether {candidate.destination} exists; DESCRIBE on it may be missing"
     if not copy.topic_id or copy.topic_id != candidate.destination_id:
-        return f"{copy.topic} is not the topic that was copied into"
+        return f"{copy.topic} is not the topic that was replicated to"
     if rule_of(link.topics, candidate.source).on_foreign != "halt":
-        return f"others may write into {copy.topic}, as its rule's `on_foreign` says"
+        return f"others may write to {copy.topic}, by its rule's `on_foreign`"
     for partition in candidate.partitions:
         of_partition = [
             run for run in runs if run.partition == partition.partition and run.destination_id == copy.topic_id
         ]
         if partition not in evidence.logs:
-            return f"the ends of partition {partition} are not known"
+            return f"the offsets of partition {partition} are unknown"
         if not _all_ours(of_partition, *evidence.logs[partition]):
-            return f"partition {partition} has records of which the map does not know that the link wrote them"
+            return f"partition {partition} has records that the offset map does not list as the link's"
     return ""
 
 

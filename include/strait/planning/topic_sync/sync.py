@@ -68,7 +68,7 @@ class TopicSync:
         kept = self.retirement.kept.get(item.topic)
         if kept is None:
             return item
-        return item.model_copy(update={"detail": f"{item.detail}; its copy is not deleted: {kept}"})
+        return item.model_copy(update={"detail": f"{item.detail}; destination topic not deleted: {kept}"})
 
 
 def topic_sync(

@@ -96,7 +96,7 @@ def _identity(pair: Pair) -> tuple[str, str]:
 def _change(pair: Pair, past: Sequence[OffsetMapping], last: OffsetMapping) -> Change:
     position, end = _copied(past, last)
     if last.destination != pair.destination.topic:
-        detail = f"copied to {last.destination} so far, now called {pair.destination.topic}"
+        detail = f"replicated to {last.destination} so far; the configuration now names {pair.destination.topic}"
         return Change(Reason.NAMING_CHANGED, detail, "destination", (end, end))
     source = f"the copied topic had id {last.source_id}, the present one {pair.source.topic_id}"
     if last.destination_id == pair.destination.topic_id:

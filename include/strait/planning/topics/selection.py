@@ -76,7 +76,9 @@ def select(
         copies = [name for name in names if originals.get(name, name) != name]
         for name in copies:
             del names[name]
-        skipped += [Skip(name, Reason.EXCLUDED, f"it is this link's own copy of {originals[name]}") for name in copies]
+        skipped += [
+            Skip(name, Reason.EXCLUDED, f"is this link's destination topic of {originals[name]}") for name in copies
+        ]
         skipped.sort(key=lambda skip: skip.topic)
     expected = {*link.topics.include, *copied_before}
     missing = sorted(name for name in expected if name not in source and selects(link.topics, name))
@@ -103,11 +105,11 @@ _lists = once_for_each(_Lists)
 def _skip(topics: Topics, name: str, internal: bool) -> Skip | None:
     lists = _lists(topics)
     if name not in lists.include and lists.regex(name) is None:
-        return Skip(name, Reason.NOT_SELECTED, "no `topics.include` or `topics.regex` selects it")
+        return Skip(name, Reason.NOT_SELECTED, "neither `topics.include` nor `topics.regex` matches")
     if internal or naming.is_never_copied(name):
-        return Skip(name, Reason.EXCLUDED, "it is an internal topic, which is never copied")
+        return Skip(name, Reason.EXCLUDED, "internal topic; never replicated")
     if naming.is_internal(name) and not topics.internal:
-        return Skip(name, Reason.EXCLUDED, "it is an internal topic, and `topics.internal` is false")
+        return Skip(name, Reason.EXCLUDED, "internal topic, and `topics.internal` is false")
     excluding = lists.exclude(name)
     if excluding is not None:
         return Skip(name, Reason.EXCLUDED, f"`topics.exclude` has {topics.exclude[excluding]!r}")
@@ -117,13 +119,15 @@ def _skip(topics: Topics, name: str, internal: bool) -> Skip | None:
 def _named(link: Link, topic: str) -> str | Skip:
     names = naming.Names(link)
     if names.came_from_destination(topic):
-        return Skip(topic, Reason.CAME_FROM_DESTINATION, f"its name says that it came from {link.destination}")
+        return Skip(
+            topic, Reason.CAME_FROM_DESTINATION, f"its name shows that it was replicated from {link.destination}"
+        )
     name = names.destination(topic)
     if name is None:
-        return Skip(topic, Reason.NO_NAME, "no `naming.rules` matches it, and `otherwise` is `refuse`")
+        return Skip(topic, Reason.NO_NAME, "no `naming.rules` entry matches, and `otherwise` is `refuse`")
     why = naming.why_illegal(name)
     if why is not None:
-        return Skip(topic, Reason.NO_NAME, f"its copy would be called {name!r}, which Kafka refuses: {why}")
+        return Skip(topic, Reason.NO_NAME, f"its destination topic {name!r} would be invalid: {why}")
     return name
 
 
