@@ -188,8 +188,8 @@ _TEXTS = {
     ),
     Reason.DESTINATION_TRUNCATED: _Text(
         "The destination lost acknowledged records, and Strait cannot determine where to continue.",
-        "Copy into new destination topics with a new link: add a link with another name to `links` and another "
-        "`naming`, then run `strait apply`.",
+        "Replicate again from the start: delete and recreate the destination topic, set `on_loss: restart` for it, and "
+        "run `strait apply` or the monitor DAG. To keep the topic, replicate with a new link to other names: `naming`.",
         Kind.NEEDS_DECISION,
     ),
     Reason.FOREIGN_WRITER: _Text(
@@ -307,8 +307,8 @@ _TEXTS = {
     Reason.MAP_RUN_MISSING: _Text(
         "The destination holds records of this link, but the offset map does not have their source offsets, so "
         "Strait cannot determine where to continue.",
-        "Copy into new destination topics with a new link: add a link with another name to `links` and another "
-        "`naming`, then run `strait apply`.",
+        "Replicate again from the start: delete and recreate the destination topic, set `on_loss: restart` for it, and "
+        "run `strait apply` or the monitor DAG. To keep the topic, replicate with a new link to other names: `naming`.",
         Kind.NEEDS_DECISION,
     ),
     Reason.PLAN_MISSING: _Text(

@@ -315,6 +315,33 @@ def test_a_topic_that_was_deleted_and_made_again_is_not_copied_on(
     assert outcome.plan.topics[0].slots == (None,)
 
 
+def test_a_link_that_lost_its_map_starts_again_in_a_recreated_destination(
+    clusters: Any, make_file: MakeFile, control: Control, link: str
+) -> None:
+    """The way out of `map_run_missing`, as its remedy has it, whether the rule or the topic changes first."""
+    topic = f"{link}-orders"
+    create(clusters.source, topic)
+    control.run_cycle()
+    delete(clusters.destination, naming.map_topic(link))
+    with Control(ruled(make_file, link, "restart"), link) as allowed:
+        assert waits(allowed.run_cycle()) == {}, "the slot looks whether it knows enough"
+        assert allowed.propose().new == {}
+    delete(clusters.destination, topic)
+    create(clusters.destination, topic)
+    for _ in range(2):
+        with Control(make_file(topics={"regex": [f"{link}-.*"]}), link) as halted:
+            assert waits(halted.run_cycle()) == {topic: "destination_recreated"}
+            assert not halted.run_cycle().published
+    with Control(ruled(make_file, link, "restart"), link) as allowed:
+        outcome = allowed.run_cycle()
+    assert waits(outcome) == {}
+    assert [(place.partition, new.source_base) for place, new in outcome.proposal.new.items()] == [(0, 0)]
+    (entry, *_) = [loss for loss in ledger(clusters, link) if loss[-1] == "restarted"]
+    assert entry == ("destination", "destination_recreated", 0, 0, "restarted")
+    with Control(ruled(make_file, link, "restart"), link) as after:
+        assert not after.run_cycle().published
+
+
 def test_a_topic_that_vanishes_from_the_source_is_missed_and_not_forgotten(
     clusters: Any, control: Control, link: str
 ) -> None:

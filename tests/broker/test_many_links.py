@@ -153,4 +153,4 @@ def test_a_source_that_is_away_hides_nothing_of_what_the_destination_knows(path:
     told = strait("status", "--config", str(path), "--link", link)
     assert (told.returncode, told.stderr) == (0, "")
     assert "slot_silent" in told.stdout
-    assert "what else the source has is not known: cluster a: " in told.stdout
+    assert "other topics of the source are unknown: cluster a: " in told.stdout

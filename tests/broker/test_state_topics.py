@@ -344,7 +344,10 @@ def test_the_loss_ledger_has_each_loss_once_and_each_decision(cluster: Cluster, 
 
 @pytest.mark.parametrize(
     ("partitions", "configs", "what"),
-    [(2, {"cleanup.policy": "compact"}, "has 2 partitions, expected 1"), (1, {}, "has cleanup.policy=delete, expected compact")],
+    [
+        (2, {"cleanup.policy": "compact"}, "has 2 partitions, expected 1"),
+        (1, {}, "has cleanup.policy=delete, expected compact"),
+    ],
 )
 def test_a_state_topic_that_would_lose_state_is_refused(
     cluster: Cluster, topic_name: str, partitions: int, configs: dict[str, str], what: str

@@ -16,6 +16,7 @@ from strait.planning.topic_sync.retirement import Retirement
 from strait.planning.topic_sync.sync import TopicSync
 from strait.planning.topics.remembered import remembered
 from strait.planning.topics.start_offsets import AtOffset, Starts
+from strait.reasons import Reason
 from strait.state.schema import OffsetMapping, Plan
 
 PRODUCER_ID = 4711
@@ -225,7 +226,7 @@ def test_a_topic_that_is_forgotten_waits_no_longer_and_a_kept_copy_says_why() ->
     assert after.draft is not None
     (left,) = after.draft.waiting
     assert (left.topic, left.since_ms) == ("clicks", 9)
-    assert left.detail.endswith("its copy is not deleted: it is in use")
+    assert left.detail.endswith("destination topic not deleted: it is in use")
 
 
 def test_a_named_topic_that_is_not_there_waits_for_the_source() -> None:
@@ -342,6 +343,39 @@ def test_stopping_a_link_is_a_change_of_its_plan() -> None:
     found = survey("a-to-b", link(), source, destination, runs)
     stopped = compose(link(), found, Starts(), {"default": plan}, stopped=True)
     assert stopped.draft is not None and stopped.draft.stopped
+
+
+@pytest.mark.parametrize("seen_before", [False, True])
+@pytest.mark.parametrize("on_loss", ["halt", "continue", "restart"])
+def test_a_destination_that_was_recreated_after_the_map_was_lost_may_start_again(
+    on_loss: str, seen_before: bool
+) -> None:
+    """Nothing of what was copied is left, so a first run copies nothing twice; but only if an operator says so. Plans
+    remember it, whichever id they have published since."""
+    source = cluster("a", {"orders": 2})
+    plan, _ = publish(propose(link(), source, cluster("b", {"orders": 2})))
+    new = cluster("b", {"orders": 2}, "2")
+    if seen_before:
+        halted = compose(
+            link(), survey("l", link(), source, new, {}, None, [plan]), Starts(), {"default": plan}, stopped=False
+        )
+        plan, _ = publish(halted)
+        assert plan.topics[0].destination_id == new.topics["orders"].topic_id
+    ruled = link(topics={"regex": [".*"], "rules": [{"match": "orders", "on_loss": on_loss}]})
+    found = survey("l", ruled, source, new, {}, None, [plan])
+    assert found.copyable == ()
+    assert len(found.new) == (2 if on_loss == "restart" else 0)
+    assert {change.reason for change in found.halted.values()} <= {Reason.DESTINATION_RECREATED}
+    assert len(found.halted) + len(found.new) == 2
+
+
+def test_without_the_map_a_destination_that_is_the_same_is_left_to_the_slot() -> None:
+    source, destination = cluster("a", {"orders": 2}), cluster("b", {"orders": 2})
+    plan, _ = publish(propose(link(), source, destination))
+    ruled = link(topics={"regex": [".*"], "rules": [{"match": "orders", "on_loss": "restart"}]})
+    found = survey("l", ruled, source, destination, {}, None, [plan])
+    assert [partition.partition for partition in found.copyable] == [0, 1]
+    assert not found.new and not found.halted
 
 
 def test_a_proposal_is_told_in_words_and_in_data() -> None:

@@ -42,6 +42,6 @@ def test_fewer_replicas_than_the_copies_have_are_a_risk() -> None:
 
 def test_a_partition_that_a_slot_copies_and_the_map_does_not_know_is_no_new_one() -> None:
     planned = [SimpleNamespace(source="t", slots=(0, 1, None))]
-    plan = cast(Any, SimpleNamespace(topics=planned))
+    plan = cast(Any, SimpleNamespace(topics=planned, waiting=()))
     assert lost_runs([plan], {("t", 0): (plain_run(),), ("t", 1): (plain_run(),)}) == frozenset()
     assert lost_runs([plan], {("t", 0): (plain_run(),)}) == {("t", 1), ("t", 2)}

@@ -30,7 +30,7 @@ from strait.planning.topics.identity import (
     Unchanged,
     judge,
 )
-from strait.planning.topics.lost_mappings import lost_runs
+from strait.planning.topics.lost_mappings import judge_lost, lost_runs
 from strait.planning.topics.new_partitions import Beginning, NewPartition, begin
 from strait.planning.topics.pairs import Pair
 from strait.planning.topics.policies import copies_of, policy_of, start_of
@@ -177,6 +177,7 @@ def survey(
     new: dict[TopicPartition, Beginning] = {}
     halted: dict[TopicPartition, Change] = {}
     policies: dict[str, TopicPolicy] = {}
+    previous = tuple(previous)
     lost = lost_runs(previous, runs)
     for pair in destinations.pairs:
         start, policy = start_of(link, pair.source.topic), _policy(link, pair)
@@ -185,10 +186,11 @@ def survey(
         for number in range(pair.fit):
             partition = TopicPartition(pair.source.topic, number)
             if partition in lost:
-                copyable.append(partition)  # its slot goes by what it knows, or waits with map_run_missing
-                continue
-            match judge(pair, runs.get(partition, ()), begin_of(start, number, joins=joins), policy):
-                case Unchanged():
+                found = judge_lost(pair, number, previous, policy)
+            else:
+                found = judge(pair, runs.get(partition, ()), begin_of(start, number, joins=joins), policy)
+            match found:
+                case None | Unchanged():  # None: its slot goes by what it knows, or waits with map_run_missing
                     copyable.append(partition)
                 case New() as fresh:
                     new[partition] = Beginning(TopicPartition(pair.destination.topic, number), fresh)
