@@ -25,7 +25,7 @@ from strait.control.collector import collector_paused
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.history.load import Load
 from strait.planning.plan.planner import Proposal, compose, survey
-from strait.planning.topics.start_offsets import Starts
+from strait.planning.topics.start_offsets import StartOffsets
 from strait.state.codec import encode
 from strait.state.schema import OffsetMapping, Plan
 
@@ -92,7 +92,7 @@ def plan(partitions: int, each: int, slots: int) -> tuple[dict[str, float], Plan
     ) -> Proposal:
         with collector_paused():
             found = survey("l", settings, source, destination, runs)
-            starts = Starts(dict.fromkeys(found.new, 0), {new.target: 0 for new in found.new.values()})
+            starts = StartOffsets(dict.fromkeys(found.new, 0), {new.target: 0 for new in found.new.values()})
             return compose(settings, found, starts, plans, stopped=False, loads=loads)
 
     first = timed("first plan", lambda: cycle({}, {}, {}), seconds)

@@ -83,6 +83,11 @@ class _Text:
     kind: Kind
 
 
+_REPLICATE_AGAIN = (
+    "Replicate again from the start: delete and recreate the destination topic, set `on_loss: restart` for it, and run "
+    "`strait run`, `strait apply` or the monitor DAG. To keep the topic, replicate to another one: `naming` of a new link."
+)
+
 _TEXTS = {
     # what the configuration or an operator excludes
     Reason.NOT_SELECTED: _Text(
@@ -188,8 +193,7 @@ _TEXTS = {
     ),
     Reason.DESTINATION_TRUNCATED: _Text(
         "The destination lost acknowledged records, and Strait cannot determine where to continue.",
-        "Replicate again from the start: delete and recreate the destination topic, set `on_loss: restart` for it, and "
-        "run `strait apply` or the monitor DAG. To keep the topic, replicate with a new link to other names: `naming`.",
+        _REPLICATE_AGAIN,
         Kind.NEEDS_DECISION,
     ),
     Reason.FOREIGN_WRITER: _Text(
@@ -307,8 +311,7 @@ _TEXTS = {
     Reason.MAP_RUN_MISSING: _Text(
         "The destination holds records of this link, but the offset map does not have their source offsets, so "
         "Strait cannot determine where to continue.",
-        "Replicate again from the start: delete and recreate the destination topic, set `on_loss: restart` for it, and "
-        "run `strait apply` or the monitor DAG. To keep the topic, replicate with a new link to other names: `naming`.",
+        _REPLICATE_AGAIN,
         Kind.NEEDS_DECISION,
     ),
     Reason.PLAN_MISSING: _Text(

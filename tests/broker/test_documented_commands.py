@@ -199,8 +199,10 @@ def test_the_how_to_on_quarantine_replays_what_was_rejected(reader: Reader, clus
     writer, failed = StateWriter(clusters.destination.client_properties, "b", link), []
     for partition in range(PARTITIONS):
         rejected = Record(7, 1_600_000_000_000, b"key", f"of {partition}".encode(), ())
-        aside = QuarantinedRecord(topic, partition, topic, rejected, Reason.BATCH_REFUSED, "its timestamp is too old")
-        writer.write_aside(aside, failed.append)
+        quarantined = QuarantinedRecord(
+            topic, partition, topic, rejected, Reason.BATCH_REFUSED, "its timestamp is too old"
+        )
+        writer.write_quarantined(quarantined, failed.append)
     assert writer.flush(60)
     assert failed == [None] * PARTITIONS
     reader.read(QUARANTINE, reader.in_this_process)

@@ -133,7 +133,7 @@ def test_a_source_made_anew_is_copied_behind_what_was_copied_of_the_old_one(
     assert told(link.losses()) == [entry, entry]
 
 
-def test_among_strangers_the_copy_stays_whole_and_the_map_exact(make_link: MakeLink, topic_name: str) -> None:
+def test_among_foreign_records_the_copy_stays_whole_and_the_map_exact(make_link: MakeLink, topic_name: str) -> None:
     """With `on_foreign: continue`, whether they write while the slot runs or not, and behind gaps of the source."""
     link = halfway(make_link, topic_name, TopicPolicy(on_foreign="continue"))
     write(link.destination, topic_name, 9_000, 9_003)
@@ -165,7 +165,9 @@ def test_among_strangers_the_copy_stays_whole_and_the_map_exact(make_link: MakeL
     assert {loss.cause for loss in entries(link)} == {str(Reason.FOREIGN_WRITER)}
 
 
-def test_among_strangers_by_design_nothing_is_noted_and_nothing_repeated(make_link: MakeLink, topic_name: str) -> None:
+def test_among_foreign_records_by_design_nothing_is_noted_and_nothing_repeated(
+    make_link: MakeLink, topic_name: str
+) -> None:
     """With `on_foreign: expect`. Since the source is compacted, a crashed copy looks for its last record, wherever
     strangers have moved it to since the checkpoint."""
     link = halfway(make_link, topic_name, TopicPolicy(on_foreign="expect", source_compacted=True))

@@ -1,4 +1,4 @@
-"""Batches that cannot pass as they are, or that cost too much as they are: merged, split, rebuilt, put aside."""
+"""Batches that cannot pass as they are, or that cost too much as they are: merged, split, rebuilt, quarantined."""
 
 import random
 import time

@@ -16,7 +16,7 @@ from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker
 
-Begin = Callable[[str], Control]
+StartAt = Callable[[str], Control]
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def link(make_link: Callable[..., EngineLink], topic_name: str) -> EngineLink:
 
 
 @pytest.fixture
-def begin(link: EngineLink, topic_name: str) -> Iterator[Begin]:
+def begin(link: EngineLink, topic_name: str) -> Iterator[StartAt]:
     """A control plane under which the link's topic has a rule."""
     made: list[Control] = []
 
@@ -80,7 +80,7 @@ def noted(link: EngineLink) -> set[tuple[int, str, str]]:
 
 
 def test_a_source_made_anew_is_copied_behind_the_old_one_once_the_rule_allows_it(
-    link: EngineLink, begin: Begin, topic_name: str
+    link: EngineLink, begin: StartAt, topic_name: str
 ) -> None:
     old, new = texts("old", 100), texts("new", 60)
     produce(link, topic_name, *old)
@@ -101,7 +101,9 @@ def test_a_source_made_anew_is_copied_behind_the_old_one_once_the_rule_allows_it
     link.until_copied(162)
 
 
-def test_a_destination_made_anew_gets_all_that_the_source_has(link: EngineLink, begin: Begin, topic_name: str) -> None:
+def test_a_destination_made_anew_gets_all_that_the_source_has(
+    link: EngineLink, begin: StartAt, topic_name: str
+) -> None:
     produce(link, topic_name, *texts("x", 100))
     begin("restart").run_cycle()
     link.start_slot()
@@ -113,7 +115,9 @@ def test_a_destination_made_anew_gets_all_that_the_source_has(link: EngineLink, 
     assert noted(link) == {(0, "destination_recreated", "restarted"), (1, "destination_recreated", "restarted")}
 
 
-def test_a_destination_made_anew_may_go_on_where_the_copy_was(link: EngineLink, begin: Begin, topic_name: str) -> None:
+def test_a_destination_made_anew_may_go_on_where_the_copy_was(
+    link: EngineLink, begin: StartAt, topic_name: str
+) -> None:
     produce(link, topic_name, *texts("old", 100))
     control = begin("continue")
     control.run_cycle()

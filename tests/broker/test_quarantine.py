@@ -1,4 +1,4 @@
-"""Settling what is kept aside, on a real broker: every record once, as it was, by one person at a time."""
+"""Settling what is quarantined, on a real broker: every record once, as it was, by one person at a time."""
 
 import json
 import random
@@ -66,8 +66,10 @@ def record(offset: int, value: bytes = b"v") -> Record:
 def keep_aside(cluster: Cluster, link: str, *records: Record, topic: str = "orders", partition: int = 0) -> None:
     writer, failed = StateWriter(cluster.client_properties, "b", link), []
     for each in records:
-        aside = QuarantinedRecord(topic, partition, f"{link}-{topic}", each, Reason.BATCH_REFUSED, "said the broker")
-        writer.write_aside(aside, failed.append)
+        quarantined = QuarantinedRecord(
+            topic, partition, f"{link}-{topic}", each, Reason.BATCH_REFUSED, "said the broker"
+        )
+        writer.write_quarantined(quarantined, failed.append)
     assert writer.flush(60)
     assert failed == [None] * len(records)
 

@@ -173,7 +173,7 @@ def test_two_of_one_spec_run_side_by_side(link: Link, tmp_path: Path) -> None:
 def test_tied_to_a_process_it_ends_with_it(link: Link, tmp_path: Path) -> None:
     link.publish(slots=1)
     holder = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    link.launcher = LocalLauncher(tmp_path / "applications", tied_to=holder.pid)
+    link.launcher = LocalLauncher(tmp_path / "applications", parent_pid=holder.pid)
     link.submit(epoch_seconds=3600)
     link.until_running()
     holder.kill()

@@ -66,7 +66,7 @@ class Foreground:
         self._file = file
         self._link = link
         self._folder = folder
-        self._launcher = LocalLauncher(folder / "applications", tied_to=os.getpid())
+        self._launcher = LocalLauncher(folder / "applications", parent_pid=os.getpid())
         self._control = control  # for status only; the cycles have their own
         self._progress = progress
         self._stopped = stopped

@@ -15,7 +15,7 @@ from strait.errors import ClusterError
 from strait.kafka.admin import Admin
 from strait.net.cluster_facts import partition_bytes, quotas
 from strait.planning.plan.planner import Proposal
-from strait.planning.review.backfill import Backfill, Reports, backfill_of, beginnings
+from strait.planning.review.backfill import Backfill, Reports, backfill_of, starts_at
 from strait.planning.review.effects import effects
 from strait.planning.risks.loops import loops_of
 from strait.planning.risks.risks import Known, Risk, risks, similar_names
@@ -72,7 +72,7 @@ def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callab
     known = _known(clusters, proposal, begin, unknown)
     pairs = [pair for pair in proposal.survey.destinations.pairs if pair.source.topic in begin]
     growing = {item.topic for item in proposal.actions if isinstance(item, GrowTopic)}
-    begins = beginnings(link, proposal)
+    begins = starts_at(link, proposal)
     source = clusters.properties[clusters.source.cluster]
     sizes = _or_none(lambda: partition_bytes(source, clusters.source.cluster, begins), unknown)
     ranges, _ = ranges_of(clusters.source, begins)

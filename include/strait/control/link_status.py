@@ -32,7 +32,7 @@ class LinkStatus:
         pauses: what people have paused.
         left_out: topics of the source that the link names or matches and does not copy.
         source_trouble: why the source could not be asked for those; "" where it was.
-        quarantines: a rule says of some topic that refused records are kept aside.
+        quarantines: a rule says of some topic that refused records are quarantined.
     """
 
     link: str
@@ -122,12 +122,12 @@ def link_groups(file: LinksFile, name: str) -> LinkStatus:
 
 
 def _with_quarantined(found: LinkStatus, file: LinksFile) -> LinkStatus:
-    """Reads all that is kept aside, so only where something may be."""
+    """Reads all that is quarantined, so only where something may be."""
     if not found.quarantines:
         return found
     entries = Quarantine(file.clusters[found.destination], found.destination, found.link).contents().entries()
-    kept_aside = Counter(TopicPartition(entry.topic, entry.partition) for entry in entries if not entry.settled)
-    return replace(found, groups=tuple(with_quarantined(group, kept_aside) for group in found.groups))
+    quarantined = Counter(TopicPartition(entry.topic, entry.partition) for entry in entries if not entry.settled)
+    return replace(found, groups=tuple(with_quarantined(group, quarantined) for group in found.groups))
 
 
 def _only(group: Status, topic: str) -> Status:

@@ -1,4 +1,4 @@
-"""The quarantine of a link on its destination: what is kept aside there, and settling it: writing it where it belongs,
+"""The quarantine of a link on its destination: what is quarantined there, and settling it: writing it where it belongs,
 or letting it go.
 
 Replayed records and their settlements are written in one transaction, so a replay that is cut off is as if it had not

@@ -6,24 +6,24 @@ from typing import Any
 
 from strait.kafka.admin import Admin, Outcomes
 from strait.model import TopicPartition
-from strait.planning.topics.new_partitions import Beginning
+from strait.planning.topics.new_partitions import StartRequest
 from strait.planning.topics.start_offsets import (
     AtTime,
-    Begin,
     OutOfRange,
     Range,
-    Starts,
+    StartAt,
+    StartOffsets,
     first_offset,
     needs_end,
     needs_first,
 )
 
-Begins = Mapping[TopicPartition, Begin]
+StartsAt = Mapping[TopicPartition, StartAt]
 
 
 def look_up(
-    source: Admin, destination: Admin, new: Mapping[TopicPartition, Beginning], *, histories: bool = False
-) -> Starts:
+    source: Admin, destination: Admin, new: Mapping[TopicPartition, StartRequest], *, histories: bool = False
+) -> StartOffsets:
     """Ask each cluster for what is needed, in as few requests as may be.
 
     Args:
@@ -41,7 +41,7 @@ def look_up(
         if partition not in failures
     }
     ends = destination.offsets_each((beginning.target for beginning in new.values()), "end")
-    return Starts(
+    return StartOffsets(
         source={partition: offset for partition, offset in offsets.items() if isinstance(offset, int)},
         destination=ends.results,
         histories={
@@ -58,7 +58,7 @@ def look_up(
 
 
 def _ranges(
-    source: Admin, begins: Begins, histories: bool
+    source: Admin, begins: StartsAt, histories: bool
 ) -> tuple[dict[TopicPartition, Range], dict[TopicPartition, str]]:
     first = source.offsets_each((partition for partition, begin in begins.items() if needs_first(begin)), "earliest")
     end = source.offsets_each(
@@ -76,7 +76,7 @@ def _ranges(
     return ranges, _texts(first) | _texts(end) | _texts(since)
 
 
-def ranges_of(source: Admin, begins: Begins) -> tuple[dict[TopicPartition, Range], dict[TopicPartition, str]]:
+def ranges_of(source: Admin, begins: StartsAt) -> tuple[dict[TopicPartition, Range], dict[TopicPartition, str]]:
     """All that the source holds of partitions, from its first offset to its end; and why of some that is not known."""
     first, end = source.offsets_each(begins, "earliest"), source.offsets_each(begins, "latest")
     times = {partition: begin.timestamp_ms for partition, begin in begins.items() if isinstance(begin, AtTime)}

@@ -22,9 +22,9 @@ from strait.wire import batch as batches
 from strait.wire.fetch import Fetched
 from strait.wire.rebatch import shape
 from strait.wire.shapes import (
-    Aside,
     Paused,
     Piece,
+    Quarantined,
     Rules,
     Skipped,
     Stop,
@@ -93,8 +93,8 @@ class BatchStamper:
                     self._pass(partition, shaped, frame, tailing)
                 elif isinstance(shaped, Skipped):
                     partition.cursor.skip(shaped.position, shaped.epoch, shaped.left_out)
-                elif isinstance(shaped, Aside):
-                    self._put_aside(partition, shaped)
+                elif isinstance(shaped, Quarantined):
+                    self._quarantine(partition, shaped)
                 elif isinstance(shaped, Unjudged):
                     self._judge.judge(partition, shaped.producer_ids)
                     return False
@@ -175,13 +175,18 @@ class BatchStamper:
         partition.position.claim(run)
         self._state_sink.write_run(run, self._on_written(partition, words.promise))
 
-    def _put_aside(self, partition: Partition, aside: Aside) -> None:
+    def _quarantine(self, partition: Partition, quarantined: Quarantined) -> None:
         done = self._on_written(partition, partition.queue.promise())
-        partition.cursor.step_over(aside.record.offset)
+        partition.cursor.step_over(quarantined.record.offset)
         set_aside = QuarantinedRecord(
-            partition.topic, partition.number, partition.destination, aside.record, aside.reason, aside.detail
+            partition.topic,
+            partition.number,
+            partition.destination,
+            quarantined.record,
+            quarantined.reason,
+            quarantined.detail,
         )
-        self._state_sink.write_aside(set_aside, done)
+        self._state_sink.write_quarantined(set_aside, done)
 
     def _on_written(self, partition: Partition, promise: int) -> OnAck:
         self.unwritten += 1
@@ -200,7 +205,7 @@ class BatchStamper:
     def _halt(self, partition: Partition, stop: Stop) -> None:
         if partition.policy.on_refused == "quarantine":
             partition.cursor.put_aside(stop.offset, stop.reason, stop.detail)
-            partition.block(stop.reason, stop.detail, 0.0)  # fetched again at once, now to be put aside
+            partition.block(stop.reason, stop.detail, 0.0)  # fetched again at once, now to be quarantined
         else:
             self._stop(partition, stop.reason, stop.detail)
 
@@ -211,7 +216,7 @@ class BatchStamper:
             policy.max_message_bytes,
             CODECS.get(policy.compression),
             cursor.apart,
-            cursor.aside,
+            cursor.quarantined,
             cursor.checked_to,
             self._judge.left_out(policy),
         )

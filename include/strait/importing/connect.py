@@ -36,7 +36,9 @@ CONNECT_ROWS: tuple[Row, ...] = (
         take=take_transform,
     ),
     no("predicates", "predicates.*", why="records are copied as they are"),
-    no("errors.*", why="a record that the destination refuses can be put aside: a rule with `on_refused: quarantine`"),
+    no(
+        "errors.*", why="a record that the destination refuses can be quarantined: a rule with `on_refused: quarantine`"
+    ),
     no("topic.creation.*", why="say by `configs.overrides` what copies have whatever their sources have"),
     needless(
         *("key.converter", "key.converter.*", "value.converter", "value.converter.*"),

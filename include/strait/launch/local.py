@@ -46,16 +46,16 @@ class LocalLauncher:
 
     Args:
         directory: where it keeps a folder for each submission; two launchers know of each other's if it is the same.
-        tied_to: pid of the process that its applications may not outlive; None lets them run until they are stopped.
+        parent_pid: pid of the process that its applications may not outlive; None lets them run until they are stopped.
         job: the Spark entry point.
         spark_submit: Spark's own command; default: that of the pyspark that this interpreter would import.
     """
 
     def __init__(
-        self, directory: Path, *, tied_to: int | None = None, job: Path = REPLICATE, spark_submit: Path | None = None
+        self, directory: Path, *, parent_pid: int | None = None, job: Path = REPLICATE, spark_submit: Path | None = None
     ) -> None:
         self.directory = directory.resolve()
-        self._tied_to = tied_to
+        self._tied_to = parent_pid
         self._job = job
         self._spark_submit = spark_submit
         # A live process of each name that was found, so that not every process is looked at each time.

@@ -1,4 +1,4 @@
-"""Reading the quarantine topic: what is kept aside there, and what was settled since. Pure.
+"""Reading the quarantine topic: what is quarantined there, and what was settled since. Pure.
 
 What becomes of a record is itself a record of the topic, a *settlement*, without key and value; its headers name the
 offset that it settles. Nothing is ever taken out of the topic.
@@ -19,7 +19,7 @@ _SETTLEMENT = ("settles", "outcome", "settled_at_ms")
 
 
 class Entry(NamedTuple):
-    """One record that is kept aside.
+    """One record that is quarantined.
 
     Attributes:
         at: its offset in the quarantine topic.
@@ -62,7 +62,7 @@ class Chosen(NamedTuple):
 
 
 class Contents:
-    """Takes in the topic, record after record. One record that several slots kept aside is one entry.
+    """Takes in the topic, record after record. One record that several slots quarantined is one entry.
 
     ``unknown``: offset -> what is wrong with a record that is not of Strait's making.
     """
@@ -99,7 +99,7 @@ class Contents:
             self._settled[self._identity[at]] = outcome
 
     def entries(self) -> list[Entry]:
-        """All of them, in the order in which they were kept aside."""
+        """All of them, in the order in which they were quarantined."""
         return [entry._replace(settled=self._settled.get(key, "")) for key, entry in self._entries.items()]
 
 

@@ -14,7 +14,7 @@ PREFIX = "strait."
 
 
 class QuarantinedRecord(NamedTuple):
-    """One record that is kept aside, with its source coordinates (``record.offset`` is the source's)."""
+    """One record that is quarantined, with its source coordinates (``record.offset`` is the source's)."""
 
     topic: str
     partition: int
@@ -24,19 +24,20 @@ class QuarantinedRecord(NamedTuple):
     detail: str
 
 
-def headers_of(aside: QuarantinedRecord) -> list[tuple[str, bytes | None]]:
+def headers_of(quarantined: QuarantinedRecord) -> list[tuple[str, bytes | None]]:
     """The record's own headers, then ours."""
     added = {
-        "topic": aside.topic,
-        "partition": aside.partition,
-        "offset": aside.record.offset,
-        "timestamp_ms": aside.record.timestamp_ms,
-        "destination": aside.destination,
-        "reason": aside.reason.value,
-        "detail": aside.detail,
+        "topic": quarantined.topic,
+        "partition": quarantined.partition,
+        "offset": quarantined.record.offset,
+        "timestamp_ms": quarantined.record.timestamp_ms,
+        "destination": quarantined.destination,
+        "reason": quarantined.reason.value,
+        "detail": quarantined.detail,
         "quarantined_at_ms": int(time.time() * 1000),
     }
     own = [
-        (key.encode(errors="surrogateescape").decode(errors="replace"), value) for key, value in aside.record.headers
+        (key.encode(errors="surrogateescape").decode(errors="replace"), value)
+        for key, value in quarantined.record.headers
     ]
     return own + [(PREFIX + key, str(value).encode()) for key, value in added.items()]

@@ -22,7 +22,7 @@ RECORD_BYTES = 8 << 20
 """Largest record of a state topic; the topics are created with this `max.message.bytes`."""
 
 QUARANTINED_BYTES = 100 << 20
-"""Largest record that may be kept aside: the broker takes no larger request, so no source holds a larger one."""
+"""Largest record that may be quarantined: the broker takes no larger request, so no source holds a larger one."""
 
 _WAITING_REPORT_BYTES = 16 << 20  # what waits for a slow destination counts towards a slot's memory
 _QUEUE_KIB = (QUARANTINED_BYTES + _WAITING_REPORT_BYTES) >> 10
@@ -87,10 +87,10 @@ class StateWriter:
         key, value = encode(loss)
         self._keep(_Pending(self._losses_topic, key, value, on_ack))
 
-    def write_aside(self, aside: QuarantinedRecord, on_ack: OnAck) -> None:
+    def write_quarantined(self, quarantined: QuarantinedRecord, on_ack: OnAck) -> None:
         """Send a record that the destination refused to the quarantine topic."""
-        record = aside.record
-        self._keep(_Pending(self._quarantine_topic, record.key, record.value, on_ack, headers_of(aside)))
+        record = quarantined.record
+        self._keep(_Pending(self._quarantine_topic, record.key, record.value, on_ack, headers_of(quarantined)))
 
     def forget_run(self, run: OffsetMapping) -> None:
         """Take a run out of the map, where others say the same."""

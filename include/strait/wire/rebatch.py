@@ -31,9 +31,9 @@ from strait.wire.legacy import read_legacy
 from strait.wire.merge import MERGE_BATCH_BYTES, MERGE_BATCHES, MERGED_BYTES, plain_row, put_together
 from strait.wire.records import Record, build_batch, read_in_pieces, read_records, split_into
 from strait.wire.shapes import (
-    Aside,
     Paused,
     Piece,
+    Quarantined,
     Rules,
     Shape,
     Skipped,
@@ -263,7 +263,7 @@ def _touches(batch: Batch, rules: Rules) -> bool:
         return False
     first, behind = rules.apart
     return (batch.base_offset < behind and batch.next_offset > first) or any(
-        batch.base_offset <= offset < batch.next_offset for offset in rules.aside
+        batch.base_offset <= offset < batch.next_offset for offset in rules.quarantined
     )
 
 
@@ -273,7 +273,7 @@ def _rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes | None, rules
     chosen = _codec(ending) if rules.codec is None else rules.codec
     parts = list(_parts(records, chosen, rules))
     for at, part in enumerate(parts):
-        if isinstance(part, Aside):
+        if isinstance(part, Quarantined):
             yield part
             continue
         data, held = part
@@ -290,18 +290,18 @@ def _rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes | None, rules
 
 def _parts(
     records: Sequence[Record], codec: int, rules: Rules
-) -> Iterator["tuple[bytearray, Sequence[Record]] | Aside"]:
-    """The batches to build, each with its records, and between them those that are put aside."""
+) -> Iterator["tuple[bytearray, Sequence[Record]] | Quarantined"]:
+    """The batches to build, each with its records, and between them those that are quarantined."""
     first, behind = rules.apart
     together: list[Record] = []
     for record in records:
-        why = rules.aside.get(record.offset)
+        why = rules.quarantined.get(record.offset)
         alone = first <= record.offset < behind
         if together and (why is not None or alone):
             yield from _sized(together, codec, rules)
             together = []
         if why is not None:
-            yield Aside(record, *why)
+            yield Quarantined(record, *why)
         elif alone:
             yield build_batch([record], codec), [record]
         else:

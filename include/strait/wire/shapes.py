@@ -23,7 +23,7 @@ class Rules(NamedTuple):
         max_record_bytes: largest batch that the destination topic takes, and so the largest record.
         codec: of rebuilt batches; None keeps the source's.
         apart: source offsets [from, to) whose records go one by one, to find out which one the destination refuses.
-        aside: source offset -> why that record is put aside instead of copied.
+        quarantined: source offset -> why that record is quarantined instead of copied.
         checked_to: before this source offset the checksum of every batch is checked here: the destination found one
             wrong.
         left_out: producer id -> whether its batches are left out, because they are copies; those that are not in it are
@@ -34,14 +34,14 @@ class Rules(NamedTuple):
     max_record_bytes: int
     codec: int | None = None
     apart: tuple[int, int] = (0, 0)
-    aside: Mapping[int, tuple[Reason, str]] = {}
+    quarantined: Mapping[int, tuple[Reason, str]] = {}
     checked_to: int = 0
     left_out: Mapping[int, bool] | None = None
 
     @property
     def picky(self) -> bool:
         """Some records are treated one by one."""
-        return self.apart[1] > 0 or bool(self.aside)
+        return self.apart[1] > 0 or bool(self.quarantined)
 
 
 class Piece(NamedTuple):
@@ -57,7 +57,7 @@ class Piece(NamedTuple):
     epoch: int
 
 
-class Aside(NamedTuple):
+class Quarantined(NamedTuple):
     """A record that goes to the quarantine topic; copying goes on behind it."""
 
     record: Record
@@ -93,4 +93,4 @@ class Stop(NamedTuple):
     detail: str
 
 
-Shape = Piece | Aside | Skipped | Unjudged | Paused | Stop
+Shape = Piece | Quarantined | Skipped | Unjudged | Paused | Stop

@@ -91,8 +91,8 @@ class Notes:
     def write_loss(self, loss: Loss, on_ack: OnAck | None = None) -> None:
         raise AssertionError(f"nothing was lost: {loss}")
 
-    def write_aside(self, aside: QuarantinedRecord, on_ack: OnAck) -> None:
-        raise AssertionError(f"nothing was refused: {aside}")
+    def write_quarantined(self, quarantined: QuarantinedRecord, on_ack: OnAck) -> None:
+        raise AssertionError(f"nothing was refused: {quarantined}")
 
     def settle(self, most: int, *, acknowledge: bool = True) -> None:
         """Write so many of those that wait."""

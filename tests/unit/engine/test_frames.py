@@ -54,7 +54,7 @@ def test_what_a_frame_lacks_is_known_and_its_memory_is_given_back_when_it_never_
 @pytest.mark.parametrize("size", [-1, 0, 3, (1 << 30) + 1])
 def test_what_cannot_be_a_frame_is_refused_before_any_memory_is_taken(size: int) -> None:
     pool = BufferPool(1 << 20)
-    with pytest.raises(ProtocolError, match=f"a frame of {size} bytes"):
+    with pytest.raises(ProtocolError, match=f"response of {size} bytes"):
         feed(Frames(pool), struct.pack(">i", size) + bytes(50), at_most=100)
     assert pool.used_bytes == 0
 

@@ -80,7 +80,7 @@ def test_a_new_secret_gets_a_new_token(endpoint: TokenEndpoint) -> None:
 
 
 def test_a_refused_secret_says_why_in_the_endpoints_code_and_nothing_else(endpoint: TokenEndpoint) -> None:
-    with pytest.raises(NotAuthorized, match=r"it answers 401 invalid_client \(check") as caught:
+    with pytest.raises(NotAuthorized, match=r"HTTP status 401 invalid_client \(check") as caught:
         Tokens("a").provider(properties(endpoint, **{"client.secret": "a-wrong-Secret"}))
     assert "Secret" not in str(caught.value)
 

@@ -112,7 +112,7 @@ def test_batches_before_a_gap_do_not_wait_for_it_to_be_written_down(history: His
 
 
 def test_a_stale_word_about_a_record_that_was_refused_and_then_taken_skips_nothing() -> None:
-    """Record 3 was to be put aside, so the map says that the next one is the third. Then its limit was raised."""
+    """Record 3 was to be quarantined, so the map says that the next one is the third. Then its limit was raised."""
     history = History()
     for offset in range(10):
         record = Record(offset, 5, b"k", b"%d" % offset, ())

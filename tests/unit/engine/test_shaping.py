@@ -13,8 +13,8 @@ from strait.wire.merge import MERGE_BATCHES
 from strait.wire.rebatch import shape
 from strait.wire.records import Record, read_records
 from strait.wire.shapes import (
-    Aside,
     Piece,
+    Quarantined,
     Rules,
     Shape,
     Skipped,
@@ -73,22 +73,22 @@ def test_it_does_not_matter_where_replies_end(history: History, data: st.DataObj
 
 @given(histories(), st.data())
 @settings(deadline=None)
-def test_records_sent_one_by_one_and_records_put_aside(history: History, data: st.DataObject) -> None:
+def test_records_sent_one_by_one_and_records_quarantine(history: History, data: st.DataObject) -> None:
     first = data.draw(st.integers(0, history.end))
     apart = (first, data.draw(st.integers(first, history.end)))
     offsets = [record.offset for record in history.committed]
-    aside = dict.fromkeys(data.draw(st.sets(st.sampled_from(offsets or [0]))), (Reason.BATCH_REFUSED, "why"))
-    copied, kept_aside = list[Record](), list[Record]()
-    for item in shaped(history, rules=RULES._replace(apart=apart, aside=aside)):
-        if isinstance(item, Aside):
-            assert (item.reason, item.detail) == aside[item.record.offset]
-            kept_aside.append(item.record)
+    refused = dict.fromkeys(data.draw(st.sets(st.sampled_from(offsets or [0]))), (Reason.BATCH_REFUSED, "why"))
+    copied, quarantined = list[Record](), list[Record]()
+    for item in shaped(history, rules=RULES._replace(apart=apart, quarantined=refused)):
+        if isinstance(item, Quarantined):
+            assert (item.reason, item.detail) == refused[item.record.offset]
+            quarantined.append(item.record)
         elif isinstance(item, Piece):
             records = records_of(item)
             assert len(records) == 1 or not any(apart[0] <= record.offset < apart[1] for record in records)
             copied += records
-    assert kept_aside == [record for record in history.committed if record.offset in aside]
-    assert copied == [record for record in history.committed if record.offset not in aside]
+    assert quarantined == [record for record in history.committed if record.offset in refused]
+    assert copied == [record for record in history.committed if record.offset not in refused]
 
 
 @given(histories(), st.integers(100, 2_000))

@@ -98,7 +98,7 @@ def test_a_wrong_passphrase_is_an_error_and_no_question_at_the_terminal(passphra
 def test_files_that_are_not_there_are_named() -> None:
     with pytest.raises(ConfigError, match="No such file"):
         broker_context("cluster a", {"ssl.ca.location": "/nothing/ca.pem"})
-    with pytest.raises(ConfigError, match="not usable"):
+    with pytest.raises(ConfigError, match="cannot be used"):
         endpoint_context("cluster a", {"https.ca.pem": "no certificate"})
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from strait.model import TopicPartition
-from strait.planning.review.backfill import Backfill, Reports, TopicBackfill, backfill_of, beginnings
-from strait.planning.topics.start_offsets import AtOffset, AtTime, Begin, Range
+from strait.planning.review.backfill import Backfill, Reports, TopicBackfill, backfill_of, starts_at
+from strait.planning.topics.start_offsets import AtOffset, AtTime, Range, StartAt
 from strait.state.schema import PartitionReport
 from support.model.reports import plain_report
 from unit.planning.test_plan import cluster, link, propose
@@ -33,7 +33,7 @@ def heard(*rows: tuple[int, int, int], bytes_per_second: float = 0.0) -> Reports
     return {("default", 0): (plain_report(partitions=partitions, bytes_per_second=bytes_per_second),)}
 
 
-def only(begin: Begin, held: Range, sizes: Any = (), reports: Reports | None = None) -> TopicBackfill:
+def only(begin: StartAt, held: Range, sizes: Any = (), reports: Reports | None = None) -> TopicBackfill:
     (topic,) = backfill_of(link(), {ORDERS: begin}, {ORDERS: held}, dict(sizes), reports or {}).topics
     return topic
 
@@ -47,7 +47,7 @@ def only(begin: Begin, held: Range, sizes: Any = (), reports: Reports | None = N
         (AtTime(5), 200, 20_000),
     ],
 )
-def test_the_brokers_tell_how_large_it_is_and_the_start_how_much_of_it(begin: Begin, records: int, size: int) -> None:
+def test_the_brokers_tell_how_large_it_is_and_the_start_how_much_of_it(begin: StartAt, records: int, size: int) -> None:
     found = only(begin, Range(100, 500, 300), {ORDERS: 40_000})
     assert (found.records, found.bytes, found.bytes_from) == (records, size, "log")
 
@@ -59,7 +59,7 @@ def test_where_they_do_not_the_link_s_average_is_taken_and_else_a_guess() -> Non
 
 
 def test_the_least_certain_part_says_how_certain_the_topic_is() -> None:
-    begins: dict[TopicPartition, Begin] = {ORDERS: "earliest", TopicPartition("orders", 1): "earliest"}
+    begins: dict[TopicPartition, StartAt] = {ORDERS: "earliest", TopicPartition("orders", 1): "earliest"}
     ranges = dict.fromkeys(begins, Range(0, 10))
     (topic,) = backfill_of(link(), begins, ranges, {ORDERS: 1_000}, {}).topics
     assert (topic.partitions, topic.records, topic.bytes_from) == (2, 20, "guess")
@@ -73,7 +73,7 @@ def test_a_partition_of_which_nothing_is_known_is_left_out() -> None:
 def test_topics_that_are_yet_to_be_created_count_as_well() -> None:
     settings = link(start="latest")
     proposal = propose(settings, cluster("a", {"orders": 2, "clicks": 1}), cluster("b", {"clicks": 1}))
-    assert beginnings(settings, proposal) == {
+    assert starts_at(settings, proposal) == {
         ORDERS: "latest",
         TopicPartition("orders", 1): "latest",
         TopicPartition("clicks", 0): "latest",

@@ -35,7 +35,7 @@ def test_what_the_link_names_or_matches_and_leaves_out_is_told_unasked() -> None
     [
         ("pay-tmp-1", "left_out", "excluded", "`topics.exclude` has 'pay-tmp.*'"),
         ("logs", "left_out", "not_selected", "neither `topics.include` nor `topics.regex` matches"),
-        ("click", "left_out", "not_selected", "selects it; is it meant by 'clicks'?"),
+        ("click", "left_out", "not_selected", "matches; is it meant by 'clicks'?"),
         ("payments", "waiting", "plan_missing", "selected since the last plan"),
     ],
 )

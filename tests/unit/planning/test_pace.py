@@ -95,7 +95,7 @@ def rows(pace: Pace) -> list[PartitionStatus]:
 
 def test_the_status_tells_how_long_and_why() -> None:
     clicks, orders = rows(Pace({ORDERS: 300.0, CLICKS: 9.0}, {}))
-    assert (orders.state, orders.reason, orders.detail) == ("copying", "", "caught up in about 5 min")
+    assert (orders.state, orders.reason, orders.detail) == ("copying", "", "about 5 min until caught up")
     assert (clicks.state, clicks.detail, clicks.seconds_to_catch_up) == ("caught_up", "", None)
     _, held = rows(Pace({ORDERS: 300.0}, {ORDERS: "no faster"}))
     assert (held.state, held.reason, held.detail) == ("copying", "throttled", "no faster")

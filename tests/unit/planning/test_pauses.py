@@ -66,7 +66,7 @@ def test_a_scope_is_a_link_a_topic_or_a_partition(text: str, scope: Scope) -> No
 
 @pytest.mark.parametrize("text", ["orders:", "orders:x", ":3", "orders:-1", "orders:1:2"])
 def test_what_is_neither_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="neither TOPIC nor TOPIC:PARTITION"):
+    with pytest.raises(ConfigError, match="neither TOPIC nor TOPIC-PARTITION"):
         Scope.parse(text)
 
 

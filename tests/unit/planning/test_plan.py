@@ -15,7 +15,7 @@ from strait.planning.review.text import proposal_data, proposal_text
 from strait.planning.topic_sync.retirement import Retirement
 from strait.planning.topic_sync.sync import TopicSync
 from strait.planning.topics.remembered import remembered
-from strait.planning.topics.start_offsets import AtOffset, Starts
+from strait.planning.topics.start_offsets import AtOffset, StartOffsets
 from strait.reasons import Reason
 from strait.state.schema import OffsetMapping, Plan
 
@@ -44,7 +44,7 @@ def propose(
     refused: dict[str, str] | None = None,
 ) -> Proposal:
     found = survey("a-to-b", settings, source, destination, runs or {}, refused)
-    starts = Starts(dict.fromkeys(found.new, 100), dict.fromkeys((new.target for new in found.new.values()), 7))
+    starts = StartOffsets(dict.fromkeys(found.new, 100), dict.fromkeys((new.target for new in found.new.values()), 7))
     return compose(settings, found, starts, {} if previous is None else {"default": previous}, stopped=False)
 
 
@@ -221,7 +221,7 @@ def test_a_topic_that_is_forgotten_waits_no_longer_and_a_kept_copy_says_why() ->
     found = survey("a-to-b", link(), cluster("a", {}), cluster("b", {"clicks": 1}), runs)
     verdict = Retirement(forget=runs["orders", 0], kept={"clicks": "it is in use"})
     after = compose(
-        link(), found, Starts(), {"default": plan}, stopped=False, sync=TopicSync(retirement=verdict), now_ms=9
+        link(), found, StartOffsets(), {"default": plan}, stopped=False, sync=TopicSync(retirement=verdict), now_ms=9
     )
     assert after.draft is not None
     (left,) = after.draft.waiting
@@ -285,7 +285,7 @@ def test_an_offset_that_the_source_does_not_hold_is_a_reason() -> None:
     found = survey("a-to-b", link(start={0: 5}), source, destination, {})
     first, second = sorted(found.new)
     assert (found.new[first].fresh.begin, found.new[second].fresh.begin) == (AtOffset(5), "earliest")
-    starts = Starts({second: 0}, {first: 0, second: 0}, out_of_range={first: "it holds 7 to 9"})
+    starts = StartOffsets({second: 0}, {first: 0, second: 0}, out_of_range={first: "it holds 7 to 9"})
     proposal = compose(link(), found, starts, {}, stopped=False)
     assert reasons(proposal) == {"orders": ("start_out_of_range", (0,))}
     assert proposal.draft is not None and proposal.draft.topics[0].slots == (None, 0)
@@ -319,7 +319,7 @@ def test_another_name_for_a_topic_that_was_copied_is_refused() -> None:
 def test_a_partition_whose_start_cannot_be_looked_up_waits_and_stops_no_other() -> None:
     found = survey("a-to-b", link(), cluster("a", {"orders": 3}), cluster("b", {"orders": 3}), {})
     lost, unhomed = TopicPartition("orders", 1), TopicPartition("orders", 2)
-    starts = Starts({tp: 0 for tp in found.new if tp != lost}, {tp: 0 for tp in found.new if tp != unhomed})
+    starts = StartOffsets({tp: 0 for tp in found.new if tp != lost}, {tp: 0 for tp in found.new if tp != unhomed})
     starts = replace(starts, source_failures={lost: "no leader"}, destination_failures={unhomed: "no leader"})
     proposal = compose(link(), found, starts, {}, stopped=False)
     assert proposal.draft is not None
@@ -341,7 +341,7 @@ def test_stopping_a_link_is_a_change_of_its_plan() -> None:
     source, destination = cluster("a", {"orders": 1}), cluster("b", {"orders": 1})
     plan, runs = publish(propose(link(), source, destination))
     found = survey("a-to-b", link(), source, destination, runs)
-    stopped = compose(link(), found, Starts(), {"default": plan}, stopped=True)
+    stopped = compose(link(), found, StartOffsets(), {"default": plan}, stopped=True)
     assert stopped.draft is not None and stopped.draft.stopped
 
 
@@ -357,7 +357,7 @@ def test_a_destination_that_was_recreated_after_the_map_was_lost_may_start_again
     new = cluster("b", {"orders": 2}, "2")
     if seen_before:
         halted = compose(
-            link(), survey("l", link(), source, new, {}, None, [plan]), Starts(), {"default": plan}, stopped=False
+            link(), survey("l", link(), source, new, {}, None, [plan]), StartOffsets(), {"default": plan}, stopped=False
         )
         plan, _ = publish(halted)
         assert plan.topics[0].destination_id == new.topics["orders"].topic_id

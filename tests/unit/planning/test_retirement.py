@@ -115,8 +115,8 @@ def test_a_copy_that_holds_just_what_the_link_wrote_is_deleted() -> None:
 @pytest.mark.parametrize(
     ("evidence", "runs", "why"),
     [
-        (Evidence(logs={PLACE: (0, 10)}), RUNS, "does not say that it is gone"),
-        (Evidence(gone=frozenset({"orders"})), RUNS, "ends of partition orders-0 are not known"),
+        (Evidence(logs={PLACE: (0, 10)}), RUNS, "does not confirm that the topic is deleted"),
+        (Evidence(gone=frozenset({"orders"})), RUNS, "offsets of partition orders-0 are unknown"),
         (log(0, 11), RUNS, "partition orders-0 has records"),
         (log(0, 9), RUNS, "partition orders-0 has records"),
         (log(0, 17), {("orders", 0): (run(offset=7),)}, "partition orders-0 has records"),
@@ -150,4 +150,4 @@ def test_what_is_gone_on_both_sides_is_forgotten() -> None:
     assert verdict == Retirement(forget=RUNS["orders", 0])
     assert verdict.forgotten == {"orders"}
     unseen = decided(replace(gone, copies_gone=frozenset()), destination=nowhere)
-    assert "does not say whether orders is there" in unseen.kept["orders"]
+    assert "does not say whether orders exists" in unseen.kept["orders"]

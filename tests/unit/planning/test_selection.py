@@ -90,8 +90,8 @@ def test_a_link_inside_one_cluster_does_not_copy_its_own_copies() -> None:
     found = select(Topics(regex=(".*",)), facts, naming=PREFIX, shared_cluster_id="id")
     assert found.selected == ("dr.else", "orders")
     assert [(skip.topic, skip.detail) for skip in found.skipped] == [
-        ("dr.dr.orders", "it is this link's own copy of dr.orders"),
-        ("dr.orders", "it is this link's own copy of orders"),
+        ("dr.dr.orders", "is this link's destination topic of dr.orders"),
+        ("dr.orders", "is this link's destination topic of orders"),
     ]
     assert select(Topics(regex=(".*",)), facts, naming=PREFIX).skipped == ()
 

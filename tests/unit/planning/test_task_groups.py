@@ -12,7 +12,7 @@ from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.history.load import Load
 from strait.planning.plan.planner import Draft, Proposal, compose, survey
 from strait.planning.review.text import proposal_text
-from strait.planning.topics.start_offsets import Starts
+from strait.planning.topics.start_offsets import StartOffsets
 from strait.state.schema import OffsetMapping, Plan
 
 Runs = dict[tuple[str, int], tuple[OffsetMapping, ...]]
@@ -45,7 +45,7 @@ class World:
         )
         found = survey("l", settings, source, destination, self.runs)
         targets = {new.target: 0 for new in found.new.values()}
-        starts = Starts(dict.fromkeys(found.new, 0), targets, histories=dict.fromkeys(found.new, history))
+        starts = StartOffsets(dict.fromkeys(found.new, 0), targets, histories=dict.fromkeys(found.new, history))
         return compose(settings, found, starts, dict(self.plans), stopped=stopped, loads=loads or {})
 
     def cycle(self, settings: Link, **given: Any) -> Proposal:

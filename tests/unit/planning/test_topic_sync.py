@@ -41,7 +41,7 @@ def test_each_thing_is_one_line() -> None:
         "grows     orders: from 3 to 6 partitions",
         "alters    orders: retention.ms 5 -> 1, segment.ms by default -> 2, segment.bytes 9 -> by default",
         "allows    orders: ALLOW READ on topic orders to User:ann",
-        "deletes   copy.old: the source has no old any more",
+        "deletes   copy.old: old no longer exists on the source",
     ]
     assert found.actions[0].done_line == "grew      orders: from 3 to 6 partitions"
     data = actions_data(found.actions, found.acls_denied)

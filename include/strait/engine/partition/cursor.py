@@ -22,13 +22,27 @@ class Cursor:
         end: the source's last stable offset as last seen.
         log_start: the source's, as last seen.
         held: it is blocked for a moment, with nothing wrong; counts only while it is blocked.
-        max_batch_bytes, apart, aside, checked_to: what the destination refuses; see `strait.wire.shapes.Rules`.
+        max_batch_bytes, apart, quarantined, checked_to: what the destination refuses; see `strait.wire.shapes.Rules`.
         left_out: so many records were not copied, being copies themselves.
     """
 
     __slots__ = (
-        "_told", "apart", "aside", "blocked_until", "checked_to", "end", "epoch_unproven", "held", "last_epoch",
-        "leader_epoch", "left_out", "log_start", "mapped", "max_batch_bytes", "offset", "sequence",
+        "_told",
+        "apart",
+        "blocked_until",
+        "checked_to",
+        "end",
+        "epoch_unproven",
+        "held",
+        "last_epoch",
+        "leader_epoch",
+        "left_out",
+        "log_start",
+        "mapped",
+        "max_batch_bytes",
+        "offset",
+        "quarantined",
+        "sequence",
     )  # fmt: skip
 
     def __init__(self, max_batch_bytes: int) -> None:
@@ -44,7 +58,7 @@ class Cursor:
         self.held = False
         self.max_batch_bytes = max_batch_bytes
         self.apart = (0, 0)
-        self.aside: dict[int, tuple[Reason, str]] = {}
+        self.quarantined: dict[int, tuple[Reason, str]] = {}
         self.checked_to = 0
         self.left_out = 0
         self._told: deque[Gap] = deque()  # what the map said at the last look-up of records from `sequence` on
@@ -132,7 +146,7 @@ class Cursor:
 
     def put_aside(self, offset: int, reason: Reason, detail: str) -> None:
         """The record at this source offset goes to quarantine."""
-        self.aside[offset] = reason, detail
+        self.quarantined[offset] = reason, detail
 
     def check_to(self, offset: int) -> None:
         """Before this source offset checksums are checked here, too."""
@@ -142,4 +156,4 @@ class Cursor:
         """All before this source offset is acknowledged, and is not fetched again."""
         if offset >= self.apart[1]:
             self.apart = (0, 0)
-        self.aside = {at: why for at, why in self.aside.items() if at >= offset}
+        self.quarantined = {at: why for at, why in self.quarantined.items() if at >= offset}

@@ -137,7 +137,7 @@ class Partition:
         """The destination has it."""
         self.position.acked(batch)
         self.queue.acked(batch, now)
-        if self.cursor.aside or self.cursor.apart[1]:
+        if self.cursor.quarantined or self.cursor.apart[1]:
             self.cursor.settle(batch.position)
         self.totals.acked(batch)
         if self.reason is not None:

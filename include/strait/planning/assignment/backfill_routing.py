@@ -30,7 +30,7 @@ class Seen(NamedTuple):
     histories: Mapping[TopicPartition, int] = {}
 
 
-def lanes_of(
+def routes_of(
     partitions: Iterable[TopicPartition], own: Mapping[str, str], backfill: Backfill | None, seen: Seen
 ) -> dict[TopicPartition, str]:
     """The task group of every partition.

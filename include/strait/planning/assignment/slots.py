@@ -11,7 +11,7 @@ from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import Link
 from strait.config.rules import rule_of
 from strait.model import TopicPartition
-from strait.planning.assignment.backfill_routing import Seen, lanes_of
+from strait.planning.assignment.backfill_routing import Seen, routes_of
 from strait.planning.assignment.spread import assign
 from strait.planning.history.load import Load, rates, slots_for
 from strait.state.schema import Plan, PlannedTopic
@@ -64,10 +64,10 @@ def deal(
     before = {group: slots_by_partition(plan.topics) for group, plan in previous.items()}
     groups_before = {partition: group for group, slots in before.items() for partition in slots}
     own = {topic: group_of(link, topic) for topic in {partition.topic for partition in partitions}}
-    lanes = lanes_of(partitions, own, link.backfill, Seen(groups_before, loads, histories))
+    routes = routes_of(partitions, own, link.backfill, Seen(groups_before, loads, histories))
     members: dict[str, list[TopicPartition]] = {group: [] for group in link.groups}
     for partition in partitions:
-        members[lanes[partition]].append(partition)
+        members[routes[partition]].append(partition)
     measured = rates(loads)
     places: dict[TopicPartition, Place] = {}
     slots = {}

@@ -43,14 +43,14 @@ def assign(
     measured = loads or {}
     weights = weights_of(wanted, measured)
     assigned: dict[TopicPartition, int] = {}
-    homeless = []
+    unassigned = []
     for partition in wanted:
         slot = previous.get(partition)
         if slot is not None and slot < slots:
             assigned[partition] = slot
         else:
-            homeless.append(partition)
-    _house(assigned, homeless, weights, slots)
+            unassigned.append(partition)
+    _house(assigned, unassigned, weights, slots)
     if slots > previous_slots > 0:
         Balance(assigned, weights, slots).level(min_gain=_half_an_ordinary_one(weights))
     elif slots == previous_slots:
@@ -81,17 +81,17 @@ def _half_an_ordinary_one(weights: Mapping[TopicPartition, int]) -> int:
 
 def _house(
     assigned: dict[TopicPartition, int],
-    homeless: Iterable[TopicPartition],
+    unassigned: Iterable[TopicPartition],
     weights: Mapping[TopicPartition, int],
     slots: int,
 ) -> None:
-    """Each to the slot with the least to do by then. ``homeless`` is in order, and stays so among equals."""
+    """Each to the slot with the least to do by then. ``unassigned`` is in order, and stays so among equals."""
     sums = [0] * slots
     for partition, slot in assigned.items():
         sums[slot] += weights[partition]
     lightest = [(load, slot) for slot, load in enumerate(sums)]
     heapq.heapify(lightest)
-    for partition in sorted(homeless, key=weights.__getitem__, reverse=True):
+    for partition in sorted(unassigned, key=weights.__getitem__, reverse=True):
         load, slot = lightest[0]
         assigned[partition] = slot
         heapq.heapreplace(lightest, (load + weights[partition], slot))

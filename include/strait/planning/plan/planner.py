@@ -31,11 +31,11 @@ from strait.planning.topics.identity import (
     judge,
 )
 from strait.planning.topics.lost_mappings import judge_lost, lost_runs
-from strait.planning.topics.new_partitions import Beginning, NewPartition, begin
+from strait.planning.topics.new_partitions import NewPartition, StartRequest, begin
 from strait.planning.topics.pairs import Pair
 from strait.planning.topics.policies import copies_of, policy_of, start_of
 from strait.planning.topics.selection import Selection, select
-from strait.planning.topics.start_offsets import Starts, begin_of
+from strait.planning.topics.start_offsets import StartOffsets, start_at
 from strait.reasons import Reason
 from strait.state.schema import (
     Loss,
@@ -65,7 +65,7 @@ class Survey:
     selection: Selection
     destinations: Destinations
     copyable: tuple[TopicPartition, ...]
-    new: Mapping[TopicPartition, Beginning]
+    new: Mapping[TopicPartition, StartRequest]
     halted: Mapping[TopicPartition, Change]
     waiting: tuple[Waiting, ...]
     policies: Mapping[str, TopicPolicy]
@@ -174,7 +174,7 @@ def survey(
     )
     destinations = find_destinations(link, selection, source, destination, refused)
     copyable: list[TopicPartition] = []
-    new: dict[TopicPartition, Beginning] = {}
+    new: dict[TopicPartition, StartRequest] = {}
     halted: dict[TopicPartition, Change] = {}
     policies: dict[str, TopicPolicy] = {}
     previous = tuple(previous)
@@ -185,15 +185,16 @@ def survey(
         joins = pair.source.topic in copied
         for number in range(pair.fit):
             partition = TopicPartition(pair.source.topic, number)
-            if partition in lost:
-                found = judge_lost(pair, number, previous, policy)
-            else:
-                found = judge(pair, runs.get(partition, ()), begin_of(start, number, joins=joins), policy)
-            match found:
-                case None | Unchanged():  # None: its slot goes by what it knows, or waits with map_run_missing
+            verdict = (
+                judge_lost(pair, number, previous, policy)
+                if partition in lost
+                else judge(pair, runs.get(partition, ()), start_at(start, number, joins=joins), policy)
+            )
+            match verdict:
+                case Unchanged():
                     copyable.append(partition)
                 case New() as fresh:
-                    new[partition] = Beginning(TopicPartition(pair.destination.topic, number), fresh)
+                    new[partition] = StartRequest(TopicPartition(pair.destination.topic, number), fresh)
                 case Halted(change):
                     halted[partition] = change
     waiting = (*destinations.waiting, *_halted(halted))
@@ -205,7 +206,7 @@ def survey(
 def compose(
     link: Link,
     found: Survey,
-    starts: Starts,
+    starts: StartOffsets,
     previous: Mapping[str, Plan],
     *,
     stopped: bool,

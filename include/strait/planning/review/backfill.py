@@ -9,7 +9,7 @@ from strait.model import TopicPartition
 from strait.planning.history.overrun import duration
 from strait.planning.plan.planner import Proposal
 from strait.planning.topics.policies import start_of
-from strait.planning.topics.start_offsets import Begin, OutOfRange, Range, begin_of, first_offset
+from strait.planning.topics.start_offsets import OutOfRange, Range, StartAt, first_offset, start_at
 from strait.state.schema import Report
 
 ASSUMED_RECORD_BYTES = 1000
@@ -73,18 +73,18 @@ class Backfill:
         return f"about {duration(self.seconds)} at {rate / 1e6:,.2f} MB/s, {of}"
 
 
-def beginnings(link: Link, proposal: Proposal) -> dict[TopicPartition, Begin]:
+def starts_at(link: Link, proposal: Proposal) -> dict[TopicPartition, StartAt]:
     """Where each partition begins that is to be copied for the first time, its topic made already or not."""
     found = {partition: beginning.fresh.begin for partition, beginning in proposal.survey.new.items()}
     for item in proposal.create:
         start = start_of(link, item.source)
-        found |= {TopicPartition(item.source, number): begin_of(start, number) for number in range(item.partitions)}
+        found |= {TopicPartition(item.source, number): start_at(start, number) for number in range(item.partitions)}
     return found
 
 
 def backfill_of(
     link: Link,
-    begins: Mapping[TopicPartition, Begin],
+    begins: Mapping[TopicPartition, StartAt],
     ranges: Mapping[TopicPartition, Range],
     sizes: Mapping[TopicPartition, int],
     reports: Reports,

@@ -182,14 +182,14 @@ def status_of(
     return Status(link, group, plan.version, plan.stopped, slots, tuple(ordered))
 
 
-def with_quarantined(status: Status, kept_aside: Mapping[TopicPartition, int]) -> Status:
-    """The same with how many records of each partition are kept aside; a partition that nothing else is wrong with says
+def with_quarantined(status: Status, quarantined: Mapping[TopicPartition, int]) -> Status:
+    """The same with how many records of each partition are quarantined; a partition that nothing else is wrong with says
     so."""
-    return replace(status, partitions=tuple(_with_quarantined(row, kept_aside) for row in status.partitions))
+    return replace(status, partitions=tuple(_with_quarantined(row, quarantined) for row in status.partitions))
 
 
-def _with_quarantined(row: PartitionStatus, kept_aside: Mapping[TopicPartition, int]) -> PartitionStatus:
-    count = 0 if row.partition is None else kept_aside.get(TopicPartition(row.topic, row.partition), 0)
+def _with_quarantined(row: PartitionStatus, quarantined: Mapping[TopicPartition, int]) -> PartitionStatus:
+    count = 0 if row.partition is None else quarantined.get(TopicPartition(row.topic, row.partition), 0)
     if not count:
         return row
     told = "; ".join(filter(None, (row.detail, f"{count:,} records in quarantine")))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from strait.planning.topics.pairs import Pair
-from strait.planning.topics.start_offsets import Begin, Resume
+from strait.planning.topics.start_offsets import Resume, StartAt
 from strait.reasons import Reason
 from strait.state.offset_map import covering, destination_offset, locate
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy
@@ -54,7 +54,7 @@ class Unchanged:
 class New:
     """It begins with a first run. ``change``: what became of the copy before, where there was one."""
 
-    begin: Begin
+    begin: StartAt
     change: Change | None = None
     action: Action = "restarted"
 
@@ -66,7 +66,7 @@ class Halted:
     change: Change
 
 
-def judge(pair: Pair, past: Sequence[OffsetMapping], begin: Begin, policy: TopicPolicy) -> Unchanged | New | Halted:
+def judge(pair: Pair, past: Sequence[OffsetMapping], begin: StartAt, policy: TopicPolicy) -> Unchanged | New | Halted:
     """Hold a partition's runs against its topics as they are now.
 
     Args:

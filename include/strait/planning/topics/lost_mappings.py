@@ -12,7 +12,7 @@ created under its name.
 from collections.abc import Collection, Container, Iterable
 
 from strait.model import TopicPartition
-from strait.planning.topics.identity import Change, Halted, New
+from strait.planning.topics.identity import Change, Halted, New, Unchanged
 from strait.planning.topics.pairs import Pair
 from strait.reasons import Reason
 from strait.state.schema import Plan, TopicPolicy
@@ -41,8 +41,9 @@ def lost_runs(previous: Collection[Plan], runs: Container[object]) -> frozenset[
     return frozenset(partition for partition in listed if partition not in runs)
 
 
-def judge_lost(pair: Pair, number: int, previous: Iterable[Plan], policy: TopicPolicy) -> New | Halted | None:
-    """What follows for a partition whose runs are lost; None: nothing but that its slot looks what it can find.
+def judge_lost(pair: Pair, number: int, previous: Iterable[Plan], policy: TopicPolicy) -> Unchanged | New | Halted:
+    """What follows for a partition whose runs are lost. Unchanged: its slot goes by what it finds, or waits with
+    `map_run_missing`.
 
     Args:
         previous: the plans in force. They remember the destination topic that was written to: by its id, and once they
@@ -52,7 +53,7 @@ def judge_lost(pair: Pair, number: int, previous: Iterable[Plan], policy: TopicP
     topic, now = pair.source.topic, pair.destination
     known = [planned for plan in plans for planned in plan.topics if planned.source == topic]
     if any(planned.destination != now.topic for planned in known):
-        return None
+        return Unchanged()
     other = any(planned.destination_id and planned.destination_id != now.topic_id for planned in known)
     noted = any(
         item.topic == topic and number in item.partitions and item.reason == Reason.DESTINATION_RECREATED
@@ -60,7 +61,7 @@ def judge_lost(pair: Pair, number: int, previous: Iterable[Plan], policy: TopicP
         for item in plan.waiting
     )
     if not now.topic_id or not (other or noted):
-        return None
+        return Unchanged()
     detail = f"{now.topic} was recreated, and the offset map has no entry for what it held"
     change = Change(Reason.DESTINATION_RECREATED, detail, "destination", (0, 0))
     return New("earliest", change) if policy.on_loss == "restart" else Halted(change)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from strait.model import TopicPartition
 from strait.planning.topics.identity import New
 from strait.planning.topics.pairs import Pair
-from strait.planning.topics.start_offsets import Starts
+from strait.planning.topics.start_offsets import StartOffsets
 from strait.reasons import Reason
 from strait.state.schema import OffsetMapping, Waiting
 
 
-class Beginning(NamedTuple):
+class StartRequest(NamedTuple):
     """Where a partition that needs a first run is copied to, where it begins, and what became of an earlier copy."""
 
     target: TopicPartition
@@ -46,7 +46,7 @@ class NewPartition:
 
 
 def begin(
-    wanted: Mapping[TopicPartition, Beginning], destinations: Iterable[Pair], starts: Starts
+    wanted: Mapping[TopicPartition, StartRequest], destinations: Iterable[Pair], starts: StartOffsets
 ) -> tuple[dict[TopicPartition, NewPartition], list[Waiting]]:
     """The partitions that can begin, and those that wait because where they begin is not known.
 
@@ -72,7 +72,7 @@ def begin(
     return new, waiting
 
 
-def _failure(partition: TopicPartition, target: TopicPartition, starts: Starts) -> Waiting | None:
+def _failure(partition: TopicPartition, target: TopicPartition, starts: StartOffsets) -> Waiting | None:
     if partition in starts.source_failures:
         reason, detail = Reason.SOURCE_LEADERLESS, starts.source_failures[partition]
     elif partition in starts.out_of_range:

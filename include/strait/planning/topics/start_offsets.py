@@ -26,7 +26,7 @@ class Resume(NamedTuple):
     offset: int
 
 
-Begin = Literal["earliest", "latest"] | AtTime | AtOffset | Resume
+StartAt = Literal["earliest", "latest"] | AtTime | AtOffset | Resume
 
 
 class Range(NamedTuple):
@@ -44,7 +44,7 @@ class OutOfRange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Starts:
+class StartOffsets:
     """Where new partitions begin, as looked up.
 
     Attributes:
@@ -63,7 +63,7 @@ class Starts:
     out_of_range: Mapping[TopicPartition, str] = field(default_factory=dict)
 
 
-def begin_of(start: Start, partition: int, *, joins: bool = False) -> Begin:
+def start_at(start: Start, partition: int, *, joins: bool = False) -> StartAt:
     """What a start means for one partition. One that is not named among offsets begins with its first record.
 
     Args:
@@ -79,7 +79,7 @@ def begin_of(start: Start, partition: int, *, joins: bool = False) -> Begin:
     return AtOffset(start[partition]) if partition in start else "earliest"
 
 
-def first_offset(begin: Begin, found: Range) -> int | OutOfRange:
+def first_offset(begin: StartAt, found: Range) -> int | OutOfRange:
     """The first offset to copy. ``found`` holds what `begin` needs: see `needs_first` and `needs_end`."""
     match begin:
         case "earliest":
@@ -96,11 +96,11 @@ def first_offset(begin: Begin, found: Range) -> int | OutOfRange:
             return OutOfRange(f"`start` names offset {offset}, and the source holds {found.first} to {found.end - 1}")
 
 
-def needs_first(begin: Begin) -> bool:
+def needs_first(begin: StartAt) -> bool:
     """Whether the partition's first offset has to be looked up."""
     return begin == "earliest" or isinstance(begin, AtOffset)
 
 
-def needs_end(begin: Begin) -> bool:
+def needs_end(begin: StartAt) -> bool:
     """Whether the partition's end has to be looked up."""
     return begin == "latest" or isinstance(begin, AtOffset | AtTime)

@@ -10,10 +10,10 @@ from strait.planning.topics.start_offsets import (
     OutOfRange,
     Range,
     Resume,
-    begin_of,
     first_offset,
     needs_end,
     needs_first,
+    start_at,
 )
 
 HELD = Range(first=10, end=20, first_since=15)
@@ -30,7 +30,7 @@ HELD = Range(first=10, end=20, first_since=15)
     ],
 )
 def test_a_start_is_read_for_each_partition(start: object, partition: int, begin: object) -> None:
-    assert begin_of(start, partition) == begin  # type: ignore[arg-type]
+    assert start_at(start, partition) == begin  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from strait.config.groups import Backfill
 from strait.model import TopicPartition
-from strait.planning.assignment.backfill_routing import Seen, lanes_of
+from strait.planning.assignment.backfill_routing import Seen, routes_of
 from strait.planning.history.load import Load
 
 OWN = {"orders": "default", "gold": "gold", "old": "backfill"}
@@ -19,7 +19,7 @@ def load(lag_records: int = 0, lag_seconds: float = 0.0, *, caught_up: bool = Fa
 
 
 def lane(backfill: Backfill | None, seen: Seen, partition: TopicPartition = ORDERS) -> str:
-    return lanes_of([partition], OWN, backfill, seen)[partition]
+    return routes_of([partition], OWN, backfill, seen)[partition]
 
 
 def in_own(late: Load, others: int = 5) -> Seen:
@@ -33,7 +33,7 @@ def in_lane(now: Load | None) -> Seen:
 
 
 def test_without_a_lane_every_topic_is_copied_by_its_own_group() -> None:
-    assert lanes_of([ORDERS, TopicPartition("gold", 1)], OWN, None, in_lane(load(10**9))) == {
+    assert routes_of([ORDERS, TopicPartition("gold", 1)], OWN, None, in_lane(load(10**9))) == {
         ORDERS: "default",
         TopicPartition("gold", 1): "gold",
     }
@@ -97,10 +97,10 @@ def test_a_second_look_at_the_same_lags_hands_nothing_back(
         p: Load(None, 0, 0.0, True) if up else Load(None, n, s, False) for p, (n, s, up) in zip(MANY, lags, strict=True)
     }
     before = {partition: group for partition, group in zip(MANY, groups, strict=True) if group}
-    once = lanes_of(MANY, OWN, backfill, Seen(before, loads, {}))
-    again = lanes_of(MANY, OWN, backfill, Seen(once, loads, {}))
+    once = routes_of(MANY, OWN, backfill, Seen(before, loads, {}))
+    again = routes_of(MANY, OWN, backfill, Seen(once, loads, {}))
     assert all(
         again[partition] == "default" for partition in MANY if before.get(partition) == "backfill" != once[partition]
     )
-    third = lanes_of(MANY, OWN, backfill, Seen(again, loads, {}))
+    third = routes_of(MANY, OWN, backfill, Seen(again, loads, {}))
     assert all(third[p] == "backfill" for p in MANY if once[p] == again[p] == "backfill")
