@@ -12,6 +12,7 @@ from strait.control.outcome import Outcome
 from strait.control.plane import Control
 from strait.kafka.admin import Admin
 from strait.model import TopicAcl
+from strait.planning.topic_sync.actions import allowed
 from support.fixtures.waiting import eventually
 from support.kafka.acls import Right, decided, documented, grant, withdraw
 from support.kafka.topics import alter, create, delete, exists, grow, look
@@ -50,6 +51,10 @@ def of_link(admin: Admin, link: str) -> set[TopicAcl]:
     return {one for one in admin.acls() if link in one.name}
 
 
+def told(outcome: Outcome) -> list[str]:
+    return [action.done_line for action in outcome.done]
+
+
 def test_rights_on_topics_become_rights_on_copies_but_never_to_write(
     secured: Secured, admins: tuple[Admin, Admin], link: str
 ) -> None:
@@ -85,11 +90,11 @@ def test_rights_on_topics_become_rights_on_copies_but_never_to_write(
         source.remove_acls_each(given[:1]).or_raise()
         destination.remove_acls_each([acl(f"copy.{topic}", "bob", "READ")]).or_raise()
         eventually(lambda: given[0] not in source.acls(), what="one rule fewer")
-        assert control.run_cycle().done == (f"allowed   ALLOW READ on topic copy.{topic} to User:bob",)
+        assert told(control.run_cycle()) == [f"allowed   copy.{topic}: ALLOW READ on topic copy.{topic} to User:bob"]
         eventually(lambda: of_link(destination, link) == wanted, what="that nothing else has changed")
     with control_of(secured, link, topics, acls={"sync": True, "remove": True}) as control:
-        eventually(lambda: control.propose().actions == (), what="that all is known")
-        assert control.run_cycle().done == (f"withdrew  ALLOW READ on topic copy.{topic} to User:ann",)
+        eventually(lambda: allowed(control.propose().actions) == (), what="that all is known")
+        assert told(control.run_cycle()) == [f"withdrew  copy.{topic}: ALLOW READ on topic copy.{topic} to User:ann"]
         left = wanted - {acl(f"copy.{topic}", "ann", "READ")}
         eventually(lambda: of_link(destination, link) == left, what=lambda: f"not {of_link(destination, link)}")
 
@@ -178,7 +183,7 @@ def test_with_the_documented_rights_all_is_done_and_each_right_is_used(setup: Se
         change_all(setup)
         outcome = control.run_cycle()
         assert outcome.refused == {}
-        verbs = {line.split()[0] for line in outcome.done}
+        verbs = {action.past for action in outcome.done}
         assert verbs == {"grew", "altered", "allowed"}, outcome.as_text()
         delete(secured.source, topic)
         eventually(lambda: _deleted(control.run_cycle(), copy), what=lambda: control.run_cycle().as_text())
@@ -190,7 +195,7 @@ def test_with_the_documented_rights_all_is_done_and_each_right_is_used(setup: Se
 
 
 def _deleted(outcome: Outcome, copy: str) -> bool:
-    return any(line.startswith(f"deleted   {copy}, ") for line in outcome.done)
+    return any(action.past == "deleted" and action.subject == copy for action in outcome.done)
 
 
 def test_a_topic_that_the_link_may_not_see_any_more_is_not_taken_for_deleted(setup: Setup) -> None:
@@ -205,7 +210,7 @@ def test_a_topic_that_the_link_may_not_see_any_more_is_not_taken_for_deleted(set
 
         def kept() -> bool:
             details = [item.detail for item in control.run_cycle().plan.waiting if item.topic == setup.topic]
-            return any("the source does not say that it is gone" in detail for detail in details)
+            return any("the source does not confirm that the topic is deleted" in detail for detail in details)
 
         eventually(kept, what=lambda: f"not {control.run_cycle().plan.waiting}")
     assert exists(setup.secured.destination, setup.names["destination"])

@@ -199,8 +199,12 @@ def test_losses_are_listed_for_people_and_programs(tmp_path: Path, clusters: Any
     assert writer.flush(60)
     shown = strait(tmp_path, "losses", *where).stdout
     assert "2023-11-14 22:13:20  orders-3  source  1,000  2,000  continued  source_data_lost: why" in shown
-    assert json.loads(strait(tmp_path, "losses", *where, "--json").stdout) == [loss.model_dump()]
-    assert json.loads(strait(tmp_path, "losses", *where, "--json", "orders").stdout) == [loss.model_dump()]
+    assert json.loads(strait(tmp_path, "losses", *where, "--json").stdout) == [
+        {"schema_version": 1, **loss.model_dump()}
+    ]
+    assert json.loads(strait(tmp_path, "losses", *where, "--json", "orders").stdout) == [
+        {"schema_version": 1, **loss.model_dump()}
+    ]
     done = strait(tmp_path, "losses", *where, "order")
     assert (done.returncode, done.stdout) == (2, "")
     assert "neither its plan nor its loss log has a topic 'order'; did you mean 'orders'?" in done.stderr

@@ -229,7 +229,10 @@ def test_records_are_listed_and_dropped_by_topic_and_reason(
     assert command("drop", "--reason", "batch_too_large", "--yes").output == "dropped 0 records\n"
     assert command("drop", "--topic", "orders", "--dry-run").exit_code == 0
     assert open_offsets(quarantine) == [5, 7]
-    assert json.loads(command("drop", "--topic", "orders", "--yes", "--json").output) == {"dropped": 1}
+    assert json.loads(command("drop", "--topic", "orders", "--yes", "--json").output) == {
+        "schema_version": 1,
+        "dropped": 1,
+    }
     assert open_offsets(quarantine) == [7]
     shown = json.loads(command("list", "--settled", "--json").output)
     assert [(entry["topic"], entry["settled"]) for entry in shown] == [("orders", "dropped"), ("clicks", "")]

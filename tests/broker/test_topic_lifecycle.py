@@ -66,7 +66,7 @@ def test_a_copy_follows_its_source_up_and_loses_nothing_that_came_meanwhile(
         proposal = control.propose()
         assert [(item.topic, item.partitions_now, item.partitions) for item in proposal.actions] == [(topic, 2, 4)]
         outcome = control.apply(proposal)
-        assert outcome.done == (f"grew      {topic} from 2 to 4 partitions",)
+        assert [action.done_line for action in outcome.done] == [f"grew      {topic}: from 2 to 4 partitions"]
         assert waits(outcome) == {} and None not in outcome.plan.topics[0].slots
         assert look(clusters.destination, topic).partitions == 4
         eventually(lambda: ends(clusters.destination, topic, 4) == [50] * 4, what="every record of all partitions")
@@ -89,7 +89,9 @@ def test_a_copy_has_the_configurations_of_its_source_and_keeps_them(clusters: An
     assert made.replicas == 1
     alter(clusters.source, topic, retention_ms="800000")
     alter(clusters.destination, topic, segment_ms="77000000", min_insync_replicas="1")
-    assert control.run_cycle().done == (f"altered   {topic}: retention.ms=800000, segment.ms by default",)
+    assert [action.done_line for action in control.run_cycle().done] == [
+        f"altered   {topic}: retention.ms 900000 -> 800000, segment.ms 77000000 -> by default"
+    ]
     kept = {"segment.bytes", "retention.ms", "flush.messages", "message.timestamp.type", "min.insync.replicas"}
     eventually(lambda: look(clusters.destination, topic).topic_configs.keys() == kept, what="only what is wanted")
     assert look(clusters.destination, topic).topic_configs["retention.ms"] == "800000"
@@ -125,7 +127,7 @@ def test_what_the_destination_refuses_for_one_topic_stops_no_other(clusters: Any
         create(clusters.destination, topic)
     rules = [{"match": f"{bad}|{new}", "overrides": {"segment.bytes": "a few"}}]
     outcome = make(topics={"regex": [f"{link}-.*"], "rules": rules}, configs={"sync": True}).run_cycle()
-    assert outcome.done == (f"altered   {good}: retention.ms=900000",)
+    assert [action.subject for action in outcome.done] == [good]
     assert outcome.refused.keys() == {bad, new}
     assert all("segment.bytes" in why for why in outcome.refused.values())
     assert waits(outcome) == {new: "destination_missing"}
@@ -189,7 +191,7 @@ def test_a_copy_is_deleted_with_its_source_where_the_link_says_so_and_then_forgo
 
         def deleted() -> bool:
             # Until the slot has noticed and left its last word in the map, the copy's end is not vouched for.
-            return any(line.startswith(f"deleted   {topic}, ") for line in control.run_cycle().done)
+            return any(action.past == "deleted" for action in control.run_cycle().done)
 
         eventually(deleted, what=lambda: f"its end; last {control.propose().draft}")
         eventually(lambda: not exists(clusters.destination, topic), what="no copy")

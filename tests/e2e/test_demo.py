@@ -93,7 +93,7 @@ def test_a_second_up_finds_it_running(demo, up):
 
 
 def test_logs_names_the_log_of_every_part(demo, up):
-    logs = json.loads(demo("logs", "--json").stdout)
+    logs = json.loads(demo("logs", "--json").stdout)["logs"]
     assert set(logs) == set(up["parts"])
     assert all(Path(path).exists() for path in logs.values())
     assert demo("logs", "nonsense").returncode == 2

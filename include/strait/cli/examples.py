@@ -50,6 +50,11 @@ _EXAMPLES = {
         strait quarantine replay a-to-b --topic orders --to orders.refused""",
     "quarantine drop": """
         strait quarantine drop a-to-b --topic orders --partition 3""",
+    "offsets translate": """
+        strait offsets translate a-to-b orders-3:1200 orders-4:800
+        strait offsets translate a-to-b --group billing
+        strait offsets translate a-to-b --reverse --group billing -o json
+        strait offsets translate a-to-b < offsets.csv > translated.csv""",
     "schema": """
         strait schema > links.schema.json""",
     "import mirus": """

@@ -20,6 +20,7 @@ from strait.cli import (
     importing,
     logs,
     losses,
+    offsets,
     pause,
     plan,
     quarantine,
@@ -74,6 +75,7 @@ app.command("resume", cls=Command, epilog=examples("resume"))(pause.resume)
 app.command("logs", cls=Command, epilog=examples("logs"))(logs.logs)
 app.command("losses", cls=Command, epilog=examples("losses"))(losses.losses)
 app.add_typer(quarantine.app, name="quarantine")
+app.add_typer(offsets.app, name="offsets")
 app.command("schema", cls=Command, epilog=examples("schema"))(schema.schema)
 app.add_typer(importing.app, name="import")
 app.add_typer(demo.app, name="demo")

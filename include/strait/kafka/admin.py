@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from confluent_kafka import IsolationLevel, KafkaError, TopicCollection
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka import admin as kafka_admin
 
@@ -136,6 +136,18 @@ class Admin(Alteration):
         """The offset of each partition's first record with that timestamp or a later one; -1 where there is none."""
         asked = {tp: kafka_admin.OffsetSpec.for_timestamp(time_ms) for tp, time_ms in times_ms.items()}
         return self._list_offsets(asked, IsolationLevel.READ_COMMITTED, "the offset at a time of {}")
+
+    def committed(self, group: str) -> dict[TopicPartition, int]:
+        """The offsets that a consumer group has committed; none where there is no such group.
+
+        Raises:
+            ClusterUnavailable, NotAuthorized
+        """
+        asked = [ConsumerGroupTopicPartitions(group)]
+        futures = self._client.list_consumer_group_offsets(asked, request_timeout=REQUEST_SECONDS)
+        found = self._wait(futures, "reading the offsets of group {}").or_raise()[group]
+        places = (place for place in found.topic_partitions if place.offset >= 0)
+        return {TopicPartition(place.topic, place.partition): int(place.offset) for place in places}
 
     def _list_offsets(
         self, asked: Mapping[TopicPartition, Any], isolation: IsolationLevel, what: str
