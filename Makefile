@@ -134,3 +134,4 @@ java: $(INSTALLED)
 jars: $(INSTALLED) java
 	@$(BIN)/python -m strait.embedded.jars >/dev/null
 	$(BIN)/python -m strait.embedded.class_data >/dev/null
+	$(BIN)/python -m strait.launch.class_data >/dev/null || true  # says why; only starts take longer then

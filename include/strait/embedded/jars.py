@@ -4,7 +4,6 @@
 """
 
 import fcntl
-import hashlib
 import importlib.util
 import os
 import shutil
@@ -21,7 +20,7 @@ from rich.console import Console
 
 from strait.embedded import paths
 from strait.errors import SetupError, StraitError
-from strait.launch.java import find_java
+from strait.launch.java import build_of, find_java
 
 KAFKA_VERSION = "4.3.1"
 LOG4J_VERSION = "2.25.4"
@@ -56,10 +55,7 @@ def classpath(version: str = KAFKA_VERSION) -> str:
 
 def class_data() -> Path:
     """The class-data archive of this version of Kafka for this machine's Java; see strait.embedded.class_data."""
-    java = find_java().resolve()
-    build = java.stat()
-    digest = hashlib.sha256(f"{java} {build.st_size} {build.st_mtime_ns}".encode()).hexdigest()[:12]
-    return kafka_jars().with_name(f"kafka-{KAFKA_VERSION}.{digest}.jsa")
+    return kafka_jars().with_name(f"kafka-{KAFKA_VERSION}.{build_of(find_java())}.jsa")
 
 
 def before_4(version: str) -> bool:

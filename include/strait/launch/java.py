@@ -3,6 +3,7 @@
 ``python -m strait.launch.java`` prints it, or what to do where there is none.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -49,6 +50,13 @@ def _version(java: Path) -> int | None:
         return None
     match = _VERSION_LINE.search(shown.stderr + shown.stdout)
     return int(match.group(1)) if match else None
+
+
+def build_of(java: Path) -> str:
+    """A name for this very build of Java: class-data archives (JEP 350) serve no other."""
+    java = java.resolve()
+    facts = java.stat()
+    return hashlib.sha256(f"{java} {facts.st_size} {facts.st_mtime_ns}".encode()).hexdigest()[:12]
 
 
 def main() -> int:

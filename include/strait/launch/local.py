@@ -4,11 +4,9 @@ The submitter may go away at any time; what it started goes on, and any later pr
 """
 
 import fcntl
-import importlib.util
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,13 +17,14 @@ import psutil
 import strait
 from strait.config.app_spec import AppSpec
 from strait.config.links import Spark
-from strait.errors import LaunchError, SetupError
-from strait.launch import processes, submission
+from strait.errors import LaunchError
+from strait.launch import class_data, processes, submission
 from strait.launch.base import Application, State
 from strait.launch.cause import cause_of
 from strait.launch.java import find_java
 from strait.launch.parent_watch import tied_environment
 from strait.launch.properties import spark_environment, spark_properties, written
+from strait.launch.spark_home import find_spark_submit
 from strait.launch.submission import Submission
 
 REPLICATE = Path(strait.__file__).parents[2] / "spark_jobs" / "replicate.py"
@@ -65,14 +64,15 @@ class LocalLauncher:
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
         """Start ``spark-submit`` detached; its output goes into the submission's log."""
         spec = AppSpec.read(spec_path)
-        spark_submit = self._spark_submit or _find_spark_submit()
+        spark_submit = self._spark_submit or find_spark_submit()
         java = find_java()
         folder = self.directory / name
         with self._lock(name):
             if running := self._surely_running(name):
                 return self._application(running, alive=True)
             new = submission.following(folder)
-            properties = written(spark_properties(name, spec.slots, spark, new.scratch))
+            quick = class_data.option(spark_submit.parents[1], java)
+            properties = written(spark_properties(name, spec.slots, spark, new.scratch, quick))
             try:
                 submission.write(new, spec, properties)
                 self._start(new, spark, spark_submit, java)
@@ -191,10 +191,3 @@ class LocalLauncher:
         else:
             state = State.FINISHED if exit_code == 0 else State.DEAD
         return Application(one.name, one.folder.name, state, one.spec, one.log, one.submitted_at_ms, exit_code)
-
-
-def _find_spark_submit() -> Path:
-    spec = importlib.util.find_spec("pyspark")  # finds it without importing it
-    if spec is None or not spec.submodule_search_locations:
-        raise SetupError(f"{sys.executable} has no pyspark", hint="run `make install`")
-    return Path(spec.submodule_search_locations[0]) / "bin" / "spark-submit"

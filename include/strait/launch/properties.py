@@ -13,8 +13,11 @@ _FOLDER = Path(__file__).parent
 _TASK_ATTEMPTS = 4  # of one task in one epoch, before Spark gives the application up
 
 
-def spark_properties(name: str, slots: int, spark: Spark, scratch: Path) -> dict[str, str]:
+def spark_properties(name: str, slots: int, spark: Spark, scratch: Path, java_options: str = "") -> dict[str, str]:
     """All properties of an application. Everything temporary goes below ``scratch``: a killed JVM removes nothing.
+
+    Args:
+        java_options: more of them for the driver.
 
     Raises:
         SetupError: this machine has fewer cores than slots.
@@ -24,7 +27,7 @@ def spark_properties(name: str, slots: int, spark: Spark, scratch: Path) -> dict
         "spark.driver.memory": spark.driver_memory,
     }
     properties |= _local(name, slots) if spark.master == "local" else _standalone(slots, spark.master)
-    return _own(scratch) | properties | dict(spark.conf)
+    return _own(scratch, java_options) | properties | dict(spark.conf)
 
 
 def spark_environment(spark: Spark, scratch: Path) -> dict[str, str]:
@@ -68,12 +71,12 @@ def _standalone(slots: int, master: str) -> dict[str, str]:
     }
 
 
-def _own(scratch: Path) -> dict[str, str]:
+def _own(scratch: Path, java_options: str) -> dict[str, str]:
     lines = (_FOLDER / "spark.properties").read_text(encoding="utf-8").splitlines()
     properties = dict(line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
     logging = _FOLDER / "log4j2.properties"
     properties["spark.driver.defaultJavaOptions"] += (
-        f' "-Dlog4j2.configurationFile={logging}" "-Djava.io.tmpdir={scratch}"'
+        f' "-Dlog4j2.configurationFile={logging}" "-Djava.io.tmpdir={scratch}" {java_options}'
     )
     return properties
 

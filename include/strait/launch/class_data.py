@@ -1,0 +1,85 @@
+"""A class-data archive of Spark's driver (JEP 350). With it an application starts some seconds sooner and takes half the
+CPU for that, since the JVM maps its classes instead of reading and checking them one by one.
+
+``python -m strait.launch.class_data`` makes it, once for each Java and pyspark; `make install` does. Without it, or if
+Java or pyspark have changed since, a driver starts as it would without this module.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from strait.config.links import Spark
+from strait.errors import SetupError, StraitError
+from strait.launch.java import build_of, find_java
+from strait.launch.properties import spark_environment, spark_properties, written
+from strait.launch.spark_home import find_spark_submit
+
+_TRAINING = Path(__file__).with_name("class_data_training.py")
+_SECONDS = 300.0
+
+
+def option(spark_home: Path, java: Path) -> str:
+    """The JVM option for a driver of this Spark; "" where there is no archive. It serves only jars and flags that are
+    those of its making, and is passed over silently otherwise."""
+    archive = _archive(spark_home, java)
+    return f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:class+path=off" if archive.is_file() else ""
+
+
+def make(spark_home: Path) -> Path:
+    """Run a small query of an application's kind, and let its JVM write down the classes it has loaded. Does nothing if
+    there is an archive.
+
+    Raises:
+        SetupError: Spark does not start, or its JVM writes no archive.
+    """
+    java = find_java()
+    archive = _archive(spark_home, java)
+    if archive.is_file():
+        return archive
+    with tempfile.TemporaryDirectory(prefix="strait-class-data-") as scratch:
+        folder = Path(scratch)
+        fresh = archive.with_name(f".{archive.name}.{folder.name}")
+        properties = written(spark_properties("class-data", 1, Spark(), folder, f"-XX:ArchiveClassesAtExit={fresh}"))
+        (folder / "spark.properties").write_text(properties, encoding="utf-8")
+        command: list[str | Path] = [
+            spark_home / "bin" / "spark-submit",
+            "--properties-file",
+            folder / "spark.properties",
+            _TRAINING,
+            folder,
+        ]
+        environment = os.environ | spark_environment(Spark(), folder) | {"SPARK_HOME": str(spark_home)}
+        try:
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False, cwd=folder
+            )
+            if done.returncode or not fresh.is_file():
+                said = (done.stderr or done.stdout).strip().splitlines()[-1:]
+                raise SetupError(f"class data of Spark: exit code {done.returncode}, no archive: {' '.join(said)}")
+            fresh.replace(archive)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise SetupError(f"class data of Spark: {error}") from error
+        finally:
+            fresh.unlink(missing_ok=True)
+    return archive
+
+
+def _archive(spark_home: Path, java: Path) -> Path:
+    """Beside the jars: it is gone with them."""
+    return spark_home / f"class-data.{build_of(java)}.jsa"
+
+
+def main() -> int:
+    try:
+        sys.stdout.write(f"{make(find_spark_submit().parents[1])}\n")
+    except StraitError as error:
+        sys.stderr.write(f"{error}; applications work without it\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
