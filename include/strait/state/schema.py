@@ -59,6 +59,20 @@ class PlannedTopic(Record):
     destination_id: str
     slots: tuple[int | None, ...]
     policy: TopicPolicy = TopicPolicy()
+    unbegun: tuple[Offset, ...] | None = Field(
+        None, description="Partitions that have had no first run; None: not known, in plans of older versions."
+    )
+    lost_destination_id: str = Field(
+        "", description="Where the map has lost runs of the topic: id of the destination topic that they were about."
+    )
+
+
+class LeftTopic(Record):
+    """A topic that has been copied and is not planned now: a right may be missing, or it is not selected."""
+
+    source: str
+    destination: str
+    destination_id: str
 
 
 class Waiting(Record):
@@ -123,6 +137,7 @@ class Plan(Record):
     slots: int = Field(ge=1)
     topics: tuple[PlannedTopic, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    left: tuple[LeftTopic, ...] = Field((), description="The whole link's: should the map be lost, they are not new.")
     budgets: tuple[Budget, ...] = ()
     pauses: tuple[Pause, ...] = Field((), description="The whole link's, the same in the plan of every task group.")
     heartbeat: PlannedHeartbeat | None = None

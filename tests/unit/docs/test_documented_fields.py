@@ -9,6 +9,7 @@ from strait.state.schema import (
     Budget,
     GivenAcl,
     HeartbeatReport,
+    LeftTopic,
     Loss,
     OffsetMapping,
     PartitionReport,
@@ -62,6 +63,7 @@ def test_every_field_has_its_row_and_no_other(title: str, fields: list[str]) -> 
         ("budgets", Budget),
         ("heartbeat", PlannedHeartbeat),
         ("acls", GivenAcl),
+        ("left", LeftTopic),
     ],
 )
 def test_the_parts_of_a_plan_are_named_in_its_row(row: str, record: type[Record]) -> None:

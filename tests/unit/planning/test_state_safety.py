@@ -1,13 +1,8 @@
 """State topics are kept as safely as what they describe; what an operator has set stays and is named."""
 
-from types import SimpleNamespace
-from typing import Any, cast
-
 from strait.config.naming import map_topic, plan_topic
 from strait.model import TopicFacts
 from strait.planning.risks.state_safety import state_changes, state_risks, wanted_replicas
-from strait.planning.topics.lost_mappings import lost_runs
-from support.model.reports import plain_run
 
 
 def state_topic(name: str, replicas: int, *, own: bool = False, **configs: str) -> dict[str, TopicFacts]:
@@ -38,10 +33,3 @@ def test_fewer_replicas_than_the_copies_have_are_a_risk() -> None:
     topics = state_topic(map_topic("a"), 1)
     (risk,) = state_risks("a", topics, wanted_replicas(None, [state_topic("t", 3)["t"]]))
     assert (risk.code, "1 replicas, 3 are needed" in risk.detail) == ("state_replicas", True)
-
-
-def test_a_partition_that_a_slot_copies_and_the_map_does_not_know_is_no_new_one() -> None:
-    planned = [SimpleNamespace(source="t", slots=(0, 1, None))]
-    plan = cast(Any, SimpleNamespace(topics=planned, waiting=()))
-    assert lost_runs([plan], {("t", 0): (plain_run(),), ("t", 1): (plain_run(),)}) == frozenset()
-    assert lost_runs([plan], {("t", 0): (plain_run(),)}) == {("t", 1), ("t", 2)}

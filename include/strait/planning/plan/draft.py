@@ -8,6 +8,7 @@ from strait.config.groups import DEFAULT_GROUP, MOST_SLOTS
 from strait.state.schema import (
     Budget,
     GivenAcl,
+    LeftTopic,
     Pause,
     Plan,
     PlannedHeartbeat,
@@ -31,6 +32,7 @@ class Draft:
     copied_from: str = ""
     acls: tuple[GivenAcl, ...] = ()
     registered: bool = True
+    left: tuple[LeftTopic, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan) -> "Draft":
@@ -48,6 +50,7 @@ class Draft:
             slots=self.slots,
             topics=self.topics,
             waiting=self.waiting,
+            left=self.left,
             budgets=self.budgets,
             pauses=self.pauses,
             heartbeat=self.heartbeat,

@@ -4,7 +4,7 @@ A partition that the link copies for the first time needs its start looked up, w
 `survey` says what must be looked up, and `compose` makes the plan with the answers.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from strait.config.groups import DEFAULT_GROUP
@@ -30,7 +30,7 @@ from strait.planning.topics.identity import (
     Unchanged,
     judge,
 )
-from strait.planning.topics.lost_mappings import judge_lost, lost_runs
+from strait.planning.topics.lost_mappings import Begun, judge_lost, left_after
 from strait.planning.topics.new_partitions import NewPartition, StartRequest, begin
 from strait.planning.topics.pairs import Pair
 from strait.planning.topics.policies import copies_of, policy_of, start_of
@@ -60,6 +60,7 @@ class Survey:
         new: partitions to copy that need a first run.
         halted: partitions that are not copied on, because a topic of theirs is not what it was.
         policies: source topic -> how it is copied, of every topic that has a home.
+        begun: what was copied before, as far as the plans in force and the map tell.
     """
 
     selection: Selection
@@ -69,6 +70,7 @@ class Survey:
     halted: Mapping[TopicPartition, Change]
     waiting: tuple[Waiting, ...]
     policies: Mapping[str, TopicPolicy]
+    begun: Begun
     create_heartbeats: CreateHeartbeats | None = None
 
 
@@ -164,12 +166,12 @@ def survey(
     Raises:
         ConfigError: the link would copy topics onto themselves or one another, or two topics onto one.
     """
-    copied = {topic for topic, _ in runs}
+    begun = Begun.of(tuple(previous), runs)
     selection = select(
         link_name,
         link,
         source.topics,
-        copied_before=copied,
+        copied_before=set(begun.topics),
         shared_cluster_id=source.cluster_id if source.cluster_id == destination.cluster_id else None,
     )
     destinations = find_destinations(link, selection, source, destination, refused)
@@ -177,19 +179,17 @@ def survey(
     new: dict[TopicPartition, StartRequest] = {}
     halted: dict[TopicPartition, Change] = {}
     policies: dict[str, TopicPolicy] = {}
-    previous = tuple(previous)
-    lost = lost_runs(previous, runs)
     for pair in destinations.pairs:
         start, policy = start_of(link, pair.source.topic), _policy(link, pair)
         policies[pair.source.topic] = policy
-        joins = pair.source.topic in copied
+        joins = pair.source.topic in begun.topics
         for number in range(pair.fit):
             partition = TopicPartition(pair.source.topic, number)
-            verdict = (
-                judge_lost(pair, number, previous, policy)
-                if partition in lost
-                else judge(pair, runs.get(partition, ()), start_at(start, number, joins=joins), policy)
-            )
+            verdict: Unchanged | New | Halted
+            if begun.lost(partition):
+                verdict = judge_lost(pair, begun, policy)
+            else:
+                verdict = judge(pair, runs.get(partition, ()), start_at(start, number, joins=joins), policy)
             match verdict:
                 case Unchanged():
                     copyable.append(partition)
@@ -199,7 +199,15 @@ def survey(
                     halted[partition] = change
     waiting = (*destinations.waiting, *_halted(halted))
     return Survey(
-        selection, destinations, tuple(copyable), new, halted, waiting, policies, heartbeats.missing(link, source)
+        selection,
+        destinations,
+        tuple(copyable),
+        new,
+        halted,
+        waiting,
+        policies,
+        begun,
+        heartbeats.missing(link, source),
     )
 
 
@@ -229,7 +237,8 @@ def compose(
     new, waiting = begin(begun, found.destinations.pairs, starts)
     copyable = [partition for partition in found.copyable if partition not in paused]
     dealt = deal(link, [*copyable, *new], previous, loads, starts.histories)
-    topics = _planned(link, found, dealt)
+    topics = _planned(link, found, dealt, new.keys())
+    left = left_after(found.begun, found.policies.keys(), sync.retirement.forgotten)
     waits = _by_group(link, [*sync.waiting(found.waiting, now_ms), *waiting, *waiting_of(paused)])
     budgets = budgets_of(link.topics, dealt.places, dealt.slots, rates(loads), previous)
     drafts = {}
@@ -245,6 +254,7 @@ def compose(
             pauses=tuple(pauses),
             copied_from=sync.memory.copied_from,
             acls=sync.given,
+            left=left,
         )
         if group not in previous or Draft.of(previous[group]) != draft:
             drafts[group] = draft
@@ -274,7 +284,9 @@ def _policy(link: Link, pair: Pair) -> TopicPolicy:
     return policy_of(link.topics, pair.source, pair.destination, copies)
 
 
-def _planned(link: Link, found: Survey, dealt: Assignment) -> dict[str, tuple[PlannedTopic, ...]]:
+def _planned(
+    link: Link, found: Survey, dealt: Assignment, started: Collection[TopicPartition]
+) -> dict[str, tuple[PlannedTopic, ...]]:
     """Task group -> its topics. One that several groups copy partitions of is in the plan of each; one of which
     something is not copied is in that of its own group, where it is said why."""
     places: dict[str, list[tuple[int, Place]]] = {}
@@ -283,6 +295,7 @@ def _planned(link: Link, found: Survey, dealt: Assignment) -> dict[str, tuple[Pl
     planned: dict[str, list[PlannedTopic]] = {}
     for pair in found.destinations.pairs:
         topic, count = pair.source.topic, pair.source.partitions
+        without = found.begun.without_runs(topic, count, started)
         slots: dict[str, list[int | None]] = {}
         for number, place in places.get(topic, ()):
             slots.setdefault(place.group, [None] * count)[number] = place.slot
@@ -297,6 +310,8 @@ def _planned(link: Link, found: Survey, dealt: Assignment) -> dict[str, tuple[Pl
                     destination_id=pair.destination.topic_id,
                     slots=tuple(of_group),
                     policy=found.policies[topic],
+                    unbegun=tuple(number for number, lost in without.items() if not lost),
+                    lost_destination_id=found.begun.destination(topic)[1] if any(without.values()) else "",
                 )
             )
     return {group: tuple(topics) for group, topics in planned.items()}
