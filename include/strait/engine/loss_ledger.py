@@ -7,6 +7,7 @@ from strait.engine.batch_stamper import BatchStamper
 from strait.engine.partition.partition import Partition
 from strait.model import topic_id_text
 from strait.reasons import Reason
+from strait.state.codec import run_key
 from strait.state.schema import Loss, OffsetMapping
 from strait.state.sink import StateSink
 
@@ -59,9 +60,12 @@ class LossLedger:
         if position.run is not None:
             here = {"sequence_base": sequence, "source_base": source, "gaps": "", "sequence_end": sequence}
             moved = self._moved(position.run.model_copy(update=here), position.shift)
-            for run in position.claims:
-                self._state_sink.forget_run(run)
-            position.redraw(moved, [self._moved(run, position.shift) for run in position.claims])
+            claims = list(position.claims)
+            position.redraw(moved, [self._moved(run, position.shift) for run in claims])
+            written = {run_key(run) for run in (moved, *position.claims)}
+            for run in claims:  # only now: records after their gaps may be under way
+                if run_key(run) not in written:
+                    self._state_sink.forget_run(run)
         self._note(partition, "destination", Reason.FOREIGN_WRITER, strangers, "continued", text)
 
     def _moved(self, run: OffsetMapping, shift: int) -> OffsetMapping:
