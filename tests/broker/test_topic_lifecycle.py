@@ -215,6 +215,6 @@ def test_a_copy_that_holds_somebody_elses_records_is_kept(clusters: Any, make: M
     control.run_cycle()
     (waiting,) = control.run_cycle().plan.waiting
     assert (waiting.topic, waiting.reason) == (topic, "source_missing")
-    assert "its copy is not deleted: partition" in waiting.detail
+    assert "destination topic not deleted: partition" in waiting.detail
     assert exists(clusters.destination, topic)
     assert not control.run_cycle().published

@@ -43,8 +43,7 @@ def translate(
     """Translate committed offsets exactly, at any lag.
 
     A committed offset is that of the next record to consume. CSV from standard input is answered with CSV.
-    The fit of a result: exact; ahead, of what is replicated; before_start, of the link; inexact, but never too late;
-    not_replicated, and then there is no result. Exits with 1 unless every result is exact.
+    Shows for each result how well it fits. Exits with 1 unless every result is exact.
     """
     from strait.control.offsets import Offsets
 

@@ -4,7 +4,8 @@ offsets = Offsets.of(Path("links.yaml"), "a-to-b")
 offsets.to_destination([(TopicPartition("orders", 3), 1_200)])
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
-from strait.state.offset_map import destination_offset, sequence_at_destination
 from strait.state.reader import StateReader
-from strait.state.schema import OffsetMapping, PlannedTopic
+from strait.state.schema import OffsetMapping, PartitionReport, PlannedTopic
 from strait.state.translation import Fit, Translator
+from strait.state.view import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +42,24 @@ _DETAILS = {
     Fit.EXACT: "",
     Fit.AHEAD: "not replicated up to there yet; the result is the end of the replicated records",
     Fit.BEFORE_START: "older than the first replicated record; the result is that record",
-    Fit.INEXACT: "the offset map is ambiguous here until the next checkpoint; some records may be read again, none skipped",
+    Fit.INEXACT: "the offset map cannot tell exactly; some records may be read again, none is skipped",
 }
 NOT_REPLICATED = "not_replicated"
+DELETED = "deleted"
 
 
 class Offsets:
-    """The offset map of one link as it is now.
+    """Translates by a link's offset map; each call reads it again.
 
     Raises (every method):
         ConfigError: the link replicates no such topic.
-        ClusterUnavailable, NotAuthorized, StateError: the map or the destination's log ends cannot be read.
+        ClusterUnavailable, NotAuthorized, StateError: the map or the logs' ends cannot be read.
     """
 
     def __init__(self, file: LinksFile, link: str) -> None:
         self._name = link
         self._link = file.links[link]
-        self._source_properties = file.clusters[self._link.source]
-        self._properties = file.clusters[self._link.destination]
-        with StateReader(self._properties, self._link.destination, link, follow=("plan", "map", "reports")) as state:
-            state.catch_up()
-            self._runs = state.runs
-            self._topics = {topic.source: topic for plan in state.plans.values() for topic in plan.topics}
-            self._reports = {
-                TopicPartition(row.topic, row.partition): row
-                for parts in state.reports.values()
-                for report in sorted(parts, key=lambda report: report.at_ms)
-                for row in report.partitions
-            }
+        self._clusters = {side: file.clusters[side] for side in (self._link.source, self._link.destination)}
 
     @classmethod
     def of(cls, path: Path, link: str) -> "Offsets":
@@ -77,37 +68,21 @@ class Offsets:
 
     def to_destination(self, committed: Iterable[tuple[TopicPartition, int]]) -> list[Translation]:
         """The destination's offset for each committed offset of a source partition, in the order given."""
-        committed = list(committed)
-        places = dict.fromkeys(place for place, _ in committed)
-        topics = {place: _known(self._name, self._topics, place.topic) for place in places}
-        translators = self._translators(topics)
-        return [
-            _translation(place, offset, topics[place].destination, translators.get(place), reverse=False)
-            for place, offset in committed
-        ]
+        return self._translate(committed, reverse=False)
 
     def to_source(self, committed: Iterable[tuple[TopicPartition, int]]) -> list[Translation]:
         """The source's offset for each committed offset of a destination partition, in the order given."""
-        committed = list(committed)
-        by_name = {topic.destination: topic for topic in self._topics.values()}
-        topics = {place: _known(self._name, by_name, place.topic) for place, _ in committed}
-        sources = {place: TopicPartition(topic.source, place.partition) for place, topic in topics.items()}
-        translators = self._translators({sources[place]: topic for place, topic in topics.items()})
-        return [
-            _translation(place, offset, topics[place].source, translators.get(sources[place]), reverse=True)
-            for place, offset in committed
-        ]
+        return self._translate(committed, reverse=True)
 
     def committed(self, group: str, *, on_destination: bool = False) -> dict[TopicPartition, int]:
         """What a consumer group has committed on one side for topics of this link. Raises ConfigError where that is
         nothing."""
         cluster = self._link.destination if on_destination else self._link.source
-        properties = self._properties if on_destination else self._source_properties
-        names = {topic.destination if on_destination else topic.source for topic in self._topics.values()}
+        with self._state("plan") as state:
+            topics = _planned(state)
+        names = {topic.destination if on_destination else topic.source for topic in topics}
         found = {
-            place: offset
-            for place, offset in Admin(properties, cluster).committed(group).items()
-            if place.topic in names
+            place: offset for place, offset in self._admin(cluster).committed(group).items() if place.topic in names
         }
         if not found:
             raise ConfigError(
@@ -115,42 +90,84 @@ class Offsets:
             )
         return dict(sorted(found.items()))
 
-    def _translators(self, places: Mapping[TopicPartition, PlannedTopic]) -> dict[TopicPartition, Translator]:
-        """Of the partitions that have been replicated into the topics as they are now."""
-        runs = {place: _of(self._runs.get(place, ()), topic) for place, topic in places.items()}
-        own = {
-            TopicPartition(topic.destination, place.partition): place
-            for place, topic in places.items()
-            if runs[place] and topic.policy.on_foreign == "halt"
+    def _translate(self, committed: Iterable[tuple[TopicPartition, int]], *, reverse: bool) -> list[Translation]:
+        """What the destination holds is looked at before the map: entries are acknowledged before the records that they
+        are about are sent, so the map then knows of each of them."""
+        committed = list(committed)
+        with self._state("plan", "reports") as state:
+            reports = _newest(state)
+            by_name = {topic.destination if reverse else topic.source: topic for topic in _planned(state)}
+        topics = {place: _known(self._name, by_name, place.topic) for place, _ in committed}
+        copies = {place: TopicPartition(topic.destination, place.partition) for place, topic in topics.items()}
+        sources = {place: TopicPartition(topic.source, place.partition) for place, topic in topics.items()}
+        ends = self._admin(self._link.destination).offsets_each(set(copies.values()), "end").results
+        targets, cluster = (sources, self._link.source) if reverse else (copies, self._link.destination)
+        starts = self._admin(cluster).offsets_each(set(targets.values()), "earliest").results
+        with self._state("map") as state:
+            runs = {place: _of(state.runs.get(sources[place], ()), topic) for place, topic in topics.items()}
+        translators = {
+            place: _translator(runs[place], topic, ends.get(copies[place], -1), reports.get(sources[place]))
+            for place, topic in topics.items()
+            if runs[place]
         }
-        ends = Admin(self._properties, self._link.destination).offsets_each(own, "end").results if own else {}
-        written = {own[target]: _written_by(runs[own[target]], end) for target, end in ends.items()}
-        return {
-            place: Translator(
-                of_place,
-                max(written.get(place, 0), self._reports[place].written if place in self._reports else 0),
-                self._reports[place].position if place in self._reports else -1,
-                shared=places[place].policy.on_foreign == "expect",
-            )
-            for place, of_place in runs.items()
-            if of_place
-        }
+        return [
+            _translation(place, offset, targets[place], translators.get(place), starts, reverse=reverse)
+            for place, offset in committed
+        ]
+
+    def _admin(self, cluster: str) -> Admin:
+        return Admin(self._clusters[cluster], cluster)
+
+    @contextmanager
+    def _state(self, *follow: Kind) -> Iterator[StateReader]:
+        destination = self._link.destination
+        with StateReader(self._clusters[destination], destination, self._name, follow=follow) as state:
+            state.catch_up()
+            yield state
+
+
+def _planned(state: StateReader) -> list[PlannedTopic]:
+    return [topic for plan in state.plans.values() for topic in plan.topics]
+
+
+def _newest(state: StateReader) -> dict[TopicPartition, PartitionReport]:
+    """The newest word on each partition, of slots that follow the plan in force: an older one may be about a topic that
+    was recreated since."""
+    found: dict[TopicPartition, tuple[int, PartitionReport]] = {}
+    for (group, _), parts in state.reports.items():
+        version = state.plans[group].version if group in state.plans else 0
+        for report in parts:
+            for row in report.partitions if report.plan_version >= version else ():
+                place = TopicPartition(row.topic, row.partition)
+                if place not in found or found[place][0] < report.at_ms:
+                    found[place] = report.at_ms, row
+    return {place: row for place, (_, row) in found.items()}
+
+
+def _translator(
+    runs: Sequence[OffsetMapping], topic: PlannedTopic, end: int, report: PartitionReport | None
+) -> Translator:
+    """A log that only the link writes to tells by its end how many records it holds, also after a crash. Unless the
+    partition is halted: then others' records may be at its end."""
+    shared = topic.policy.on_foreign != "halt" or len({run.destination_base - run.sequence_base for run in runs}) > 1
+    written = 0 if report is None else report.written
+    if not shared and end >= 0:
+        by_end = end - runs[0].destination_base + runs[0].sequence_base
+        halted = report is not None and report.state == "waiting"
+        written = min(max(written, 0), by_end) if halted else by_end
+    return Translator(
+        runs,
+        written,
+        -1 if report is None else report.position,
+        shared=shared,
+        compacted=topic.policy.source_compacted,
+        log_end=end,
+    )
 
 
 def _of(runs: Iterable[OffsetMapping], topic: PlannedTopic) -> list[OffsetMapping]:
     ids = topic.destination, topic.destination_id, topic.source_id
     return [run for run in runs if (run.destination, run.destination_id, run.source_id) == ids]
-
-
-def _written_by(runs: Sequence[OffsetMapping], end: int) -> int:
-    """Records of the link in a log that only it writes to, by its end: exact also after a crash, when neither a
-    checkpoint nor a report says so."""
-    begun = [run for run in runs if run.destination_base <= end]
-    if not begun:
-        return 0
-    last = max(begun, key=lambda run: (run.sequence_base, run.destination_base))
-    written = sequence_at_destination(last, end)
-    return written if destination_offset(last, written) == end else 0
 
 
 def _known(link: str, topics: Mapping[str, PlannedTopic], name: str) -> PlannedTopic:
@@ -160,10 +177,20 @@ def _known(link: str, topics: Mapping[str, PlannedTopic], name: str) -> PlannedT
 
 
 def _translation(
-    place: TopicPartition, offset: int, target: str, translator: Translator | None, *, reverse: bool
+    place: TopicPartition,
+    offset: int,
+    target: TopicPartition,
+    translator: Translator | None,
+    starts: Mapping[TopicPartition, int],
+    *,
+    reverse: bool,
 ) -> Translation:
     if translator is None:
         detail = "no record of the partition has been replicated into the present topic"
-        return Translation(*place, offset, target, None, NOT_REPLICATED, detail)
+        return Translation(*place, offset, target.topic, None, NOT_REPLICATED, detail)
     found = translator.to_source(offset) if reverse else translator.to_destination(offset)
-    return Translation(*place, offset, target, found.offset, str(found.fit), _DETAILS[found.fit])
+    start = starts.get(target, 0)
+    if found.offset < start:
+        detail = f"records from offset {found.offset} on were deleted there; the result is the first that is left"
+        return Translation(*place, offset, target.topic, start, DELETED, detail)
+    return Translation(*place, offset, target.topic, found.offset, str(found.fit), _DETAILS[found.fit])

@@ -11,13 +11,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+import strait
 from strait.config.links import Spark
 from strait.errors import SetupError, StraitError
 from strait.launch.java import build_of, find_java
 from strait.launch.properties import spark_environment, spark_properties, written
 from strait.launch.spark_home import find_spark_submit
 
-_TRAINING = Path(__file__).with_name("class_data_training.py")
+_TRAINING = Path(strait.__file__).with_name("spark") / "class_data_training.py"
 _SECONDS = 300.0
 
 

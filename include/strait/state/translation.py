@@ -4,21 +4,26 @@ A committed offset is the offset of the next record to consume. Translated, it i
 record before it. So no record is skipped, neither one of the link nor one that another producer wrote in between, and
 none is read twice.
 
-The map is exact wherever its entries agree. Entries since the last checkpoint disagree if a compacted source showed
-other records to two writers of the link. And if other producers write into the destination by design, the map knows
-only at its checkpoints how many of their records came before. Then the result is the earliest one that is possible: it
-may be too early, never too late, and says so. If a source was truncated and replicated again from its start, its
-offsets are those of the records that it has now.
+The map is exact where a checkpoint has confirmed it, and wherever its later entries agree. There are three cases in
+which it cannot tell. Then the result is the earliest that is possible: it may be too early, never too late, and says so.
+
+- Entries since the last checkpoint disagree, or the source is compacted, so that a writer that lost a race may have
+  found gaps that the winner did not.
+- The source was truncated, or a compacted one was read again from an older checkpoint. Its offsets are those of the
+  records that it has now; a destination offset before that point may stand for records that came again.
+- Other producers write to the destination. The map knows at its checkpoints how many of their records came before.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import NamedTuple
 
-from strait.state.offset_map import Gap, covering, gaps_of, newest_checkpoint, places
+from strait.state.offset_map import Gap, covering, gaps_of, newest_checkpoint
 from strait.state.schema import OffsetMapping
+
+_NOWHERE = Gap(1 << 62, 1 << 62)
 
 
 class Fit(StrEnum):
@@ -44,50 +49,51 @@ class Translator:
         runs: the map's entries for the two topics as they are now, in any order; at least one.
         written: number of records that the link is known to have written to the destination partition.
         position: the next source offset that the link is known to replicate; -1: not known.
-        shared: other producers write into the destination by design.
+        shared: other producers may have written to the destination.
+        compacted: so is the source.
+        log_end: the destination's log end offset; -1: not known.
     """
 
     def __init__(
-        self, runs: Iterable[OffsetMapping], written: int = 0, position: int = -1, *, shared: bool = False
+        self,
+        runs: Iterable[OffsetMapping],
+        written: int = 0,
+        position: int = -1,
+        *,
+        shared: bool = False,
+        compacted: bool = False,
+        log_end: int = -1,
     ) -> None:
-        self._runs = sorted(runs, key=lambda run: (run.sequence_base, run.sequence_end, run.destination_base))
-        self._written = max(written, self._runs[0].sequence_base, *(run.sequence_end for run in self._runs))
-        begun = [run for run in self._runs if run.sequence_base <= self._written]
-        self._anchors, self._agreed = _anchors(begun, self._written)
-        self._sources = [anchor.source for anchor in self._anchors]
-        self._sequences = [anchor.sequence for anchor in self._anchors]
-        self._log: _OwnLog | _SharedLog = _SharedLog(begun) if shared else _OwnLog(begun)
-        self._position = max(position, self._source_after(self._written))
+        ordered = sorted(runs, key=lambda run: (run.sequence_base, run.sequence_end, run.destination_base))
+        self._first = ordered[0].sequence_base
+        self._written = max(written, ordered[0].sequence_base, *(run.sequence_end for run in ordered))
+        begun = [run for run in ordered if run.sequence_base <= self._written]
+        self._source = _Source(begun, self._written, compacted=compacted)
+        self._log = _SharedLog(begun, log_end) if shared else _OwnLog(begun)
+        self._log_end = log_end
+        self._position = max(position, self._source.after(self._written).number)
 
     def to_destination(self, offset: int) -> Translated:
         """The destination's committed offset for a committed offset of the source."""
-        at = bisect_left(self._sources, offset) - 1  # the last anchor before it
-        if at < 0:
-            fit = Fit.EXACT if offset == self._sources[0] else Fit.BEFORE_START
-            return Translated(self._log.after(self._sequences[0]).number, fit)
-        records = self._sequences[at] + offset - self._sources[at]
-        records = min(records, *self._sequences[at + 1 : at + 2], self._written)
-        found = self._log.after(records)
-        return Translated(found.number, Fit.AHEAD if offset > self._position else self._fit(records, found))
+        records = self._source.records_before(offset)
+        result = self._log.after(min(records.number, self._written))
+        if 0 <= self._log_end < result.number:
+            return Translated(self._log_end, Fit.AHEAD)  # the destination has lost what it had acknowledged
+        if offset < self._source.first:
+            return Translated(result.number, Fit.BEFORE_START)
+        if offset > self._position:
+            return Translated(result.number, Fit.AHEAD)
+        return Translated(result.number, _fit(records, result))
 
     def to_source(self, offset: int) -> Translated:
         """The source's committed offset for a committed offset of the destination."""
-        found = self._log.records_before(offset)
-        if found.number < self._sequences[0]:
-            return Translated(self._sources[0], Fit.BEFORE_START)
-        records = min(found.number, self._written)
-        ahead = offset > self._log.after(self._written).number and not isinstance(self._log, _SharedLog)
-        return Translated(self._source_after(records), Fit.AHEAD if ahead else self._fit(records, found))
-
-    def _fit(self, records: int, found: "_Found") -> Fit:
-        return Fit.EXACT if found.exact and records <= self._agreed else Fit.INEXACT
-
-    def _source_after(self, records: int) -> int:
-        """Where the source is read on after that many of the link's records."""
-        if records > self._agreed:
-            return min(places(self._runs, records))
-        at = bisect_left(self._sequences, records) - 1
-        return self._sources[0] if at < 0 else self._sources[at] + records - self._sequences[at]
+        records = self._log.records_before(offset)
+        result = self._source.after(min(records.number, self._written))
+        if records.number < self._first:
+            return Translated(result.number, Fit.BEFORE_START)
+        if records.number > self._written:
+            return Translated(result.number, Fit.AHEAD)
+        return Translated(result.number, _fit(records, result))
 
 
 class _Found(NamedTuple):
@@ -95,9 +101,97 @@ class _Found(NamedTuple):
     exact: bool
 
 
+def _fit(*found: _Found) -> Fit:
+    return Fit.EXACT if all(item.exact for item in found) else Fit.INEXACT
+
+
+class _Dispute(NamedTuple):
+    """Entries that cannot all be true, from a record on and up to one that a checkpoint has confirmed.
+
+    Attributes:
+        shift: how much larger than its number a record's source offset is at least.
+        end: number and source offset of the confirmed record.
+    """
+
+    first: int
+    shift: int
+    end: Gap
+
+    def covers(self, records: int) -> bool:
+        return self.first < records <= self.end.sequence
+
+    def covers_source(self, offset: int) -> bool:
+        return self.first + self.shift < offset <= self.end.source
+
+
+class _Step(NamedTuple):
+    """The source was read again from ``to.source``: record ``to.sequence`` is there, and records from number ``first``
+    on, up to it, had source offsets from there on before."""
+
+    first: int
+    to: Gap
+
+
+class _Source:
+    """Number of a record <-> its source offset."""
+
+    def __init__(self, runs: Sequence[OffsetMapping], written: int, *, compacted: bool) -> None:
+        words, settled = _words(runs, written)
+        self._anchors = [words[0]]  # from each on the difference is another one; ascending in both coordinates
+        self._disputes: list[_Dispute] = []
+        self._steps: list[_Step] = []
+        open_dispute: _Dispute | None = None
+        before = confirmed = words[0]
+        for word in words[1:]:
+            last = self._anchors[-1]
+            if word in settled:
+                if open_dispute:
+                    self._disputes.append(open_dispute._replace(end=word))
+                    open_dispute = None
+                if _shift(word) < _shift(confirmed):
+                    self._steps.append(_Step(self.records_before(word.source).number, word))
+                kept = [it for it in self._anchors if it.source < word.source and it.sequence < word.sequence]
+                same = bool(kept) and _shift(kept[-1]) == _shift(word)
+                self._anchors = kept if same else [*kept, word]
+                confirmed = word
+            else:
+                doubled = word.sequence == before.sequence and word != before
+                if doubled or _shift(word) < _shift(last) or (compacted and _shift(word) > _shift(last)):
+                    opened = open_dispute or _Dispute(word.sequence, _shift(last), _NOWHERE)
+                    open_dispute = opened._replace(shift=min(opened.shift, _shift(word)))
+                if _shift(word) > _shift(last):  # the furthest counts: then the fewest records come before an offset
+                    self._anchors = [*(it for it in self._anchors if it.sequence < word.sequence), word]
+            before = word
+        if open_dispute:
+            self._disputes.append(open_dispute)
+
+    @property
+    def first(self) -> int:
+        return self._anchors[0].source
+
+    def records_before(self, offset: int) -> _Found:
+        """How many of the link's records come before a source offset."""
+        at = max(0, bisect_right(self._anchors, offset, key=itemgetter(1)) - 1)
+        anchor, *later = self._anchors[at : at + 2]
+        number = anchor.sequence + max(0, offset - anchor.source)
+        number = min([number, *(following.sequence for following in later)])
+        return _Found(number, not any(dispute.covers_source(offset) for dispute in self._disputes))
+
+    def after(self, records: int) -> _Found:
+        """Where the source is read on after that many of the link's records."""
+        possible = [step.to.source for step in self._steps if step.first < records <= step.to.sequence]
+        possible += [min(records + it.shift, it.end.source) for it in self._disputes if it.covers(records)]
+        if possible:
+            return _Found(min(possible), exact=False)
+        at = bisect_right(self._anchors, records - 1, key=itemgetter(0)) - 1
+        if at < 0:
+            return _Found(self.first, exact=True)
+        return _Found(records + _shift(self._anchors[at]), exact=True)
+
+
 class _OwnLog:
-    """A destination partition that only the link writes to, or in which the map says where others did: segments in
-    which record number and offset differ by the same."""
+    """A destination partition that only the link writes to: segments in which record number and offset differ by the
+    same."""
 
     def __init__(self, runs: Sequence[OffsetMapping]) -> None:
         self._bases = sorted({run.sequence_base for run in runs})
@@ -108,15 +202,15 @@ class _OwnLog:
 
     def after(self, records: int) -> _Found:
         """The offset after that many of the link's records."""
-        at = bisect_left(self._bases, records) - 1
+        at = bisect_right(self._bases, records - 1) - 1
         return _Found(self._offsets[0] if at < 0 else self._offsets[at] + records - self._bases[at], exact=True)
 
     def records_before(self, offset: int) -> _Found:
         """How many of the link's records come before an offset; fewer than the first segment begins with: none."""
-        at = bisect_left(self._offsets, offset) - 1
+        at = bisect_right(self._offsets, offset - 1) - 1
         if at < 0:
             return _Found(self._bases[0] - (offset < self._offsets[0]), exact=True)
-        return _Found(min(self._bases[at] + offset - self._offsets[at], *self._bases[at + 1 : at + 2]), exact=True)
+        return _Found(min([self._bases[at] + offset - self._offsets[at], *self._bases[at + 1 : at + 2]]), exact=True)
 
 
 class _SharedLog:
@@ -124,13 +218,20 @@ class _SharedLog:
     was due; between two of them others' records may have come before any of the link's. The earliest offset that is
     possible counts, and the fewest records."""
 
-    def __init__(self, runs: Sequence[OffsetMapping]) -> None:
-        known = {
-            run.sequence_end: run for run in sorted(runs, key=_checkpointed) if run.sequence_end > run.sequence_base
-        }
-        points = [(end, run.destination_base + end - run.sequence_base) for end, run in sorted(known.items())]
-        first = runs[0].sequence_base
-        self._points = [(first, 0), *(point for point in points if point[0] > first)]
+    def __init__(self, runs: Sequence[OffsetMapping], log_end: int) -> None:
+        self._points = [(runs[0].sequence_base, 0)]
+        for run in sorted(runs, key=lambda run: run.checkpoint_at_ms):
+            number = run.sequence_end
+            offset = run.destination_base + number - run.sequence_base
+            if number <= max(run.sequence_base, self._points[0][0]) or 0 <= log_end < offset:
+                continue
+            # What an older checkpoint says of a log that was cut since is not true any more.
+            older = [
+                point
+                for point in self._points
+                if (point[0] < number and point[1] - point[0] <= offset - number) or point == self._points[0]
+            ]
+            self._points = [*older, (number, offset)]
 
     def after(self, records: int) -> _Found:
         at = max(0, bisect_right(self._points, records, key=itemgetter(0)) - 1)
@@ -140,10 +241,11 @@ class _SharedLog:
     def records_before(self, offset: int) -> _Found:
         at = bisect_right(self._points, offset, key=itemgetter(1)) - 1
         number, known = self._points[at]
-        if offset == known or at + 1 == len(self._points):
-            return _Found(number, exact=offset == known)
+        if at + 1 == len(self._points):
+            return _Found(number, exact=offset == known and at > 0)
         later, there = self._points[at + 1]
-        return _Found(max(number, later - max(0, there - offset)), self._unshifted(at))
+        exact = (offset == known and at > 0) or self._unshifted(at)
+        return _Found(max(number, later - max(0, there - offset)), exact)
 
     def _unshifted(self, at: int) -> bool:
         """No record of others came between this checkpoint and the next."""
@@ -153,26 +255,9 @@ class _SharedLog:
         return there - offset == later - number
 
 
-def _checkpointed(run: OffsetMapping) -> int:
-    return run.checkpoint_at_ms
-
-
-def _anchors(runs: Sequence[OffsetMapping], written: int) -> tuple[list[Gap], int]:
-    """Records from which on source offset and number differ by more than before, and up to which number of records all
-    entries agree."""
-    words, settled = _words(runs, written)
-    found: list[Gap] = []
-    agreed = written
-    for word in words:
-        further = 1 if not found else word.source - word.sequence - (found[-1].source - found[-1].sequence)
-        if further < 0 and word in settled and found[-1] in settled:
-            found = [word]  # the source was truncated and replicated again
-            continue
-        if further < 0 or (further > 0 and found and word.sequence == found[-1].sequence):
-            agreed = min(agreed, word.sequence)
-        if further > 0:
-            found = [*found[: bisect_left(found, word.sequence, key=attrgetter("sequence"))], word]
-    return found, agreed
+def _shift(word: Gap) -> int:
+    """How much larger than its number a record's source offset is."""
+    return word.source - word.sequence
 
 
 def _words(runs: Sequence[OffsetMapping], written: int) -> tuple[list[Gap], set[Gap]]:

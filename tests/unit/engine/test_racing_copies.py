@@ -1,7 +1,7 @@
 """Copies that race, crash and write their maps ahead, over generated histories: what the engine decides, without
 sockets."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from strait.engine import checkpointer
 from strait.state.codec import run_key
 from strait.state.offset_map import Gap, covering, destination_offset, gaps_of
+from strait.state.translation import Fit, Translator
 from strait.wire.records import Record
 from support.model.batches import source_batch
 from support.model.histories import History, histories
@@ -34,6 +35,21 @@ def assert_map_says_where_all_are(world: World, since: int = 0) -> None:
         word = words[bisect_right(words, Gap(sequence, record.offset)) - 1]
         assert word.source + sequence - word.sequence == record.offset
         assert destination_offset(covering(world.runs, sequence), sequence) == sequence
+
+
+def assert_offsets_translate(world: World) -> None:
+    """Never too late, and exact where it says so, whatever the copies have written into the map so far."""
+    copied = [record.offset for record in world.log]
+    translator = Translator(world.runs, written=len(copied))
+    for offset in range(copied[0] if copied else 0, copied[-1] + 3 if copied else 3):
+        found, records = translator.to_destination(offset), bisect_left(copied, offset)
+        assert found.offset <= records
+        assert found.fit is not Fit.EXACT or found.offset == records
+    for records in range(1, len(copied) + 1):
+        found = translator.to_source(records)
+        unread = world.expected[records].offset if records < len(world.expected) else found.offset
+        assert found.offset <= unread
+        assert found.fit is not Fit.EXACT or copied[records - 1] < found.offset
 
 
 def finish(world: World, copy: Copy) -> None:
@@ -72,9 +88,11 @@ def test_each_record_is_copied_once_and_the_map_always_says_where_it_was(history
             copy.notes.settle(data.draw(st.integers(0, 3)), acknowledge=False)
             copy.start()
         assert_map_says_where_all_are(world)
+        assert_offsets_translate(world)
     finish(world, copies[0])
     assert world.log == world.expected
     assert_map_says_where_all_are(world)
+    assert_offsets_translate(world)
 
 
 @given(histories(), st.data())

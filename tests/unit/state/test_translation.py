@@ -68,6 +68,21 @@ def test_each_offset_is_after_the_same_records_on_both_sides(history: History, r
 
 
 @given(histories())
+def test_among_others_it_is_never_too_late_and_exact_where_it_says_so(history: History) -> None:
+    translator = Translator(history.runs, written=len(history.sources), shared=True)
+    for offset in range(history.sources[0], history.sources[-1] + 2):
+        records, found = bisect_left(history.sources, offset), translator.to_destination(offset)
+        truth = history.destinations[records - 1] + 1 if records else history.destinations[0]
+        assert found.offset <= truth
+        assert found.fit is not Fit.EXACT or found.offset == truth or not records
+    for offset in range(history.destinations[0], history.destinations[-1] + 2):
+        records, found = bisect_left(history.destinations, offset), translator.to_source(offset)
+        truth = history.sources[records - 1] + 1 if records else history.sources[0]
+        assert found.offset <= truth
+        assert found.fit is not Fit.EXACT or found.offset == truth
+
+
+@given(histories())
 def test_what_is_not_replicated_is_said(history: History) -> None:
     translator = Translator(history.runs, written=len(history.sources))
     end = history.destinations[-1] + 1
@@ -108,7 +123,65 @@ def test_a_source_replicated_again_after_truncation_counts_as_it_is_now() -> Non
     assert translator.to_destination(5) == (105, Fit.EXACT)
     assert translator.to_destination(50) == (150, Fit.EXACT)
     assert translator.to_source(103) == (3, Fit.EXACT)
-    assert translator.to_source(40) == (0, Fit.EXACT)
+    assert translator.to_source(40) == (0, Fit.INEXACT), "its records are there again, or others in their place"
+
+
+def test_a_compacted_source_read_again_from_a_checkpoint() -> None:
+    """The last record that was copied had been compacted away, so copying went back to the checkpoint at 20."""
+    translator = Translator([run(0, 0, 0, end=20), run(20, 30, 30, end=50)])
+    assert translator.to_destination(5) == (5, Fit.EXACT)
+    assert translator.to_source(5) == (5, Fit.EXACT)
+    assert translator.to_destination(25) == (35, Fit.EXACT)
+    assert translator.to_source(25) == (20, Fit.INEXACT)
+
+
+def test_a_truncated_source_that_went_on() -> None:
+    """Truncated at 60 after 100 records; what came since is copied from there."""
+    translator = Translator([run(0, 0, 0, end=100), run(60, 100, 100, end=130)])
+    assert translator.to_destination(30) == (30, Fit.EXACT)
+    assert translator.to_destination(70) == (110, Fit.EXACT)
+    assert translator.to_source(30) == (30, Fit.EXACT)
+    assert translator.to_source(80) == (60, Fit.INEXACT)
+
+
+def test_of_two_claims_about_one_record_neither_is_taken_for_true() -> None:
+    """A record was to be quarantined, which was written ahead, and was taken after all."""
+    translator = Translator([run(0, 0, 0, end=3), run(4, 3, 3, end=2), run(3, 3, 3, end=2)], written=12)
+    assert translator.to_destination(3) == (3, Fit.EXACT)
+    for offset in range(4, 12):
+        found = translator.to_destination(offset)
+        assert found.fit is Fit.INEXACT
+        assert found.offset <= offset
+        assert translator.to_source(offset).fit is Fit.INEXACT
+        assert translator.to_source(offset).offset <= offset
+
+
+def test_gaps_of_a_writer_that_lost_a_race_on_a_compacted_source_are_not_believed() -> None:
+    """The winner found none, and so wrote none; until a checkpoint says where records are."""
+    loser = run(12, 10, 10, (Gap(20, 25),))
+    for later in ([], [run(40, 40, 40, end=60)]):
+        translator = Translator([run(0, 0, 0, end=10), loser, *later], written=60, compacted=True)
+        assert translator.to_source(30).offset <= 30
+        assert translator.to_source(30).fit is Fit.INEXACT
+        assert translator.to_destination(30).offset <= 30
+        assert translator.to_destination(30).fit is Fit.INEXACT
+        assert translator.to_destination(8) == (8, Fit.EXACT)
+        assert translator.to_source(50).fit is (Fit.EXACT if later else Fit.INEXACT)
+
+
+def test_among_others_a_checkpoint_knows_only_where_the_next_record_was_due() -> None:
+    """Packed entries give the newest record's place: others' records may have come before any of the older ones."""
+    packed = run(0, 1_000, 0, end=200)
+    translator = Translator([packed], shared=True)
+    assert translator.to_destination(10).fit is Fit.INEXACT
+    assert translator.to_destination(10).offset <= 10
+    assert translator.to_destination(200) == (1_200, Fit.EXACT)
+    assert translator.to_source(1_200) == (200, Fit.EXACT)
+    assert translator.to_source(1_000).fit is Fit.INEXACT
+    assert translator.to_source(1_000).offset == 0
+    more = [packed, run(200, 1_200, 200, end=300)]
+    assert Translator(more, shared=True).to_destination(250) == (1_250, Fit.EXACT), "nothing came between"
+    assert Translator(more, shared=True, log_end=1_250).to_destination(250).fit is Fit.INEXACT
 
 
 @pytest.mark.parametrize("lag", [0, 1, 1_600, 999_999])
