@@ -40,7 +40,7 @@ def _execute(line: str, directory: Path) -> str:
     """What a reader sees: the command's output in a terminal of 120 columns."""
     environment = os.environ | {
         "PATH": f"{STRAIT.parent}:{os.environ['PATH']}",
-        "STRAIT_HOME": str(directory / "home"),
+        "STRAIT_HOME": str(directory / (".strait" if directory == ROOT else "home")),
         "COLUMNS": "120",
     }
     done = subprocess.run(
