@@ -227,6 +227,16 @@ class EngineLink:
 
             yield newest
 
+    def waiting(self) -> list[str]:
+        """What the slots say now of partitions that wait, and why."""
+        with self.reports() as newest:
+            rows = [newest(topic, number) for topic, count in self.topics.items() for number in range(count)]
+        return [
+            f"{row.topic}-{row.partition} {row.state} {row.reason} {row.detail}"
+            for row in rows
+            if row is not None and row.reason is not None
+        ]
+
     def until_waiting(
         self, topic: str, partition: int, reason: Reason, within_seconds: float = 180.0
     ) -> PartitionReport:

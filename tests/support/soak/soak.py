@@ -114,7 +114,7 @@ def until_it_copies(link: EngineLink, written: LogEnds, copied: LogEnds) -> floa
     before = written.now()
     eventually(
         lambda: all(now > then for now, then in zip(copied.now(), before, strict=True)),
-        what=lambda: f"every partition comes past {before}: {copied.now()}: {link.log()}",
+        what=lambda: f"every partition comes past {before}: {copied.now()}: {link.waiting()}: {link.log()}",
         within_seconds=180.0,
     )
     return time.monotonic() - begun
