@@ -46,6 +46,14 @@ class TopicPolicy(Record):
     )
 
 
+class LostRuns(Record):
+    """Partitions of which the map had runs and has none any more, and the destination topic that these were about."""
+
+    partitions: tuple[Offset, ...]
+    destination: str
+    destination_id: str
+
+
 class PlannedTopic(Record):
     """One topic that is copied.
 
@@ -62,9 +70,7 @@ class PlannedTopic(Record):
     unbegun: tuple[Offset, ...] | None = Field(
         None, description="Partitions that have had no first run; None: not known, in plans of older versions."
     )
-    lost_destination_id: str = Field(
-        "", description="Where the map has lost runs of the topic: id of the destination topic that they were about."
-    )
+    lost: tuple[LostRuns, ...] = Field((), description="Partitions whose runs the map has lost.")
 
 
 class LeftTopic(Record):
@@ -73,6 +79,9 @@ class LeftTopic(Record):
     source: str
     destination: str
     destination_id: str
+    partitions: int = Field(ge=0, description="How many it had.")
+    unbegun: tuple[Offset, ...] = ()
+    lost: tuple[LostRuns, ...] = ()
 
 
 class Waiting(Record):

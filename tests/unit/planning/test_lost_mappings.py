@@ -4,9 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from strait.config.links import Link
-from strait.model import ClusterFacts, TopicFacts
+from strait.config.topics import Naming
+from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.plan.pauses import edited
 from strait.planning.plan.planner import Draft, Proposal, Runs, Survey, compose, survey
 from strait.planning.topics.start_offsets import StartOffsets
@@ -80,6 +84,16 @@ class World:
 
     def show(self, facts: TopicFacts) -> None:
         self.source = replace(self.source, topics={**self.source.topics, facts.topic: facts})
+
+    def lose(self, topic: str, number: int) -> None:
+        self.runs = {place: runs for place, runs in self.runs.items() if place != (topic, number)}
+
+    def grow(self, topic: str, partitions: int) -> None:
+        for name in ("source", "destination"):
+            facts: ClusterFacts = getattr(self, name)
+            if topic in facts.topics:
+                grown = replace(facts.topics[topic], partitions=partitions)
+                setattr(self, name, replace(facts, topics={**facts.topics, topic: grown}))
 
 
 def begun(topics: dict[str, int], **rule: str) -> World:
@@ -183,3 +197,187 @@ def test_a_plan_of_an_older_version_knows_what_it_gave_to_a_slot() -> None:
     assert [place.partition for place in world.look(link()).new] == [2]
     world.runs = {place: runs for place, runs in kept.items() if place[1] < 1}
     assert world.look(link()).new == {}
+
+
+def test_a_topic_that_could_not_begin_at_once_still_begins_where_its_rule_says() -> None:
+    world = World({"orders": 2})
+    assert world.cycle(link(start="latest"), leaderless=True).new == {}
+    assert {new.fresh.begin for new in world.look(link(start="latest")).new.values()} == {"latest"}
+
+
+def test_a_topic_that_never_began_and_is_gone_is_forgotten_at_once() -> None:
+    world = World({"orders": 2, "clicks": 1})
+    world.cycle(link(), leaderless=True)
+    world.hide("orders")
+    world.cycle(link())
+    assert world.plan is not None
+    assert world.plan.left == ()
+    assert world.cycle(link()).drafts == {}
+
+
+def test_one_lost_partition_of_an_absent_topic_is_not_new_and_one_that_came_is() -> None:
+    world = begun({"orders": 2})
+    facts = world.hide("orders")
+    world.cycle(link())
+    world.lose("orders", 1)
+    world.show(facts)
+    world.grow("orders", 3)
+    assert [place.partition for place in world.cycle(link()).new] == [2]
+    assert world.cycle(link()).drafts == {}
+
+
+def test_another_partition_of_a_topic_that_is_in_the_map_again_makes_nothing_new() -> None:
+    world = begun({"orders": 2})
+    world.lose_the_map()
+    world.grow("orders", 3)
+    assert [place.partition for place in world.cycle(link()).new] == [2]
+    facts = world.hide("orders")
+    world.cycle(link())
+    world.show(facts)
+    assert world.cycle(link()).new == {}
+
+
+@pytest.mark.parametrize("on_loss", ["halt", "restart"])
+def test_after_another_naming_a_lost_partition_is_halted_as_one_with_its_map(on_loss: str) -> None:
+    world = begun({"orders": 2})
+    world.lose_the_map()
+    topic = TopicFacts("p.orders", "b-p.orders-1", 2)
+    world.destination = replace(world.destination, topics={**world.destination.topics, "p.orders": topic})
+    renamed = link(on_loss=on_loss).model_copy(update={"naming": Naming(policy="prefix", prefix="p.")})
+    for _ in range(2):
+        proposal = world.cycle(renamed)
+        assert proposal.new == {}
+        assert {change.reason for change in world.look(renamed).halted.values()} == {Reason.NAMING_CHANGED}
+    assert proposal.drafts == {}
+
+
+def test_what_restarted_and_was_lost_again_is_not_restarted_again() -> None:
+    world = begun({"orders": 2})
+    world.lose("orders", 0)
+    world.lose("orders", 1)
+    world.recreate("orders")
+    one_paused = (Pause(topic="orders", partition=1, by="ann", at_ms=1),)
+    restart = link(on_loss="restart")
+    assert [place.partition for place in world.cycle(restart, pauses=one_paused).new] == [0]
+    world.lose_the_map()
+    assert world.cycle(restart, pauses=one_paused).new == {}
+    assert [place.partition for place in world.cycle(restart).new] == [1]
+
+
+def older(world: World) -> None:
+    """The plan in force as versions before this memory published it."""
+    assert world.plan is not None
+    topics = tuple(topic.model_copy(update={"unbegun": None}) for topic in world.plan.topics)
+    world.plan = world.plan.model_copy(update={"topics": topics, "left": ()})
+
+
+def test_an_older_plan_is_enough_to_know_a_topic_that_is_away_or_recreated() -> None:
+    world = begun({"orders": 2, "clicks": 1})
+    older(world)
+    world.lose_the_map()
+    facts = world.hide("orders")
+    world.cycle(link())
+    world.show(facts)
+    assert world.cycle(link()).new == {}
+    world = begun({"orders": 2})
+    older(world)
+    world.lose_the_map()
+    world.recreate("orders")
+    assert len(world.cycle(link(on_loss="restart")).new) == 2
+    world = begun({"orders": 2})
+    older(world)
+    world.lose_the_map()
+    world.cycle(link())
+    assert world.cycle(link()).drafts == {}, "once is enough"
+
+
+class Lives(RuleBasedStateMachine):
+    """Whatever happens to a link, nothing that was begun is ever begun again into the same topic; and what was never
+    begun begins once nothing is in its way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World({"t0": 2, "t1": 1})
+        self.hidden: dict[str, TopicFacts] = {}
+        self.pauses: tuple[Pause, ...] = ()
+        self.into: dict[TopicPartition, str] = {}
+        self.rule = link()
+        self.names = 2
+
+    @rule(on_loss=st.sampled_from(["halt", "continue", "restart"]))
+    def another_rule(self, on_loss: str) -> None:
+        self.rule = link(on_loss=on_loss)
+
+    @rule(leaderless=st.booleans())
+    def cycle(self, leaderless: bool) -> None:
+        self.plan(leaderless=leaderless)
+
+    def plan(self, *, leaderless: bool = False) -> Proposal:
+        proposal = self.world.cycle(self.rule, leaderless=leaderless, pauses=self.pauses)
+        for place in proposal.new:
+            topic_id = self.world.destination.topics[place.topic].topic_id
+            assert self.into.get(place) != topic_id, f"{place} begins again"
+            self.into[place] = topic_id
+        return proposal
+
+    @precondition(lambda self: self.world.plan is not None)
+    @rule(pause=st.sampled_from([None, PAUSED, Pause(topic="t0", by="ann", at_ms=1)]))
+    def pause(self, pause: Pause | None) -> None:
+        self.pauses = () if pause is None else (pause,)
+        self.world.pause(self.pauses)
+
+    @precondition(lambda self: self.world.source.topics)
+    @rule(data=st.data())
+    def hide(self, data: st.DataObject) -> None:
+        topic = data.draw(st.sampled_from(sorted(self.world.source.topics)))
+        self.hidden[topic] = self.world.hide(topic)
+
+    @rule()
+    def show_all(self) -> None:
+        self.show()
+
+    def show(self) -> None:
+        for topic, facts in self.hidden.items():
+            self.world.show(replace(facts, partitions=self.world.destination.topics[topic].partitions))
+        self.hidden.clear()
+
+    @rule()
+    def lose_all(self) -> None:
+        self.world.lose_the_map()
+
+    @precondition(lambda self: self.world.runs)
+    @rule(data=st.data())
+    def lose_one(self, data: st.DataObject) -> None:
+        self.world.lose(*data.draw(st.sampled_from(sorted(self.world.runs))))
+
+    @rule(data=st.data())
+    def recreate(self, data: st.DataObject) -> None:
+        topics = self.world.destination.topics
+        facts = topics[data.draw(st.sampled_from(sorted(topics)))]
+        new = replace(facts, topic_id=f"{facts.topic_id}+")
+        self.world.destination = replace(self.world.destination, topics={**topics, facts.topic: new})
+
+    @rule(data=st.data())
+    def grow(self, data: st.DataObject) -> None:
+        facts = data.draw(st.sampled_from([*self.world.destination.topics.values()]))
+        self.world.grow(facts.topic, facts.partitions + 1)
+
+    @rule()
+    def another_topic(self) -> None:
+        for name, side in (("source", "a"), ("destination", "b")):
+            there: ClusterFacts = getattr(self.world, name)
+            added = cluster(side, {f"t{self.names}": 1}).topics
+            setattr(self.world, name, replace(there, topics={**there.topics, **added}))
+        self.names += 1
+
+    def teardown(self) -> None:
+        self.show()
+        self.pauses = ()
+        self.plan()
+        topics = self.world.source.topics.values()
+        assert self.into.keys() == {(facts.topic, n) for facts in topics for n in range(facts.partitions)}
+        assert self.plan().drafts == {}, "nothing is left to publish"
+
+
+TestLives = Lives.TestCase
+TestLives.settings = settings(max_examples=150, stateful_step_count=25)

@@ -187,7 +187,7 @@ def survey(
             partition = TopicPartition(pair.source.topic, number)
             verdict: Unchanged | New | Halted
             if begun.lost(partition):
-                verdict = judge_lost(pair, begun, policy)
+                verdict = judge_lost(pair, number, begun, policy)
             else:
                 verdict = judge(pair, runs.get(partition, ()), start_at(start, number, joins=joins), policy)
             match verdict:
@@ -311,7 +311,7 @@ def _planned(
                     slots=tuple(of_group),
                     policy=found.policies[topic],
                     unbegun=tuple(number for number, lost in without.items() if not lost),
-                    lost_destination_id=found.begun.destination(topic)[1] if any(without.values()) else "",
+                    lost=found.begun.lost_runs(topic, [number for number, lost in without.items() if lost]),
                 )
             )
     return {group: tuple(topics) for group, topics in planned.items()}

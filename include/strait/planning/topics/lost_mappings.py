@@ -8,57 +8,71 @@ One thing makes a new first run safe: the destination topic that held the record
 created under its name.
 """
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from strait.model import TopicPartition
 from strait.planning.topics.identity import Change, Halted, New, Unchanged
 from strait.planning.topics.pairs import Pair
 from strait.reasons import Reason
-from strait.state.schema import LeftTopic, OffsetMapping, Plan, PlannedTopic, TopicPolicy
+from strait.state.schema import LeftTopic, LostRuns, OffsetMapping, Plan, PlannedTopic, TopicPolicy
 
 Runs = Mapping[tuple[str, int], tuple[OffsetMapping, ...]]
+_HAD_RUNS = {Reason.PAUSED, Reason.SOURCE_RECREATED, Reason.DESTINATION_RECREATED, Reason.NAMING_CHANGED}
+
+
+class Target(NamedTuple):
+    """A destination topic, by name and id."""
+
+    name: str
+    topic_id: str
+
+
+class Copied(NamedTuple):
+    """What is remembered of a topic: where it was copied to, its first ``partitions`` of them but for those that never
+    began, and where lost partitions had been copied to."""
+
+    target: Target
+    partitions: int
+    unbegun: frozenset[int]
+    lost: Mapping[int, Target]
+
+    @property
+    def anything(self) -> bool:
+        return len(self.unbegun & frozenset(range(self.partitions))) < self.partitions
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What the plans in force remember of topics that were copied.
+    """What the plans in force and the map tell of topics that were copied.
 
     Attributes:
-        planned: source topic -> as the plans have it; ``left``: as they have it of topics that are not planned.
-        older: lost partitions by plans that do not say what has begun.
-        in_map: source topics that the map has a run of.
+        topics: source topics of which something was.
     """
 
-    planned: Mapping[str, PlannedTopic]
-    left: Mapping[str, LeftTopic]
-    older: frozenset[TopicPartition]
+    copied: Mapping[str, Copied]
     runs: Runs
-    in_map: frozenset[str]
+    topics: frozenset[str]
 
     @classmethod
     def of(cls, previous: Collection[Plan], runs: Runs) -> "Begun":
-        planned: dict[str, PlannedTopic] = {}
-        for topic in (topic for plan in previous for topic in plan.topics):
-            if topic.unbegun is not None:
-                planned[topic.source] = topic  # every group's plan says the same of it
-        left = {topic.source: topic for plan in previous for topic in plan.left}
-        return cls(planned, left, _of_older(previous, runs), runs, frozenset(topic for topic, _ in runs))
-
-    @property
-    def topics(self) -> frozenset[str]:
-        """All that were ever copied, as far as anything tells."""
-        return self.in_map | self.planned.keys() | self.left.keys()
+        copied = {topic.source: _copied(topic, topic.partitions) for plan in previous for topic in plan.left}
+        copied |= _of_older(previous, runs)
+        planned = (topic for plan in previous for topic in plan.topics if topic.unbegun is not None)
+        copied |= {topic.source: _copied(topic, len(topic.slots)) for topic in planned}
+        in_map = {topic for topic, _ in runs}
+        return cls(copied, runs, frozenset(in_map | {name for name, topic in copied.items() if topic.anything}))
 
     def lost(self, partition: TopicPartition) -> bool:
         """Whether it was copied, and the map has no run of it."""
-        if partition in self.runs:
-            return False
-        topic = self.planned.get(partition.topic)
-        if topic is not None:
-            return partition.partition < len(topic.slots) and partition.partition not in (topic.unbegun or ())
-        left = partition.topic in self.left and partition.topic not in self.in_map
-        return left or partition in self.older
+        topic = self.copied.get(partition.topic)
+        return (
+            topic is not None
+            and partition not in self.runs
+            and partition.partition < topic.partitions
+            and partition.partition not in topic.unbegun
+        )
 
     def without_runs(self, topic: str, count: int, started: Container[TopicPartition]) -> dict[int, bool]:
         """Which of a topic's partitions have no run and get none now; and whether the map has lost it."""
@@ -66,24 +80,35 @@ class Begun:
         left = (one for one in partitions if one not in self.runs and one not in started)
         return {partition.partition: self.lost(partition) for partition in left}
 
-    def destination(self, topic: str) -> tuple[str, str]:
-        """Name and id of the destination topic that was written to; "" where that is not known."""
-        if topic in self.planned:
-            planned = self.planned[topic]
-            return planned.destination, planned.lost_destination_id or planned.destination_id
-        if topic in self.left:
-            return self.left[topic].destination, self.left[topic].destination_id
-        return "", ""
+    def target(self, partition: TopicPartition) -> Target:
+        """Where a lost partition was copied to."""
+        topic = self.copied[partition.topic]
+        return topic.lost.get(partition.partition, topic.target)
+
+    def lost_runs(self, topic: str, numbers: Iterable[int]) -> tuple[LostRuns, ...]:
+        """As the plans remember them."""
+        together: dict[Target, list[int]] = {}
+        for number in numbers:
+            together.setdefault(self.target(TopicPartition(topic, number)), []).append(number)
+        return tuple(
+            LostRuns(partitions=tuple(of_target), destination=target.name, destination_id=target.topic_id)
+            for target, of_target in sorted(together.items())
+        )
 
 
-def judge_lost(pair: Pair, begun: Begun, policy: TopicPolicy) -> New | Halted | Unchanged:
+def judge_lost(pair: Pair, number: int, begun: Begun, policy: TopicPolicy) -> New | Halted | Unchanged:
     """What follows for a partition whose runs are lost. Unchanged: its slot goes by what it finds, or waits with
     `map_run_missing`."""
-    now = pair.destination
-    name, before = begun.destination(pair.source.topic)
-    if name != now.topic or not before or not now.topic_id or now.topic_id == before:
+    now, before = pair.destination, begun.target(TopicPartition(pair.source.topic, number))
+    if before.name != now.topic:
+        detail = f"replicated to {before.name} so far; the configuration now names {now.topic}"
+        return Halted(Change(Reason.NAMING_CHANGED, detail, "destination", (0, 0)))
+    if not before.topic_id or not now.topic_id or now.topic_id == before.topic_id:
         return Unchanged()
-    detail = f"{name} had id {before}, the present one {now.topic_id}; the offset map has no entry for what it held"
+    detail = (
+        f"{now.topic} had id {before.topic_id}, the present one {now.topic_id}; "
+        "the offset map has no entry for what it held"
+    )
     change = Change(Reason.DESTINATION_RECREATED, detail, "destination", (0, 0))
     return New("earliest", change) if policy.on_loss == "restart" else Halted(change)
 
@@ -95,31 +120,60 @@ def left_after(begun: Begun, planned: Collection[str], forgotten: Collection[str
         planned: source topics that they have.
         forgotten: those that are gone on both sides.
     """
+    names = sorted(begun.topics - set(planned) - set(forgotten))
+    of_map = _by_topic(begun.runs, {name for name in names if name not in begun.copied})
     found = []
-    for topic in sorted(begun.topics - set(planned) - set(forgotten)):
-        name, topic_id = begun.destination(topic)
-        if not name and topic in begun.in_map:
-            newest = max(_runs_of(begun.runs, topic), key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
-            name, topic_id = newest.destination, newest.destination_id
-        if name and not _never_begun(begun.planned.get(topic)):
-            found.append(LeftTopic(source=topic, destination=name, destination_id=topic_id))
+    for name in names:
+        topic = begun.copied.get(name) or _by_map(of_map[name])
+        lost = [number for number in sorted(topic.lost) if (name, number) not in begun.runs]
+        found.append(
+            LeftTopic(
+                source=name,
+                destination=topic.target.name,
+                destination_id=topic.target.topic_id,
+                partitions=topic.partitions,
+                unbegun=tuple(sorted(topic.unbegun)),
+                lost=begun.lost_runs(name, lost) if lost else (),
+            )
+        )
     return tuple(found)
 
 
-def _never_begun(topic: PlannedTopic | None) -> bool:
-    return topic is not None and set(topic.unbegun or ()) >= set(range(len(topic.slots)))
+def _copied(topic: PlannedTopic | LeftTopic, count: int) -> Copied:
+    lost = {number: Target(one.destination, one.destination_id) for one in topic.lost for number in one.partitions}
+    target = Target(topic.destination, topic.destination_id)
+    return Copied(target, count, frozenset(topic.unbegun or ()), lost)
 
 
-def _runs_of(runs: Runs, topic: str) -> list[OffsetMapping]:
-    return [run for place in runs if place[0] == topic for run in runs[place]]
+def _by_topic(runs: Runs, topics: Container[str]) -> dict[str, dict[int, Sequence[OffsetMapping]]]:
+    found: dict[str, dict[int, Sequence[OffsetMapping]]] = {}
+    for topic, number in runs if topics else ():
+        if topic in topics:
+            found.setdefault(topic, {})[number] = runs[topic, number]
+    return found
 
 
-def _of_older(previous: Iterable[Plan], runs: Runs) -> frozenset[TopicPartition]:
-    """By plans that do not say what has begun: what they give to a slot has. If the map has lost any of that, those
-    of other partitions of the plans may be lost as well."""
-    topics = [topic for plan in previous for topic in plan.topics if topic.unbegun is None]
-    given = ((topic.source, number) for topic in topics for number, slot in enumerate(topic.slots) if slot is not None)
-    if all(partition in runs for partition in given):
-        return frozenset()
-    listed = (TopicPartition(topic.source, number) for topic in topics for number in range(len(topic.slots)))
-    return frozenset(partition for partition in listed if partition not in runs)
+def _by_map(partitions: Mapping[int, Sequence[OffsetMapping]]) -> Copied:
+    every = (run for runs in partitions.values() for run in runs)
+    newest = max(every, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
+    count = max(partitions) + 1
+    unbegun = frozenset(range(count)) - partitions.keys()
+    return Copied(Target(newest.destination, newest.destination_id), count, unbegun, {})
+
+
+def _of_older(previous: Iterable[Plan], runs: Runs) -> dict[str, Copied]:
+    """By plans of versions that do not say what has begun: what they give to a slot has, and what somebody has paused.
+    If the map has lost any of that, those of other partitions may be lost as well."""
+    plans = [plan for plan in previous if any(topic.unbegun is None for topic in plan.topics)]
+    topics = [topic for plan in plans for topic in plan.topics if topic.unbegun is None]
+    given = {(topic.source, n) for topic in topics for n, slot in enumerate(topic.slots) if slot is not None}
+    given |= {
+        (item.topic, n) for plan in plans for item in plan.waiting if item.reason in _HAD_RUNS for n in item.partitions
+    }
+    complete = all(place in runs for place in given)
+    found = {}
+    for topic in topics:
+        numbers = range(len(topic.slots)) if complete else ()
+        unbegun = frozenset(n for n in numbers if (topic.source, n) not in given and (topic.source, n) not in runs)
+        found[topic.source] = Copied(Target(topic.destination, topic.destination_id), len(topic.slots), unbegun, {})
+    return found
