@@ -120,7 +120,9 @@ def test_what_is_not_replicated_yet_is_the_end_of_what_is_and_says_so(make_link:
         producer.produce(topic_name, b"%d" % number, partition=0)
     assert producer.flush(30) == 0
     link.publish()
-    link.kill(_copied(link, 50))
+    slot = _copied(link, 50)
+    link.until_seen()
+    link.kill(slot)
     for number in range(10):
         producer.produce(topic_name, b"%d" % number, partition=0)
     assert producer.flush(30) == 0

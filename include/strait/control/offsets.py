@@ -40,7 +40,7 @@ class Translation:
 
 _DETAILS = {
     Fit.EXACT: "",
-    Fit.AHEAD: "not replicated up to there yet; the result is the end of the replicated records",
+    Fit.AHEAD: "not known to be replicated up to there yet; the result is the end of the records that are",
     Fit.BEFORE_START: "older than the first replicated record; the result is that record",
     Fit.INEXACT: "the offset map cannot tell exactly; some records may be read again, none is skipped",
 }
@@ -147,14 +147,13 @@ def _newest(state: StateReader) -> dict[TopicPartition, PartitionReport]:
 def _translator(
     runs: Sequence[OffsetMapping], topic: PlannedTopic, end: int, report: PartitionReport | None
 ) -> Translator:
-    """A log that only the link writes to tells by its end how many records it holds, also after a crash. Unless the
-    partition is halted: then others' records may be at its end."""
-    shared = topic.policy.on_foreign != "halt" or len({run.destination_base - run.sequence_base for run in runs}) > 1
-    written = 0 if report is None else report.written
+    """What the log holds beyond the last report and the last checkpoint may be anybody's, so it does not count. The
+    other way round, a log that ends sooner has lost records."""
+    shared = topic.policy.on_foreign != "halt" or any(run.shared for run in runs)
+    shared |= len({run.destination_base - run.sequence_base for run in runs}) > 1
+    written = 0 if report is None else max(0, report.written)
     if not shared and end >= 0:
-        by_end = end - runs[0].destination_base + runs[0].sequence_base
-        halted = report is not None and report.state == "waiting"
-        written = min(max(written, 0), by_end) if halted else by_end
+        written = min(written, end - runs[0].destination_base + runs[0].sequence_base)
     return Translator(
         runs,
         written,

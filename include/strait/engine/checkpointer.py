@@ -80,6 +80,8 @@ def checkpoint(partition: Partition, at_ms: int) -> OffsetMapping | None:
     if end == position.found_sequence and partition.policy.on_foreign != "halt":
         return None  # where others write, a look-up finds the number of the last record, the map only guesses its place
     confirmed = {"sequence_end": end, "checkpoint_at_ms": at_ms, "source_epoch": position.acked_epoch}
+    if partition.policy.on_foreign != "halt":
+        confirmed["shared"] = True
     if (source_position(run, end), destination_offset(run, end)) == here:
         return run.model_copy(update=confirmed)
     if end == position.found_sequence:

@@ -177,6 +177,9 @@ class OffsetMapping(Record):
     sequence_base: Offset
     gaps: str = Field("", description="Packed by strait.state.offset_map.")
     sequence_end: Offset
+    shared: bool = Field(
+        False, description="Others may write there: ``destination_base`` is what follows from the record at the end."
+    )
     source_epoch: int = Field(-1, description="Leader epoch at the source of the last confirmed record; -1: not known.")
     checkpoint_at_ms: int = Field(ge=0)
 

@@ -141,24 +141,25 @@ class _Source:
         self._disputes: list[_Dispute] = []
         self._steps: list[_Step] = []
         open_dispute: _Dispute | None = None
-        before = confirmed = words[0]
+        before = words[0]
         for word in words[1:]:
             last = self._anchors[-1]
             if word in settled:
                 if open_dispute:
                     self._disputes.append(open_dispute._replace(end=word))
                     open_dispute = None
-                if _shift(word) < _shift(confirmed):
+                if _shift(word) < _shift(last):
                     self._steps.append(_Step(self.records_before(word.source).number, word))
                 kept = [it for it in self._anchors if it.source < word.source and it.sequence < word.sequence]
                 same = bool(kept) and _shift(kept[-1]) == _shift(word)
                 self._anchors = kept if same else [*kept, word]
-                confirmed = word
             else:
                 doubled = word.sequence == before.sequence and word != before
                 if doubled or _shift(word) < _shift(last) or (compacted and _shift(word) > _shift(last)):
-                    opened = open_dispute or _Dispute(word.sequence, _shift(last), _NOWHERE)
-                    open_dispute = opened._replace(shift=min(opened.shift, _shift(word)))
+                    first = min(word.sequence, self.records_before(word.source).number)
+                    opened = open_dispute or _Dispute(first, _shift(last), _NOWHERE)
+                    lower = min(opened.shift, _shift(word))
+                    open_dispute = opened._replace(first=min(opened.first, first), shift=lower)
                 if _shift(word) > _shift(last):  # the furthest counts: then the fewest records come before an offset
                     self._anchors = [*(it for it in self._anchors if it.sequence < word.sequence), word]
             before = word

@@ -144,6 +144,18 @@ def test_a_truncated_source_that_went_on() -> None:
     assert translator.to_source(80) == (60, Fit.INEXACT)
 
 
+@pytest.mark.parametrize("end", [120, 100])
+def test_a_source_truncated_below_an_entry_that_nothing_has_confirmed(end: int) -> None:
+    """Record 99 was at 109; the source was cut at 105, where record 100 is now."""
+    runs = [run(0, 0, 0, end=40), run(60, 50, 50, end=45), run(105, 100, 100, end=end)]
+    translator = Translator(runs, written=120)
+    for records in range(96, 101):
+        found = translator.to_source(records)
+        assert found.offset <= 105
+        assert found.fit is Fit.INEXACT
+    assert translator.to_source(90) == (100, Fit.EXACT)
+
+
 def test_of_two_claims_about_one_record_neither_is_taken_for_true() -> None:
     """A record was to be quarantined, which was written ahead, and was taken after all."""
     translator = Translator([run(0, 0, 0, end=3), run(4, 3, 3, end=2), run(3, 3, 3, end=2)], written=12)
