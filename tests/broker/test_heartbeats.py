@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, ResourceType
 from strait.config.links import LinksFile, parse
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
+from strait.planning.topic_sync.actions import CreateHeartbeats
 from support.fixtures.waiting import eventually
 from support.kafka.acls import Right, documented, grant
 from support.kafka.mirror_client import mirror_client
@@ -66,10 +67,10 @@ def test_heartbeats_are_created_written_copied_and_read_by_mirror_maker_2(
     file = links_file(link, dict(clusters.source.client_properties), dict(clusters.destination.client_properties))
     copy = f"{link}-a.{TOPIC}"
     with Control(file, link) as control:
-        proposed = control.propose().create_heartbeats
-        assert proposed is not None and proposed.topic == TOPIC
+        proposed = control.propose().actions
+        assert [action.subject for action in proposed if isinstance(action, CreateHeartbeats)] == [TOPIC]
         until_planned(control, TOPIC)
-        assert control.propose().create_heartbeats is None
+        assert not any(isinstance(action, CreateHeartbeats) for action in control.propose().actions)
         with copying(control, tmp_path):
             until_beating(control)
             eventually(lambda: control.status().latency_ms_p99 is not None, what="the link's latency")

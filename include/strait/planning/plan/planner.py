@@ -121,7 +121,7 @@ class Proposal:
     def actions(self) -> tuple[TopicAction, ...]:
         """All that is to be done to topics and rights, in the order in which it is done."""
         beats = self.survey.create_heartbeats
-        return (*(() if beats is None else (beats,)), *self.create, *self.sync.actions)
+        return (*self.create, *(() if beats is None else (beats,)), *self.sync.actions)
 
     @property
     def empty(self) -> bool:
