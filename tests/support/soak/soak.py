@@ -17,6 +17,7 @@ from support.fixtures.waiting import eventually
 from support.kafka.administration import in_sync, reassign
 from support.kafka.log_ends import LogEnds
 from support.kafka.records import assert_copied
+from support.kafka.segments import out_of_order
 from support.links.engine_link import EngineLink
 from support.links.far import FarCluster, FarLink, running
 from support.links.load import writing
@@ -62,6 +63,11 @@ def soak(
             link.until_copied(within_seconds=300.0)
             say("comparing")
             records = sum(assert_copied(source, destination, topic, count) for topic, count in _TOPICS.items())
+        except AssertionError:
+            for topic, count in _TOPICS.items():
+                for line in (line for n in range(count) for line in out_of_order(folder / "destination", topic, n)):
+                    say(line)
+            raise
         finally:
             link.stop()
     say(f"{records} records equal; seed {seed}")
@@ -86,13 +92,19 @@ def _keep_two_replicas(destination: FarCluster) -> None:
 def _suffer(link: EngineLink, storm: Storm, minutes: float, say: Callable[[str], None]) -> Recoveries:
     recoveries: Recoveries = defaultdict(list)
     written, copied = (LogEnds(cluster, link.topics) for cluster in (link.source, link.destination))
+    drawn: list[str] = []
     begun = spoken_at = time.monotonic()
     with closing(written), closing(copied):
         until_it_copies(link, written, copied)
         while time.monotonic() < begun + minutes * 60:
             name = storm.draw()
             storm.faults[name]()
-            seconds = until_it_copies(link, written, copied)
+            drawn.append(name)
+            try:
+                seconds = until_it_copies(link, written, copied)
+            except AssertionError:
+                say(f"the last faults: {', '.join(drawn[-5:])}")
+                raise
             recoveries[name].append(seconds)
             assert not storm.dead_slots(), f"slots {storm.dead_slots()} ended by themselves after {name}: {link.log()}"
             now = time.monotonic()
