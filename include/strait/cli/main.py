@@ -61,22 +61,26 @@ def _options(
     """Copy Kafka topics from cluster to cluster: exactly once, through Spark."""
 
 
-app.command("run", cls=Command, epilog=examples("run"))(run.run)
-app.command("validate", cls=Command, epilog=examples("validate"))(validate.validate)
-app.command("plan", cls=Command, epilog=examples("plan"))(plan.plan)
-app.command("apply", cls=Command, epilog=examples("apply"))(plan.apply)
-app.command("status", cls=Command, epilog=examples("status"))(status.status)
-app.command("wait", cls=Command, epilog=examples("wait"))(wait.wait)
-app.command("explain", cls=Command, epilog=examples("explain"))(explain.explain)
-app.command("stop", cls=Command, epilog=examples("stop"))(pause.stop)
-app.command("start", cls=Command, epilog=examples("start"))(pause.start)
-app.command("pause", cls=Command, epilog=examples("pause"))(pause.pause)
-app.command("resume", cls=Command, epilog=examples("resume"))(pause.resume)
-app.command("logs", cls=Command, epilog=examples("logs"))(logs.logs)
-app.command("losses", cls=Command, epilog=examples("losses"))(losses.losses)
+def _add(name: str, command: Callable[..., None]) -> None:
+    app.command(name, cls=Command, epilog=examples(name))(command)
+
+
+_add("run", run.run)
+_add("validate", validate.validate)
+_add("plan", plan.plan)
+_add("apply", plan.apply)
+_add("status", status.status)
+_add("wait", wait.wait)
+_add("explain", explain.explain)
+_add("stop", pause.stop)
+_add("start", pause.start)
+_add("pause", pause.pause)
+_add("resume", pause.resume)
+_add("logs", logs.logs)
+_add("losses", losses.losses)
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(offsets.app, name="offsets")
-app.command("schema", cls=Command, epilog=examples("schema"))(schema.schema)
+_add("schema", schema.schema)
 app.add_typer(importing.app, name="import")
 app.add_typer(demo.app, name="demo")
 

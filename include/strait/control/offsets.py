@@ -100,9 +100,10 @@ class Offsets:
         topics = {place: _known(self._name, by_name, place.topic) for place, _ in committed}
         copies = {place: TopicPartition(topic.destination, place.partition) for place, topic in topics.items()}
         sources = {place: TopicPartition(topic.source, place.partition) for place, topic in topics.items()}
-        ends = self._admin(self._link.destination).offsets_each(set(copies.values()), "end").results
-        targets, cluster = (sources, self._link.source) if reverse else (copies, self._link.destination)
-        starts = self._admin(cluster).offsets_each(set(targets.values()), "earliest").results
+        destination = self._admin(self._link.destination)
+        ends = destination.offsets_each(set(copies.values()), "end").results
+        targets, admin = (sources, self._admin(self._link.source)) if reverse else (copies, destination)
+        starts = admin.offsets_each(set(targets.values()), "earliest").results
         with self._state("map") as state:
             runs = {place: _of(state.runs.get(sources[place], ()), topic) for place, topic in topics.items()}
         translators = {

@@ -16,6 +16,7 @@ from strait.config.naming import is_internal
 from strait.config.rules import rule_of
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.topic_sync.actions import DeleteTopic
+from strait.planning.topics.lost_mappings import by_topic
 from strait.reasons import Reason
 from strait.state.offset_map import destination_offset
 from strait.state.schema import OffsetMapping, Waiting
@@ -107,7 +108,7 @@ def candidates(
     }
     newest = {
         topic: max(of_topic, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
-        for topic, of_topic in _by_topic(runs, over.keys()).items()
+        for topic, of_topic in by_topic(runs, over.keys()).items()
     }
     return tuple(
         Candidate(topic, last.destination, last.destination_id, over[topic], destination.topics.get(last.destination))
@@ -118,7 +119,7 @@ def candidates(
 def retire(link: Link, found: Iterable[Candidate], evidence: Evidence, runs: Runs) -> Retirement:
     """Decide about each candidate by what was found out."""
     found = tuple(found)
-    of_topic = _by_topic(runs, [candidate.source for candidate in found])
+    of_topic = by_topic(runs, [candidate.source for candidate in found])
     delete, forget, kept = [], [], {}
     for candidate in found:
         if candidate.source not in evidence.gone:
@@ -166,11 +167,3 @@ def _all_ours(runs: Sequence[OffsetMapping], first: int, end: int) -> bool:
     )
     written = max(run.sequence_end for run in ordered)
     return unbroken and destination_offset(ordered[-1], max(written, ordered[-1].sequence_base)) == end
-
-
-def _by_topic(runs: Runs, topics: Iterable[str]) -> dict[str, list[OffsetMapping]]:
-    found: dict[str, list[OffsetMapping]] = {topic: [] for topic in topics}
-    for place in runs if found else ():  # not their values: most of them are never looked at
-        if place[0] in found:
-            found[place[0]] += runs[place]
-    return {topic: of_topic for topic, of_topic in found.items() if of_topic}

@@ -89,6 +89,12 @@ def judge(pair: Pair, past: Sequence[OffsetMapping], begin: StartAt, policy: Top
     return New("earliest", change)
 
 
+def naming_changed(before: str, now: str, end: int) -> Change:
+    """The configuration names another destination topic. ``end``: where the copy in the former one ends."""
+    detail = f"replicated to {before} so far; the configuration now names {now}"
+    return Change(Reason.NAMING_CHANGED, detail, "destination", (end, end))
+
+
 def _identity(pair: Pair) -> tuple[str, str]:
     return pair.destination.topic, pair.destination.topic_id
 
@@ -96,8 +102,7 @@ def _identity(pair: Pair) -> tuple[str, str]:
 def _change(pair: Pair, past: Sequence[OffsetMapping], last: OffsetMapping) -> Change:
     position, end = _copied(past, last)
     if last.destination != pair.destination.topic:
-        detail = f"replicated to {last.destination} so far; the configuration now names {pair.destination.topic}"
-        return Change(Reason.NAMING_CHANGED, detail, "destination", (end, end))
+        return naming_changed(last.destination, pair.destination.topic, end)
     source = f"the copied topic had id {last.source_id}, the present one {pair.source.topic_id}"
     if last.destination_id == pair.destination.topic_id:
         return Change(Reason.SOURCE_RECREATED, source, "source", (position, position))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from strait.model import TopicPartition
-from strait.planning.topics.identity import Change, Halted, New, Unchanged
+from strait.planning.topics.identity import Change, Halted, New, Unchanged, naming_changed
 from strait.planning.topics.pairs import Pair
 from strait.reasons import Reason
 from strait.state.schema import LeftTopic, LostRuns, OffsetMapping, Plan, PlannedTopic, TopicPolicy
@@ -101,8 +101,7 @@ def judge_lost(pair: Pair, number: int, begun: Begun, policy: TopicPolicy) -> Ne
     `map_run_missing`."""
     now, before = pair.destination, begun.target(TopicPartition(pair.source.topic, number))
     if before.name != now.topic:
-        detail = f"replicated to {before.name} so far; the configuration now names {now.topic}"
-        return Halted(Change(Reason.NAMING_CHANGED, detail, "destination", (0, 0)))
+        return Halted(naming_changed(before.name, now.topic, 0))
     if not before.topic_id or not now.topic_id or now.topic_id == before.topic_id:
         return Unchanged()
     detail = (
@@ -121,7 +120,7 @@ def left_after(begun: Begun, planned: Collection[str], forgotten: Collection[str
         forgotten: those that are gone on both sides.
     """
     names = sorted(begun.topics - set(planned) - set(forgotten))
-    of_map = _by_topic(begun.runs, {name for name in names if name not in begun.copied})
+    of_map = by_topic(begun.runs, {name for name in names if name not in begun.copied})
     found = []
     for name in names:
         topic = begun.copied.get(name) or _by_map(of_map[name])
@@ -145,20 +144,20 @@ def _copied(topic: PlannedTopic | LeftTopic, count: int) -> Copied:
     return Copied(target, count, frozenset(topic.unbegun or ()), lost)
 
 
-def _by_topic(runs: Runs, topics: Container[str]) -> dict[str, dict[int, Sequence[OffsetMapping]]]:
-    found: dict[str, dict[int, Sequence[OffsetMapping]]] = {}
-    for topic, number in runs if topics else ():
-        if topic in topics:
-            found.setdefault(topic, {})[number] = runs[topic, number]
-    return found
+def by_topic(runs: Runs, topics: Collection[str]) -> dict[str, list[OffsetMapping]]:
+    """The runs of these topics; those without any are left out."""
+    found: dict[str, list[OffsetMapping]] = {}
+    for place in runs if topics else ():  # not their values: most of them are never looked at
+        if place[0] in topics:
+            found.setdefault(place[0], []).extend(runs[place])
+    return {topic: of_topic for topic, of_topic in found.items() if of_topic}
 
 
-def _by_map(partitions: Mapping[int, Sequence[OffsetMapping]]) -> Copied:
-    every = (run for runs in partitions.values() for run in runs)
-    newest = max(every, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
-    count = max(partitions) + 1
-    unbegun = frozenset(range(count)) - partitions.keys()
-    return Copied(Target(newest.destination, newest.destination_id), count, unbegun, {})
+def _by_map(runs: Sequence[OffsetMapping]) -> Copied:
+    newest = max(runs, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
+    begun = {run.partition for run in runs}
+    count = max(begun) + 1
+    return Copied(Target(newest.destination, newest.destination_id), count, frozenset(range(count)) - begun, {})
 
 
 def _of_older(previous: Iterable[Plan], runs: Runs) -> dict[str, Copied]:
