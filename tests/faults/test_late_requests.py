@@ -2,21 +2,32 @@
 for."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Producer
 
+from strait.reasons import Reason
 from support.fixtures.waiting import eventually
 from support.kafka.records import ends
 from support.links.engine_link import EngineLink
-from support.links.far import FarCluster
+from support.links.far import FarCluster, running
 from support.links.load import writing
 from support.proxy.proxy import PRODUCE
 
 pytestmark = pytest.mark.broker
 
 MakeLink = Callable[..., EngineLink]
+TWO_DAYS_SECONDS = 2 * 86_400.0
+
+
+@pytest.fixture(scope="module")
+def far_forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FarCluster]:
+    """Forgets producers after a day, as brokers do, and looks for such ones all the time. Behind a proxy."""
+    properties = {"producer.id.expiration.check.interval.ms": "100"}
+    cluster = FarCluster(tmp_path_factory.mktemp("far-forgetful"), properties=properties)
+    with running(cluster):
+        yield cluster
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3])
@@ -44,6 +55,32 @@ def test_zombie_requests_add_nothing_twice_and_nothing_out_of_order(
     link.until_copied()
     link.assert_equal()
     assert [slot.poll() for slot in racing] == [None] * slots, link.log()
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_late_request_with_records_that_the_broker_forgets_at_once(
+    make_link: MakeLink, far_source: FarCluster, far_forgetful: FarCluster, topic_name: str, *, dies: bool
+) -> None:
+    """It arrives after a look-up did not find it, and nothing but waiting for it keeps its records from being appended
+    twice: the broker compares nothing."""
+    link = make_link(source=far_source, destination=far_forgetful, topics={topic_name: 2})
+    link.make_topics()
+    link.publish()
+    writer = link.start_slot()
+    with writing(far_source, link.topics, seed=26, age_seconds=TWO_DAYS_SECONDS):
+        for seconds in (0.3, 1.0, 2.0):
+            before = link.copied()
+            eventually(lambda before=before: link.copied() > before + 1000, what=lambda: f"it copies: {link.log()}")
+            if dies:
+                standby = link.start_slot()
+                link.until_waiting(topic_name, 0, Reason.ANOTHER_COPY)
+            held = far_forgetful.proxy.hold(PRODUCE, seconds=seconds)
+            eventually(lambda held=held: held() > 0, what=lambda: f"a request is held: {link.log()}")
+            if dies:
+                link.kill(writer)
+                writer = standby
+    link.until_copied()
+    link.assert_equal()
 
 
 @pytest.mark.parametrize("seed", [25])

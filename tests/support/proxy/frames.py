@@ -91,8 +91,7 @@ class Rule:
     ``flip``: one bit of the byte that many before the frame's end.
 
     Frames of fewer than ``least_bytes`` do not match. ``skip`` matching frames pass first; the rule ends after
-    ``times`` (None: never); ``chance`` for each match. A held request that has one of ``spared`` (hexadecimal) in it is
-    lost instead.
+    ``times`` (None: never); ``chance`` for each match.
     """
 
     act: Literal["cut", "hold", "flip"]
@@ -107,7 +106,6 @@ class Rule:
     chance: float = 1.0
     seconds: float = 0.0
     until_it_leaves: bool = False
-    spared: tuple[str, ...] = ()
     fired: int = 0
 
     def takes(self, frame: Frame, rng: random.Random) -> bool:

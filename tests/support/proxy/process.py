@@ -150,11 +150,6 @@ class Lane:
                 await writer.drain()
                 await self._spend(len(data))
 
-    def spares(self) -> bool:
-        """Whether what is held is to be lost rather than to come late."""
-        held = b"".join(data or b"" for _, data in self._queue)
-        return self.hold is not None and any(bytes.fromhex(each) in held for each in self.hold.spared)
-
     async def release(self, writer: asyncio.StreamWriter) -> None:
         """Deliver all that was held, with nobody waiting for the reply."""
         while self._queue:
@@ -211,8 +206,7 @@ class Link:
                     await client_leaves
                 writer.close()
                 await asyncio.sleep(self._there.hold.seconds)
-                if not self._there.spares():
-                    await self._there.release(broker)
+                await self._there.release(broker)
         except OSError:  # one side reset the connection
             return
         finally:

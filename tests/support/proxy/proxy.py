@@ -8,7 +8,7 @@ import math
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from os import environ, pathsep
 from pathlib import Path
@@ -99,7 +99,6 @@ class Proxy:
         times: int | None = 1,
         skip: int = 0,
         chance: float = 1.0,
-        spared: Iterable[bytes] = (),
     ) -> Callable[[], int]:
         """Deliver matching requests late, when their sender has given them up; see ``Rule``."""
         return self._rule(
@@ -107,7 +106,6 @@ class Proxy:
                 *("hold", "request", api, ENGINE),
                 seconds=seconds,
                 until_it_leaves=until_it_leaves,
-                spared=tuple(each.hex() for each in spared),
                 times=times,
                 skip=skip,
                 chance=chance,

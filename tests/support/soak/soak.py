@@ -51,7 +51,7 @@ def soak(
         link.make_topics(destination_configs=_KEEP)
         _keep_two_replicas(destination)
         link.publish()
-        storm = Storm(link, source, destination, seed, _OLD)
+        storm = Storm(link, source, destination, seed)
         try:
             storm.begin()
             with (

@@ -4,14 +4,12 @@ A method breaks something, waits as long as the fault is to last, and takes it a
 out how soon copying goes on.
 """
 
-import base64
 import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
-from strait.kafka.admin import Admin
 from strait.net.handshake import CLIENT_ID
 from support.fixtures.waiting import eventually
 from support.kafka.administration import asleep, elect_preferred, in_sync, quotas, reassign, replicas
@@ -22,17 +20,13 @@ from support.proxy.proxy import PRODUCE, Proxy
 class Storm:
     """Faults for a link between two far clusters, with two copies of each slot."""
 
-    def __init__(
-        self, link: FarLink, source: FarCluster, destination: FarCluster, seed: int, old: Collection[str] = ()
-    ) -> None:
+    def __init__(self, link: FarLink, source: FarCluster, destination: FarCluster, seed: int) -> None:
         self._link = link
         self._replicas = {topic: len(replicas(destination, topic)[0]) for topic in link.topics}
         self._clusters = (source, destination)
         self._rng = random.Random(seed)
         self._slots: list[tuple[int, subprocess.Popen[bytes]]] = []
         self._turn = 0
-        facts = Admin(destination.client_properties, "it").observe(lambda topic: topic in old).topics
-        self._old = [base64.urlsafe_b64decode(facts[topic].topic_id + "==") for topic in old]
 
     def draw(self) -> str:
         """The name of the next fault."""
@@ -96,11 +90,11 @@ class Storm:
         proxy.calm()
 
     def deliver_late(self) -> None:
-        """Not of old records, which these brokers forget each second: a request that comes that late is then taken again
-        (docs/explanation/guarantees.md, Old records). They are lost instead."""
+        """Also of old records, which these brokers forget each second: within the time for which a copy waits whether
+        what it sent still arrives."""
         proxy = self._clusters[1].proxy
         for _ in range(self._rng.randrange(1, 6)):
-            proxy.hold(PRODUCE, seconds=self._rng.uniform(0.0, 3.0), skip=self._rng.randrange(10), spared=self._old)
+            proxy.hold(PRODUCE, seconds=self._rng.uniform(0.0, 2.0), skip=self._rng.randrange(10))
         self._last(1.0, 4.0)
         proxy.calm()
 

@@ -10,6 +10,7 @@ from strait.net.buffers import BufferPool
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from support.model.partitions import placed
+from support.model.reports import plain_run
 
 NOW_MS = 1_800_000_000_000
 OLD_MS = NOW_MS - contention.REMEMBERED_MS
@@ -67,6 +68,37 @@ def test_who_was_writing_goes_on_at_once_unless_another_copy_has_been_at_it() ->
     beaten = in_the_middle()
     beaten.queue.beaten(refused=True)
     assert contention.keeps_out(beaten, 7, now=0.0)
+
+
+def test_what_was_sent_and_never_answered_may_still_arrive() -> None:
+    """The broker may have the request in its hands when the log is looked up."""
+
+    def cut_off() -> Partition:
+        partition = placed(5)
+        sent = []
+        for _ in range(3):
+            partition.queue.append(batch_of(partition, OLD_MS))
+            partition.cursor.stamped(1, 1, 1, 0)
+            sent.append(partition.queue.take(0.0))
+            partition.queue.acked(sent[0], 0.0)  # so that those behind it go with it
+        partition.position.mark_forgettable()
+        partition.queue.landed()
+        partition.acked(sent[0], 0.0)
+        for batch in sent[1:]:
+            partition.queue.given_up(batch)
+        return partition
+
+    for found in (6, 7):
+        partition = cut_off()
+        assert contention.keeps_out(partition, found, now=10.0)
+        assert contention.keeps_out(partition, found, now=12.9)
+        assert not contention.keeps_out(partition, found, now=13.0)
+    assert not contention.keeps_out(cut_off(), 8, now=10.0)  # all of it is there
+    partition = cut_off()
+    assert contention.keeps_out(partition, 6, now=10.0)
+    partition.position.look_failed()  # the broker may have stood still all the time
+    assert contention.keeps_out(partition, 6, now=14.0)
+    assert not contention.keeps_out(partition, 6, now=17.0)
 
 
 def test_an_old_batch_goes_alone_and_so_does_the_first_young_one_after_it() -> None:
@@ -128,5 +160,8 @@ def test_a_copy_stands_by_for_as_long_as_another_one_writes() -> None:
         "another running copy of the link has written up to record 7",
     )
     assert contention.keeps_out(partition, 9, now=14.0)
-    assert not contention.keeps_out(partition, 9, now=16.0)
-    assert contention.keeps_out(partition, 9, now=20.0)  # after the next doubt, whoever looks watches first
+    assert contention.keeps_out(partition, 9, now=16.0)
+    assert 17.0 <= partition.position.retry_at <= 17.5
+    assert not contention.keeps_out(partition, 9, now=17.0)
+    partition.found([plain_run()], 9, 9)
+    assert contention.keeps_out(partition, 9, now=30.0)  # after the next doubt, whoever looks watches first

@@ -18,6 +18,9 @@ class Phase(Enum):
     REPLICATING = "position known; copying"
 
 
+_NO_LOOK = (-1, 0.0)
+
+
 class Repetition(NamedTuple):
     """A batch of ours was taken for a repetition of one that is already there, at this destination offset. The broker
     compares numbers only: of a source that is being compacted, another copy may have read other records there.
@@ -43,8 +46,9 @@ class Position:
         passed: says that nothing is to be copied before the present position.
         log_start: the destination's, as last seen.
         repetition: to be looked into before anything else is copied.
-        forgettable: it holds records so old that the destination may forget us at any moment; ``watched``: what the
-            look-up before found, while we wait to see whether another instance writes (`recovery.contention`).
+        forgettable: it holds records so old that the destination may forget us at any moment; ``watched``: what
+            the look-up before found, -1 for none, and since when, while we wait to see whether the log still grows
+            (`recovery.contention`).
     """
 
     __slots__ = (
@@ -70,7 +74,7 @@ class Position:
         self.log_start = -1
         self.repetition: Repetition | None = None
         self.forgettable = False
-        self.watched = -1
+        self.watched = _NO_LOOK
         self.recoveries = 0
         self.recopied = 0
 
@@ -94,6 +98,7 @@ class Position:
         self.run = covering(runs, sequence)
         self.claims = deque(run for run in runs if run.sequence_base > sequence)
         self.passed = None
+        self.watched = _NO_LOOK
         self.acked_sequence = self.found_sequence = sequence
         self.shift = destination_offset(self.run, sequence) - sequence
         self.copied_to = copied_to
@@ -166,14 +171,19 @@ class Position:
         """The map says that nothing is to be copied before where this one ends."""
         self.passed = run
 
-    # --- keeping out of another instance's way, see `strait.engine.recovery.contention` -----------------------------
+    # --- keeping out of the way of what may still arrive, see `strait.engine.recovery.contention` -------------------
 
     def mark_forgettable(self) -> None:
         self.forgettable = True
 
-    def look(self, sequence: int) -> int:
-        """What the look-up before found, -1 for none. This one's is remembered, unless both agree: after the next reset
-        it is watched anew."""
-        before = self.watched
-        self.watched = -1 if before == sequence else sequence
-        return before
+    def look(self, sequence: int, now: float) -> tuple[int, float]:
+        """What the look-up before found, -1 for none, and for how many seconds now the same was found."""
+        before, since = self.watched
+        if before != sequence:
+            since = now
+        self.watched = sequence, since
+        return before, now - since
+
+    def look_failed(self) -> None:
+        """The broker may have stood still, with requests in its hands."""
+        self.watched = _NO_LOOK

@@ -41,6 +41,8 @@ class SendQueue:
     leader; ``line``: the one of the connections to it that they keep to, so that they stay in order.
 
     ``sent_sequence``: no record from here on was ever sent by us; -1: another instance has been found writing.
+    ``unanswered_end``: number of the record after the last one that was sent and to which no answer will come; -1: all
+    were answered. Its request may still reach the log.
 
     Batches of old records may go alone, each until it is acknowledged (`go_alone`): the broker may forget the link's
     producer ID between any two of them (ADR 12). If more are in flight and one of them is refused, the broker may take a
@@ -49,7 +51,7 @@ class SendQueue:
 
     __slots__ = (
         "_acked_end", "_alone_to", "_open_promises", "_waits", "batches", "bytes", "conflicts", "had_error",
-        "in_flight", "last_ack_at", "last_promise", "line", "node", "sent_sequence",
+        "in_flight", "last_ack_at", "last_promise", "line", "node", "sent_sequence", "unanswered_end",
     )  # fmt: skip
 
     def __init__(self, line: int = 0) -> None:
@@ -60,6 +62,7 @@ class SendQueue:
         self.in_flight = 0
         self.last_ack_at = float("-inf")
         self.sent_sequence = -1
+        self.unanswered_end = -1
         self.conflicts = 0
         self.had_error = False
         self.last_promise = 0  # what a batch that is made now has to wait for; 0 if nothing was ever promised
@@ -71,7 +74,7 @@ class SendQueue:
     def start(self, sequence: int) -> None:
         """Record number ``sequence`` is the next to send."""
         self.sent_sequence = self._acked_end = sequence
-        self._alone_to = -1
+        self._alone_to = self.unanswered_end = -1
         self.last_ack_at = float("-inf")  # the first batch goes alone
 
     def route(self, node: int) -> None:
@@ -117,8 +120,13 @@ class SendQueue:
         return self._acked_end > self._alone_to and now - self.last_ack_at < PROOF_SECONDS
 
     def landed(self) -> None:
-        """A batch in flight was answered, or never will be."""
+        """A batch in flight was answered."""
         self.in_flight -= 1
+
+    def given_up(self, batch: OutBatch) -> None:
+        """No answer will come to this batch in flight."""
+        self.in_flight -= 1
+        self.unanswered_end = max(self.unanswered_end, batch.sequence + batch.records)
 
     def acked(self, batch: OutBatch, now: float) -> None:
         self._acked_end = batch.sequence + batch.records

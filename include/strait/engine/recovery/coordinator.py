@@ -103,7 +103,7 @@ class RecoveryCoordinator:
         """Begin and end what is due."""
         for partition in self._unwatched:
             if partition.position.phase is Phase.REPLICATING:
-                contention.watch(partition, self._loop.now)
+                contention.begin(partition, self._loop.now)
                 self.add(partition)
         self._unwatched.clear()
         if self._lost and self._loop.now >= self._find_at:
@@ -151,6 +151,7 @@ class RecoveryCoordinator:
             states = await ask_log_states(self._loop, channel, self._producer_id, epochs)
         except (RequestLost, ProtocolError) as lost:  # the latter: the broker does not serve what is asked for
             for ticket in tickets:
+                ticket.partition.position.look_failed()
                 self._again(ticket, Unresolved.of(_LOST, f"looking up the position: {lost}"))
             return
         for ticket in tickets:
