@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -31,15 +30,8 @@ MakeLink = Callable[..., EngineLink]
 PARTITIONS = 2
 
 
-def settings_of(link: EngineLink) -> dict[str, Any]:
-    return {
-        "clusters": {"a": link.source.client_properties, "b": link.destination.client_properties},
-        "links": {link.name: {"source": "a", "destination": "b", "topics": {"include": list(link.topics)}}},
-    }
-
-
 def file_of(link: EngineLink) -> LinksFile:
-    return parse(settings_of(link), where="links file")
+    return parse(link.settings, where="links file")
 
 
 def compare(link: EngineLink, topic: str) -> Counter[str]:
@@ -165,7 +157,7 @@ def test_on_the_command_line(make_link: MakeLink, topic_name: str, tmp_path: Pat
     link.publish()
     _copied(link, 10)
     link.until_seen()
-    (tmp_path / "links.yaml").write_text(yaml.safe_dump(settings_of(link)))
+    (tmp_path / "links.yaml").write_text(yaml.safe_dump(link.settings))
     said = strait(tmp_path, f"{topic_name}-0:7", "-o", "json")
     assert said.returncode == 0, said.stderr
     (item,) = json.loads(said.stdout)

@@ -15,7 +15,9 @@ from strait.config.links import parse
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
+from strait.model import TopicPartition
 from strait.net.cluster_client import parse_addresses
+from strait.net.consumer_groups import Committed, ConsumerGroups
 from strait.net.handshake import Connection, dial
 from strait.net.security import Security
 from strait.reasons import Reason
@@ -92,6 +94,23 @@ def test_every_codec_and_every_shape_of_record_arrives_equal(make_link: MakeLink
         write(link, f"{topic_name}.{codec}", 100, **{"compression.type": codec, "batch.num.messages": 1})
     link.until_copied()
     link.assert_equal()
+
+
+def test_consumer_groups_are_seen_and_their_offsets_are_written(pair: Any, topic_name: str) -> None:
+    """By requests that are asked for many groups at once where the release takes that."""
+    for cluster in (pair.source, pair.destination):
+        Admin(cluster.client_properties, "it").create([NewTopic(topic_name, 2, 1)])
+        wanted = {
+            f"{topic_name} {number}": {
+                TopicPartition(topic_name, partition): Committed(number, f"ü {partition}") for partition in range(2)
+            }
+            for number in range(3)
+        }
+        with ConsumerGroups(cluster.client_properties, "it") as groups:
+            done = groups.commit(wanted, retention_ms=86_400_000)
+            assert {code for codes in done.values() for code in codes.values()} == {0}
+            assert groups.committed([*wanted, "nobody"]) == wanted | {"nobody": {}}
+            assert {name: groups.listed()[name] for name in wanted} == dict.fromkeys(wanted, ("classic", "Empty", ""))
 
 
 def test_what_was_committed_arrives_and_what_was_aborted_does_not(make_link: MakeLink, topic_name: str) -> None:

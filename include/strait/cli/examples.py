@@ -50,6 +50,11 @@ _EXAMPLES = {
         strait quarantine replay a-to-b --topic orders --to orders.refused""",
     "quarantine drop": """
         strait quarantine drop a-to-b --topic orders --partition 3""",
+    "groups": """
+        strait groups a-to-b                        # every group with offsets in its topics
+        strait groups a-to-b billing                # each partition of one group
+        strait groups a-to-b --sync                 # commit the translated offsets on the destination
+        strait groups a-to-b billing --check        # for a script: exit code 1 if it would not continue where it is""",
     "offsets translate": """
         strait offsets translate a-to-b orders-3:1200 orders-4:800
         strait offsets translate a-to-b --group billing

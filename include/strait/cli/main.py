@@ -17,6 +17,7 @@ from strait import __version__
 from strait.cli import (
     demo,
     explain,
+    groups,
     importing,
     logs,
     losses,
@@ -78,6 +79,7 @@ _add("pause", pause.pause)
 _add("resume", pause.resume)
 _add("logs", logs.logs)
 _add("losses", losses.losses)
+_add("groups", groups.groups)
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(offsets.app, name="offsets")
 _add("schema", schema.schema)

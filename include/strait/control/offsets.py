@@ -74,6 +74,11 @@ class Offsets:
         """The source's offset for each committed offset of a destination partition, in the order given."""
         return self._translate(committed, reverse=True)
 
+    def topics(self) -> dict[str, str]:
+        """The topics that the link replicates: name on the source -> name on the destination."""
+        with self._state("plan") as state:
+            return {topic.source: topic.destination for topic in _planned(state)}
+
     def committed(self, group: str, *, on_destination: bool = False) -> dict[TopicPartition, int]:
         """What a consumer group has committed on one side for topics of this link. Raises ConfigError where that is
         nothing."""

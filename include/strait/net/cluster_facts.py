@@ -1,4 +1,4 @@
-"""What only brokers themselves can tell, over short-lived connections: how large partitions are, and quotas.
+"""What only brokers themselves can tell, over short-lived connections: who they are, how large partitions are, and quotas.
 
 Both need rights that a copier need not have, so a refusal is an answer, and what comes of it is that nothing is known.
 """
@@ -17,7 +17,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from strait.errors import ClusterUnavailable, ProtocolError
 from strait.model import TopicPartition
-from strait.net.bootstrap import any_broker, broker_at
+from strait.net.bootstrap import Address, any_broker, broker_at
 from strait.net.cluster_client import METADATA
 from strait.net.handshake import CLIENT_ID, Connection
 
@@ -82,11 +82,15 @@ def _sizes(connection: Connection, partitions: list[TopicPartition]) -> Iterator
                         yield TopicPartition(topic.name, item.partition_index), int(item.partition_size)
 
 
-def _every_broker(properties: Mapping[str, str], cluster: str) -> Iterator[Connection]:
+def every_address(properties: Mapping[str, str], cluster: str) -> list[Address]:
+    """Of all brokers that the cluster counts as alive. Raises ClusterUnavailable, NotAuthorized."""
     with any_broker(properties, cluster) as first:
         request = MetadataRequest(version=first.version(*_flat(METADATA)), topics=[], allow_auto_topic_creation=False)
-        addresses = [(broker.host, broker.port) for broker in first.ask(request, MetadataResponse).brokers]
-    for address in addresses:
+        return [(broker.host, broker.port) for broker in first.ask(request, MetadataResponse).brokers]
+
+
+def _every_broker(properties: Mapping[str, str], cluster: str) -> Iterator[Connection]:
+    for address in every_address(properties, cluster):
         with ExitStack() as stack:
             try:
                 connection = stack.enter_context(broker_at(properties, cluster, address))

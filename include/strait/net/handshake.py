@@ -59,14 +59,15 @@ class Connection:
             )
         return chosen
 
-    def ask(self, request: Any, response_class: Any) -> Any:
-        """Send one of kafka-python's requests and wait for its reply. Raises ClusterUnavailable."""
+    def ask(self, request: Any, response_class: Any, most_bytes: int = _MAX_HANDSHAKE_FRAME_BYTES) -> Any:
+        """Send one of kafka-python's requests and wait for its reply. Raises ClusterUnavailable, and ProtocolError for
+        a reply of more than ``most_bytes``."""
         self._correlation += 1
         request.with_header(correlation_id=self._correlation, client_id=CLIENT_ID)
         try:
             self.socket.sendall(request.encode(framed=True, header=True))
             (size,) = struct.unpack(">i", self._receive(4))
-            if not 4 <= size <= _MAX_HANDSHAKE_FRAME_BYTES:
+            if not 4 <= size <= most_bytes:
                 raise ProtocolError(
                     f"{self._who()} sent a frame of {size} bytes; this is not a Kafka listener's answer"
                 )

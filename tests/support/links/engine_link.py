@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from strait.config.app_spec import AppSpec
 from strait.control.plane import GROUP
@@ -69,6 +70,14 @@ class EngineLink:
             ledger_dir=str(self.folder / "ledger"),
             checkpoint_dir=str(self.folder / "checkpoint"),
         )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """A links file with this link alone, between clusters a and b."""
+        return {
+            "clusters": {"a": self.source.client_properties, "b": self.destination.client_properties},
+            "links": {self.name: {"source": "a", "destination": "b", "topics": {"include": list(self.topics)}}},
+        }
 
     def make_topics(
         self, *, source_configs: Mapping[str, str] | None = None, destination_configs: Mapping[str, str] | None = None

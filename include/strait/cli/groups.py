@@ -1,0 +1,108 @@
+"""`strait groups`: where consumer groups would continue on the destination, and putting them there."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkOption, Output, OutputOption, one_link
+
+if TYPE_CHECKING:
+    from strait.planning.consumer_groups import GroupStatus
+
+
+def groups(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[LINK] [GROUP]...",
+            help="Name of the link, and consumer groups. Default: all that have offsets in the link's topics.",
+            show_default=False,
+        ),
+    ] = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    sync: Annotated[
+        bool,
+        typer.Option(
+            "--sync",
+            help="Commit the translated offsets on the destination, of groups without members there. Never takes an "
+            "offset back.",
+        ),
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 1 unless every group would continue where it is.")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show where consumer groups would continue on the destination; `--sync` commits that.
+
+    Of several groups a line each. Of one group, or with `-o wide`, a line for each partition.
+    """
+    from strait.config.links import load_link
+    from strait.control.consumer_groups import GroupSync
+
+    name, wanted = _split(config, link, words or [])
+    of_link = GroupSync(load_link(config, name), name)
+    found = of_link.sync(wanted) if sync else of_link.status(wanted)
+    if output.structured:
+        output.write([item.as_data() for item in found])
+    elif not found:
+        typer.echo(f"link {name}: no consumer group has committed an offset for its topics")
+    else:
+        _print(found, by_partition=len(wanted) == 1 or output is Output.WIDE)
+    if (check and not all(item.synced for item in found)) or (sync and any(item.refused for item in found)):
+        raise typer.Exit(1)
+
+
+def _split(config: Path, link: str | None, words: list[str]) -> tuple[str, list[str]]:
+    """The link, and the groups after it."""
+    from strait.config.links import link_names
+
+    names = link_names(config)
+    named = link is None and bool(words) and (words[0] in names or len(names) > 1)
+    name, _ = one_link(config, link, *words[:named])
+    return name, words[named:]
+
+
+def _print(found: "Sequence[GroupStatus]", *, by_partition: bool) -> None:
+    from strait.cli.tables import plain_table
+    from strait.planning.consumer_groups import MEANINGS
+
+    head = ["group", "type", "source", "destination", ">partitions", ">re-reads", "offsets"]
+    plain_table(head, ([*_sides(item), f"{len(item.offsets)}", _count(item.rereads), _summary(item)] for item in found))
+    if by_partition:
+        typer.echo()
+        plain_table(
+            ["group", "partition", ">offset", "to", ">offset", "fit", ">committed", "state"], _partitions(found)
+        )
+    for state in sorted({state for item in found for state, _ in item.states}):
+        typer.echo(f"{state}: {MEANINGS[state]}")
+
+
+def _partitions(found: "Iterable[GroupStatus]") -> Iterable[list[str]]:
+    for group in found:
+        for item in group.offsets:
+            yield [
+                group.group,
+                f"{item.topic}-{item.partition}",
+                f"{item.offset:,}",
+                f"{item.to_topic}-{item.partition}",
+                _count(item.to_offset),
+                item.fit,
+                _count(item.committed),
+                f"{item.state}: {item.detail}" if item.detail else item.state,
+            ]
+
+
+def _sides(item: "GroupStatus") -> list[str]:
+    return [item.group, item.source.kind, item.source.state or "-", item.destination.state or "-"]
+
+
+def _summary(item: "GroupStatus") -> str:
+    return item.note or ", ".join(f"{count} {state}" for state, count in item.states)
+
+
+def _count(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"

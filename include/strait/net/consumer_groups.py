@@ -1,0 +1,256 @@
+"""A cluster's consumer groups, by own requests: what kind they are, what they have committed, and committing for them.
+
+The admin client takes one group a call; here a request asks for many, at the broker that coordinates them (KIP-699,
+KIP-709). Older brokers are asked for one group at a time.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+from kafka.protocol.admin.groups import ListGroupsRequest, ListGroupsResponse
+from kafka.protocol.consumer.group import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+from strait.errors import ClusterUnavailable
+from strait.model import TopicPartition
+from strait.net import error_policy
+from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
+from strait.net.cluster_facts import every_address
+from strait.net.handshake import Connection
+from strait.wire import error_codes
+
+_FIND_COORDINATOR = (10, 1, 4)
+_LIST_GROUPS = (16, 4, 5)
+_OFFSET_FETCH = (9, 5, 9)
+_OFFSET_COMMIT = (8, 2, 4)
+"""Up to version 4 a commit says how long it is to be kept, and has no leader epoch."""
+_MANY_KEYS, _MANY_GROUPS = 4, 8
+_COORDINATORS_AT_ONCE = 500
+_GROUPS_AT_ONCE = 200  # a reply stays small enough to be read within the time that one request has
+_REPLY_BYTES = 64 << 20
+_PARTITIONS_AT_ONCE = 1_000
+_NO_GENERATION = -1
+_PATIENCE_SECONDS = 30.0
+_MOVING = frozenset(
+    {
+        error_codes.COORDINATOR_LOAD_IN_PROGRESS,
+        error_codes.COORDINATOR_NOT_AVAILABLE,
+        error_codes.NOT_COORDINATOR,
+        error_codes.REQUEST_TIMED_OUT,
+        error_codes.UNSTABLE_OFFSET_COMMIT,
+    }
+)
+
+
+class Group(NamedTuple):
+    """As a broker lists it. ``kind``: "classic", "consumer" (KIP-848), "streams" or "share"; brokers before 3.8 list
+    classic groups alone, and do not say so. ``state``: Kafka's word, "Empty" without members. ``protocol``: "consumer" for consumers, "" for a group that never had a member."""
+
+    kind: str
+    state: str
+    protocol: str
+
+
+class Committed(NamedTuple):
+    """Offset of the next record to consume, and what the consumer wrote beside it."""
+
+    offset: int
+    metadata: str
+
+
+_T = TypeVar("_T")
+_Item = TypeVar("_Item")
+
+Offsets = dict[TopicPartition, Committed]
+Codes = dict[TopicPartition, int]
+
+
+class ConsumerGroups:
+    """Of one cluster. Keeps a connection to each broker that it has asked, until it is left.
+
+    Every method raises ClusterUnavailable where brokers or coordinators stay away for half a minute, NotAuthorized
+    where the login is refused, and ProtocolError where a broker does not serve a request. What is refused for one group
+    or partition alone is an error code in the answer.
+    """
+
+    def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
+        self._properties = properties
+        self._cluster = cluster
+        self._connections: dict[Address, Connection] = {}
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._drop_connections()
+
+    def listed(self) -> dict[str, Group]:
+        """Every group that this principal may see."""
+        return self._until_settled(self._list)
+
+    def committed(self, groups: Iterable[str]) -> dict[str, Offsets | int]:
+        """What each group has committed, or the error code of its refusal. No offsets for a group that is unknown."""
+        wanted = sorted(set(groups))
+        return self._until_settled(lambda: self._committed(wanted))
+
+    def commit(self, wanted: Mapping[str, Offsets], retention_ms: int) -> dict[str, Codes]:
+        """Commit for groups without members, and keep it for that long: 0 for each partition that was written.
+
+        The broker refuses the whole group with UNKNOWN_MEMBER_ID while it has a member, so nothing is taken from a
+        consumer that is at work. A group that does not exist comes into being, and becomes of any kind with its first
+        member, except a share group.
+        """
+        return self._until_settled(lambda: self._commit(wanted, retention_ms))
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def _list(self) -> dict[str, Group]:
+        found = {}
+        for address in every_address(self._properties, self._cluster):
+            connection = self._at(address)
+            version = connection.version(*_LIST_GROUPS)
+            reply: Any = connection.ask(ListGroupsRequest(version=version), ListGroupsResponse, _REPLY_BYTES)
+            self._settled(reply.error_code, "listing consumer groups")
+            for group in reply.groups:
+                kind = str(group.group_type).lower() if version >= 5 else "classic"
+                found[str(group.group_id)] = Group(kind, str(group.group_state), str(group.protocol_type))
+        return found
+
+    def _committed(self, wanted: Sequence[str]) -> dict[str, Offsets | int]:
+        found: dict[str, Offsets | int] = {}
+        for address, groups, code in self._by_coordinator(wanted):
+            if address is None:
+                found |= dict.fromkeys(groups, code)
+                continue
+            connection = self._at(address)
+            many = connection.version(*_OFFSET_FETCH) >= _MANY_GROUPS
+            for some in _parts(groups, _GROUPS_AT_ONCE if many else 1):
+                found |= self._fetch(connection, some)
+        return found
+
+    def _fetch(self, connection: Connection, groups: Sequence[str]) -> dict[str, Offsets | int]:
+        version = connection.version(*_OFFSET_FETCH)
+        if version >= _MANY_GROUPS:
+            asked: dict[str, Any] = {
+                "groups": [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=name, topics=None) for name in groups]
+            }
+        else:
+            asked = {"group_id": groups[0], "topics": None}
+        request = OffsetFetchRequest(version=version, require_stable=False, **asked)
+        reply: Any = connection.ask(request, OffsetFetchResponse, _REPLY_BYTES)
+        told = reply.groups if version >= _MANY_GROUPS else [reply]
+        found: dict[str, Offsets | int] = {}
+        for name, group in zip(groups, told, strict=True):
+            self._settled(group.error_code, f"reading the offsets of group {name}")
+            found[name] = group.error_code or {
+                TopicPartition(topic.name, item.partition_index): Committed(item.committed_offset, item.metadata or "")
+                for topic in group.topics
+                for item in topic.partitions
+                if not item.error_code and item.committed_offset >= 0
+            }
+        return found
+
+    def _commit(self, wanted: Mapping[str, Offsets], retention_ms: int) -> dict[str, Codes]:
+        done: dict[str, Codes] = {}
+        for address, groups, code in self._by_coordinator(sorted(wanted)):
+            for name in groups:
+                offsets = wanted[name]
+                if address is None:
+                    done[name] = dict.fromkeys(offsets, code)
+                    continue
+                done[name] = {}
+                for some in _parts(sorted(offsets), _PARTITIONS_AT_ONCE):
+                    done[name] |= self._write(self._at(address), name, {at: offsets[at] for at in some}, retention_ms)
+        return done
+
+    def _write(self, connection: Connection, group: str, offsets: Offsets, retention_ms: int) -> Codes:
+        topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
+        by_topic: dict[str, list[Any]] = defaultdict(list)
+        for (topic, number), committed in offsets.items():
+            by_topic[topic].append(
+                topic_class.OffsetCommitRequestPartition(
+                    partition_index=number,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=-1,
+                    committed_metadata=committed.metadata,
+                )
+            )
+        request = OffsetCommitRequest(
+            version=connection.version(*_OFFSET_COMMIT),
+            group_id=group,
+            generation_id_or_member_epoch=_NO_GENERATION,
+            member_id="",
+            group_instance_id=None,
+            retention_time_ms=retention_ms,
+            topics=[topic_class(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
+        )
+        reply: Any = connection.ask(request, OffsetCommitResponse)
+        codes = {
+            TopicPartition(topic.name, item.partition_index): int(item.error_code)
+            for topic in reply.topics
+            for item in topic.partitions
+        }
+        for code in codes.values():
+            self._settled(code, f"committing for group {group}")
+        return codes
+
+    def _by_coordinator(self, groups: Sequence[str]) -> "list[tuple[Address | None, list[str], int]]":
+        """(coordinator, its groups, 0), and (None, groups, error code) for those that may not be asked about."""
+        found: dict[tuple[Address | None, int], list[str]] = defaultdict(list)
+        if not groups:
+            return []
+        with any_broker(self._properties, self._cluster) as connection:
+            version = connection.version(*_FIND_COORDINATOR)
+            for some in _parts(groups, _COORDINATORS_AT_ONCE if version >= _MANY_KEYS else 1):
+                keys: dict[str, Any] = {"coordinator_keys": list(some)} if version >= _MANY_KEYS else {"key": some[0]}
+                reply: Any = connection.ask(
+                    FindCoordinatorRequest(version=version, key_type=0, **keys), FindCoordinatorResponse
+                )
+                told = {item.key: item for item in reply.coordinators} if version >= _MANY_KEYS else {some[0]: reply}
+                for name in some:
+                    code = int(told[name].error_code)
+                    self._settled(code, f"finding the coordinator of group {name}")
+                    address = None if code else (str(told[name].host), int(told[name].port))
+                    found[address, code].append(name)
+        return [(address, names, code) for (address, code), names in found.items()]
+
+    # --- connections --------------------------------------------------------------------------------------------------
+
+    def _at(self, address: Address) -> Connection:
+        if address not in self._connections:
+            broker = broker_at(self._properties, self._cluster, address)
+            self._connections[address] = self._open.enter_context(broker)
+        return self._connections[address]
+
+    def _until_settled(self, ask: Callable[[], _T]) -> _T:
+        def once() -> _T:
+            try:
+                return ask()
+            except ClusterUnavailable:
+                self._drop_connections()
+                raise
+
+        return until_answered(once, _PATIENCE_SECONDS)
+
+    def _settled(self, code: int, doing: str) -> None:
+        if code in _MOVING:
+            raise ClusterUnavailable(self._cluster, f"{doing}: {error_policy.name(code)}")
+
+    def _drop_connections(self) -> None:
+        self._connections.clear()
+        self._open.close()
+
+
+def _parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    return (items[at : at + size] for at in range(0, len(items), size))

@@ -1,0 +1,217 @@
+"""What a consumer group's committed offsets become on the destination, partition by partition. Pure.
+
+An offset is written only where nobody is at work and nothing is taken back: not while the group has members on the
+destination, and never an earlier offset than the one that is committed there, since a group that has moved commits its
+own. What is beyond the replicated records is clamped to their end; it moves on with them.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from strait.model import TopicPartition
+
+SHARE = "share"
+_MOVABLE_PROTOCOLS = frozenset({"", "consumer", "streams"})  # not those of Connect workers or schema registries
+_WITHOUT_MEMBERS = frozenset({"", "empty", "dead"})
+
+
+class OffsetState(StrEnum):
+    """How a group's offset of one partition stands on the destination, most urgent first."""
+
+    REFUSED = "refused"
+    HELD_ACTIVE = "held_active"
+    DESTINATION_AHEAD = "destination_ahead"
+    NOT_REPLICATED = "not_replicated"
+    BEHIND = "behind"
+    AHEAD_OF_COPY = "ahead_of_copy"
+    IN_SYNC = "in_sync"
+
+
+MEANINGS = {
+    OffsetState.REFUSED: "the destination refused the offset",
+    OffsetState.HELD_ACTIVE: "the group has members on the destination, so nothing is written",
+    OffsetState.DESTINATION_AHEAD: "the destination has a later offset, which is never taken back: the group consumed "
+    "there, or was reset on the source",
+    OffsetState.NOT_REPLICATED: "nothing of the partition has been replicated, so the offset has no counterpart",
+    OffsetState.BEHIND: "the destination has an earlier offset or none",
+    OffsetState.AHEAD_OF_COPY: "the group is ahead of what has been replicated, and continues where that ends",
+    OffsetState.IN_SYNC: "the destination has the translated offset",
+}
+
+
+class Side(NamedTuple):
+    """A group on one cluster: its type and state in Kafka's words; "" where the cluster has no such group."""
+
+    kind: str = ""
+    state: str = ""
+    protocol: str = ""
+
+    @property
+    def active(self) -> bool:
+        """It has members, or is about to."""
+        return self.state.lower() not in _WITHOUT_MEMBERS
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where an offset of the source is on the destination. ``to_offset`` None: nowhere; ``ahead``: clamped."""
+
+    to_topic: str
+    to_offset: int | None
+    fit: str
+    ahead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffset:
+    """One partition of a group.
+
+    Attributes:
+        offset: committed on the source. ``to_offset``: its translation, None for none. ``fit``: how well that is known.
+        committed: on the destination, before anything is written; None: nothing.
+        rereads: offsets that the group would consume a second time if it moved now; None: ``auto.offset.reset`` decides
+            where it begins.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    to_topic: str
+    to_offset: int | None
+    fit: str
+    committed: int | None
+    state: OffsetState
+    rereads: int | None
+    detail: str = ""
+
+    @property
+    def target(self) -> TopicPartition:
+        return TopicPartition(self.to_topic, self.partition)
+
+    @property
+    def to_write(self) -> bool:
+        """Its translation is to be committed on the destination."""
+        if self.state is OffsetState.AHEAD_OF_COPY:
+            return self.committed != self.to_offset
+        return self.state is OffsetState.BEHIND
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """One group of the source, with its offsets in a link's topics. ``refusal``: why they cannot be read."""
+
+    group: str
+    source: Side
+    destination: Side
+    offsets: tuple[GroupOffset, ...] = ()
+    refusal: str = ""
+
+    @property
+    def note(self) -> str:
+        """Why it is left alone as a whole; "" if it is not."""
+        if self.source.kind == SHARE:
+            return "share groups are not synchronized yet"
+        return self.refusal
+
+    @property
+    def states(self) -> list[tuple[OffsetState, int]]:
+        """How many partitions are in each state, the most urgent first."""
+        counted = Counter(item.state for item in self.offsets)
+        return [(state, counted[state]) for state in OffsetState if state in counted]
+
+    @property
+    def rereads(self) -> int | None:
+        """Over all partitions that have a counterpart; None: of one of them it is not known."""
+        if self.note:
+            return None
+        known = [item.rereads for item in self.offsets if item.to_offset is not None]
+        return None if None in known else sum(each or 0 for each in known)
+
+    @property
+    def synced(self) -> bool:
+        """It would continue where it is, as far as that is replicated."""
+        done = (OffsetState.IN_SYNC, OffsetState.AHEAD_OF_COPY)
+        return not self.note and all(item.state in done and not item.to_write for item in self.offsets)
+
+    @property
+    def refused(self) -> bool:
+        """A cluster refused to tell or to take an offset."""
+        return bool(self.refusal) or any(item.state is OffsetState.REFUSED for item in self.offsets)
+
+    def as_data(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "group": self.group,
+            "source": self.source._asdict(),
+            "destination": self.destination._asdict(),
+            "states": {str(state): count for state, count in self.states},
+            "rereads": self.rereads,
+            "synced": self.synced,
+            "note": self.note,
+            "offsets": [asdict(item) for item in self.offsets],
+        }
+
+
+def can_move(group: Side) -> bool:
+    """Whether it is a group of consumers."""
+    return group.kind == SHARE or group.protocol in _MOVABLE_PROTOCOLS
+
+
+def status_of(
+    group: str,
+    source: Side,
+    destination: Side,
+    committed: Mapping[TopicPartition, int],
+    targets: Mapping[TopicPartition, Target],
+    there: Mapping[TopicPartition, int],
+) -> GroupStatus:
+    """Decide for one group.
+
+    Args:
+        committed: its offsets on the source, of the link's topics.
+        targets: each of them translated.
+        there: its offsets on the destination, by the destination's names.
+    """
+    rows = []
+    for place, offset in sorted(committed.items()):
+        target = targets[place]
+        present = there.get(TopicPartition(target.to_topic, place.partition))
+        rows.append(_row(place, offset, target, present, active=destination.active))
+    return GroupStatus(group, source, destination, tuple(rows))
+
+
+def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetState, str]]) -> GroupStatus:
+    """After its offsets were written, but for those that were refused."""
+
+    def after(item: GroupOffset) -> GroupOffset:
+        if not item.to_write:
+            return item
+        if item.target in refused:
+            state, detail = refused[item.target]
+            return replace(item, state=state, detail=detail)
+        ahead = item.state is OffsetState.AHEAD_OF_COPY
+        state = OffsetState.AHEAD_OF_COPY if ahead else OffsetState.IN_SYNC
+        return replace(item, state=state, committed=item.to_offset, rereads=0)
+
+    return replace(status, offsets=tuple(map(after, status.offsets)))
+
+
+def _row(place: TopicPartition, offset: int, target: Target, present: int | None, *, active: bool) -> GroupOffset:
+    rereads = None if present is None or target.to_offset is None else max(0, target.to_offset - present)
+    state = _state(target, present, active=active)
+    return GroupOffset(*place, offset, target.to_topic, target.to_offset, target.fit, present, state, rereads)
+
+
+def _state(target: Target, present: int | None, *, active: bool) -> OffsetState:
+    if target.to_offset is None:
+        return OffsetState.NOT_REPLICATED
+    if present is not None and present > target.to_offset:
+        return OffsetState.DESTINATION_AHEAD
+    if active and present != target.to_offset:
+        return OffsetState.HELD_ACTIVE
+    if target.ahead:
+        return OffsetState.AHEAD_OF_COPY
+    return OffsetState.IN_SYNC if present == target.to_offset else OffsetState.BEHIND
