@@ -16,6 +16,7 @@ from confluent_kafka import TopicPartition as Place
 from strait.config.links import parse
 from strait.control.consumer_groups import GroupSync
 from strait.embedded.kafka import Cluster
+from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups
 from strait.planning.consumer_groups import GroupStatus, OffsetState
@@ -33,7 +34,7 @@ DAY_MS = 86_400_000
 
 
 class Reader:
-    """A member of a group: what it has read, by key. It commits what it has read when it leaves."""
+    """A member of a group: what it has read, by key."""
 
     def __init__(self, cluster: Cluster, group: str, topic: str, protocol: str = "classic") -> None:
         self._consumer = Consumer(
@@ -63,13 +64,14 @@ class Reader:
         eventually(enough, what=lambda: f"{until} records come, so far {len(self.keys)}")
         return self.keys
 
-    def join(self) -> None:
-        """Return as a member that has its partitions."""
-        eventually(lambda: self._consumer.poll(0.1) is None and self._consumer.assignment(), what="it has joined")
-
-    def leave(self, *, commits: bool = True) -> None:
-        if commits:
-            self._consumer.commit(asynchronous=False)
+    def leave(self) -> None:
+        """Commit for every partition, also where nothing was read yet."""
+        places = self._consumer.assignment()
+        read, before = self._consumer.position(places), self._consumer.committed(places, 30)
+        offsets = [
+            Place(at.topic, at.partition, max(0, at.offset, was.offset)) for at, was in zip(read, before, strict=True)
+        ]
+        self._consumer.commit(offsets=offsets, asynchronous=False)
         self._consumer.close()
 
 
@@ -139,7 +141,7 @@ def test_a_group_that_has_moved_or_is_at_work_is_left_alone(copied: EngineLink, 
     sync = sync_of(copied)
     assert sync.sync([group])[0].synced
     there = Reader(copied.destination, group, topic_name)
-    there.join()
+    there.read(1)  # now it is a member
     second = Reader(copied.source, group, topic_name)
     second.read(20)
     second.leave()
@@ -151,12 +153,14 @@ def test_a_group_that_has_moved_or_is_at_work_is_left_alone(copied: EngineLink, 
         codes = groups.commit({group: wanted}, DAY_MS)[group]
     assert set(codes.values()) == {error_codes.UNKNOWN_MEMBER_ID}  # also if it joined a moment ago
     assert committed(copied.destination, group, topic_name) == at_first
-    there.read(60)
+    there.read(40)
     there.leave()
     moved = committed(copied.destination, group, topic_name)
     assert moved != at_first
     (status,) = sync.sync([group])
-    assert {item.state for item in status.offsets} == {OffsetState.DESTINATION_AHEAD}
+    left_alone = {OffsetState.DESTINATION_AHEAD, OffsetState.HELD_MOVED, OffsetState.IN_SYNC}
+    assert OffsetState.DESTINATION_AHEAD in states([status]).values()
+    assert set(states([status]).values()) <= left_alone
     assert committed(copied.destination, group, topic_name) == moved
 
 
@@ -216,9 +220,7 @@ def quickly_expiring(tmp_path: Path) -> Iterator[Cluster]:
 def test_an_offset_that_was_written_does_not_expire(quickly_expiring: Cluster, topic_name: str) -> None:
     """A broker drops offsets that nobody commits again, though the group lives on at the source."""
     place = TopicPartition(topic_name, 0)
-    producer = Producer(quickly_expiring.client_properties)
-    producer.produce(topic_name, b"one", partition=0)
-    assert producer.flush(30) == 0
+    Admin(quickly_expiring.client_properties, "it").create([NewTopic(topic_name, 1, 1)])
     commit(quickly_expiring, "own", {place: 0})
     with ConsumerGroups(quickly_expiring.client_properties, "it") as groups:
         assert groups.commit({"kept": {place: Committed(0, "")}}, DAY_MS) == {"kept": {place: 0}}

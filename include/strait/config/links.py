@@ -130,7 +130,7 @@ class Link(Settings):
     )
     epoch_seconds: int = Field(
         300,
-        ge=1,
+        ge=10,  # each begins with a few seconds of looking, for old records (ADR 12)
         le=86400,
         description="Length of a micro-batch, in seconds; after each one the replication ledger gets a row per partition.",
     )

@@ -114,7 +114,7 @@ class Sender:
 
         def give_up(cause: str) -> None:
             for partition, batch in sent.values():
-                partition.queue.given_up(batch)
+                partition.queue.given_up(batch, self._pause_until)
                 self._on_lost(partition, batch, cause)
 
         def take(frame: Buffer) -> None:

@@ -1,8 +1,8 @@
 """What a consumer group's committed offsets become on the destination, partition by partition. Pure.
 
 An offset is written only where nobody is at work and nothing is taken back: not while the group has members on the
-destination, and never an earlier offset than the one that is committed there, since a group that has moved commits its
-own. What is beyond the replicated records is clamped to their end; it moves on with them.
+destination, and never an earlier offset than the one that is committed there. A group that has moved commits its own:
+once one of its partitions is further on the destination, none is written. What is beyond the replicated records is clamped to their end; it moves on with them.
 """
 
 from collections import Counter
@@ -23,6 +23,7 @@ class OffsetState(StrEnum):
 
     REFUSED = "refused"
     HELD_ACTIVE = "held_active"
+    HELD_MOVED = "held_moved"
     DESTINATION_AHEAD = "destination_ahead"
     NOT_REPLICATED = "not_replicated"
     BEHIND = "behind"
@@ -33,6 +34,7 @@ class OffsetState(StrEnum):
 MEANINGS = {
     OffsetState.REFUSED: "the destination refused the offset",
     OffsetState.HELD_ACTIVE: "the group has members on the destination, so nothing is written",
+    OffsetState.HELD_MOVED: "nothing is written, since another partition of the group is further on the destination",
     OffsetState.DESTINATION_AHEAD: "the destination has a later offset, which is never taken back: the group consumed "
     "there, or was reset on the source",
     OffsetState.NOT_REPLICATED: "nothing of the partition has been replicated, so the offset has no counterpart",
@@ -180,6 +182,8 @@ def status_of(
         target = targets[place]
         present = there.get(TopicPartition(target.to_topic, place.partition))
         rows.append(_row(place, offset, target, present, active=destination.active))
+    if any(row.state is OffsetState.DESTINATION_AHEAD for row in rows):
+        rows = [replace(row, state=OffsetState.HELD_MOVED) if row.to_write else row for row in rows]
     return GroupStatus(group, source, destination, tuple(rows))
 
 

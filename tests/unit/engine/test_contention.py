@@ -16,6 +16,11 @@ NOW_MS = 1_800_000_000_000
 OLD_MS = NOW_MS - contention.REMEMBERED_MS
 
 
+def keeps_out(partition: Partition, sequence: int, now: float) -> bool:
+    """The broker answers at once."""
+    return contention.keeps_out(partition, sequence, contention.Look(now, now))
+
+
 def batch_of(partition: Partition, timestamp_ms: int) -> OutBatch:
     buffer = BufferPool(1 << 20).adopt(bytearray(1))
     generation, sequence = partition.position.generation, partition.cursor.sequence
@@ -36,15 +41,15 @@ def test_the_first_old_record_has_its_partition_looked_up_once_more(
     timestamp_ms: int, policy: TopicPolicy, forgettable: bool
 ) -> None:
     partition = placed(5, policy=policy)
-    assert contention.note(partition, batch_of(partition, timestamp_ms), NOW_MS) is forgettable
+    assert contention.note(partition, batch_of(partition, timestamp_ms), NOW_MS, 0.0) is forgettable
     assert partition.position.forgettable is forgettable
-    assert not contention.note(partition, batch_of(partition, timestamp_ms), NOW_MS)
+    assert not contention.note(partition, batch_of(partition, timestamp_ms), NOW_MS, 0.0)
 
 
 def test_who_has_written_since_the_look_up_goes_on_without_another() -> None:
     partition = placed(5)
     partition.acked(batch_of(partition, NOW_MS), 0.0)
-    assert not contention.note(partition, batch_of(partition, OLD_MS), NOW_MS)
+    assert not contention.note(partition, batch_of(partition, OLD_MS), NOW_MS, 0.0)
     assert partition.position.forgettable
 
 
@@ -54,7 +59,7 @@ def test_who_was_writing_goes_on_at_once_unless_another_copy_has_been_at_it() ->
         for timestamp_ms in (OLD_MS, OLD_MS, OLD_MS):
             partition.queue.append(batch_of(partition, timestamp_ms))
             partition.cursor.stamped(1, 1, 1, 0)
-        contention.note(partition, partition.queue.batches[0], NOW_MS)
+        contention.note(partition, partition.queue.batches[0], NOW_MS, 0.0)
         first = partition.queue.take(0.0)
         assert first is not None
         partition.queue.landed()
@@ -63,42 +68,117 @@ def test_who_was_writing_goes_on_at_once_unless_another_copy_has_been_at_it() ->
         return partition
 
     for found in (6, 7):  # as acknowledged, or what was under way has arrived
-        assert not contention.keeps_out(in_the_middle(), found, now=0.0)
-    assert contention.keeps_out(in_the_middle(), 8, now=0.0)  # the third was never sent
+        assert not keeps_out(in_the_middle(), found, 0.0)
+    assert keeps_out(in_the_middle(), 8, 0.0)  # the third was never sent
     beaten = in_the_middle()
     beaten.queue.beaten(refused=True)
-    assert contention.keeps_out(beaten, 7, now=0.0)
+    assert keeps_out(beaten, 7, 0.0)
+
+
+def cut_off(until: float = 0.0) -> Partition:
+    """Three old records were sent; the first was acknowledged, and the connection was lost."""
+    partition = placed(5)
+    sent = []
+    for _ in range(3):
+        batch = batch_of(partition, OLD_MS)
+        partition.queue.append(batch)
+        contention.note(partition, batch, NOW_MS, 0.0)
+        partition.cursor.stamped(1, 1, 1, 0)
+        partition.queue.acked(batch, 0.0)  # so that the next goes with it
+        assert partition.queue.take(0.0) is batch
+        sent.append(batch)
+    partition.queue.landed()
+    partition.acked(sent[0], 0.0)
+    for batch in reversed(sent[1:]):
+        partition.queue.given_up(batch, until)
+    return partition
+
+
+def seconds_kept_out(partition: Partition, sequence: int, begin: float = 10.0) -> float:
+    """By looks that are as far apart as the partition waits."""
+    now = begin
+    while keeps_out(partition, sequence, now):
+        assert now < partition.position.retry_at <= now + 1.2
+        now = partition.position.retry_at
+    return now - begin
 
 
 def test_what_was_sent_and_never_answered_may_still_arrive() -> None:
     """The broker may have the request in its hands when the log is looked up."""
-
-    def cut_off() -> Partition:
-        partition = placed(5)
-        sent = []
-        for _ in range(3):
-            partition.queue.append(batch_of(partition, OLD_MS))
-            partition.cursor.stamped(1, 1, 1, 0)
-            sent.append(partition.queue.take(0.0))
-            partition.queue.acked(sent[0], 0.0)  # so that those behind it go with it
-        partition.position.mark_forgettable()
-        partition.queue.landed()
-        partition.acked(sent[0], 0.0)
-        for batch in sent[1:]:
-            partition.queue.given_up(batch)
-        return partition
-
     for found in (6, 7):
-        partition = cut_off()
-        assert contention.keeps_out(partition, found, now=10.0)
-        assert contention.keeps_out(partition, found, now=12.9)
-        assert not contention.keeps_out(partition, found, now=13.0)
-    assert not contention.keeps_out(cut_off(), 8, now=10.0)  # all of it is there
+        assert 3.0 <= seconds_kept_out(cut_off(), found) <= 3.2
+    assert not keeps_out(cut_off(), 8, 10.0)  # all of it is there
     partition = cut_off()
-    assert contention.keeps_out(partition, 6, now=10.0)
+    for now in (10.0, 11.0, 12.0):
+        assert keeps_out(partition, 6, now)
     partition.position.look_failed()  # the broker may have stood still all the time
-    assert contention.keeps_out(partition, 6, now=14.0)
-    assert not contention.keeps_out(partition, 6, now=17.0)
+    assert 3.0 <= seconds_kept_out(partition, 6, 13.0) <= 3.2
+
+
+def test_what_the_broker_puts_off_is_waited_for_longer() -> None:
+    """A quota: it takes nothing more from the connection until then, and does not see that it is closed."""
+    assert 9.0 <= seconds_kept_out(cut_off(until=16.0), 6) <= 10.5
+
+
+def test_a_broker_that_stood_still_is_watched_from_the_beginning() -> None:
+    partition = cut_off()
+    for now in (10.0, 11.0, 12.0):
+        assert keeps_out(partition, 6, now)
+    assert contention.keeps_out(partition, 6, contention.Look(12.9, 15.0))
+    assert 3.0 <= seconds_kept_out(partition, 6, 15.0) <= 4.2
+    partition = cut_off()
+    assert keeps_out(partition, 6, 10.0)
+    assert keeps_out(partition, 6, 15.0)  # nobody knows how it was in between
+    for asked_at in range(20, 40, 3):  # always slow: not for ever
+        assert contention.keeps_out(partition, 6, contention.Look(asked_at, asked_at + 2.0)), asked_at
+    assert not contention.keeps_out(partition, 6, contention.Look(41.0, 43.0))
+
+
+def test_a_refusal_costs_no_wait() -> None:
+    """Each of them is answered, and nothing is acknowledged in between."""
+    partition = cut_off()
+    seconds_kept_out(partition, 6)
+    for now in (14.0, 15.0, 18.0, 27.0):
+        partition.found([plain_run()], 6, 6)
+        partition.queue.append(batch_of(partition, OLD_MS))
+        assert partition.queue.take(now) is not None
+        partition.queue.landed()
+        assert not keeps_out(partition, 6, now), now
+    partition.queue.append(batch_of(partition, OLD_MS))
+    lost = partition.queue.take(27.0)
+    assert lost is not None
+    partition.queue.given_up(lost, 0.0)
+    assert keeps_out(partition, 6, 28.0)
+
+
+def test_a_copy_that_did_not_write_for_a_while_looks_again_first_once() -> None:
+    """Another one may have been at it since, and be at it now; a slow source must not keep it looking for ever."""
+    partition = placed(5)
+    assert contention.note(partition, batch_of(partition, OLD_MS), NOW_MS, 0.0)
+    contention.begin(partition, 0.0)
+    assert 2.8 <= seconds_kept_out(partition, 5, 1.0) <= 3.2
+    partition.found([plain_run()], 5, 5)
+    assert not contention.note(partition, batch_of(partition, OLD_MS), NOW_MS, 100.0)
+    partition.found([plain_run()], 9, 9)
+    assert contention.note(partition, batch_of(partition, OLD_MS), NOW_MS, 200.0)
+    partition.found([plain_run()], 9, 9)
+    assert not contention.note(partition, batch_of(partition, OLD_MS), NOW_MS, 300.0)
+
+
+def test_after_a_young_record_there_is_nothing_to_wait_for() -> None:
+    partition = cut_off()
+    seconds_kept_out(partition, 6)
+    partition.found([plain_run()], 8, 8)
+    assert partition.position.forgettable
+    young = batch_of(partition, NOW_MS)._replace(sequence=8)
+    partition.queue.append(young)
+    assert partition.queue.take(20.0) is young
+    partition.queue.landed()
+    partition.acked(young, 20.0)
+    assert not partition.position.forgettable
+    partition.queue.given_up(young._replace(sequence=9), 0.0)
+    partition.queue.in_flight = 0
+    assert not keeps_out(partition, 9, 21.0)
 
 
 def test_an_old_batch_goes_alone_and_so_does_the_first_young_one_after_it() -> None:
@@ -107,7 +187,7 @@ def test_an_old_batch_goes_alone_and_so_does_the_first_young_one_after_it() -> N
     for timestamp_ms in (NOW_MS, NOW_MS, NOW_MS, OLD_MS, OLD_MS, NOW_MS, NOW_MS, NOW_MS):
         batch = batch_of(partition, timestamp_ms)
         partition.queue.append(batch)
-        contention.note(partition, batch, NOW_MS)
+        contention.note(partition, batch, NOW_MS, 0.0)
         partition.cursor.stamped(1, 1, 1, 0)
     together = []
     while partition.queue.batches:
@@ -128,7 +208,7 @@ def test_where_the_log_s_end_shows_a_loss_old_batches_go_together_until_one_is_r
         for _ in range(3):
             batch = batch_of(partition, OLD_MS)
             partition.queue.append(batch)
-            contention.note(partition, batch, NOW_MS)
+            contention.note(partition, batch, NOW_MS, 0.0)
             partition.cursor.stamped(1, 1, 1, 0)
         sent = 0
         while partition.queue.take(0.0) is not None:
@@ -144,24 +224,29 @@ def test_where_the_log_s_end_shows_a_loss_old_batches_go_together_until_one_is_r
 
 
 def test_young_records_are_copied_by_as_many_as_there_are() -> None:
-    assert not contention.keeps_out(placed(5), 5, now=0.0)
+    assert not keeps_out(placed(5), 5, 0.0)
 
 
 def test_a_copy_stands_by_for_as_long_as_another_one_writes() -> None:
     partition = placed(5)
-    partition.position.mark_forgettable()
-    assert contention.keeps_out(partition, 5, now=10.0)
+    partition.position.mark_forgettable(6)
+    assert keeps_out(partition, 5, 10.0)
     assert partition.position.phase is Phase.AWAIT_POSITION
     assert partition.reason is None
-    assert 11.0 <= partition.position.retry_at <= 12.0
-    assert contention.keeps_out(partition, 7, now=12.0)
+    assert 10.8 <= partition.position.retry_at <= 11.2
+    partition.position.mark_forgettable(10)
+    assert keeps_out(partition, 7, 12.0)
     assert (partition.reason, partition.detail) == (
         Reason.ANOTHER_COPY,
         "another running copy of the link has written up to record 7",
     )
-    assert contention.keeps_out(partition, 9, now=14.0)
-    assert contention.keeps_out(partition, 9, now=16.0)
-    assert 17.0 <= partition.position.retry_at <= 17.5
-    assert not contention.keeps_out(partition, 9, now=17.0)
+    assert 4.0 <= seconds_kept_out(partition, 9, 14.0) <= 4.2  # longer than the one that writes would
     partition.found([plain_run()], 9, 9)
-    assert contention.keeps_out(partition, 9, now=30.0)  # after the next doubt, whoever looks watches first
+    assert keeps_out(partition, 9, 30.0)  # after the next doubt, whoever looks watches first
+
+
+def test_what_arrives_late_of_our_own_is_not_another_copy_s() -> None:
+    partition = cut_off()
+    assert keeps_out(partition, 6, 10.0)
+    assert keeps_out(partition, 7, 11.0)
+    assert partition.reason is None

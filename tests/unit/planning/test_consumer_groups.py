@@ -64,6 +64,18 @@ def test_nothing_is_written_while_the_group_has_members_there(word: str) -> None
     assert row.state is OffsetState.IN_SYNC
 
 
+def test_of_a_group_that_has_moved_nothing_is_written() -> None:
+    """Not forward either: it would skip what the group has yet to consume where it is now."""
+    places = [TopicPartition("t", number) for number in range(4)]
+    targets = {place: Target(COPY.topic, 90, "exact", ahead=place.partition == 3) for place in places}
+    there = {TopicPartition(COPY.topic, number): offset for number, offset in enumerate((80, 90, 95, 80))}
+    found = status_of("g", CONSUMERS, EMPTY, dict.fromkeys(places, 100), targets, there)
+    assert [row.state for row in found.offsets] == [
+        OffsetState.HELD_MOVED, OffsetState.IN_SYNC, OffsetState.DESTINATION_AHEAD, OffsetState.HELD_MOVED
+    ]  # fmt: skip
+    assert not any(row.to_write for row in found.offsets)
+
+
 def test_what_was_written_is_in_sync_and_what_was_refused_says_so() -> None:
     before = status(90, 80)
     assert not before.synced

@@ -18,7 +18,17 @@ class Phase(Enum):
     REPLICATING = "position known; copying"
 
 
-_NO_LOOK = (-1, 0.0)
+class Watched(NamedTuple):
+    """The log ended behind record ``sequence`` - 1 from ``since`` on, as last seen at ``seen_at``; ``quiet_seconds``: of
+    which so many count. -1: it was not looked at."""
+
+    sequence: int = -1
+    since: float = 0.0
+    quiet_seconds: float = 0.0
+    seen_at: float = float("-inf")
+
+
+_NO_LOOK = Watched()
 
 
 class Repetition(NamedTuple):
@@ -46,15 +56,14 @@ class Position:
         passed: says that nothing is to be copied before the present position.
         log_start: the destination's, as last seen.
         repetition: to be looked into before anything else is copied.
-        forgettable: it holds records so old that the destination may forget us at any moment; ``watched``: what
-            the look-up before found, -1 for none, and since when, while we wait to see whether the log still grows
-            (`recovery.contention`).
+        watched: while we wait to see whether the log still grows (`recovery.contention`). ``quiet_sequence``: what
+            was found at ``quiet_at``, when it had not grown for long enough.
     """
 
     __slots__ = (
-        "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims", "copied_to", "failures", "forgettable",
-        "found_sequence", "generation", "log_start", "passed", "phase", "recopied", "recoveries", "repetition",
-        "retry_at", "run", "shift", "watched",
+        "_looked_again_at", "_old_end", "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims", "copied_to",
+        "failures", "found_sequence", "generation", "log_start", "passed", "phase", "quiet_at", "quiet_sequence",
+        "recopied", "recoveries", "repetition", "retry_at", "run", "shift", "watched",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -73,8 +82,11 @@ class Position:
         self.checkpoint_sequence = -1
         self.log_start = -1
         self.repetition: Repetition | None = None
-        self.forgettable = False
         self.watched = _NO_LOOK
+        self.quiet_sequence = -1
+        self.quiet_at = float("-inf")
+        self._looked_again_at = -1  # the number of the next record then
+        self._old_end = -1  # number of the record after the newest old one that was queued
         self.recoveries = 0
         self.recopied = 0
 
@@ -98,7 +110,6 @@ class Position:
         self.run = covering(runs, sequence)
         self.claims = deque(run for run in runs if run.sequence_base > sequence)
         self.passed = None
-        self.watched = _NO_LOOK
         self.acked_sequence = self.found_sequence = sequence
         self.shift = destination_offset(self.run, sequence) - sequence
         self.copied_to = copied_to
@@ -173,16 +184,30 @@ class Position:
 
     # --- keeping out of the way of what may still arrive, see `strait.engine.recovery.contention` -------------------
 
-    def mark_forgettable(self) -> None:
-        self.forgettable = True
+    def mark_forgettable(self, end: int) -> None:
+        """The records before number ``end`` are so old that the destination may forget us with them."""
+        self._old_end = max(self._old_end, end)
 
-    def look(self, sequence: int, now: float) -> tuple[int, float]:
-        """What the look-up before found, -1 for none, and for how many seconds now the same was found."""
-        before, since = self.watched
-        if before != sequence:
-            since = now
-        self.watched = sequence, since
-        return before, now - since
+    @property
+    def forgettable(self) -> bool:
+        """The destination may forget us at any moment: the last record that it acknowledged is old, or one to come."""
+        return self.acked_sequence <= self._old_end >= 0
+
+    def watch(self, watched: Watched) -> None:
+        """It has not been quiet for long enough yet."""
+        self.watched = watched
+
+    def found_quiet(self, sequence: int, at: float) -> None:
+        """It has not grown for long enough, or only by what was sent here."""
+        self.watched = _NO_LOOK
+        self.quiet_sequence, self.quiet_at = sequence, at
+
+    def looks_again(self, oldest: float) -> bool:
+        """Whether it is to be looked up once more, since the last time that it was quiet is longer ago: once."""
+        if self.quiet_at >= oldest or self._looked_again_at == self.found_sequence:
+            return False
+        self._looked_again_at = self.found_sequence
+        return True
 
     def look_failed(self) -> None:
         """The broker may have stood still, with requests in its hands."""

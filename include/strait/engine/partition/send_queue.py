@@ -42,7 +42,7 @@ class SendQueue:
 
     ``sent_sequence``: no record from here on was ever sent by us; -1: another instance has been found writing.
     ``unanswered_end``: number of the record after the last one that was sent and to which no answer will come; -1: all
-    were answered. Its request may still reach the log.
+    were answered. Its request may still reach the log; not before ``late_until`` where the broker has put it off.
 
     Batches of old records may go alone, each until it is acknowledged (`go_alone`): the broker may forget the link's
     producer ID between any two of them (ADR 12). If more are in flight and one of them is refused, the broker may take a
@@ -51,7 +51,7 @@ class SendQueue:
 
     __slots__ = (
         "_acked_end", "_alone_to", "_open_promises", "_waits", "batches", "bytes", "conflicts", "had_error",
-        "in_flight", "last_ack_at", "last_promise", "line", "node", "sent_sequence", "unanswered_end",
+        "in_flight", "last_ack_at", "last_promise", "late_until", "line", "node", "sent_sequence", "unanswered_end",
     )  # fmt: skip
 
     def __init__(self, line: int = 0) -> None:
@@ -63,6 +63,7 @@ class SendQueue:
         self.last_ack_at = float("-inf")
         self.sent_sequence = -1
         self.unanswered_end = -1
+        self.late_until = float("-inf")
         self.conflicts = 0
         self.had_error = False
         self.last_promise = 0  # what a batch that is made now has to wait for; 0 if nothing was ever promised
@@ -123,10 +124,15 @@ class SendQueue:
         """A batch in flight was answered."""
         self.in_flight -= 1
 
-    def given_up(self, batch: OutBatch) -> None:
-        """No answer will come to this batch in flight."""
+    def given_up(self, batch: OutBatch, late_until: float) -> None:
+        """No answer will come to this batch in flight. The broker takes nothing from its connection before then."""
         self.in_flight -= 1
         self.unanswered_end = max(self.unanswered_end, batch.sequence + batch.records)
+        self.late_until = max(self.late_until, late_until)
+
+    def waited(self) -> None:
+        """What was not answered will not arrive any more."""
+        self.unanswered_end = -1
 
     def acked(self, batch: OutBatch, now: float) -> None:
         self._acked_end = batch.sequence + batch.records

@@ -5,10 +5,10 @@ it appended of it: once that is `producer.id.expiration.ms` (a day) old, the nex
 drops what it knows of the producer, however busy that is. It then takes any sequence. So of old records a late batch of
 another copy could be appended a second time.
 
-Therefore only one copy sends them. Whoever has looked a partition up goes on looking until it has not grown for a
-while (QUIET_SECONDS): if it grows, another one is at it, and this one stands by. Who has been writing, has an answer to
-each batch or sees it in the log, and finds nothing there that it did not send itself, goes on at once. Young records
-need none of that, since the broker cannot forget them between two batches; they are copied by as many as there are.
+Therefore only one copy sends them. Whoever has looked a partition up goes on looking until it has not grown for a while:
+if it grows, another one is at it, and this one stands by. Who has been writing, has an answer to each batch or sees it
+in the log, and finds nothing there that it did not send itself, goes on at once. Young records need none of that, since
+the broker cannot forget them between two batches; they are copied by as many as there are.
 
 The same wait keeps a copy out of its own way: a request whose connection was lost may still be in the broker's hands,
 which appends it after a look-up did not find it.
@@ -18,8 +18,10 @@ too, so that the log's end proves nothing; and once the destination has refused 
 """
 
 import random
+from typing import NamedTuple
 
 from strait.engine.partition.partition import Partition
+from strait.engine.partition.position import Watched
 from strait.engine.partition.send_queue import OutBatch
 from strait.reasons import Reason
 
@@ -27,17 +29,35 @@ REMEMBERED_MS = 3_600_000
 """Younger records are safe: far below what brokers are set to, so that clocks need not agree."""
 QUIET_SECONDS = 3.0
 """So long the log has not grown before old records are sent. A broker handles one request of a connection after the
-other, and may learn that the connection is lost only when it answers: after PRODUCE_TIMEOUT_MS for a request that waits
+other, and may see that the connection is closed only when it answers: after PRODUCE_TIMEOUT_MS for a request that waits
 for followers. It then still takes the next request that had arrived, and finds at that one's answer that nobody is
-there. So what was under way is appended within that time and a little more, or never."""
-_LOOK_SECONDS = (1.0, 1.5)
-_APART_SECONDS = 0.5
-"""The last look is drawn from so many, so that copies which began together do not send together."""
+there."""
+_LONGER_SECONDS = 1.0
+"""For a copy that was not the one writing, so that it does not send together with the one that was."""
+_LOOK_SECONDS = (0.8, 1.2)
+_GAP_SECONDS = 1.5
+"""No more counts between two looks: the broker may have stood still, with requests in its hands."""
+_SLOW_SECONDS = 1.0
+"""A broker that takes that long to answer may have stood still until then: it is watched from the beginning …"""
+_AT_MOST_SECONDS = 30.0
+"""… but not for ever."""
+_STALE_SECONDS = 1.5
+"""A copy that did not write for that long looks again before it does."""
+_RECENT_SECONDS = 10.0
+"""For so long a copy counts as the one writing that has found the log quiet."""
 
 
-def note(partition: Partition, batch: OutBatch, now_ms: int) -> bool:
+class Look(NamedTuple):
+    """When the broker was asked, and when it had answered."""
+
+    asked_at: float
+    answered_at: float
+
+
+def note(partition: Partition, batch: OutBatch, now_ms: int, now: float) -> bool:
     """See how old the records of a batch are that is about to be sent. True: the partition must be looked up once more
-    first, since this is the first that shows what it holds."""
+    first, since this is the first that shows what it holds, or since the last look was long ago: another copy may have
+    come to it. That is asked once for each position, or a slow source would never get past it."""
     if (
         batch.max_timestamp_ms > now_ms - REMEMBERED_MS
         or partition.policy.destination_append_time  # the batch then has the broker's own time
@@ -45,41 +65,49 @@ def note(partition: Partition, batch: OutBatch, now_ms: int) -> bool:
         return False
     if partition.policy.on_foreign != "halt" or partition.queue.had_error:
         partition.queue.go_alone(batch)
-    if partition.position.forgettable:
+    position = partition.position
+    first = not position.forgettable
+    position.mark_forgettable(batch.sequence + batch.records)
+    return partition.untried and position.looks_again(now if first else now - _STALE_SECONDS)
+
+
+def keeps_out(partition: Partition, sequence: int, look: Look) -> bool:
+    """Whether this copy does not write for now, where a look-up has found ``sequence`` to be the number of the next
+    record. Then it is to be looked up once more."""
+    position, queue = partition.position, partition.queue
+    if not position.forgettable:
         return False
-    partition.position.mark_forgettable()
-    return partition.untried
+    recent = position.quiet_at > look.asked_at - _RECENT_SECONDS
+    was_writing = recent or position.acked_sequence > position.found_sequence
+    known = max(queue.sent_sequence, position.quiet_sequence if recent else -1)
+    if was_writing and queue.unanswered_end <= sequence <= known:
+        position.found_quiet(sequence, look.answered_at)
+        return False
+    return _keep_looking(partition, sequence, look, QUIET_SECONDS if was_writing else QUIET_SECONDS + _LONGER_SECONDS)
 
 
 def begin(partition: Partition, now: float) -> None:
     """The look-up that has just been, as `note` asks for it, is the first look."""
-    _keep_looking(partition, partition.position.found_sequence, now)
+    sequence = partition.position.found_sequence
+    _keep_looking(partition, sequence, Look(now, now), QUIET_SECONDS + _LONGER_SECONDS)
 
 
-def keeps_out(partition: Partition, sequence: int, now: float) -> bool:
-    """Whether this copy does not write for now, where a look-up has found ``sequence`` to be the number of the next
-    record. Then it is to be looked up once more."""
-    if not partition.position.forgettable or _accounts_for_all(partition, sequence):
-        return False
-    return _keep_looking(partition, sequence, now)
-
-
-def _accounts_for_all(partition: Partition, sequence: int) -> bool:
-    """Nobody else has written, and nothing that was sent can still arrive."""
+def _keep_looking(partition: Partition, sequence: int, look: Look, wanted_seconds: float) -> bool:
     position, queue = partition.position, partition.queue
-    was_writing = position.acked_sequence > position.found_sequence
-    return was_writing and queue.unanswered_end <= sequence <= queue.sent_sequence
-
-
-def _keep_looking(partition: Partition, sequence: int, now: float) -> bool:
-    before, quiet_seconds = partition.position.look(sequence, now)
-    if quiet_seconds >= QUIET_SECONDS:
+    before = position.watched
+    since, quiet_seconds = look.answered_at, 0.0
+    if before.sequence == sequence:
+        since = before.since
+        if look.answered_at - look.asked_at <= _SLOW_SECONDS:
+            gap = look.asked_at - max(before.seen_at, queue.late_until)
+            quiet_seconds = before.quiet_seconds + min(max(0.0, gap), _GAP_SECONDS)
+    if quiet_seconds >= wanted_seconds or look.asked_at >= max(since, queue.late_until) + _AT_MOST_SECONDS:
+        position.found_quiet(sequence, look.answered_at)
+        queue.waited()
         return False
-    if before == sequence:
-        wait = QUIET_SECONDS - quiet_seconds + random.uniform(0.0, _APART_SECONDS)  # noqa: S311
-    else:
-        wait = random.uniform(*_LOOK_SECONDS)  # noqa: S311
-    partition.reset_position(None, "", now + wait)
-    if 0 <= before != sequence:
+    position.watch(Watched(sequence, since, quiet_seconds, look.answered_at))
+    left = wanted_seconds - quiet_seconds + random.uniform(0.0, 0.2)  # noqa: S311
+    partition.reset_position(None, "", look.answered_at + min(left, random.uniform(*_LOOK_SECONDS)))  # noqa: S311
+    if 0 <= before.sequence < sequence > queue.sent_sequence:
         partition.show(Reason.ANOTHER_COPY, f"another running copy of the link has written up to record {sequence}")
     return True

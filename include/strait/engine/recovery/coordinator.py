@@ -17,7 +17,7 @@ from strait.engine.partition.partition import Partition, Superseded, Ticket
 from strait.engine.partition.position import Phase
 from strait.engine.partition.send_queue import OutBatch
 from strait.engine.recovery import contention
-from strait.engine.recovery.decision import Found, LogState, Unproven
+from strait.engine.recovery.decision import Found, LogState, Unproven, checkpoint_of
 from strait.engine.recovery.known_runs import KnownRuns, Map
 from strait.engine.recovery.map_end import MapEnd
 from strait.engine.recovery.next_record import NextRecord
@@ -91,12 +91,12 @@ class RecoveryCoordinator:
         wait = min(longest, shortest * 2 ** min(partition.position.failures, 8))
         wait = max(shortest, wait * random.uniform(0.6, 1.0))  # noqa: S311
         partition.reset_position(reason, detail, self._loop.now + wait)
+        partition.position.look_failed()
         self.add(partition)
 
     def note_age(self, partition: Partition, batch: OutBatch) -> None:
-        """The batch is queued. If it is the first with old records, see whether another instance sends them before this
-        one does."""
-        if contention.note(partition, batch, int(time.time() * 1000)):
+        """The batch is queued. If it has old records, see whether another instance sends them before this one does."""
+        if contention.note(partition, batch, int(time.time() * 1000), self._loop.now):
             self._unwatched.add(partition)
 
     def step(self) -> None:
@@ -147,17 +147,18 @@ class RecoveryCoordinator:
             ).epoch
             for ticket in tickets
         }
+        asked_at = self._loop.now
         try:
             states = await ask_log_states(self._loop, channel, self._producer_id, epochs)
         except (RequestLost, ProtocolError) as lost:  # the latter: the broker does not serve what is asked for
             for ticket in tickets:
-                ticket.partition.position.look_failed()
                 self._again(ticket, Unresolved.of(_LOST, f"looking up the position: {lost}"))
             return
+        look = contention.Look(asked_at, self._loop.now)
         for ticket in tickets:
-            run(self._settle(ticket, channel, states[ticket.partition.destination, ticket.partition.number]))
+            run(self._settle(ticket, channel, states[ticket.partition.destination, ticket.partition.number], look))
 
-    async def _settle(self, ticket: Ticket, channel: Channel, state: LogState | Refusal) -> None:
+    async def _settle(self, ticket: Ticket, channel: Channel, state: LogState | Refusal, look: contention.Look) -> None:
         try:
             ticket.check()
             if isinstance(state, Refusal):
@@ -169,11 +170,11 @@ class RecoveryCoordinator:
             # A broker that knows the link's last sequence has read it in its log.
             log_start = state.log_start if state.last_sequence is None else -1
             try:
-                await self._place(ticket, found, log_start)
+                await self._place(ticket, found, log_start, look)
             except CopyMissing:
                 found = await self._next_record.find_in_log(ticket, channel, state)
                 # Another instance that goes on from there would have written after the checkpoint, and have been seen.
-                await self._place(ticket, found, watched=True)
+                await self._place(ticket, found)
         except Superseded:
             return
         except Unresolved as trouble:
@@ -195,13 +196,20 @@ class RecoveryCoordinator:
     # --- where it goes on ---------------------------------------------------------------------------------------------
 
     async def _place(
-        self, ticket: Ticket, outcome: "Found | Unproven", log_start: int = -1, *, watched: bool = False
+        self,
+        ticket: Ticket,
+        outcome: "Found | Unproven",
+        log_start: int = -1,
+        look: contention.Look | None = None,
     ) -> None:
+        """``look``: when the log was looked at, if whether it still grows is to be known."""
         partition, runs = ticket.partition, self._runs.needed(ticket.partition)
         if isinstance(outcome, Found):
             outcome = with_what_was_acknowledged(partition, outcome)
-        found = outcome.found if isinstance(outcome, Unproven) else outcome
-        if not watched and contention.keeps_out(partition, found.sequence, self._loop.now):
+            found, grows_by = outcome, outcome.sequence
+        else:
+            found, grows_by = outcome.found, checkpoint_of(runs)  # its number may follow others' records
+        if look is not None and contention.keeps_out(partition, grows_by, look):
             self.add(partition)
             return
         placed = await self._placement.place(ticket, outcome, log_start)
