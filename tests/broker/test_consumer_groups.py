@@ -20,6 +20,7 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups
 from strait.planning.consumer_groups import GroupStatus, OffsetState
+from strait.state.schema import TopicPolicy
 from strait.wire import error_codes
 from support.fixtures.waiting import eventually
 from support.kafka.records import read_all
@@ -83,8 +84,8 @@ def commit(cluster: Cluster, group: str, offsets: dict[TopicPartition, int]) -> 
     consumer.close()
 
 
-def sync_of(link: EngineLink) -> GroupSync:
-    return GroupSync(parse(link.settings, where="links file"), link.name)
+def sync_of(link: EngineLink, **settings: bool) -> GroupSync:
+    return GroupSync(parse(link.settings, where="links file"), link.name, **settings)
 
 
 def states(statuses: list[GroupStatus]) -> dict[int, OffsetState]:
@@ -162,6 +163,28 @@ def test_a_group_that_has_moved_or_is_at_work_is_left_alone(copied: EngineLink, 
     assert OffsetState.DESTINATION_AHEAD in states([status]).values()
     assert set(states([status]).values()) <= left_alone
     assert committed(copied.destination, group, topic_name) == moved
+    with ConsumerGroups(copied.destination.client_properties, "b") as groups:  # to consume everything again there
+        groups.commit({group: {TopicPartition(topic_name, n): Committed(0, "") for n in range(PARTITIONS)}}, DAY_MS)
+    assert set(states(sync.sync([group])).values()) <= {OffsetState.HELD_MOVED, OffsetState.IN_SYNC}
+    assert set(committed(copied.destination, group, topic_name).values()) == {0}
+    assert sync_of(copied, include_moved=True).sync([group])[0].synced
+
+
+def test_among_records_of_others_no_offset_is_written(make_link: MakeLink, topic_name: str) -> None:
+    """A group that consumes there would skip those of others that it has not seen on the source."""
+    link = make_link(topics={topic_name: 1}, policy=TopicPolicy(on_foreign="expect"))
+    link.make_topics()
+    producer = Producer(link.source.client_properties)
+    for number in range(20):
+        producer.produce(topic_name, b"%d" % number)
+    assert producer.flush(30) == 0
+    link.publish()
+    link.start_slot()
+    link.until_copied()
+    group = f"{topic_name}-shared"
+    commit(link.source, group, {TopicPartition(topic_name, 0): 20})
+    assert set(states(sync_of(link).sync([group])).values()) == {OffsetState.HELD_SHARED}
+    assert committed(link.destination, group, topic_name) == {}
 
 
 def test_a_group_ahead_of_the_copy_continues_at_its_end_and_follows(make_link: MakeLink, topic_name: str) -> None:
@@ -253,6 +276,13 @@ def test_on_the_command_line(copied: EngineLink, topic_name: str, tmp_path: Path
     said = strait(tmp_path, "--check", copied.name, group)
     assert (said.returncode, said.stderr) == (0, "")
     assert f"{PARTITIONS} in_sync" in said.stdout
+    hostile = f"{topic_name} [red]a[/b] \x1b[2J\nb :fire:"
+    with ConsumerGroups(copied.source.client_properties, "a") as groups:
+        groups.commit({hostile: {TopicPartition(topic_name, 0): Committed(5, "")}}, DAY_MS)
+    said = strait(tmp_path)
+    assert (said.returncode, said.stderr) == (0, "")
+    (line,) = (line for line in said.stdout.splitlines() if "red" in line)
+    assert line.startswith(f"{topic_name} [red]a[/b] \\x1b[2J\\nb :fire: ")
     every: list[dict[str, Any]] = json.loads(strait(tmp_path, "--json").stdout)
     assert [item["synced"] for item in every if item["group"] == group] == [True]
     said = strait(tmp_path, copied.name, f"{group}x")

@@ -17,7 +17,8 @@ def groups(
         list[str] | None,
         typer.Argument(
             metavar="[LINK] [GROUP]...",
-            help="Name of the link, and consumer groups. Default: all that have offsets in the link's topics.",
+            help="Name of the link, which may be omitted if the file has one, and consumer groups. Default: all groups "
+            "that have offsets in the link's topics.",
             show_default=False,
         ),
     ] = None,
@@ -27,24 +28,30 @@ def groups(
         bool,
         typer.Option(
             "--sync",
-            help="Commit the translated offsets on the destination, of groups without members there. Never takes an "
-            "offset back.",
+            help="Commit the translated offsets on the destination, of groups that have no members there and had none. "
+            "Never takes an offset back.",
+        ),
+    ] = False,
+    include_moved: Annotated[
+        bool,
+        typer.Option(
+            "--include-moved", help="With `--sync`: also of groups that have consumed on the destination, forward only."
         ),
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Exit with 1 unless every group would continue where it is.")
+        bool, typer.Option("--check", help="Exit with 1 unless every group would continue exactly where it is.")
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show where consumer groups would continue on the destination; `--sync` commits that.
 
-    Of several groups a line each. Of one group, or with `-o wide`, a line for each partition.
+    Share groups are shown if they are named, and are not synchronized. Of several groups a line each. Of one group, or with `-o wide`, a line for each partition.
     """
     from strait.config.links import load_link
     from strait.control.consumer_groups import GroupSync
 
     name, wanted = _split(config, link, words or [])
-    of_link = GroupSync(load_link(config, name), name)
+    of_link = GroupSync(load_link(config, name), name, include_moved=include_moved)
     found = of_link.sync(wanted) if sync else of_link.status(wanted)
     if output.structured:
         output.write([item.as_data() for item in found])
@@ -92,7 +99,7 @@ def _partitions(found: "Iterable[GroupStatus]") -> Iterable[list[str]]:
                 _count(item.to_offset),
                 item.fit,
                 _count(item.committed),
-                f"{item.state}: {item.detail}" if item.detail else item.state,
+                f"{item.state}: {item.detail}" if item.detail else str(item.state),
             ]
 
 

@@ -27,14 +27,19 @@ def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         )
     table.add_column(head[-1], overflow="fold", min_width=_LAST_WIDTH)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(_printable, row))
     _console().print(table)
 
 
 def _console() -> Console:
-    """On a terminal its width counts; into a pipe each row is one line."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_NO_WIDTH)
+    """On a terminal its width counts; into a pipe each row is one line. Names of others are text, not markup."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    return console if console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=_NO_WIDTH)
+
+
+def _printable(cell: str) -> str:
+    """Nothing that moves a terminal's cursor or breaks a row."""
+    return cell if cell.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in cell)
 
 
 def utc(time_ms: int) -> str:

@@ -1,8 +1,8 @@
 """Consumer groups of a link: what their committed offsets are on the destination, and writing them there once.
 
 Observe, decide (`strait.planning.consumer_groups`), commit. The destination's offsets are read after the source's, so
-that what a group that moves meanwhile has committed is seen. A commit carries its own retention and no leader epoch
-(ADR 17).
+that what a group that moves meanwhile has committed is seen, and once more right before they are written. A commit
+carries its own retention and no leader epoch (ADR 17).
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,12 +25,14 @@ from strait.planning.consumer_groups import (
     status_of,
     written,
 )
-from strait.state.translation import Fit
 from strait.wire import error_codes
 
 RETENTION_MS = 365 * 86_400_000
 """So long the destination keeps an offset that was written here, whatever its own retention is. What a group commits
 itself, once it consumes there, is kept by the broker's rules again."""
+_AT_ONCE = 200
+"""Groups whose offsets are read once more, then written: so many take a moment."""
+_CHANGED = OffsetState.HELD_MOVED, "its offset on the destination has just changed"
 
 
 class _Observed(NamedTuple):
@@ -45,16 +47,17 @@ class _Observed(NamedTuple):
 
 
 class GroupSync:
-    """For one link.
+    """For one link. ``include_moved``: write, forward, also for groups that have consumed on the destination.
 
     Raises (every method):
-        ConfigError: the source has no group of a name that was given.
+        ConfigError: the source has no group of a name that was given, or the link has no plan.
         ClusterUnavailable, NotAuthorized, StateError: a cluster or the state topics cannot be read.
     """
 
-    def __init__(self, file: LinksFile, link: str) -> None:
+    def __init__(self, file: LinksFile, link: str, *, include_moved: bool = False) -> None:
         self._name = link
         self._link = file.links[link]
+        self._include_moved = include_moved
         self._offsets = Offsets(file, link)
         self._clusters = {side: file.clusters[side] for side in (self._link.source, self._link.destination)}
 
@@ -69,45 +72,65 @@ class GroupSync:
             observed = self._observe(source, destination, set(groups))
             found = self._decide(observed)
             wanted = {
-                status.group: _commits(status, observed.ours[status.group]) for status in found if not status.note
+                status.group: commits
+                for status in found
+                if not status.note and (commits := _commits(status, observed.ours[status.group]))
             }
-            codes = destination.commit({name: offsets for name, offsets in wanted.items() if offsets}, RETENTION_MS)
-        return [written(status, _refusals(codes.get(status.group, {}))) for status in found]
+            refused: dict[str, dict[TopicPartition, tuple[OffsetState, str]]] = {}
+            names = sorted(wanted)
+            for at in range(0, len(names), _AT_ONCE):
+                some = {name: wanted[name] for name in names[at : at + _AT_ONCE]}
+                refused |= _write(destination, some, observed.present)
+        return [written(status, refused.get(status.group, {})) for status in found]
 
     def _observe(self, source: net.ConsumerGroups, destination: net.ConsumerGroups, names: set[str]) -> _Observed:
         here = _sides(source)
         self._check(names, here)
-        chosen = names or {name for name, side in here.items() if can_move(side)}
+        # Whether a share group reads the link's topics is not known, so it is shown only if it is asked for.
+        chosen = names or {name for name, side in here.items() if can_move(side) and side.kind != SHARE}
         topics = self._offsets.topics()
+        if not topics:
+            raise ConfigError(
+                f"link {self._name}", ["it has no plan with topics yet"], hint="run strait apply, or start it"
+            )
         refused: dict[str, str] = {}
-        told = _readable(
-            source.committed(name for name in chosen if here[name].kind != SHARE), self._link.source, refused
-        )
+        asked = (name for name in chosen if here[name].kind != SHARE)
+        told = _readable(source.committed(asked), self._link.source, refused)
         ours = {
             name: {place: committed for place, committed in offsets.items() if place.topic in topics}
             for name, offsets in told.items()
         }
         wanted = [name for name, offsets in ours.items() if offsets or name in names]
         present = _readable(destination.committed(wanted), self._link.destination, refused)
-        kept = {name: side for name, side in here.items() if name in {*wanted, *refused, *(chosen - told.keys())}}
-        return _Observed(kept, _sides(destination), ours, present, refused)
+        kept = {*wanted, *refused, *names}
+        return _Observed(
+            {name: side for name, side in here.items() if name in kept}, _sides(destination), ours, present, refused
+        )
 
     def _decide(self, observed: _Observed) -> list[GroupStatus]:
         asked = [(name, place) for name in observed.present for place in observed.ours[name]]
         offsets = [(place, observed.ours[name][place].offset) for name, place in asked]
         targets: dict[str, dict[TopicPartition, Target]] = {name: {} for name in observed.present}
         for (name, place), found in zip(asked, self._offsets.to_destination(offsets), strict=True):
-            targets[name][place] = Target(found.to_topic, found.to_offset, found.fit, ahead=found.fit == Fit.AHEAD)
-        statuses = []
-        for name, here in sorted(observed.here.items()):
-            there = observed.there.get(name, Side())
-            if name in observed.refused:
-                statuses.append(GroupStatus(name, here, there, refusal=observed.refused[name]))
-                continue
-            committed = {place: item.offset for place, item in observed.ours.get(name, {}).items()}
-            present = {place: item.offset for place, item in observed.present.get(name, {}).items()}
-            statuses.append(status_of(name, here, there, committed, targets.get(name, {}), present))
-        return statuses
+            targets[name][place] = Target(found.to_topic, found.to_offset, found.fit, found.detail, shared=found.shared)
+        return [self._status(name, observed, targets.get(name, {})) for name in sorted(observed.here)]
+
+    def _status(self, name: str, observed: _Observed, targets: Mapping[TopicPartition, Target]) -> GroupStatus:
+        here, there = observed.here[name], observed.there.get(name, Side())
+        if name in observed.refused:
+            return GroupStatus(name, here, there, refusal=observed.refused[name])
+        present = observed.present.get(name, {})
+        ours = {TopicPartition(target.to_topic, place.partition) for place, target in targets.items()}
+        return status_of(
+            name,
+            here,
+            there,
+            {place: item.offset for place, item in observed.ours.get(name, {}).items()},
+            targets,
+            {place: item.offset for place, item in present.items()},
+            own={place for place, item in present.items() if item.epoch >= 0 and place in ours},
+            include_moved=self._include_moved,
+        )
 
     def _check(self, names: set[str], here: Mapping[str, Side]) -> None:
         problems = [
@@ -115,10 +138,22 @@ class GroupSync:
             for name in sorted(names - here.keys())
         ]
         if problems:
-            raise ConfigError(f"link {self._name}", problems)
+            hint = "a group that this principal may not DESCRIBE is not listed"
+            raise ConfigError(f"link {self._name}", problems, hint=hint)
 
     def _at(self, cluster: str) -> net.ConsumerGroups:
         return net.ConsumerGroups(self._clusters[cluster], cluster)
+
+
+def _write(
+    destination: net.ConsumerGroups, wanted: Mapping[str, net.Offsets], observed: Mapping[str, net.Offsets]
+) -> dict[str, dict[TopicPartition, tuple[OffsetState, str]]]:
+    """What was refused, and why. Written is only what is still as it was observed: a group may have come and gone."""
+    now = destination.committed(wanted)
+    unchanged = {name: offsets for name, offsets in wanted.items() if now[name] == observed[name]}
+    codes = destination.commit(unchanged, RETENTION_MS)
+    changed = {name: dict.fromkeys(wanted[name], _CHANGED) for name in wanted.keys() - unchanged.keys()}
+    return changed | {name: _refusals(of_group) for name, of_group in codes.items()}
 
 
 def _sides(cluster: net.ConsumerGroups) -> dict[str, Side]:

@@ -6,7 +6,7 @@ offsets.to_destination([(TopicPartition("orders", 3), 1_200)])
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from strait.state.view import Kind
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """One offset. ``to_offset`` None: nothing of the partition has been replicated, so it has no counterpart."""
+    """One offset. ``to_offset`` None: it has no counterpart, or it is not known. ``shared``: other producers may write
+    to the destination topic, so an offset there says nothing of their records."""
 
     topic: str
     partition: int
@@ -32,6 +33,7 @@ class Translation:
     to_offset: int | None
     fit: str
     detail: str = ""
+    shared: bool = False
 
     def as_data(self) -> dict[str, Any]:
         """For programs."""
@@ -44,8 +46,6 @@ _DETAILS = {
     Fit.BEFORE_START: "older than the first replicated record; the result is that record",
     Fit.INEXACT: "the offset map cannot tell exactly; some records may be read again, none is skipped",
 }
-NOT_REPLICATED = "not_replicated"
-DELETED = "deleted"
 
 
 class Offsets:
@@ -105,19 +105,30 @@ class Offsets:
         topics = {place: _known(self._name, by_name, place.topic) for place, _ in committed}
         copies = {place: TopicPartition(topic.destination, place.partition) for place, topic in topics.items()}
         sources = {place: TopicPartition(topic.source, place.partition) for place, topic in topics.items()}
-        destination = self._admin(self._link.destination)
-        ends = destination.offsets_each(set(copies.values()), "end").results
-        targets, admin = (sources, self._admin(self._link.source)) if reverse else (copies, destination)
-        starts = admin.offsets_each(set(targets.values()), "earliest").results
+        source, destination = self._admin(self._link.source), self._admin(self._link.destination)
+        ends = destination.offsets_each(set(copies.values()), "end")
+        targets, admin = (sources, source) if reverse else (copies, destination)
+        starts = admin.offsets_each(set(targets.values()), "earliest")
+        doubts = _doubts(topics, source, destination) | {
+            place: failure.message
+            for place in topics
+            for failure in (ends.failures.get(copies[place]), starts.failures.get(targets[place]))
+            if failure is not None
+        }
         with self._state("map") as state:
             runs = {place: _of(state.runs.get(sources[place], ()), topic) for place, topic in topics.items()}
         translators = {
-            place: _translator(runs[place], topic, ends.get(copies[place], -1), reports.get(sources[place]))
+            place: _translator(runs[place], topic, ends.results.get(copies[place], -1), reports.get(sources[place]))
             for place, topic in topics.items()
             if runs[place]
         }
         return [
-            _translation(place, offset, targets[place], translators.get(place), starts, reverse=reverse)
+            _unknown(place, offset, targets[place], doubts[place])
+            if place in doubts
+            else replace(
+                _translation(place, offset, targets[place], translators.get(place), starts.results, reverse=reverse),
+                shared=_shared(topics[place], runs[place]),
+            )
             for place, offset in committed
         ]
 
@@ -155,8 +166,7 @@ def _translator(
 ) -> Translator:
     """What the log holds beyond the last report and the last checkpoint may be anybody's, so it does not count. The
     other way round, a log that ends sooner has lost records."""
-    shared = topic.policy.on_foreign != "halt" or any(run.shared for run in runs)
-    shared |= len({run.destination_base - run.sequence_base for run in runs}) > 1
+    shared = _shared(topic, runs)
     written = 0 if report is None else max(0, report.written)
     if not shared and end >= 0:
         written = min(written, end - runs[0].destination_base + runs[0].sequence_base)
@@ -170,6 +180,27 @@ def _translator(
     )
 
 
+def _shared(topic: PlannedTopic, runs: Sequence[OffsetMapping]) -> bool:
+    """Other producers may have written to the destination."""
+    shifts = {run.destination_base - run.sequence_base for run in runs}
+    return topic.policy.on_foreign != "halt" or any(run.shared for run in runs) or len(shifts) > 1
+
+
+def _doubts(
+    topics: Mapping[TopicPartition, PlannedTopic], source: Admin, destination: Admin
+) -> dict[TopicPartition, str]:
+    """Partitions of topics that were recreated since the plan in force: its map is about the ones before."""
+    found: dict[str, str] = {}
+    for admin, side in ((source, "source"), (destination, "destination")):
+        planned = {getattr(topic, side): topic for topic in topics.values()}
+        facts = admin.observe(planned.__contains__).topics
+        for name, topic in planned.items():
+            live = facts[name].topic_id if name in facts else "none"
+            if live and live != getattr(topic, f"{side}_id"):
+                found[topic.source] = f"topic {name} of {admin.cluster} is not the one that the link replicates"
+    return {place: found[topic.source] for place, topic in topics.items() if topic.source in found}
+
+
 def _of(runs: Iterable[OffsetMapping], topic: PlannedTopic) -> list[OffsetMapping]:
     ids = topic.destination, topic.destination_id, topic.source_id
     return [run for run in runs if (run.destination, run.destination_id, run.source_id) == ids]
@@ -179,6 +210,10 @@ def _known(link: str, topics: Mapping[str, PlannedTopic], name: str) -> PlannedT
     if name not in topics:
         raise ConfigError(f"link {link}", [f"its plan has no topic {name!r}{did_you_mean(name, topics)}"])
     return topics[name]
+
+
+def _unknown(place: TopicPartition, offset: int, target: TopicPartition, why: str) -> Translation:
+    return Translation(*place, offset, target.topic, None, str(Fit.UNKNOWN), why)
 
 
 def _translation(
@@ -192,10 +227,10 @@ def _translation(
 ) -> Translation:
     if translator is None:
         detail = "no record of the partition has been replicated into the present topic"
-        return Translation(*place, offset, target.topic, None, NOT_REPLICATED, detail)
+        return Translation(*place, offset, target.topic, None, str(Fit.NOT_REPLICATED), detail)
     found = translator.to_source(offset) if reverse else translator.to_destination(offset)
     start = starts.get(target, 0)
     if found.offset < start:
         detail = f"records from offset {found.offset} on were deleted there; the result is the first that is left"
-        return Translation(*place, offset, target.topic, start, DELETED, detail)
+        return Translation(*place, offset, target.topic, start, str(Fit.DELETED), detail)
     return Translation(*place, offset, target.topic, found.offset, str(found.fit), _DETAILS[found.fit])

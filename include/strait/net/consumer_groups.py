@@ -36,16 +36,16 @@ _MANY_KEYS, _MANY_GROUPS = 4, 8
 _COORDINATORS_AT_ONCE = 500
 _GROUPS_AT_ONCE = 200  # a reply stays small enough to be read within the time that one request has
 _REPLY_BYTES = 64 << 20
-_PARTITIONS_AT_ONCE = 1_000
+_PARTITIONS_AT_ONCE = 1_000  # of all commits under way: the kernel holds them, and their replies
 _NO_GENERATION = -1
 _PATIENCE_SECONDS = 30.0
+_COMMIT_SECONDS = 5.0
 _MOVING = frozenset(
     {
         error_codes.COORDINATOR_LOAD_IN_PROGRESS,
         error_codes.COORDINATOR_NOT_AVAILABLE,
         error_codes.NOT_COORDINATOR,
         error_codes.REQUEST_TIMED_OUT,
-        error_codes.UNSTABLE_OFFSET_COMMIT,
     }
 )
 
@@ -60,10 +60,12 @@ class Group(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """Offset of the next record to consume, and what the consumer wrote beside it."""
+    """Offset of the next record to consume, and what the consumer wrote beside it. ``epoch``: leader epoch of the record
+    before it, which consumers commit; -1 for none. It is read, never written."""
 
     offset: int
     metadata: str
+    epoch: int = -1
 
 
 _T = TypeVar("_T")
@@ -100,7 +102,8 @@ class ConsumerGroups:
         return self._until_settled(self._list)
 
     def committed(self, groups: Iterable[str]) -> dict[str, Offsets | int]:
-        """What each group has committed, or the error code of its refusal. No offsets for a group that is unknown."""
+        """What each group has committed, or the error code of its refusal: UNSTABLE_OFFSET_COMMIT while a transaction
+        that commits offsets is open (KIP-447). No offsets for a group that is unknown."""
         wanted = sorted(set(groups))
         return self._until_settled(lambda: self._committed(wanted))
 
@@ -109,9 +112,29 @@ class ConsumerGroups:
 
         The broker refuses the whole group with UNKNOWN_MEMBER_ID while it has a member, so nothing is taken from a
         consumer that is at work. A group that does not exist comes into being, and becomes of any kind with its first
-        member, except a share group.
+        member, except a share group. What could not be written within a few seconds is given up, with its error code:
+        after longer, a group may have moved.
         """
-        return self._until_settled(lambda: self._commit(wanted, retention_ms))
+        left, done = dict(wanted), dict[str, Codes]()
+
+        def once() -> None:
+            for name, codes in self._commit(dict(left), retention_ms):
+                done[name] = codes
+                moving = next((code for code in codes.values() if code in _MOVING), 0)
+                if not moving:
+                    del left[name]
+            if left:
+                raise ClusterUnavailable(
+                    self._cluster, f"committing for group {next(iter(left))}: its coordinator moves"
+                )
+
+        try:
+            self._until_settled(once, _COMMIT_SECONDS)
+        except ClusterUnavailable:
+            if not done:
+                raise
+            done |= {name: dict.fromkeys(wanted[name], error_codes.REQUEST_TIMED_OUT) for name in left.keys() - done}
+        return done
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -121,7 +144,10 @@ class ConsumerGroups:
             connection = self._at(address)
             version = connection.version(*_LIST_GROUPS)
             reply: Any = connection.ask(ListGroupsRequest(version=version), ListGroupsResponse, _REPLY_BYTES)
-            self._settled(reply.error_code, "listing consumer groups")
+            if reply.error_code:
+                raise ClusterUnavailable(
+                    self._cluster, f"listing consumer groups: {error_policy.name(reply.error_code)}"
+                )
             for group in reply.groups:
                 kind = str(group.group_type).lower() if version >= 5 else "classic"
                 found[str(group.group_id)] = Group(kind, str(group.group_state), str(group.protocol_type))
@@ -147,63 +173,32 @@ class ConsumerGroups:
             }
         else:
             asked = {"group_id": groups[0], "topics": None}
-        request = OffsetFetchRequest(version=version, require_stable=False, **asked)
+        request = OffsetFetchRequest(version=version, require_stable=True, **asked)
         reply: Any = connection.ask(request, OffsetFetchResponse, _REPLY_BYTES)
-        told = reply.groups if version >= _MANY_GROUPS else [reply]
+        told = {group.group_id: group for group in reply.groups} if version >= _MANY_GROUPS else {groups[0]: reply}
         found: dict[str, Offsets | int] = {}
-        for name, group in zip(groups, told, strict=True):
-            self._settled(group.error_code, f"reading the offsets of group {name}")
-            found[name] = group.error_code or {
-                TopicPartition(topic.name, item.partition_index): Committed(item.committed_offset, item.metadata or "")
-                for topic in group.topics
-                for item in topic.partitions
-                if not item.error_code and item.committed_offset >= 0
-            }
+        for name in groups:
+            group = told.get(name)
+            code = error_policy.NOT_ANSWERED if group is None else int(group.error_code)
+            self._settled(code, f"reading the offsets of group {name}")
+            found[name] = code or _offsets(group)
         return found
 
-    def _commit(self, wanted: Mapping[str, Offsets], retention_ms: int) -> dict[str, Codes]:
-        done: dict[str, Codes] = {}
+    def _commit(self, wanted: Mapping[str, Offsets], retention_ms: int) -> Iterator[tuple[str, Codes]]:
+        """Each group once it is done."""
         for address, groups, code in self._by_coordinator(sorted(wanted)):
-            for name in groups:
-                offsets = wanted[name]
-                if address is None:
-                    done[name] = dict.fromkeys(offsets, code)
-                    continue
-                done[name] = {}
-                for some in _parts(sorted(offsets), _PARTITIONS_AT_ONCE):
-                    done[name] |= self._write(self._at(address), name, {at: offsets[at] for at in some}, retention_ms)
-        return done
-
-    def _write(self, connection: Connection, group: str, offsets: Offsets, retention_ms: int) -> Codes:
-        topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
-        by_topic: dict[str, list[Any]] = defaultdict(list)
-        for (topic, number), committed in offsets.items():
-            by_topic[topic].append(
-                topic_class.OffsetCommitRequestPartition(
-                    partition_index=number,
-                    committed_offset=committed.offset,
-                    committed_leader_epoch=-1,
-                    committed_metadata=committed.metadata,
-                )
-            )
-        request = OffsetCommitRequest(
-            version=connection.version(*_OFFSET_COMMIT),
-            group_id=group,
-            generation_id_or_member_epoch=_NO_GENERATION,
-            member_id="",
-            group_instance_id=None,
-            retention_time_ms=retention_ms,
-            topics=[topic_class(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
-        )
-        reply: Any = connection.ask(request, OffsetCommitResponse)
-        codes = {
-            TopicPartition(topic.name, item.partition_index): int(item.error_code)
-            for topic in reply.topics
-            for item in topic.partitions
-        }
-        for code in codes.values():
-            self._settled(code, f"committing for group {group}")
-        return codes
+            if address is None:
+                yield from ((name, dict.fromkeys(wanted[name], code)) for name in groups)
+                continue
+            connection = self._at(address)
+            version = connection.version(*_OFFSET_COMMIT)
+            for together in _together(groups, wanted):
+                requests = [_commit_request(version, name, part, retention_ms) for name, part in together]
+                codes: dict[str, Codes] = defaultdict(dict)
+                replies = connection.ask_each(requests, OffsetCommitResponse)
+                for (name, part), reply in zip(together, replies, strict=True):
+                    codes[name] |= dict.fromkeys(part, error_policy.NOT_ANSWERED) | _codes(reply)
+                yield from codes.items()
 
     def _by_coordinator(self, groups: Sequence[str]) -> "list[tuple[Address | None, list[str], int]]":
         """(coordinator, its groups, 0), and (None, groups, error code) for those that may not be asked about."""
@@ -233,7 +228,7 @@ class ConsumerGroups:
             self._connections[address] = self._open.enter_context(broker)
         return self._connections[address]
 
-    def _until_settled(self, ask: Callable[[], _T]) -> _T:
+    def _until_settled(self, ask: Callable[[], _T], seconds: float = _PATIENCE_SECONDS) -> _T:
         def once() -> _T:
             try:
                 return ask()
@@ -241,7 +236,7 @@ class ConsumerGroups:
                 self._drop_connections()
                 raise
 
-        return until_answered(once, _PATIENCE_SECONDS)
+        return until_answered(once, seconds)
 
     def _settled(self, code: int, doing: str) -> None:
         if code in _MOVING:
@@ -250,6 +245,66 @@ class ConsumerGroups:
     def _drop_connections(self) -> None:
         self._connections.clear()
         self._open.close()
+
+
+def _together(groups: Sequence[str], wanted: Mapping[str, Offsets]) -> Iterator[list[tuple[str, Offsets]]]:
+    """Commits that go out at once: whole groups, those of a large one in parts."""
+    some: list[tuple[str, Offsets]] = []
+    partitions = 0
+    for name in groups:
+        offsets = wanted[name]
+        if some and partitions + len(offsets) > _PARTITIONS_AT_ONCE:
+            yield some
+            some, partitions = [], 0
+        for part in _parts(sorted(offsets), _PARTITIONS_AT_ONCE):
+            some.append((name, {place: offsets[place] for place in part}))
+        partitions += len(offsets)
+    if some:
+        yield some
+
+
+def _offsets(group: Any) -> Offsets | int:
+    found = {}
+    for topic in group.topics:
+        for item in topic.partitions:
+            if item.error_code:
+                return int(item.error_code)
+            if item.committed_offset >= 0:
+                place = TopicPartition(topic.name, item.partition_index)
+                found[place] = Committed(item.committed_offset, item.metadata or "", item.committed_leader_epoch)
+    return found
+
+
+def _codes(reply: Any) -> Codes:
+    return {
+        TopicPartition(topic.name, item.partition_index): int(item.error_code)
+        for topic in reply.topics
+        for item in topic.partitions
+    }
+
+
+def _commit_request(version: int, group: str, offsets: Offsets, retention_ms: int) -> OffsetCommitRequest:
+    """By nobody who is a member."""
+    topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for (topic, number), committed in offsets.items():
+        by_topic[topic].append(
+            topic_class.OffsetCommitRequestPartition(
+                partition_index=number,
+                committed_offset=committed.offset,
+                committed_leader_epoch=-1,
+                committed_metadata=committed.metadata,
+            )
+        )
+    return OffsetCommitRequest(
+        version=version,
+        group_id=group,
+        generation_id_or_member_epoch=_NO_GENERATION,
+        member_id="",
+        group_instance_id=None,
+        retention_time_ms=retention_ms,
+        topics=[topic_class(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
+    )
 
 
 def _parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:

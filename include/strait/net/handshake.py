@@ -7,7 +7,7 @@ Handshakes are rare and have many steps, so they are plain sequential code on a 
 import socket
 import ssl
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka.errors import KafkaConfigurationError
@@ -62,21 +62,32 @@ class Connection:
     def ask(self, request: Any, response_class: Any, most_bytes: int = _MAX_HANDSHAKE_FRAME_BYTES) -> Any:
         """Send one of kafka-python's requests and wait for its reply. Raises ClusterUnavailable, and ProtocolError for
         a reply of more than ``most_bytes``."""
-        self._correlation += 1
-        request.with_header(correlation_id=self._correlation, client_id=CLIENT_ID)
+        return self.ask_each([request], response_class, most_bytes)[0]
+
+    def ask_each(
+        self, requests: Sequence[Any], response_class: Any, most_bytes: int = _MAX_HANDSHAKE_FRAME_BYTES
+    ) -> list[Any]:
+        """Send several requests at once, and wait for their replies, which come in the same order. Together they must
+        fit into the kernel's buffers. Raises as ``ask``."""
+        frames = bytearray()
+        for request in requests:
+            self._correlation += 1
+            request.with_header(correlation_id=self._correlation, client_id=CLIENT_ID)
+            frames += request.encode(framed=True, header=True)
         try:
-            self.socket.sendall(request.encode(framed=True, header=True))
-            (size,) = struct.unpack(">i", self._receive(4))
-            if not 4 <= size <= most_bytes:
-                raise ProtocolError(
-                    f"{self._who()} sent a frame of {size} bytes; this is not a Kafka listener's answer"
-                )
-            return response_class.decode(self._receive(size), version=request.API_VERSION, header=True)
+            self.socket.sendall(frames)
+            return [self._reply(request, response_class, most_bytes) for request in requests]
         except OSError as error:
             raise ClusterUnavailable(self.cluster, f"{self._who()}: {error or type(error).__name__}") from error
 
     def close(self) -> None:
         self.socket.close()
+
+    def _reply(self, request: Any, response_class: Any, most_bytes: int) -> Any:
+        (size,) = struct.unpack(">i", self._receive(4))
+        if not 4 <= size <= most_bytes:
+            raise ProtocolError(f"{self._who()} sent a frame of {size} bytes; this is not a Kafka listener's answer")
+        return response_class.decode(self._receive(size), version=request.API_VERSION, header=True)
 
     def _receive(self, size: int) -> bytes:
         data = bytearray()

@@ -1,19 +1,23 @@
 """What a consumer group's committed offsets become on the destination, partition by partition. Pure.
 
 An offset is written only where nobody is at work and nothing is taken back: not while the group has members on the
-destination, and never an earlier offset than the one that is committed there. A group that has moved commits its own:
-once one of its partitions is further on the destination, none is written. What is beyond the replicated records is clamped to their end; it moves on with them.
+destination, and never an earlier offset than the one that is committed there. A group that has moved commits its own, and
+may have been set back there on purpose: once it had a member on the destination, or is further there, none of its offsets
+is written unless that is asked for. What is beyond the replicated records is clamped to their end; it moves on with them.
+Among records of other producers, an offset of the source says nothing of theirs, so it is not written.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from strait.model import TopicPartition
+from strait.state.translation import Fit
 
 SHARE = "share"
+_CLASSIC = ("", "classic")
 _MOVABLE_PROTOCOLS = frozenset({"", "consumer", "streams"})  # not those of Connect workers or schema registries
 _WITHOUT_MEMBERS = frozenset({"", "empty", "dead"})
 
@@ -22,6 +26,8 @@ class OffsetState(StrEnum):
     """How a group's offset of one partition stands on the destination, most urgent first."""
 
     REFUSED = "refused"
+    UNKNOWN = "unknown"
+    HELD_SHARED = "held_shared"
     HELD_ACTIVE = "held_active"
     HELD_MOVED = "held_moved"
     DESTINATION_AHEAD = "destination_ahead"
@@ -33,13 +39,15 @@ class OffsetState(StrEnum):
 
 MEANINGS = {
     OffsetState.REFUSED: "the destination refused the offset",
+    OffsetState.UNKNOWN: "the offset cannot be translated now",
+    OffsetState.HELD_SHARED: "other producers write to the destination topic, so an offset of the source says nothing of "
+    "their records, and is not written",
     OffsetState.HELD_ACTIVE: "the group has members on the destination, so nothing is written",
-    OffsetState.HELD_MOVED: "nothing is written, since another partition of the group is further on the destination",
-    OffsetState.DESTINATION_AHEAD: "the destination has a later offset, which is never taken back: the group consumed "
-    "there, or was reset on the source",
+    OffsetState.HELD_MOVED: "the group has consumed on the destination, so nothing is written without --include-moved",
+    OffsetState.DESTINATION_AHEAD: "the destination has a later offset, which is never taken back",
     OffsetState.NOT_REPLICATED: "nothing of the partition has been replicated, so the offset has no counterpart",
     OffsetState.BEHIND: "the destination has an earlier offset or none",
-    OffsetState.AHEAD_OF_COPY: "the group is ahead of what has been replicated, and continues where that ends",
+    OffsetState.AHEAD_OF_COPY: "the group is ahead of what is known to be replicated, and would continue where that ends",
     OffsetState.IN_SYNC: "the destination has the translated offset",
 }
 
@@ -56,15 +64,22 @@ class Side(NamedTuple):
         """It has members, or is about to."""
         return self.state.lower() not in _WITHOUT_MEMBERS
 
+    @property
+    def had_members(self) -> bool:
+        """It is more than offsets that somebody committed for it."""
+        return self.kind not in _CLASSIC or self.protocol != ""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where an offset of the source is on the destination. ``to_offset`` None: nowhere; ``ahead``: clamped."""
+    """Where an offset of the source is on the destination. ``to_offset`` None: nowhere, or not known; ``fit``: how well
+    it is; ``shared``: other producers may write there."""
 
     to_topic: str
     to_offset: int | None
     fit: str
-    ahead: bool = False
+    detail: str = ""
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +89,8 @@ class GroupOffset:
     Attributes:
         offset: committed on the source. ``to_offset``: its translation, None for none. ``fit``: how well that is known.
         committed: on the destination, before anything is written; None: nothing.
-        rereads: offsets that the group would consume a second time if it moved now; None: ``auto.offset.reset`` decides
-            where it begins.
+        rereads: offsets that the group would consume a second time if it moved now; None: not known, or
+            ``auto.offset.reset`` decides where it begins.
     """
 
     topic: str
@@ -116,7 +131,9 @@ class GroupStatus:
         """Why it is left alone as a whole; "" if it is not."""
         if self.source.kind == SHARE:
             return "share groups are not synchronized yet"
-        return self.refusal
+        if self.destination.kind == SHARE:
+            return "the destination has a share group of this name"
+        return self.refusal or ("" if self.offsets else "has committed no offset for the link's topics")
 
     @property
     def states(self) -> list[tuple[OffsetState, int]]:
@@ -134,9 +151,10 @@ class GroupStatus:
 
     @property
     def synced(self) -> bool:
-        """It would continue where it is, as far as that is replicated."""
-        done = (OffsetState.IN_SYNC, OffsetState.AHEAD_OF_COPY)
-        return not self.note and all(item.state in done and not item.to_write for item in self.offsets)
+        """It would continue exactly where it is."""
+        return not self.note and all(
+            item.state is OffsetState.IN_SYNC and item.fit == Fit.EXACT for item in self.offsets
+        )
 
     @property
     def refused(self) -> bool:
@@ -169,20 +187,26 @@ def status_of(
     committed: Mapping[TopicPartition, int],
     targets: Mapping[TopicPartition, Target],
     there: Mapping[TopicPartition, int],
+    *,
+    own: Collection[TopicPartition] = (),
+    include_moved: bool = False,
 ) -> GroupStatus:
     """Decide for one group.
 
     Args:
         committed: its offsets on the source, of the link's topics.
         targets: each of them translated.
-        there: its offsets on the destination, by the destination's names.
+        there: its offsets on the destination, by the destination's names; ``own``: those that it committed itself.
+        include_moved: also write for a group that has moved, forward.
     """
     rows = []
     for place, offset in sorted(committed.items()):
         target = targets[place]
         present = there.get(TopicPartition(target.to_topic, place.partition))
         rows.append(_row(place, offset, target, present, active=destination.active))
-    if any(row.state is OffsetState.DESTINATION_AHEAD for row in rows):
+    # An offset that is further than an exact one is the group's own. An inexact one may just be too early.
+    further = any(row.state is OffsetState.DESTINATION_AHEAD and row.fit == Fit.EXACT for row in rows)
+    if (further or destination.had_members or own) and not include_moved:
         rows = [replace(row, state=OffsetState.HELD_MOVED) if row.to_write else row for row in rows]
     return GroupStatus(group, source, destination, tuple(rows))
 
@@ -196,26 +220,35 @@ def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetSt
         if item.target in refused:
             state, detail = refused[item.target]
             return replace(item, state=state, detail=detail)
-        ahead = item.state is OffsetState.AHEAD_OF_COPY
-        state = OffsetState.AHEAD_OF_COPY if ahead else OffsetState.IN_SYNC
-        return replace(item, state=state, committed=item.to_offset, rereads=0)
+        state = OffsetState.IN_SYNC if item.state is OffsetState.BEHIND else item.state
+        return replace(item, state=state, committed=item.to_offset, rereads=_rereads(item, item.to_offset))
 
     return replace(status, offsets=tuple(map(after, status.offsets)))
 
 
 def _row(place: TopicPartition, offset: int, target: Target, present: int | None, *, active: bool) -> GroupOffset:
-    rereads = None if present is None or target.to_offset is None else max(0, target.to_offset - present)
     state = _state(target, present, active=active)
-    return GroupOffset(*place, offset, target.to_topic, target.to_offset, target.fit, present, state, rereads)
+    row = GroupOffset(
+        *place, offset, target.to_topic, target.to_offset, target.fit, present, state, None, target.detail
+    )
+    return replace(row, rereads=_rereads(row, present))
+
+
+def _rereads(row: GroupOffset, present: int | None) -> int | None:
+    if present is None or row.to_offset is None or row.fit != Fit.EXACT:
+        return None
+    return max(0, row.to_offset - present)
 
 
 def _state(target: Target, present: int | None, *, active: bool) -> OffsetState:
     if target.to_offset is None:
-        return OffsetState.NOT_REPLICATED
+        return OffsetState.UNKNOWN if target.fit == Fit.UNKNOWN else OffsetState.NOT_REPLICATED
+    if target.shared:
+        return OffsetState.HELD_SHARED
     if present is not None and present > target.to_offset:
         return OffsetState.DESTINATION_AHEAD
     if active and present != target.to_offset:
         return OffsetState.HELD_ACTIVE
-    if target.ahead:
+    if target.fit == Fit.AHEAD:
         return OffsetState.AHEAD_OF_COPY
     return OffsetState.IN_SYNC if present == target.to_offset else OffsetState.BEHIND

@@ -33,6 +33,9 @@ class Fit(StrEnum):
     AHEAD = "ahead"  # after the last replicated record: the result is the end of what is replicated, and grows
     BEFORE_START = "before_start"  # the record at the offset was never replicated: the result is the first that was
     INEXACT = "inexact"  # the map cannot tell: the result may be too early, never too late
+    DELETED = "deleted"  # the records there were deleted: the result is the first that is left
+    NOT_REPLICATED = "not_replicated"  # nothing of the partition is: there is no result
+    UNKNOWN = "unknown"  # the clusters do not say what it takes: there is no result
 
 
 class Translated(NamedTuple):

@@ -4,6 +4,7 @@ import pytest
 
 from strait.model import TopicPartition
 from strait.planning.consumer_groups import (
+    GroupOffset,
     GroupStatus,
     OffsetState,
     Side,
@@ -16,64 +17,104 @@ from strait.planning.consumer_groups import (
 PLACE = TopicPartition("t", 3)
 COPY = TopicPartition("copy.t", 3)
 CONSUMERS = Side("classic", "Stable", "consumer")
-EMPTY = Side("classic", "Empty", "consumer")
+OFFSETS_ALONE = Side("classic", "Empty", "")
+HAD_MEMBERS = Side("classic", "Empty", "consumer")
 
 
 def status(
-    to_offset: int | None, present: int | None, *, there: Side = EMPTY, ahead: bool = False, here: Side = CONSUMERS
+    to_offset: int | None,
+    present: int | None,
+    *,
+    there: Side = OFFSETS_ALONE,
+    fit: str = "exact",
+    shared: bool = False,
+    own: bool = False,
+    include_moved: bool = False,
 ) -> GroupStatus:
-    target = Target(COPY.topic, to_offset, "exact", ahead)
-    return status_of("g", here, there, {PLACE: 100}, {PLACE: target}, {} if present is None else {COPY: present})
+    target = Target(COPY.topic, to_offset, fit, shared=shared)
+    committed = {} if present is None else {COPY: present}
+    return status_of(
+        *("g", CONSUMERS, there, {PLACE: 100}, {PLACE: target}, committed),
+        own={COPY} if own else (),
+        include_moved=include_moved,
+    )
 
 
-@pytest.mark.parametrize("there", [EMPTY, Side(), Side("classic", "Dead", "")])
+def only(found: GroupStatus) -> GroupOffset:
+    (row,) = found.offsets
+    return row
+
+
+@pytest.mark.parametrize("there", [OFFSETS_ALONE, Side(), Side("classic", "Dead", "")])
 @pytest.mark.parametrize(
-    ("to_offset", "present", "ahead", "state", "writes", "rereads"),
+    ("to_offset", "present", "fit", "state", "writes", "rereads"),
     [
-        (90, None, False, OffsetState.BEHIND, True, None),
-        (90, 80, False, OffsetState.BEHIND, True, 10),
-        (90, 90, False, OffsetState.IN_SYNC, False, 0),
-        (90, 91, False, OffsetState.DESTINATION_AHEAD, False, 0),
-        (90, 91, True, OffsetState.DESTINATION_AHEAD, False, 0),
-        (90, 80, True, OffsetState.AHEAD_OF_COPY, True, 10),
-        (90, 90, True, OffsetState.AHEAD_OF_COPY, False, 0),
-        (0, None, False, OffsetState.BEHIND, True, None),
-        (None, None, False, OffsetState.NOT_REPLICATED, False, None),
-        (None, 80, False, OffsetState.NOT_REPLICATED, False, None),
+        (90, None, "exact", OffsetState.BEHIND, True, None),
+        (90, 80, "exact", OffsetState.BEHIND, True, 10),
+        (90, 90, "exact", OffsetState.IN_SYNC, False, 0),
+        (90, 91, "exact", OffsetState.DESTINATION_AHEAD, False, 0),
+        (90, 91, "ahead", OffsetState.DESTINATION_AHEAD, False, None),
+        (90, 80, "ahead", OffsetState.AHEAD_OF_COPY, True, None),
+        (90, 90, "ahead", OffsetState.AHEAD_OF_COPY, False, None),
+        (90, 80, "inexact", OffsetState.BEHIND, True, None),
+        (0, None, "exact", OffsetState.BEHIND, True, None),
+        (None, None, "not_replicated", OffsetState.NOT_REPLICATED, False, None),
+        (None, 80, "unknown", OffsetState.UNKNOWN, False, None),
     ],
 )
 def test_an_offset_is_written_only_forward(
     to_offset: int | None,
     present: int | None,
-    ahead: bool,
+    fit: str,
     state: OffsetState,
     writes: bool,
     rereads: int | None,
     there: Side,
 ) -> None:
-    (row,) = status(to_offset, present, ahead=ahead, there=there).offsets
+    row = only(status(to_offset, present, fit=fit, there=there))
     assert (row.state, row.to_write, row.rereads) == (state, writes, rereads)
     assert row.target == COPY
 
 
 @pytest.mark.parametrize("word", ["Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"])
 def test_nothing_is_written_while_the_group_has_members_there(word: str) -> None:
-    (row,) = status(90, 80, there=Side("consumer", word, "consumer")).offsets
+    row = only(status(90, 80, there=Side("consumer", word, "consumer"), include_moved=True))
     assert (row.state, row.to_write) == (OffsetState.HELD_ACTIVE, False)
-    (row,) = status(90, 90, there=Side("consumer", word, "consumer")).offsets
+    row = only(status(90, 90, there=Side("consumer", word, "consumer")))
     assert row.state is OffsetState.IN_SYNC
 
 
 def test_of_a_group_that_has_moved_nothing_is_written() -> None:
     """Not forward either: it would skip what the group has yet to consume where it is now."""
     places = [TopicPartition("t", number) for number in range(4)]
-    targets = {place: Target(COPY.topic, 90, "exact", ahead=place.partition == 3) for place in places}
+    targets = {place: Target(COPY.topic, 90, "ahead" if place.partition == 3 else "exact") for place in places}
     there = {TopicPartition(COPY.topic, number): offset for number, offset in enumerate((80, 90, 95, 80))}
-    found = status_of("g", CONSUMERS, EMPTY, dict.fromkeys(places, 100), targets, there)
+    found = status_of("g", CONSUMERS, OFFSETS_ALONE, dict.fromkeys(places, 100), targets, there)
     assert [row.state for row in found.offsets] == [
         OffsetState.HELD_MOVED, OffsetState.IN_SYNC, OffsetState.DESTINATION_AHEAD, OffsetState.HELD_MOVED
     ]  # fmt: skip
     assert not any(row.to_write for row in found.offsets)
+    too_early = targets | {places[2]: Target(COPY.topic, 90, "inexact")}
+    found = status_of("g", CONSUMERS, OFFSETS_ALONE, dict.fromkeys(places, 100), too_early, there)
+    assert [row.to_write for row in found.offsets] == [True, False, False, True]  # what is further may be our own
+
+
+def test_a_group_that_had_members_there_may_have_been_set_back_on_purpose() -> None:
+    for moved in (
+        status(90, 80, there=HAD_MEMBERS),
+        status(90, None, there=Side("consumer", "Empty", "consumer")),
+        status(90, 80, own=True),  # by a consumer that is nobody's member
+    ):
+        assert (only(moved).state, only(moved).to_write) == (OffsetState.HELD_MOVED, False)
+    assert only(status(90, 80, there=HAD_MEMBERS, include_moved=True)).to_write
+    assert not only(status(90, 91, there=HAD_MEMBERS, include_moved=True)).to_write
+
+
+def test_among_records_of_others_nothing_is_written() -> None:
+    """They may be such as the group has yet to consume on the source, under this very topic's name."""
+    for present in (None, 80, 90, 95):
+        row = only(status(90, present, shared=True, include_moved=True))
+        assert (row.state, row.to_write) == (OffsetState.HELD_SHARED, False)
 
 
 def test_what_was_written_is_in_sync_and_what_was_refused_says_so() -> None:
@@ -88,14 +129,25 @@ def test_what_was_written_is_in_sync_and_what_was_refused_says_so() -> None:
     assert not held.refused
     assert held.rereads == 10
     assert written(before, {COPY: (OffsetState.REFUSED, "no")}).refused
-    clamped = written(status(90, None, ahead=True), {})
-    assert clamped.synced
+    clamped = written(status(90, None, fit="ahead"), {})
+    assert not clamped.synced  # some of it would be consumed again
     assert clamped.states == [(OffsetState.AHEAD_OF_COPY, 1)]
 
 
+@pytest.mark.parametrize("fit", ["inexact", "before_start", "deleted", "ahead"])
+def test_what_is_not_exact_is_not_called_synced(fit: str) -> None:
+    assert status(90, 90).synced
+    assert not status(90, 90, fit=fit).synced
+    assert not written(status(90, 80, fit=fit), {}).synced
+
+
 def test_what_cannot_be_known_is_not_called_synced() -> None:
-    assert not status(None, None).synced
-    refused = GroupStatus("g", CONSUMERS, EMPTY, refusal="no right")
+    assert not status(None, None, fit="not_replicated").synced
+    nothing = status_of("g", CONSUMERS, Side(), {}, {}, {})
+    assert (nothing.synced, nothing.note) == (False, "has committed no offset for the link's topics")
+    same_name = status_of("g", CONSUMERS, Side("share", "Empty", "share"), {}, {}, {})
+    assert "share group" in same_name.note
+    refused = GroupStatus("g", CONSUMERS, OFFSETS_ALONE, refusal="no right")
     assert (refused.synced, refused.refused, refused.rereads, refused.note) == (False, True, None, "no right")
     share = status_of("g", Side("share", "Stable", "share"), Side(), {}, {}, {})
     assert (share.synced, share.refused) == (False, False)
