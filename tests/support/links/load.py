@@ -45,6 +45,7 @@ class Writer:
                     "batch.size": self._rng.choice([2_000, 30_000, 200_000]),
                     "queue.buffering.max.messages": 1_000_000,
                     "message.timeout.ms": 0,  # the source may be down for as long as the test likes
+                    "topic.metadata.refresh.interval.ms": 5_000,  # else one may miss for minutes that it is back
                     "enable.idempotence": True,  # in order, so that what is read back is what was meant
                 }
             )

@@ -1,6 +1,7 @@
 """Where the destination is: which records it has acknowledged, and where the map says that they come from. Recovery's;
 acknowledgements move it on."""
 
+import math
 from bisect import insort
 from collections import deque
 from collections.abc import Sequence
@@ -61,7 +62,7 @@ class Position:
     """
 
     __slots__ = (
-        "_looked_again_at", "_old_end", "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims", "copied_to",
+        "_looks_again", "_old_end", "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims", "copied_to",
         "failures", "found_sequence", "generation", "log_start", "passed", "phase", "quiet_at", "quiet_sequence",
         "recopied", "recoveries", "repetition", "retry_at", "run", "shift", "watched",
     )  # fmt: skip
@@ -85,7 +86,7 @@ class Position:
         self.watched = _NO_LOOK
         self.quiet_sequence = -1
         self.quiet_at = float("-inf")
-        self._looked_again_at = -1  # the number of the next record then
+        self._looks_again = -1, 0.0  # the number of the next record then, and after how long the next time
         self._old_end = -1  # number of the record after the newest old one that was queued
         self.recoveries = 0
         self.recopied = 0
@@ -202,13 +203,17 @@ class Position:
         self.watched = _NO_LOOK
         self.quiet_sequence, self.quiet_at = sequence, at
 
-    def looks_again(self, oldest: float) -> bool:
-        """Whether it is to be looked up once more, since the last time that it was quiet is longer ago: once."""
-        if self.quiet_at >= oldest or self._looked_again_at == self.found_sequence:
+    def looks_again(self, seconds: float, first_seconds: float) -> bool:
+        """Whether it is to be looked up once more, so long after the last time: where it is now, after twice as long as
+        the time before."""
+        sequence, wait_seconds = self._looks_again
+        if sequence != self.acked_sequence:
+            wait_seconds = first_seconds
+        if seconds < wait_seconds:
             return False
-        self._looked_again_at = self.found_sequence
+        self._looks_again = self.acked_sequence, 2 * wait_seconds
         return True
 
     def look_failed(self) -> None:
-        """The broker may have stood still, with requests in its hands."""
-        self.watched = _NO_LOOK
+        """The broker may have stood still, with requests in its hands: what was quiet until then does not count."""
+        self.watched = self.watched._replace(quiet_seconds=0.0, seen_at=math.inf)

@@ -39,10 +39,10 @@ _GAP_SECONDS = 1.5
 """No more counts between two looks: the broker may have stood still, with requests in its hands."""
 _SLOW_SECONDS = 1.0
 """A broker that takes that long to answer may have stood still until then: it is watched from the beginning …"""
-_AT_MOST_SECONDS = 30.0
-"""… but not for ever."""
+_AT_MOST_SECONDS = 12.0
+"""… but not for ever: under load each answer may be late."""
 _STALE_SECONDS = 1.5
-"""A copy that did not write for that long looks again before it does."""
+"""A copy to which nothing was acknowledged for that long looks again before it sends."""
 _RECENT_SECONDS = 10.0
 """For so long a copy counts as the one writing that has found the log quiet."""
 
@@ -54,10 +54,8 @@ class Look(NamedTuple):
     answered_at: float
 
 
-def note(partition: Partition, batch: OutBatch, now_ms: int, now: float) -> bool:
-    """See how old the records of a batch are that is about to be sent. True: the partition must be looked up once more
-    first, since this is the first that shows what it holds, or since the last look was long ago: another copy may have
-    come to it. That is asked once for each position, or a slow source would never get past it."""
+def note(partition: Partition, batch: OutBatch, now_ms: int) -> bool:
+    """See how old the records of a batch are that was just queued. True: they are old."""
     if (
         batch.max_timestamp_ms > now_ms - REMEMBERED_MS
         or partition.policy.destination_append_time  # the batch then has the broker's own time
@@ -65,10 +63,17 @@ def note(partition: Partition, batch: OutBatch, now_ms: int, now: float) -> bool
         return False
     if partition.policy.on_foreign != "halt" or partition.queue.had_error:
         partition.queue.go_alone(batch)
-    position = partition.position
-    first = not position.forgettable
-    position.mark_forgettable(batch.sequence + batch.records)
-    return partition.untried and position.looks_again(now if first else now - _STALE_SECONDS)
+    partition.position.mark_forgettable(batch.sequence + batch.records)
+    return True
+
+
+def is_stale(partition: Partition, now: float) -> bool:
+    """Whether the partition must be looked up once more before old records are sent, since it is long ago that this copy
+    last knew the log: another one may have come to it. At one position it must be longer ago each time, or a slow
+    source would never get past it."""
+    position, queue = partition.position, partition.queue
+    known_at = max(position.quiet_at, queue.last_ack_at)
+    return queue.in_flight == 0 and position.looks_again(now - known_at, _STALE_SECONDS)
 
 
 def keeps_out(partition: Partition, sequence: int, look: Look) -> bool:
@@ -87,9 +92,12 @@ def keeps_out(partition: Partition, sequence: int, look: Look) -> bool:
 
 
 def begin(partition: Partition, now: float) -> None:
-    """The look-up that has just been, as `note` asks for it, is the first look."""
-    sequence = partition.position.found_sequence
-    _keep_looking(partition, sequence, Look(now, now), QUIET_SECONDS + _LONGER_SECONDS)
+    """Look the partition up, since `is_stale`. Where nothing was sent since the last look-up, that was the first look."""
+    if partition.untried and partition.position.quiet_at < now - _RECENT_SECONDS:
+        sequence = partition.position.found_sequence
+        _keep_looking(partition, sequence, Look(now, now), QUIET_SECONDS + _LONGER_SECONDS)
+    else:
+        partition.reset_position(None, "", now)
 
 
 def _keep_looking(partition: Partition, sequence: int, look: Look, wanted_seconds: float) -> bool:

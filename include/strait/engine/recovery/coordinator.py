@@ -96,7 +96,8 @@ class RecoveryCoordinator:
 
     def note_age(self, partition: Partition, batch: OutBatch) -> None:
         """The batch is queued. If it has old records, see whether another instance sends them before this one does."""
-        if contention.note(partition, batch, int(time.time() * 1000), self._loop.now):
+        is_old = contention.note(partition, batch, int(time.time() * 1000))
+        if is_old and partition not in self._unwatched and contention.is_stale(partition, self._loop.now):
             self._unwatched.add(partition)
 
     def step(self) -> None:
@@ -165,12 +166,14 @@ class RecoveryCoordinator:
                 raise Unresolved.refused(state)
             found = await self._next_record.find(ticket, channel, state)
             ticket.check()
+            if self._keeps_out(ticket.partition, found, look):
+                return
             await self._map_end.reached(ticket.partition)
             ticket.check()
             # A broker that knows the link's last sequence has read it in its log.
             log_start = state.log_start if state.last_sequence is None else -1
             try:
-                await self._place(ticket, found, log_start, look)
+                await self._place(ticket, found, log_start)
             except CopyMissing:
                 found = await self._next_record.find_in_log(ticket, channel, state)
                 # Another instance that goes on from there would have written after the checkpoint, and have been seen.
@@ -195,23 +198,20 @@ class RecoveryCoordinator:
 
     # --- where it goes on ---------------------------------------------------------------------------------------------
 
-    async def _place(
-        self,
-        ticket: Ticket,
-        outcome: "Found | Unproven",
-        log_start: int = -1,
-        look: contention.Look | None = None,
-    ) -> None:
-        """``look``: when the log was looked at, if whether it still grows is to be known."""
+    def _keeps_out(self, partition: Partition, outcome: "Found | Unproven", look: contention.Look) -> bool:
+        """Another instance may be writing; the partition is looked up once more."""
+        if isinstance(outcome, Unproven):  # its number may follow others' records
+            outcome = outcome.found._replace(sequence=checkpoint_of(self._runs.needed(partition)))
+        if not contention.keeps_out(partition, outcome.sequence, look):
+            return False
+        self.add(partition)
+        return True
+
+    async def _place(self, ticket: Ticket, outcome: "Found | Unproven", log_start: int = -1) -> None:
         partition, runs = ticket.partition, self._runs.needed(ticket.partition)
         if isinstance(outcome, Found):
             outcome = with_what_was_acknowledged(partition, outcome)
-            found, grows_by = outcome, outcome.sequence
-        else:
-            found, grows_by = outcome.found, checkpoint_of(runs)  # its number may follow others' records
-        if look is not None and contention.keeps_out(partition, grows_by, look):
-            self.add(partition)
-            return
+        found = outcome if isinstance(outcome, Found) else outcome.found
         placed = await self._placement.place(ticket, outcome, log_start)
         if found.passed > destination_offset(covering(runs, found.sequence), found.sequence):
             self._next_record.remember_passed(partition, found.passed)
