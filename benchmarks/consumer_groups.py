@@ -30,9 +30,9 @@ from support.links.engine_link import EngineLink
 
 RESULTS = Path(__file__).parent / "results-consumer-groups.md"
 INTRODUCTION = (
-    "# Consumer groups\n\nMade by `consumer_groups.py`: seconds until all groups of a link were looked at, were committed "
-    "on the destination, and were looked at again. One broker on each side, on the same machine. Bounds for 5,000 groups "
-    "of 100 partitions: 30 s, and 2 s when nothing changes."
+    "# Consumer groups\n\nMade by `consumer_groups.py`: seconds until all groups of a link were looked at, were "
+    "committed on the destination, and were looked at again. One broker on each side, on the same machine. Bounds for "
+    "5,000 groups of 100 partitions: 30 s, and 2 s when nothing changes."
 )
 HEAD = ("groups", "partitions", "look", "commit", "nothing new", "CPU of the last")
 RECORDS = 10

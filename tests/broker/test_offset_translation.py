@@ -14,11 +14,11 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 
 from strait.config.links import LinksFile, parse
-from strait.control.offsets import Offsets, Translation
+from strait.control.offsets import Offsets
 from strait.embedded.kafka import Cluster
 from strait.model import TopicPartition
 from strait.state.schema import TopicPolicy
-from strait.state.translation import Fit
+from strait.state.translation import Fit, Translation
 from support.fixtures.waiting import eventually
 from support.kafka.records import ends, read_all
 from support.kafka.transactions import Transactions, small_transactions

@@ -45,7 +45,8 @@ def groups(
 ) -> None:
     """Show where consumer groups would continue on the destination; `--sync` commits that.
 
-    Share groups are shown if they are named, and are not synchronized. Of several groups a line each. Of one group, or with `-o wide`, a line for each partition.
+    Share groups are shown if they are named, and are not synchronized.
+    Of several groups a line each. Of one group, or with `-o wide`, a line for each partition.
     """
     from strait.config.links import load_link
     from strait.control.consumer_groups import GroupSync

@@ -14,7 +14,7 @@ from strait.errors import ConfigError
 from strait.model import TopicPartition
 
 if TYPE_CHECKING:
-    from strait.control.offsets import Translation
+    from strait.state.translation import Translation
 
 app = typer.Typer(help="Translate committed offsets between the clusters.", no_args_is_help=True)
 

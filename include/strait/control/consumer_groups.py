@@ -5,7 +5,7 @@ that what a group that moves meanwhile has committed is seen, and once more righ
 carries its own retention and no leader epoch (ADR 17).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from strait.config.links import LinksFile
@@ -20,11 +20,11 @@ from strait.planning.consumer_groups import (
     GroupStatus,
     OffsetState,
     Side,
-    Target,
     can_move,
     status_of,
     written,
 )
+from strait.state.translation import Translation
 from strait.wire import error_codes
 
 RETENTION_MS = 365 * 86_400_000
@@ -110,23 +110,22 @@ class GroupSync:
     def _decide(self, observed: _Observed) -> list[GroupStatus]:
         asked = [(name, place) for name in observed.present for place in observed.ours[name]]
         offsets = [(place, observed.ours[name][place].offset) for name, place in asked]
-        targets: dict[str, dict[TopicPartition, Target]] = {name: {} for name in observed.present}
-        for (name, place), found in zip(asked, self._offsets.to_destination(offsets), strict=True):
-            targets[name][place] = Target(found.to_topic, found.to_offset, found.fit, found.detail, shared=found.shared)
-        return [self._status(name, observed, targets.get(name, {})) for name in sorted(observed.here)]
+        translations: dict[str, list[Translation]] = {name: [] for name in observed.here}
+        for (name, _), found in zip(asked, self._offsets.to_destination(offsets), strict=True):
+            translations[name].append(found)
+        return [self._status(name, observed, translations[name]) for name in sorted(observed.here)]
 
-    def _status(self, name: str, observed: _Observed, targets: Mapping[TopicPartition, Target]) -> GroupStatus:
+    def _status(self, name: str, observed: _Observed, translations: Sequence[Translation]) -> GroupStatus:
         here, there = observed.here[name], observed.there.get(name, Side())
         if name in observed.refused:
             return GroupStatus(name, here, there, refusal=observed.refused[name])
         present = observed.present.get(name, {})
-        ours = {TopicPartition(target.to_topic, place.partition) for place, target in targets.items()}
+        ours = {TopicPartition(found.to_topic, found.partition) for found in translations}
         return status_of(
             name,
             here,
             there,
-            {place: item.offset for place, item in observed.ours.get(name, {}).items()},
-            targets,
+            translations,
             {place: item.offset for place, item in present.items()},
             own={place for place, item in present.items() if item.epoch >= 0 and place in ours},
             include_moved=self._include_moved,

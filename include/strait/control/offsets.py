@@ -6,9 +6,8 @@ offsets.to_destination([(TopicPartition("orders", 3), 1_200)])
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from strait.config.links import LinksFile, load_link
 from strait.config.validation import did_you_mean
@@ -17,28 +16,8 @@ from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, PartitionReport, PlannedTopic
-from strait.state.translation import Fit, Translator
+from strait.state.translation import Fit, Translation, Translator
 from strait.state.view import Kind
-
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """One offset. ``to_offset`` None: it has no counterpart, or it is not known. ``shared``: other producers may write
-    to the destination topic, so an offset there says nothing of their records."""
-
-    topic: str
-    partition: int
-    offset: int
-    to_topic: str
-    to_offset: int | None
-    fit: str
-    detail: str = ""
-    shared: bool = False
-
-    def as_data(self) -> dict[str, Any]:
-        """For programs."""
-        return asdict(self)
-
 
 _DETAILS = {
     Fit.EXACT: "",

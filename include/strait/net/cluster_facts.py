@@ -1,4 +1,4 @@
-"""What only brokers themselves can tell, over short-lived connections: who they are, how large partitions are, and quotas.
+"""What only brokers themselves can tell, over short-lived connections: who they are, how large partitions are, quotas.
 
 Both need rights that a copier need not have, so a refusal is an answer, and what comes of it is that nothing is known.
 """

@@ -52,7 +52,8 @@ _MOVING = frozenset(
 
 class Group(NamedTuple):
     """As a broker lists it. ``kind``: "classic", "consumer" (KIP-848), "streams" or "share"; brokers before 3.8 list
-    classic groups alone, and do not say so. ``state``: Kafka's word, "Empty" without members. ``protocol``: "consumer" for consumers, "" for a group that never had a member."""
+    classic groups alone, and do not say so. ``state``: Kafka's word, "Empty" without members. ``protocol``: "consumer"
+    for consumers, "" for a group that never had a member."""
 
     kind: str
     state: str
@@ -60,8 +61,8 @@ class Group(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """Offset of the next record to consume, and what the consumer wrote beside it. ``epoch``: leader epoch of the record
-    before it, which consumers commit; -1 for none. It is read, never written."""
+    """Offset of the next record to consume, and what the consumer wrote beside it. ``epoch``: leader epoch of the
+    record before it, which consumers commit; -1 for none. It is read, never written."""
 
     offset: int
     metadata: str

@@ -1,20 +1,20 @@
 """What a consumer group's committed offsets become on the destination, partition by partition. Pure.
 
 An offset is written only where nobody is at work and nothing is taken back: not while the group has members on the
-destination, and never an earlier offset than the one that is committed there. A group that has moved commits its own, and
-may have been set back there on purpose: once it had a member on the destination, or is further there, none of its offsets
-is written unless that is asked for. What is beyond the replicated records is clamped to their end; it moves on with them.
-Among records of other producers, an offset of the source says nothing of theirs, so it is not written.
+destination, and never an earlier offset than the one that is committed there. A group that has moved commits its own,
+and may have been set back there on purpose: once it had a member on the destination, or is further there, none of its
+offsets is written unless that is asked for. What is beyond the replicated records is clamped to their end; it moves on
+with them. Among records of other producers, an offset of the source says nothing of theirs, so it is not written.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from strait.model import TopicPartition
-from strait.state.translation import Fit
+from strait.state.translation import Fit, Translation
 
 SHARE = "share"
 _CLASSIC = ("", "classic")
@@ -40,14 +40,15 @@ class OffsetState(StrEnum):
 MEANINGS = {
     OffsetState.REFUSED: "the destination refused the offset",
     OffsetState.UNKNOWN: "the offset cannot be translated now",
-    OffsetState.HELD_SHARED: "other producers write to the destination topic, so an offset of the source says nothing of "
-    "their records, and is not written",
+    OffsetState.HELD_SHARED: "other producers write to the destination topic, so an offset of the source says nothing "
+    "of their records, and is not written",
     OffsetState.HELD_ACTIVE: "the group has members on the destination, so nothing is written",
     OffsetState.HELD_MOVED: "the group has consumed on the destination, so nothing is written without --include-moved",
     OffsetState.DESTINATION_AHEAD: "the destination has a later offset, which is never taken back",
     OffsetState.NOT_REPLICATED: "nothing of the partition has been replicated, so the offset has no counterpart",
     OffsetState.BEHIND: "the destination has an earlier offset or none",
-    OffsetState.AHEAD_OF_COPY: "the group is ahead of what is known to be replicated, and would continue where that ends",
+    OffsetState.AHEAD_OF_COPY: "the group is ahead of what is known to be replicated, and would continue where that "
+    "ends",
     OffsetState.IN_SYNC: "the destination has the translated offset",
 }
 
@@ -68,18 +69,6 @@ class Side(NamedTuple):
     def had_members(self) -> bool:
         """It is more than offsets that somebody committed for it."""
         return self.kind not in _CLASSIC or self.protocol != ""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where an offset of the source is on the destination. ``to_offset`` None: nowhere, or not known; ``fit``: how well
-    it is; ``shared``: other producers may write there."""
-
-    to_topic: str
-    to_offset: int | None
-    fit: str
-    detail: str = ""
-    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +173,7 @@ def status_of(
     group: str,
     source: Side,
     destination: Side,
-    committed: Mapping[TopicPartition, int],
-    targets: Mapping[TopicPartition, Target],
+    translations: Iterable[Translation],
     there: Mapping[TopicPartition, int],
     *,
     own: Collection[TopicPartition] = (),
@@ -194,16 +182,14 @@ def status_of(
     """Decide for one group.
 
     Args:
-        committed: its offsets on the source, of the link's topics.
-        targets: each of them translated.
+        translations: of its offsets on the source, of the link's topics.
         there: its offsets on the destination, by the destination's names; ``own``: those that it committed itself.
         include_moved: also write for a group that has moved, forward.
     """
     rows = []
-    for place, offset in sorted(committed.items()):
-        target = targets[place]
-        present = there.get(TopicPartition(target.to_topic, place.partition))
-        rows.append(_row(place, offset, target, present, active=destination.active))
+    for found in sorted(translations, key=lambda found: (found.topic, found.partition)):
+        present = there.get(TopicPartition(found.to_topic, found.partition))
+        rows.append(_row(found, present, active=destination.active))
     # An offset that is further than an exact one is the group's own. An inexact one may just be too early.
     further = any(row.state is OffsetState.DESTINATION_AHEAD and row.fit == Fit.EXACT for row in rows)
     if (further or destination.had_members or own) and not include_moved:
@@ -226,10 +212,10 @@ def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetSt
     return replace(status, offsets=tuple(map(after, status.offsets)))
 
 
-def _row(place: TopicPartition, offset: int, target: Target, present: int | None, *, active: bool) -> GroupOffset:
-    state = _state(target, present, active=active)
+def _row(found: Translation, present: int | None, *, active: bool) -> GroupOffset:
     row = GroupOffset(
-        *place, offset, target.to_topic, target.to_offset, target.fit, present, state, None, target.detail
+        *(found.topic, found.partition, found.offset, found.to_topic, found.to_offset, found.fit, present),
+        *(_state(found, present, active=active), None, found.detail),
     )
     return replace(row, rereads=_rereads(row, present))
 
@@ -240,15 +226,15 @@ def _rereads(row: GroupOffset, present: int | None) -> int | None:
     return max(0, row.to_offset - present)
 
 
-def _state(target: Target, present: int | None, *, active: bool) -> OffsetState:
-    if target.to_offset is None:
-        return OffsetState.UNKNOWN if target.fit == Fit.UNKNOWN else OffsetState.NOT_REPLICATED
-    if target.shared:
+def _state(found: Translation, present: int | None, *, active: bool) -> OffsetState:
+    if found.to_offset is None:
+        return OffsetState.UNKNOWN if found.fit == Fit.UNKNOWN else OffsetState.NOT_REPLICATED
+    if found.shared:
         return OffsetState.HELD_SHARED
-    if present is not None and present > target.to_offset:
+    if present is not None and present > found.to_offset:
         return OffsetState.DESTINATION_AHEAD
-    if active and present != target.to_offset:
+    if active and present != found.to_offset:
         return OffsetState.HELD_ACTIVE
-    if target.fit == Fit.AHEAD:
+    if found.fit == Fit.AHEAD:
         return OffsetState.AHEAD_OF_COPY
-    return OffsetState.IN_SYNC if present == target.to_offset else OffsetState.BEHIND
+    return OffsetState.IN_SYNC if present == found.to_offset else OffsetState.BEHIND

@@ -16,9 +16,10 @@ which it cannot tell. Then the result is the earliest that is possible: it may b
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from strait.state.offset_map import Gap, covering, gaps_of, newest_checkpoint
 from strait.state.schema import OffsetMapping
@@ -36,6 +37,25 @@ class Fit(StrEnum):
     DELETED = "deleted"  # the records there were deleted: the result is the first that is left
     NOT_REPLICATED = "not_replicated"  # nothing of the partition is: there is no result
     UNKNOWN = "unknown"  # the clusters do not say what it takes: there is no result
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """One offset. ``to_offset`` None: it has no counterpart, or it is not known. ``shared``: other producers may write
+    to the destination topic, so an offset there says nothing of their records."""
+
+    topic: str
+    partition: int
+    offset: int
+    to_topic: str
+    to_offset: int | None
+    fit: str
+    detail: str = ""
+    shared: bool = False
+
+    def as_data(self) -> dict[str, Any]:
+        """For programs."""
+        return asdict(self)
 
 
 class Translated(NamedTuple):

@@ -8,17 +8,20 @@ from strait.planning.consumer_groups import (
     GroupStatus,
     OffsetState,
     Side,
-    Target,
     can_move,
     status_of,
     written,
 )
+from strait.state.translation import Translation
 
-PLACE = TopicPartition("t", 3)
 COPY = TopicPartition("copy.t", 3)
 CONSUMERS = Side("classic", "Stable", "consumer")
 OFFSETS_ALONE = Side("classic", "Empty", "")
 HAD_MEMBERS = Side("classic", "Empty", "consumer")
+
+
+def translated(to_offset: int | None, fit: str = "exact", *, partition: int = 3, shared: bool = False) -> Translation:
+    return Translation("t", partition, 100, COPY.topic, to_offset, fit, shared=shared)
 
 
 def status(
@@ -31,10 +34,10 @@ def status(
     own: bool = False,
     include_moved: bool = False,
 ) -> GroupStatus:
-    target = Target(COPY.topic, to_offset, fit, shared=shared)
+    found = translated(to_offset, fit, shared=shared)
     committed = {} if present is None else {COPY: present}
     return status_of(
-        *("g", CONSUMERS, there, {PLACE: 100}, {PLACE: target}, committed),
+        *("g", CONSUMERS, there, [found], committed),
         own={COPY} if own else (),
         include_moved=include_moved,
     )
@@ -86,16 +89,15 @@ def test_nothing_is_written_while_the_group_has_members_there(word: str) -> None
 
 def test_of_a_group_that_has_moved_nothing_is_written() -> None:
     """Not forward either: it would skip what the group has yet to consume where it is now."""
-    places = [TopicPartition("t", number) for number in range(4)]
-    targets = {place: Target(COPY.topic, 90, "ahead" if place.partition == 3 else "exact") for place in places}
+    exact = [translated(90, "ahead" if number == 3 else "exact", partition=number) for number in range(4)]
     there = {TopicPartition(COPY.topic, number): offset for number, offset in enumerate((80, 90, 95, 80))}
-    found = status_of("g", CONSUMERS, OFFSETS_ALONE, dict.fromkeys(places, 100), targets, there)
+    found = status_of("g", CONSUMERS, OFFSETS_ALONE, exact, there)
     assert [row.state for row in found.offsets] == [
         OffsetState.HELD_MOVED, OffsetState.IN_SYNC, OffsetState.DESTINATION_AHEAD, OffsetState.HELD_MOVED
     ]  # fmt: skip
     assert not any(row.to_write for row in found.offsets)
-    too_early = targets | {places[2]: Target(COPY.topic, 90, "inexact")}
-    found = status_of("g", CONSUMERS, OFFSETS_ALONE, dict.fromkeys(places, 100), too_early, there)
+    too_early = [*exact[:2], translated(90, "inexact", partition=2), exact[3]]
+    found = status_of("g", CONSUMERS, OFFSETS_ALONE, too_early, there)
     assert [row.to_write for row in found.offsets] == [True, False, False, True]  # what is further may be our own
 
 
@@ -143,13 +145,13 @@ def test_what_is_not_exact_is_not_called_synced(fit: str) -> None:
 
 def test_what_cannot_be_known_is_not_called_synced() -> None:
     assert not status(None, None, fit="not_replicated").synced
-    nothing = status_of("g", CONSUMERS, Side(), {}, {}, {})
+    nothing = status_of("g", CONSUMERS, Side(), [], {})
     assert (nothing.synced, nothing.note) == (False, "has committed no offset for the link's topics")
-    same_name = status_of("g", CONSUMERS, Side("share", "Empty", "share"), {}, {}, {})
+    same_name = status_of("g", CONSUMERS, Side("share", "Empty", "share"), [], {})
     assert "share group" in same_name.note
     refused = GroupStatus("g", CONSUMERS, OFFSETS_ALONE, refusal="no right")
     assert (refused.synced, refused.refused, refused.rereads, refused.note) == (False, True, None, "no right")
-    share = status_of("g", Side("share", "Stable", "share"), Side(), {}, {}, {})
+    share = status_of("g", Side("share", "Stable", "share"), Side(), [], {})
     assert (share.synced, share.refused) == (False, False)
     assert "share" in share.note
 

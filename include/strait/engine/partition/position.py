@@ -20,8 +20,8 @@ class Phase(Enum):
 
 
 class Watched(NamedTuple):
-    """The log ended behind record ``sequence`` - 1 from ``since`` on, as last seen at ``seen_at``; ``quiet_seconds``: of
-    which so many count. -1: it was not looked at."""
+    """The log ended behind record ``sequence`` - 1 from ``since`` on, as last seen at ``seen_at``; ``quiet_seconds``:
+    of which so many count. -1: it was not looked at."""
 
     sequence: int = -1
     since: float = 0.0

@@ -5,8 +5,8 @@ it appended of it: once that is `producer.id.expiration.ms` (a day) old, the nex
 drops what it knows of the producer, however busy that is. It then takes any sequence. So of old records a late batch of
 another copy could be appended a second time.
 
-Therefore only one copy sends them. Whoever has looked a partition up goes on looking until it has not grown for a while:
-if it grows, another one is at it, and this one stands by. Who has been writing, has an answer to each batch or sees it
+Therefore only one copy sends them. Whoever has looked a partition up goes on looking until it has not grown for a
+while: if it grows, another one is at it, and this one stands by. Who has been writing, has an answer to each batch or sees it
 in the log, and finds nothing there that it did not send itself, goes on at once. Young records need none of that, since
 the broker cannot forget them between two batches; they are copied by as many as there are.
 
@@ -68,8 +68,8 @@ def note(partition: Partition, batch: OutBatch, now_ms: int) -> bool:
 
 
 def is_stale(partition: Partition, now: float) -> bool:
-    """Whether the partition must be looked up once more before old records are sent, since it is long ago that this copy
-    last knew the log: another one may have come to it. At one position it must be longer ago each time, or a slow
+    """Whether the partition must be looked up once more before old records are sent, since it is long ago that this
+    copy last knew the log: another one may have come to it. At one position it must be longer ago each time, or a slow
     source would never get past it."""
     position, queue = partition.position, partition.queue
     known_at = max(position.quiet_at, queue.last_ack_at)
@@ -92,7 +92,7 @@ def keeps_out(partition: Partition, sequence: int, look: Look) -> bool:
 
 
 def begin(partition: Partition, now: float) -> None:
-    """Look the partition up, since `is_stale`. Where nothing was sent since the last look-up, that was the first look."""
+    """Look up a partition that `is_stale`. Where nothing was sent since the last look-up, that was the first look."""
     if partition.untried and partition.position.quiet_at < now - _RECENT_SECONDS:
         sequence = partition.position.found_sequence
         _keep_looking(partition, sequence, Look(now, now), QUIET_SECONDS + _LONGER_SECONDS)
