@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measuring import add_row
 from strait.config.links import parse
-from strait.control.consumer_groups import RETENTION_MS, GroupSync
+from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.sync import RETENTION_MS, GroupSync
 from strait.embedded.kafka import Cluster
 from strait.model import TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups
@@ -79,7 +80,7 @@ def main() -> None:
         link = replicated(source, destination, Path(name), asked.partitions)
         try:
             commit_on_source(source, asked.groups, asked.partitions)
-            sync = GroupSync(parse(link.settings, where="links file"), link.name)
+            sync = GroupSync(LinkClusters.of(parse(link.settings, where="links file"), link.name))
             _, look = timed(sync.status)
             found, commit = timed(sync.sync)
             if len(found) != asked.groups or not all(status.synced for status in found):

@@ -14,7 +14,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 
 from strait.config.links import parse
-from strait.control.consumer_groups import GroupSync
+from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.sync import GroupSync
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicPartition
@@ -80,7 +81,7 @@ def commit(cluster: Cluster, group: str, offsets: dict[TopicPartition, int]) -> 
 
 
 def sync_of(link: EngineLink, **settings: bool) -> GroupSync:
-    return GroupSync(parse(link.settings, where="links file"), link.name, **settings)
+    return GroupSync(LinkClusters.of(parse(link.settings, where="links file"), link.name), **settings)
 
 
 def states(statuses: list[GroupStatus]) -> dict[int, OffsetState]:

@@ -49,10 +49,11 @@ def groups(
     Of several groups a line each. Of one group, or with `-o wide`, a line for each partition.
     """
     from strait.config.links import load_link
-    from strait.control.consumer_groups import GroupSync
+    from strait.consumer_groups.clusters import LinkClusters
+    from strait.consumer_groups.sync import GroupSync
 
     name, wanted = _split(config, link, words or [])
-    of_link = GroupSync(load_link(config, name), name, include_moved=include_moved)
+    of_link = GroupSync(LinkClusters.of(load_link(config, name), name), include_moved=include_moved)
     found = of_link.sync(wanted) if sync else of_link.status(wanted)
     if output.structured:
         output.write([item.as_data() for item in found])

@@ -45,7 +45,7 @@ def translate(
     A committed offset is that of the next record to consume. CSV from standard input is answered with CSV.
     Shows for each result how well it fits. Exits with 1 unless every result is exact.
     """
-    from strait.control.offsets import Offsets
+    from strait.consumer_groups.offsets import Offsets
 
     name, rest = _split(config, link, words or [])
     from_input = not rest and group is None

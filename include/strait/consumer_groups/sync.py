@@ -8,9 +8,9 @@ carries its own retention and no leader epoch (ADR 17).
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from strait.config.links import LinksFile
 from strait.config.validation import did_you_mean
-from strait.control.offsets import Offsets
+from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.offsets import Offsets
 from strait.errors import ConfigError
 from strait.model import TopicPartition
 from strait.net import consumer_groups as net
@@ -54,21 +54,19 @@ class GroupSync:
         ClusterUnavailable, NotAuthorized, StateError: a cluster or the state topics cannot be read.
     """
 
-    def __init__(self, file: LinksFile, link: str, *, include_moved: bool = False) -> None:
-        self._name = link
-        self._link = file.links[link]
+    def __init__(self, clusters: LinkClusters, *, include_moved: bool = False) -> None:
+        self._clusters = clusters
         self._include_moved = include_moved
-        self._offsets = Offsets(file, link)
-        self._clusters = {side: file.clusters[side] for side in (self._link.source, self._link.destination)}
+        self._offsets = Offsets(clusters)
 
     def status(self, groups: Iterable[str] = ()) -> list[GroupStatus]:
         """How groups stand: those named, or all that have offsets in the link's topics. Writes nothing."""
-        with self._at(self._link.source) as source, self._at(self._link.destination) as destination:
+        with self._at(self._clusters.source) as source, self._at(self._clusters.destination) as destination:
             return self._decide(self._observe(source, destination, set(groups)))
 
     def sync(self, groups: Iterable[str] = ()) -> list[GroupStatus]:
         """Write what may be written; how the groups stand then."""
-        with self._at(self._link.source) as source, self._at(self._link.destination) as destination:
+        with self._at(self._clusters.source) as source, self._at(self._clusters.destination) as destination:
             observed = self._observe(source, destination, set(groups))
             found = self._decide(observed)
             wanted = {
@@ -91,17 +89,17 @@ class GroupSync:
         topics = self._offsets.topics()
         if not topics:
             raise ConfigError(
-                f"link {self._name}", ["it has no plan with topics yet"], hint="run strait apply, or start it"
+                f"link {self._clusters.link}", ["it has no plan with topics yet"], hint="run strait apply, or start it"
             )
         refused: dict[str, str] = {}
         asked = (name for name in chosen if here[name].kind != SHARE)
-        told = _readable(source.committed(asked), self._link.source, refused)
+        told = _readable(source.committed(asked), self._clusters.source, refused)
         ours = {
             name: {place: committed for place, committed in offsets.items() if place.topic in topics}
             for name, offsets in told.items()
         }
         wanted = [name for name, offsets in ours.items() if offsets or name in names]
-        present = _readable(destination.committed(wanted), self._link.destination, refused)
+        present = _readable(destination.committed(wanted), self._clusters.destination, refused)
         kept = {*wanted, *refused, *names}
         return _Observed(
             {name: side for name, side in here.items() if name in kept}, _sides(destination), ours, present, refused
@@ -133,15 +131,15 @@ class GroupSync:
 
     def _check(self, names: set[str], here: Mapping[str, Side]) -> None:
         problems = [
-            f"{self._link.source} has no consumer group {name!r}{did_you_mean(name, here)}"
+            f"{self._clusters.source} has no consumer group {name!r}{did_you_mean(name, here)}"
             for name in sorted(names - here.keys())
         ]
         if problems:
             hint = "a group that this principal may not DESCRIBE is not listed"
-            raise ConfigError(f"link {self._name}", problems, hint=hint)
+            raise ConfigError(f"link {self._clusters.link}", problems, hint=hint)
 
     def _at(self, cluster: str) -> net.ConsumerGroups:
-        return net.ConsumerGroups(self._clusters[cluster], cluster)
+        return net.ConsumerGroups(self._clusters.properties[cluster], cluster)
 
 
 def _write(

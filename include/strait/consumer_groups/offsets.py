@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from strait.config.links import LinksFile, load_link
+from strait.config.links import load_link
 from strait.config.validation import did_you_mean
+from strait.consumer_groups.clusters import LinkClusters
 from strait.errors import ConfigError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
@@ -35,15 +36,13 @@ class Offsets:
         ClusterUnavailable, NotAuthorized, StateError: the map or the logs' ends cannot be read.
     """
 
-    def __init__(self, file: LinksFile, link: str) -> None:
-        self._name = link
-        self._link = file.links[link]
-        self._clusters = {side: file.clusters[side] for side in (self._link.source, self._link.destination)}
+    def __init__(self, clusters: LinkClusters) -> None:
+        self._clusters = clusters
 
     @classmethod
     def of(cls, path: Path, link: str) -> "Offsets":
         """For a link in a links file. Raises ConfigError."""
-        return cls(load_link(path, link), link)
+        return cls(LinkClusters.of(load_link(path, link), link))
 
     def to_destination(self, committed: Iterable[tuple[TopicPartition, int]]) -> list[Translation]:
         """The destination's offset for each committed offset of a source partition, in the order given."""
@@ -61,7 +60,7 @@ class Offsets:
     def committed(self, group: str, *, on_destination: bool = False) -> dict[TopicPartition, int]:
         """What a consumer group has committed on one side for topics of this link. Raises ConfigError where that is
         nothing."""
-        cluster = self._link.destination if on_destination else self._link.source
+        cluster = self._clusters.destination if on_destination else self._clusters.source
         with self._state("plan") as state:
             topics = _planned(state)
         names = {topic.destination if on_destination else topic.source for topic in topics}
@@ -70,7 +69,8 @@ class Offsets:
         }
         if not found:
             raise ConfigError(
-                f"link {self._name}", [f"group {group!r} has no committed offset on {cluster} for a topic of the link"]
+                f"link {self._clusters.link}",
+                [f"group {group!r} has no committed offset on {cluster} for a topic of the link"],
             )
         return dict(sorted(found.items()))
 
@@ -81,10 +81,10 @@ class Offsets:
         with self._state("plan", "reports") as state:
             reports = _newest(state)
             by_name = {topic.destination if reverse else topic.source: topic for topic in _planned(state)}
-        topics = {place: _known(self._name, by_name, place.topic) for place, _ in committed}
+        topics = {place: _known(self._clusters.link, by_name, place.topic) for place, _ in committed}
         copies = {place: TopicPartition(topic.destination, place.partition) for place, topic in topics.items()}
         sources = {place: TopicPartition(topic.source, place.partition) for place, topic in topics.items()}
-        source, destination = self._admin(self._link.source), self._admin(self._link.destination)
+        source, destination = self._admin(self._clusters.source), self._admin(self._clusters.destination)
         ends = destination.offsets_each(set(copies.values()), "end")
         targets, admin = (sources, source) if reverse else (copies, destination)
         starts = admin.offsets_each(set(targets.values()), "earliest")
@@ -112,12 +112,13 @@ class Offsets:
         ]
 
     def _admin(self, cluster: str) -> Admin:
-        return Admin(self._clusters[cluster], cluster)
+        return Admin(self._clusters.properties[cluster], cluster)
 
     @contextmanager
     def _state(self, *follow: Kind) -> Iterator[StateReader]:
-        destination = self._link.destination
-        with StateReader(self._clusters[destination], destination, self._name, follow=follow) as state:
+        destination = self._clusters.destination
+        properties = self._clusters.properties[destination]
+        with StateReader(properties, destination, self._clusters.link, follow=follow) as state:
             state.catch_up()
             yield state
 

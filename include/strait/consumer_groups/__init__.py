@@ -1,0 +1,1 @@
+"""Consumer groups of a link: offsets translated for anybody, and committed on the destination."""
