@@ -59,11 +59,12 @@ def applications(link: str) -> str:
 def metrics(link: str) -> str:
     """Log a line of figures for each topic, and send them as gauges."""
     from strait.control.group_status import group_status
+    from strait.planning.consumer_groups import summary
     from strait.planning.status.metrics import missing_destination_partitions, topic_metrics
     from strait.state.reader import StateReader
     from strait_airflow.applications import starting
     from strait_airflow.errors import airflow_errors
-    from strait_airflow.gauges import send
+    from strait_airflow.gauges import send, send_groups
     from strait_airflow.settings import clusters_of
 
     with airflow_errors():
@@ -89,6 +90,9 @@ def metrics(link: str) -> str:
                 lines.append(f"group {group}: its application is starting")
             elif silent := [slot.slot for slot in status.slots if slot.silent]:
                 lines.append(f"group {group}: slots that do not report: {', '.join(map(str, silent))}")
+        if state.group_sync is not None:
+            send_groups(state.group_sync, time.time_ns() // 1_000_000)
+            lines.append(summary(state.group_sync, time.time_ns() // 1_000_000))
         return _logged("\n".join(lines) or "no plan was ever published: there is nothing to measure")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from strait.planning.status.metrics import TopicMetrics
     from strait.planning.status.status import Status
+    from strait.state.schema import GroupSyncReport
 
 
 def send(status: "Status", topics: "Sequence[TopicMetrics]", missing: int) -> None:
@@ -35,3 +36,16 @@ def send(status: "Status", topics: "Sequence[TopicMetrics]", missing: int) -> No
             stats.gauge("strait.seconds_to_loss", topic.seconds_to_loss, tags=tags)
         for reason, partitions in topic.waiting.items():
             stats.gauge("strait.waiting_partitions", partitions, tags={**tags, "reason": reason})
+
+
+def send_groups(report: "GroupSyncReport", now_ms: int) -> None:
+    """How the link's consumer groups stand on the destination."""
+    from airflow.sdk.observability import stats
+
+    link = {"link": report.link}
+    stats.gauge("strait.consumer_groups", report.groups, tags=link)
+    stats.gauge("strait.consumer_groups_in_sync", report.in_sync, tags=link)
+    stats.gauge("strait.consumer_groups_rereads", report.rereads, tags=link)
+    stats.gauge("strait.consumer_groups_age_seconds", max(0, now_ms - report.at_ms) / 1000, tags=link)
+    for state, offsets in report.offsets.items():
+        stats.gauge("strait.consumer_group_offsets", offsets, tags={**link, "state": state})

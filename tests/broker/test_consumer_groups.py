@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from confluent_kafka import Consumer, Producer
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import Producer
 
 from strait.config.links import parse
 from strait.consumer_groups.clusters import LinkClusters
@@ -24,6 +23,7 @@ from strait.planning.consumer_groups import GroupStatus, OffsetState
 from strait.state.schema import TopicPolicy
 from strait.wire import error_codes
 from support.fixtures.waiting import eventually
+from support.kafka.groups import Reader, commit, committed
 from support.kafka.records import read_all
 from support.kafka.transactions import small_transactions
 from support.links.engine_link import EngineLink
@@ -35,51 +35,6 @@ PARTITIONS = 2
 DAY_MS = 86_400_000
 
 
-class Reader:
-    """A member of a group: what it has read, by key."""
-
-    def __init__(self, cluster: Cluster, group: str, topic: str, protocol: str = "classic") -> None:
-        self._consumer = Consumer(
-            cluster.client_properties
-            | {
-                "group.id": group,
-                "group.protocol": protocol,
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-            }
-            | ({"session.timeout.ms": 6_000} if protocol == "classic" else {})
-        )
-        self._consumer.subscribe([topic])
-        self.keys: list[bytes] = []
-
-    def read(self, records: int) -> list[bytes]:
-        """So many records more."""
-        until = len(self.keys) + records
-
-        def enough() -> bool:
-            message = self._consumer.poll(0.1)
-            if message is not None and message.error() is None:
-                self.keys.append(message.key() or b"")
-            return len(self.keys) >= until
-
-        eventually(enough, what=lambda: f"{until} records come, so far {len(self.keys)}")
-        return self.keys
-
-    def leave(self) -> None:
-        """Commit what was read."""
-        self._consumer.commit(asynchronous=False)
-        self._consumer.close()
-
-
-def commit(cluster: Cluster, group: str, offsets: dict[TopicPartition, int]) -> None:
-    """As a client without membership does."""
-    consumer = Consumer(cluster.client_properties | {"group.id": group})
-    places = [Place(*place, offset) for place, offset in offsets.items()]
-    eventually(lambda: consumer.commit(offsets=places, asynchronous=False), what="the offsets are committed")
-    consumer.close()
-
-
 def sync_of(link: EngineLink, **settings: bool) -> GroupSync:
     return GroupSync(LinkClusters.of(parse(link.settings, where="links file"), link.name), **settings)
 
@@ -87,14 +42,6 @@ def sync_of(link: EngineLink, **settings: bool) -> GroupSync:
 def states(statuses: list[GroupStatus]) -> dict[int, OffsetState]:
     (status,) = statuses
     return {item.partition: item.state for item in status.offsets}
-
-
-def committed(cluster: Cluster, group: str, topic: str) -> dict[int, int]:
-    """On that cluster, by partition."""
-    with ConsumerGroups(cluster.client_properties, "it") as groups:
-        found = groups.committed([group])[group]
-    assert not isinstance(found, int)
-    return {place.partition: item.offset for place, item in found.items() if place.topic == topic}
 
 
 @pytest.fixture

@@ -48,20 +48,28 @@ def groups(
     Share groups are shown if they are named, and are not synchronized.
     Of several groups a line each. Of one group, or with `-o wide`, a line for each partition.
     """
+    from strait.config.consumer_groups import GroupFilter
     from strait.config.links import load_link
     from strait.consumer_groups.clusters import LinkClusters
     from strait.consumer_groups.sync import GroupSync
 
     name, wanted = _split(config, link, words or [])
-    of_link = GroupSync(LinkClusters.of(load_link(config, name), name), include_moved=include_moved)
-    found = of_link.sync(wanted) if sync else of_link.status(wanted)
+    file = load_link(config, name)
+    settings = file.links[name].consumer_groups
+    of_link = GroupSync(
+        LinkClusters.of(file, name),
+        selected=GroupFilter(settings.include, settings.exclude),
+        include_moved=include_moved or settings.include_moved,
+    )
+    found = (of_link.sync if sync else of_link.status)(wanted, unselected=True)
     if output.structured:
         output.write([item.as_data() for item in found])
     elif not found:
         typer.echo(f"link {name}: no consumer group has committed an offset for its topics")
     else:
         _print(found, by_partition=len(wanted) == 1 or output is Output.WIDE)
-    if (check and not all(item.synced for item in found)) or (sync and any(item.refused for item in found)):
+    counted = [item for item in found if item.selected or item.group in wanted]
+    if (check and not all(item.synced for item in counted)) or (sync and any(item.refused for item in found)):
         raise typer.Exit(1)
 
 

@@ -74,6 +74,7 @@ def _show(
 
 def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
     from strait.cli.tables import print_left_out, print_reasons, print_status
+    from strait.planning.consumer_groups import summary
     from strait.planning.plan.pauses import described
     from strait.reasons import Reason
 
@@ -83,6 +84,8 @@ def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
     for group in found.groups:
         if group.partitions or not group.stopped:
             print_status(group, by_partition=by_partition, wide=wide)
+    if found.consumer_groups is not None and found.groups and not found.stopped:
+        typer.echo(summary(found.consumer_groups, time.time_ns() // 1_000_000))
     for item in found.pauses:
         typer.echo(f"paused    {described(item)}")
     print_left_out(found.left_out)

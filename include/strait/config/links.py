@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from strait.config.consumer_groups import ConsumerGroups
 from strait.config.copy_settings import Acls, Configs, ReplicationFactor
 from strait.config.groups import DEFAULT_GROUP, Backfill, Group
 from strait.config.settings import Copies, Name, Settings, TopicName
@@ -24,6 +25,7 @@ __all__ = [
     "Backfill",
     "Budget",
     "Configs",
+    "ConsumerGroups",
     "Group",
     "Link",
     "LinksFile",
@@ -111,6 +113,10 @@ class Link(Settings):
     )
     heartbeats: Heartbeats = Field(
         default_factory=Heartbeats, description="Heartbeat records, which distinguish an idle link from a broken one."
+    )
+    consumer_groups: ConsumerGroups = Field(
+        default_factory=ConsumerGroups,
+        description="Consumer groups whose translated offsets are committed on the destination.",
     )
     approval: Literal["none", "required"] = Field(
         "none",

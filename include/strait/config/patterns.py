@@ -1,4 +1,4 @@
-"""Which regular expression of a list is the first that matches a whole topic name, in bounded time.
+"""Which regular expression of a list is the first that matches a whole name, in bounded time.
 
 A list is tried as one alternation, so 50,000 names against 50 expressions take a fraction of a second. An expression
 that would try for ever (`(a|aa)+b`) is an error that names it: `regex` looks at the CPU's clock while it matches, and
@@ -32,12 +32,13 @@ _FLAGS_AHEAD = regex.compile(r"\(\?([ims]+)\)")
 
 class FirstMatch:
     """A list of expressions. ``where`` is its place in the configuration, with `{}` for the number of the
-    expression."""
+    expression; ``of``: what has the names; ``any_text``: these may hold line breaks, which `.` matches too."""
 
-    def __init__(self, where: str, patterns: tuple[str, ...]) -> None:
+    def __init__(self, where: str, patterns: tuple[str, ...], *, of: str = "topic", any_text: bool = False) -> None:
         self._where = where
+        self._of = of
         self._patterns = patterns
-        self._steps = _steps(patterns)
+        self._steps = _steps(patterns, regex.DOTALL if any_text else 0)
         self._found: dict[str, int | None] = {}
         self._names = 0
         self._spent_seconds = 0.0
@@ -73,7 +74,7 @@ class FirstMatch:
         number = max(range(len(self._patterns)), key=lambda number: _seconds(self._patterns[number], name))
         return ConfigError(
             self._where.format(number),
-            [f"the regular expression {self._patterns[number]!r} takes too long, for example on topic {name}"],
+            [f"the regular expression {self._patterns[number]!r} takes too long, for example on {self._of} {name}"],
             hint="rewrite it without nested repetitions",
         )
 
@@ -103,7 +104,7 @@ def expanded(pattern: str, replacement: str, name: str) -> str:
     return str(match.expand(replacement))
 
 
-def _steps(patterns: tuple[str, ...]) -> "tuple[tuple[int | None, regex.Pattern[str]], ...]":
+def _steps(patterns: tuple[str, ...], flags: int) -> "tuple[tuple[int | None, regex.Pattern[str]], ...]":
     """In order: plain neighbours as one alternation, whose named groups are their places; others with their place."""
     steps: list[tuple[int | None, regex.Pattern[str]]] = []
     scoped = [_with_flags_scoped(pattern) for pattern in patterns]
@@ -111,9 +112,9 @@ def _steps(patterns: tuple[str, ...]) -> "tuple[tuple[int | None, regex.Pattern[
         members = list(group)
         if plain:
             alternation = "|".join(f"(?P<_{number}>{pattern})" for number, pattern in members)
-            steps.append((None, regex.compile(alternation)))
+            steps.append((None, regex.compile(alternation, flags)))
         else:
-            steps += [(number, regex.compile(pattern)) for number, pattern in members]
+            steps += [(number, regex.compile(pattern, flags)) for number, pattern in members]
     return tuple(steps)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from strait.config.links import load_link
 from strait.config.validation import did_you_mean
@@ -16,10 +18,11 @@ from strait.errors import ConfigError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.state.reader import StateReader
-from strait.state.schema import OffsetMapping, PartitionReport, PlannedTopic
+from strait.state.schema import OffsetMapping, PartitionReport, Plan, PlannedTopic
 from strait.state.translation import Fit, Translation, Translator
 from strait.state.view import Kind
 
+_KINDS: tuple[Kind, ...] = ("plan", "reports", "map")
 _DETAILS = {
     Fit.EXACT: "",
     Fit.AHEAD: "not known to be replicated up to there yet; the result is the end of the records that are",
@@ -29,7 +32,8 @@ _DETAILS = {
 
 
 class Offsets:
-    """Translates by a link's offset map; each call reads it again.
+    """Translates by a link's offset map. Each call reads it again; as a context manager only what is new in it, over
+    connections that it keeps.
 
     Raises (every method):
         ConfigError: the link replicates no such topic.
@@ -38,6 +42,22 @@ class Offsets:
 
     def __init__(self, clusters: LinkClusters) -> None:
         self._clusters = clusters
+        self._admins: dict[str, Admin] = {}
+        self._reader: StateReader | None = None
+        self._keeps = False
+
+    def __enter__(self) -> Self:
+        self._keeps = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._keeps = False
+        self._admins.clear()
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
 
     @classmethod
     def of(cls, path: Path, link: str) -> "Offsets":
@@ -54,8 +74,12 @@ class Offsets:
 
     def topics(self) -> dict[str, str]:
         """The topics that the link replicates: name on the source -> name on the destination."""
+        return {topic.source: topic.destination for plan in self.plans().values() for topic in plan.topics}
+
+    def plans(self) -> dict[str, Plan]:
+        """Task group -> its plan in force."""
         with self._state("plan") as state:
-            return {topic.source: topic.destination for topic in _planned(state)}
+            return dict(state.plans)
 
     def committed(self, group: str, *, on_destination: bool = False) -> dict[TopicPartition, int]:
         """What a consumer group has committed on one side for topics of this link. Raises ConfigError where that is
@@ -112,15 +136,26 @@ class Offsets:
         ]
 
     def _admin(self, cluster: str) -> Admin:
-        return Admin(self._clusters.properties[cluster], cluster)
+        admin = self._admins.get(cluster) or Admin(self._clusters.properties[cluster], cluster)
+        if self._keeps:
+            self._admins[cluster] = admin
+        return admin
 
     @contextmanager
     def _state(self, *follow: Kind) -> Iterator[StateReader]:
-        destination = self._clusters.destination
-        properties = self._clusters.properties[destination]
-        with StateReader(properties, destination, self._clusters.link, follow=follow) as state:
+        if self._keeps:
+            self._reader = self._reader or self._new_reader(*_KINDS)
+            self._reader.catch_up()
+            yield self._reader
+            return
+        with self._new_reader(*follow) as state:
             state.catch_up()
             yield state
+
+    def _new_reader(self, *follow: Kind) -> StateReader:
+        destination = self._clusters.destination
+        properties = self._clusters.properties[destination]
+        return StateReader(properties, destination, self._clusters.link, follow=follow)
 
 
 def _planned(state: StateReader) -> list[PlannedTopic]:

@@ -1,12 +1,16 @@
-"""Consumer groups of a link: what their committed offsets are on the destination, and writing them there once.
+"""Consumer groups of a link: what their committed offsets are on the destination, and writing them there.
 
 Observe, decide (`strait.planning.consumer_groups`), commit. The destination's offsets are read after the source's, so
 that what a group that moves meanwhile has committed is seen, and once more right before they are written. A commit
 carries its own retention and no leader epoch (ADR 17).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import NamedTuple, Self
 
 from strait.config.validation import did_you_mean
 from strait.consumer_groups.clusters import LinkClusters
@@ -24,6 +28,7 @@ from strait.planning.consumer_groups import (
     status_of,
     written,
 )
+from strait.state.schema import Plan
 from strait.state.translation import Translation
 from strait.wire import error_codes
 
@@ -32,97 +37,203 @@ RETENTION_MS = 365 * 86_400_000
 itself, once it consumes there, is kept by the broker's rules again."""
 _AT_ONCE = 200
 """Groups whose offsets are read once more, then written: so many take a moment."""
+_REMEMBERED_SECONDS = 60.0
+"""After this the destination is asked again also where nothing has changed on the source: somebody else may have."""
 _CHANGED = OffsetState.HELD_MOVED, "its offset on the destination has just changed"
+
+_Told = Mapping[str, net.Offsets | int]
+_Refused = dict[str, dict[TopicPartition, tuple[OffsetState, str]]]
 
 
 class _Observed(NamedTuple):
-    """``here``, ``there``: groups of either side; ``ours``: offsets on the source, of the link's topics; ``present``:
-    offsets on the destination; ``refused``: why a group's offsets cannot be read."""
+    """``here``, ``there``: groups of either side; ``told``: what the source tells of their offsets, or an error code;
+    ``plans``: versions of the plans in force; ``topics``: what the link replicates."""
 
     here: Mapping[str, Side]
     there: Mapping[str, Side]
-    ours: Mapping[str, net.Offsets]
+    told: _Told
+    plans: Mapping[str, int]
+    topics: Collection[str]
+
+
+class _Look(NamedTuple):
+    """``present``: offsets on the destination of the groups that were looked at anew."""
+
+    found: list[GroupStatus]
+    observed: _Observed
     present: Mapping[str, net.Offsets]
-    refused: Mapping[str, str]
+
+
+class _Known(NamedTuple):
+    """What was found of a group, and from which facts."""
+
+    facts: tuple[object, ...]
+    status: GroupStatus
+    until: float
 
 
 class GroupSync:
-    """For one link. ``include_moved``: write, forward, also for groups that have consumed on the destination.
+    """For one link. As a context manager it keeps its connections, and remembers what it has found: looking again
+    then costs little where nothing has changed.
+
+    Args:
+        selected: which groups are synchronized; the others are shown where they are asked for.
+        include_moved: write, forward, also for groups that have consumed on the destination.
 
     Raises (every method):
         ConfigError: the source has no group of a name that was given, or the link has no plan.
         ClusterUnavailable, NotAuthorized, StateError: a cluster or the state topics cannot be read.
     """
 
-    def __init__(self, clusters: LinkClusters, *, include_moved: bool = False) -> None:
+    def __init__(
+        self,
+        clusters: LinkClusters,
+        *,
+        selected: Callable[[str], bool] = lambda _: True,
+        include_moved: bool = False,
+    ) -> None:
         self._clusters = clusters
+        self._selected = selected
         self._include_moved = include_moved
         self._offsets = Offsets(clusters)
+        self._source = net.ConsumerGroups(clusters.properties[clusters.source], clusters.source)
+        self._destination = net.ConsumerGroups(clusters.properties[clusters.destination], clusters.destination)
+        self._known: dict[str, _Known] = {}
+        self._keeps = False
 
-    def status(self, groups: Iterable[str] = ()) -> list[GroupStatus]:
-        """How groups stand: those named, or all that have offsets in the link's topics. Writes nothing."""
-        with self._at(self._clusters.source) as source, self._at(self._clusters.destination) as destination:
-            return self._decide(self._observe(source, destination, set(groups)))
+    def __enter__(self) -> Self:
+        self._keeps = True
+        self._offsets.__enter__()
+        return self
 
-    def sync(self, groups: Iterable[str] = ()) -> list[GroupStatus]:
-        """Write what may be written; how the groups stand then."""
-        with self._at(self._clusters.source) as source, self._at(self._clusters.destination) as destination:
-            observed = self._observe(source, destination, set(groups))
-            found = self._decide(observed)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._keeps = False
+        self._known.clear()
+        for each in (self._offsets, self._source, self._destination):
+            each.__exit__(kind, error, trace)
+
+    def follow(self, selected: Callable[[str], bool], *, include_moved: bool) -> None:
+        """From now on with other settings."""
+        self._selected = selected
+        self._include_moved = include_moved
+        self._known.clear()
+
+    def plans(self) -> dict[str, Plan]:
+        """Task group of the link -> its plan in force."""
+        return self._offsets.plans()
+
+    def status(self, groups: Iterable[str] = (), *, unselected: bool = False) -> list[GroupStatus]:
+        """How groups stand: those named, or all selected ones that have offsets in the link's topics; with
+        ``unselected`` the others too. Writes nothing."""
+        with self._kept():
+            return self._look(set(groups), unselected=unselected).found
+
+    def sync(self, groups: Iterable[str] = (), *, unselected: bool = False) -> list[GroupStatus]:
+        """Write what may be written; how the groups stand then. Which are shown: as ``status``."""
+        with self._kept():
+            look = self._look(set(groups), unselected=unselected)
             wanted = {
                 status.group: commits
-                for status in found
-                if not status.note and (commits := _commits(status, observed.ours[status.group]))
+                for status in look.found
+                if not status.note and (commits := _commits(status, look.observed.told[status.group]))
             }
-            refused: dict[str, dict[TopicPartition, tuple[OffsetState, str]]] = {}
-            names = sorted(wanted)
-            for at in range(0, len(names), _AT_ONCE):
-                some = {name: wanted[name] for name in names[at : at + _AT_ONCE]}
-                refused |= _write(destination, some, observed.present)
-        return [written(status, refused.get(status.group, {})) for status in found]
+            refused = self._write(wanted, look)
+            return [written(status, refused.get(status.group, {})) for status in look.found]
 
-    def _observe(self, source: net.ConsumerGroups, destination: net.ConsumerGroups, names: set[str]) -> _Observed:
-        here = _sides(source)
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        if self._keeps:
+            yield
+        else:
+            with self:
+                yield
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def _look(self, names: set[str], *, unselected: bool) -> _Look:
+        observed = self._observe(names, unselected=unselected)
+        remembered: dict[str, GroupStatus] = {}
+        anew: dict[str, net.Offsets] = {}
+        refusals: dict[str, str] = {}
+        now = time.monotonic()
+        for name, told in observed.told.items():
+            known = self._known.get(name)
+            if known and known.until > now and known.facts == _facts(name, observed):
+                remembered[name] = known.status
+            elif isinstance(told, int):
+                refusals[name] = f"reading its offsets on {self._clusters.source}: {error_policy.name(told)}"
+            else:
+                anew[name] = {place: item for place, item in told.items() if place.topic in observed.topics}
+        decided, present = self._decide(anew, refusals, observed)
+        found = remembered | decided
+        for name in found.keys() - remembered.keys():
+            if found[name].at_rest:
+                self._known[name] = _Known(_facts(name, observed), found[name], now + _REMEMBERED_SECONDS)
+            else:
+                self._known.pop(name, None)
+        for name in self._known.keys() - observed.here.keys():
+            del self._known[name]
+        found |= {name: GroupStatus(name, observed.here[name], _there(name, observed)) for name in names - found.keys()}
+        shown = (found[name] for name in sorted(found) if name in names or found[name].offsets or found[name].refusal)
+        return _Look(
+            [status if self._selected(status.group) else replace(status, selected=False) for status in shown],
+            observed,
+            present,
+        )
+
+    def _observe(self, names: set[str], *, unselected: bool) -> _Observed:
+        here = _sides(self._source)
         self._check(names, here)
-        # Whether a share group reads the link's topics is not known, so it is shown only if it is asked for.
-        chosen = names or {name for name, side in here.items() if can_move(side) and side.kind != SHARE}
-        topics = self._offsets.topics()
+        plans = self._offsets.plans()
+        topics = {topic.source for plan in plans.values() for topic in plan.topics}
         if not topics:
             raise ConfigError(
                 f"link {self._clusters.link}", ["it has no plan with topics yet"], hint="run strait apply, or start it"
             )
-        refused: dict[str, str] = {}
-        asked = (name for name in chosen if here[name].kind != SHARE)
-        told = _readable(source.committed(asked), self._clusters.source, refused)
-        ours = {
-            name: {place: committed for place, committed in offsets.items() if place.topic in topics}
-            for name, offsets in told.items()
+        # Whether a share group reads the link's topics is not known, so it is shown only if it is asked for.
+        chosen = names or {
+            name for name, side in here.items() if can_move(side) and (unselected or self._selected(name))
         }
-        wanted = [name for name, offsets in ours.items() if offsets or name in names]
-        present = _readable(destination.committed(wanted), self._clusters.destination, refused)
-        kept = {*wanted, *refused, *names}
+        told = self._source.committed(name for name in chosen if here[name].kind != SHARE)
         return _Observed(
-            {name: side for name, side in here.items() if name in kept}, _sides(destination), ours, present, refused
+            here, _sides(self._destination), told, {group: plan.version for group, plan in plans.items()}, topics
         )
 
-    def _decide(self, observed: _Observed) -> list[GroupStatus]:
-        asked = [(name, place) for name in observed.present for place in observed.ours[name]]
-        offsets = [(place, observed.ours[name][place].offset) for name, place in asked]
-        translations: dict[str, list[Translation]] = {name: [] for name in observed.here}
-        for (name, _), found in zip(asked, self._offsets.to_destination(offsets), strict=True):
+    def _decide(
+        self, ours: Mapping[str, net.Offsets], refusals: Mapping[str, str], observed: _Observed
+    ) -> tuple[dict[str, GroupStatus], dict[str, net.Offsets]]:
+        present: dict[str, net.Offsets] = {}
+        refusals = dict(refusals)
+        for name, told in self._destination.committed(name for name, offsets in ours.items() if offsets).items():
+            if isinstance(told, int):
+                refusals[name] = f"reading its offsets on {self._clusters.destination}: {error_policy.name(told)}"
+            else:
+                present[name] = told
+        asked = [(name, place) for name in present for place in ours[name]]
+        offsets = [(place, ours[name][place].offset) for name, place in asked]
+        translations: dict[str, list[Translation]] = {name: [] for name in ours}
+        for (name, _), found in zip(asked, self._offsets.to_destination(offsets) if offsets else (), strict=True):
             translations[name].append(found)
-        return [self._status(name, observed, translations[name]) for name in sorted(observed.here)]
+        decided = {
+            name: self._status(name, observed, translations[name], present.get(name, {}))
+            for name in ours.keys() - refusals.keys()
+        }
+        decided |= {
+            name: GroupStatus(name, observed.here[name], _there(name, observed), refusal=why)
+            for name, why in refusals.items()
+        }
+        return decided, present
 
-    def _status(self, name: str, observed: _Observed, translations: Sequence[Translation]) -> GroupStatus:
-        here, there = observed.here[name], observed.there.get(name, Side())
-        if name in observed.refused:
-            return GroupStatus(name, here, there, refusal=observed.refused[name])
-        present = observed.present.get(name, {})
+    def _status(
+        self, name: str, observed: _Observed, translations: Sequence[Translation], present: net.Offsets
+    ) -> GroupStatus:
         ours = {TopicPartition(found.to_topic, found.partition) for found in translations}
         return status_of(
             name,
-            here,
-            there,
+            observed.here[name],
+            _there(name, observed),
             translations,
             {place: item.offset for place, item in present.items()},
             own={place for place, item in present.items() if item.epoch >= 0 and place in ours},
@@ -138,40 +249,46 @@ class GroupSync:
             hint = "a group that this principal may not DESCRIBE is not listed"
             raise ConfigError(f"link {self._clusters.link}", problems, hint=hint)
 
-    def _at(self, cluster: str) -> net.ConsumerGroups:
-        return net.ConsumerGroups(self._clusters.properties[cluster], cluster)
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def _write(self, wanted: Mapping[str, net.Offsets], look: _Look) -> _Refused:
+        """What was refused, and why. Written is only what is still as it was observed: a group may have come and
+        gone."""
+        refused: _Refused = {}
+        names = sorted(wanted)
+        sides = _sides(self._destination) if names else {}
+        for at in range(0, len(names), _AT_ONCE):
+            some = {name: wanted[name] for name in names[at : at + _AT_ONCE]}
+            now = self._destination.committed(some)
+            unchanged = {
+                name: offsets
+                for name, offsets in some.items()
+                if now[name] == look.present[name] and sides.get(name, Side()) == _there(name, look.observed)
+            }
+            codes = self._destination.commit(unchanged, RETENTION_MS)
+            refused |= {name: dict.fromkeys(some[name], _CHANGED) for name in some.keys() - unchanged.keys()}
+            refused |= {name: _refusals(of_group) for name, of_group in codes.items()}
+        return refused
 
 
-def _write(
-    destination: net.ConsumerGroups, wanted: Mapping[str, net.Offsets], observed: Mapping[str, net.Offsets]
-) -> dict[str, dict[TopicPartition, tuple[OffsetState, str]]]:
-    """What was refused, and why. Written is only what is still as it was observed: a group may have come and gone."""
-    now = destination.committed(wanted)
-    unchanged = {name: offsets for name, offsets in wanted.items() if now[name] == observed[name]}
-    codes = destination.commit(unchanged, RETENTION_MS)
-    changed = {name: dict.fromkeys(wanted[name], _CHANGED) for name in wanted.keys() - unchanged.keys()}
-    return changed | {name: _refusals(of_group) for name, of_group in codes.items()}
+def _facts(name: str, observed: _Observed) -> tuple[object, ...]:
+    """What a group's status follows from, but for what the link has copied and what others commit for it."""
+    return observed.here[name], _there(name, observed), observed.told[name], observed.plans
+
+
+def _there(name: str, observed: _Observed) -> Side:
+    return observed.there.get(name, Side())
 
 
 def _sides(cluster: net.ConsumerGroups) -> dict[str, Side]:
     return {name: Side(*group) for name, group in cluster.listed().items()}
 
 
-def _readable(told: Mapping[str, net.Offsets | int], cluster: str, refused: dict[str, str]) -> dict[str, net.Offsets]:
-    """Without the groups whose offsets the cluster does not tell; why not goes into ``refused``."""
-    found = {}
-    for name, offsets in told.items():
-        if isinstance(offsets, int):
-            refused[name] = f"reading its offsets on {cluster}: {error_policy.name(offsets)}"
-        else:
-            found[name] = offsets
-    return found
-
-
-def _commits(status: GroupStatus, ours: net.Offsets) -> net.Offsets:
+def _commits(status: GroupStatus, told: net.Offsets | int) -> net.Offsets:
     """What the consumer wrote beside its offset goes with it: Kafka Streams keeps its time there."""
+    assert not isinstance(told, int)
     return {
-        item.target: net.Committed(item.to_offset, ours[TopicPartition(item.topic, item.partition)].metadata)
+        item.target: net.Committed(item.to_offset, told[TopicPartition(item.topic, item.partition)].metadata)
         for item in status.offsets
         if item.to_write and item.to_offset is not None
     }

@@ -20,7 +20,7 @@ from strait.planning.status.explaining import explained, nearly_selected
 from strait.planning.status.status import PartitionStatus, Status, with_quarantined
 from strait.planning.topics.selection import Selection, select
 from strait.state.reader import StateReader
-from strait.state.schema import Pause
+from strait.state.schema import GroupSyncReport, Pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class LinkStatus:
         left_out: topics of the source that the link names or matches and does not copy.
         source_trouble: why the source could not be asked for those; "" where it was.
         quarantines: a rule says of some topic that refused records are quarantined.
+        consumer_groups: how they stood at the last look; None: not synchronized, or by nobody now.
     """
 
     link: str
@@ -43,6 +44,7 @@ class LinkStatus:
     left_out: tuple[PartitionStatus, ...] = ()
     source_trouble: str = ""
     quarantines: bool = False
+    consumer_groups: GroupSyncReport | None = None
 
     @property
     def rows(self) -> list[PartitionStatus]:
@@ -82,6 +84,7 @@ class LinkStatus:
             "groups": [{key: each[key] for key in each if key not in ("slots", "partitions")} for each in groups],
             "slots": [{"group": each["group"], **slot} for each in groups for slot in each["slots"]],
             "partitions": [{"group": each["group"], **row} for each in groups for row in each["partitions"]],
+            "consumer_groups": None if self.consumer_groups is None else self.consumer_groups.model_dump(),
             "pauses": [item.model_dump() for item in self.pauses],
             "left_out": [{"topic": row.topic, "reason": row.reason, "detail": row.detail} for row in self.left_out],
             "source_trouble": self.source_trouble,
@@ -118,7 +121,11 @@ def link_groups(file: LinksFile, name: str) -> LinkStatus:
         quarantines = any(
             topic.policy.on_refused == "quarantine" for plan in state.plans.values() for topic in plan.topics
         )
-        return LinkStatus(name, link.source, link.destination, groups, pauses, quarantines=quarantines)
+        return LinkStatus(
+            *(name, link.source, link.destination, groups, pauses),
+            quarantines=quarantines,
+            consumer_groups=state.group_sync,
+        )
 
 
 def _with_quarantined(found: LinkStatus, file: LinksFile) -> LinkStatus:

@@ -13,7 +13,9 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from strait.config.consumer_groups import ConsumerGroups
 from strait.model import TopicPartition
+from strait.state.schema import GroupSyncReport, PlannedGroupSync
 from strait.state.translation import Fit, Translation
 
 SHARE = "share"
@@ -37,6 +39,10 @@ class OffsetState(StrEnum):
     IN_SYNC = "in_sync"
 
 
+_AT_REST = frozenset(
+    {OffsetState.HELD_SHARED, OffsetState.HELD_ACTIVE, OffsetState.HELD_MOVED, OffsetState.DESTINATION_AHEAD}
+)
+"""Whatever the link copies, an offset stays in these as long as neither side commits."""
 MEANINGS = {
     OffsetState.REFUSED: "the destination refused the offset",
     OffsetState.UNKNOWN: "the offset cannot be translated now",
@@ -107,17 +113,27 @@ class GroupOffset:
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """One group of the source, with its offsets in a link's topics. ``refusal``: why they cannot be read."""
+    """One group of the source, with its offsets in a link's topics.
+
+    Attributes:
+        refusal: why they cannot be read.
+        selected: the link's `consumer_groups` select it.
+        committed: offsets that were just committed on the destination.
+    """
 
     group: str
     source: Side
     destination: Side
     offsets: tuple[GroupOffset, ...] = ()
     refusal: str = ""
+    selected: bool = True
+    committed: int = 0
 
     @property
     def note(self) -> str:
         """Why it is left alone as a whole; "" if it is not."""
+        if not self.selected:
+            return "the link's consumer_groups do not select it"
         if self.source.kind == SHARE:
             return "share groups are not synchronized yet"
         if self.destination.kind == SHARE:
@@ -146,6 +162,14 @@ class GroupStatus:
         )
 
     @property
+    def at_rest(self) -> bool:
+        """Looking again finds the same, as long as the group is what it is and commits nothing on either side."""
+        return not self.refusal and all(
+            item.state in _AT_REST or (item.state is OffsetState.IN_SYNC and item.fit == Fit.EXACT)
+            for item in self.offsets
+        )
+
+    @property
     def refused(self) -> bool:
         """A cluster refused to tell or to take an offset."""
         return bool(self.refusal) or any(item.state is OffsetState.REFUSED for item in self.offsets)
@@ -162,6 +186,18 @@ class GroupStatus:
             "note": self.note,
             "offsets": [asdict(item) for item in self.offsets],
         }
+
+
+def planned_sync(settings: ConsumerGroups) -> PlannedGroupSync | None:
+    """What the application needs to know; None where nothing is to be synchronized."""
+    if not settings.sync:
+        return None
+    return PlannedGroupSync(
+        include=settings.include,
+        exclude=settings.exclude,
+        interval_seconds=settings.interval_seconds,
+        include_moved=settings.include_moved,
+    )
 
 
 def can_move(group: Side) -> bool:
@@ -198,7 +234,7 @@ def status_of(
 
 
 def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetState, str]]) -> GroupStatus:
-    """After its offsets were written, but for those that were refused."""
+    """After its offsets were written, but for those that were refused; of a group that is left alone none was."""
 
     def after(item: GroupOffset) -> GroupOffset:
         if not item.to_write:
@@ -209,7 +245,10 @@ def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetSt
         state = OffsetState.IN_SYNC if item.state is OffsetState.BEHIND else item.state
         return replace(item, state=state, committed=item.to_offset, rereads=_rereads(item, item.to_offset))
 
-    return replace(status, offsets=tuple(map(after, status.offsets)))
+    if status.note:
+        return status
+    done = sum(item.to_write and item.target not in refused for item in status.offsets)
+    return replace(status, offsets=tuple(map(after, status.offsets)), committed=done)
 
 
 def _row(found: Translation, present: int | None, *, active: bool) -> GroupOffset:
@@ -238,3 +277,12 @@ def _state(found: Translation, present: int | None, *, active: bool) -> OffsetSt
     if found.fit == Fit.AHEAD:
         return OffsetState.AHEAD_OF_COPY
     return OffsetState.IN_SYNC if present == found.to_offset else OffsetState.BEHIND
+
+
+def summary(report: GroupSyncReport, now_ms: int) -> str:
+    """The last look at a link's consumer groups in a line, for people."""
+    states = ", ".join(f"{count:,} {state}" for state, count in report.offsets.items())
+    text = f"consumer groups: {report.in_sync:,} of {report.groups:,} in sync"
+    text += f"; offsets: {states}" if states else ""
+    text += f"; looked {max(0, now_ms - report.at_ms) / 1000:.1f} s ago"
+    return f"{text}; now it cannot: {report.trouble}" if report.trouble else text

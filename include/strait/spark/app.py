@@ -27,6 +27,7 @@ from strait.spark import folder
 from strait.spark.cores import TooFewCores, require_cores
 from strait.spark.epochs import Epochs
 from strait.spark.failure import root_cause
+from strait.spark.group_sync import consumer_groups_in_sync
 from strait.spark.plan import plan_in_force
 from strait.spark.source import FORMAT, StraitDataSource
 from strait.wire.joining import COMPILED
@@ -85,8 +86,9 @@ def _copy(spec_path: Path, asked_to_stop: threading.Event) -> None:
         query = _start(session, spec_path, epochs)
         announce_start()
         ended = _ending_of(query)
-        while not (ended.done() or asked_to_stop.is_set() or tied_away() or epochs.over.is_set()):
-            wait([ended], POLL_SECONDS)
+        with consumer_groups_in_sync(spec, application):
+            while not (ended.done() or asked_to_stop.is_set() or tied_away() or epochs.over.is_set()):
+                wait([ended], POLL_SECONDS)
         if ended.done():
             ended.result()  # raises what ended the query
         else:

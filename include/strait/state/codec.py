@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from strait.state.offset_map import check_gaps
 from strait.state.schema import (
+    GroupSyncReport,
     Loss,
     Offset,
     OffsetMapping,
@@ -21,7 +22,7 @@ from strait.state.schema import (
 )
 
 _V = 1
-Value = TypeVar("Value", Plan, OffsetMapping, Report, Loss, Registration)
+Value = TypeVar("Value", Plan, OffsetMapping, Report, GroupSyncReport, Loss, Registration)
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -53,6 +54,12 @@ class ReportKey(Record):
     part: int
 
 
+class GroupSyncKey(Record):
+    """Key of the reports topic, of what is no slot's."""
+
+    consumer_groups: str
+
+
 class LossKey(Record):
     """Key of the losses topic: the same loss, told by two slots, is one."""
 
@@ -69,10 +76,11 @@ class ProducerKey(Record):
     producer_id: Offset
 
 
-Key = PlanKey | RunKey | ReportKey | LossKey | ProducerKey
+Key = PlanKey | RunKey | ReportKey | GroupSyncKey | LossKey | ProducerKey
+AnyValue = Plan | OffsetMapping | Report | GroupSyncReport | Loss | Registration
 
 
-def key_of(value: Plan | OffsetMapping | Report | Loss | Registration) -> Key:
+def key_of(value: AnyValue) -> Key:
     """The key under which a value is written."""
     if isinstance(value, Plan):
         return PlanKey(group=value.group)
@@ -88,7 +96,14 @@ def key_of(value: Plan | OffsetMapping | Report | Loss | Registration) -> Key:
         )
     if isinstance(value, Registration):
         return ProducerKey(producer_id=value.producer_id)
+    if isinstance(value, GroupSyncReport):
+        return GroupSyncKey(consumer_groups=value.link)
     return ReportKey(group=value.group, slot=value.slot, part=value.part)
+
+
+def kind_of_report(raw_key: bytes | None) -> "type[Report] | type[GroupSyncReport]":
+    """What a record of the reports topic is to be decoded as."""
+    return GroupSyncReport if raw_key is not None and raw_key.startswith(b'{"consumer_groups":') else Report
 
 
 def run_key(run: OffsetMapping) -> RunKey:
@@ -103,7 +118,7 @@ def encode_key(key: Key) -> bytes:
     return key.model_dump_json().encode()
 
 
-def encode(value: Plan | OffsetMapping | Report | Loss | Registration) -> tuple[bytes, bytes]:
+def encode(value: AnyValue) -> tuple[bytes, bytes]:
     """Key and value as they are written."""
     return encode_key(key_of(value)), value.model_dump_json().encode()
 

@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 from strait.config import naming
 from strait.errors import ClusterUnavailable, ConfigError, StateError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, ask, make_consumer
-from strait.state.schema import Loss, OffsetMapping, Plan, Report
+from strait.state.schema import GroupSyncReport, Loss, OffsetMapping, Plan, Report
 from strait.state.view import Kind, Place, StateView
 
 REPORTS_SINCE_SECONDS = 15
@@ -77,6 +77,11 @@ class StateReader:
     def earlier_reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
         """The same as some seconds before, to tell how fast slots copy."""
         return self._view.earlier_reports
+
+    @property
+    def group_sync(self) -> GroupSyncReport | None:
+        """How consumer groups stood at the last look at them; None: nothing was reported lately."""
+        return self._view.group_sync
 
     @property
     def losses(self) -> tuple[Loss, ...]:

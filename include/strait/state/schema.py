@@ -3,6 +3,7 @@
 plan     key {"group"}                                       value Plan     compacted
 map      key {"topic", "partition", "sequence_base", "check"} value Run      compacted
 reports  key {"group", "slot", "part"}                       value Report   kept for a day
+         key {"consumer_groups"}                             value GroupSyncReport
 losses   key {"topic", "partition", "side", "cause", "from_offset"} value Loss, kept for ever
 
 and, shared by all links into a cluster, strait.producers:
@@ -134,6 +135,15 @@ class PlannedHeartbeat(Record):
     interval_seconds: int = Field(ge=1)
 
 
+class PlannedGroupSync(Record):
+    """Which consumer groups' offsets the application commits on the destination, and how often it looks."""
+
+    include: tuple[str, ...] = Field(description="Regular expressions for whole names, as in the links file.")
+    exclude: tuple[str, ...] = ()
+    interval_seconds: int = Field(ge=1)
+    include_moved: bool = False
+
+
 class Plan(Record):
     """All that the slots of one task group do. ``version`` grows by one with each publication."""
 
@@ -150,6 +160,7 @@ class Plan(Record):
     budgets: tuple[Budget, ...] = ()
     pauses: tuple[Pause, ...] = Field((), description="The whole link's, the same in the plan of every task group.")
     heartbeat: PlannedHeartbeat | None = None
+    consumer_groups: PlannedGroupSync | None = Field(None, description="In the plan of the `default` group alone.")
     copied_from: str = Field("", description="Id of the source cluster as it was when the link began.")
     acls: tuple[GivenAcl, ...] = Field((), description="Rules that the link has given for copies in all its life.")
     published_at_ms: int = Field(ge=0)
@@ -274,3 +285,20 @@ class Report(Record):
     recoveries: int = Field(description="Times a partition's position was looked up on the destination, in this epoch.")
     heartbeat: HeartbeatReport | None = Field(None, description="From the slot that copies heartbeats.")
     partitions: tuple[PartitionReport, ...]
+
+
+class GroupSyncReport(Record):
+    """How the consumer groups of a link stand on the destination, after each look at them."""
+
+    v: Literal[1] = 1
+    link: str
+    application: str
+    at_ms: int
+    seconds: float = Field(description="What the look took, with all that was committed.")
+    interval_seconds: int
+    groups: int = Field(description="That have offsets in the link's topics.")
+    in_sync: int = Field(description="Groups that would continue exactly where they are.")
+    offsets: dict[str, int] = Field(description="State -> number of group-partitions in it.")
+    committed: int = Field(description="Offsets that this look has committed.")
+    rereads: int = Field(description="Offsets that all groups together would read again, where that is known.")
+    trouble: str = Field("", description="Why it could not look; the figures are then those of the last look.")

@@ -16,9 +16,10 @@ from strait.state.codec import (
     Unreadable,
     decode,
     decode_key,
+    kind_of_report,
     run_key,
 )
-from strait.state.schema import Loss, OffsetMapping, Plan, Report
+from strait.state.schema import GroupSyncReport, Loss, OffsetMapping, Plan, Report
 
 Kind = Literal["plan", "map", "reports", "losses"]
 
@@ -86,6 +87,7 @@ class StateView:
             one application is allowed, and harmless.
         earlier_reports: (group, slot) -> for each of these reports one of the same part and application from some
             seconds before; the same one where there is no other.
+        group_sync: how consumer groups stood at the last look at them; None: nothing was reported.
         losses: the loss ledger, in the order of its writing; the same loss told by several slots is there once.
     """
 
@@ -95,6 +97,7 @@ class StateView:
         self.runs = RunsByPartition()
         self.reports: dict[tuple[str, int], tuple[Report, ...]] = {}
         self.earlier_reports: dict[tuple[str, int], tuple[Report, ...]] = {}
+        self.group_sync: GroupSyncReport | None = None
         self._later_reports: dict[tuple[str, int], tuple[Report, ...]] = {}  # what takes their place next
         self._losses: dict[Loss, Loss] = {}  # what was lost, whenever it was told -> as it was told first
         self._troubles: dict[Kind, dict[bytes | None, StateError]] = defaultdict(dict)
@@ -119,6 +122,8 @@ class StateView:
                 self._take_run(decode(OffsetMapping, raw_key, raw_value))
             elif kind == "losses":
                 self._take_loss(decode(Loss, raw_key, raw_value))
+            elif kind_of_report(raw_key) is GroupSyncReport:
+                self.group_sync = decode(GroupSyncReport, raw_key, raw_value)
             else:
                 self._take_report(decode(Report, raw_key, raw_value))
         except Unreadable as error:

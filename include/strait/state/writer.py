@@ -1,4 +1,4 @@
-"""What slots write: reports, which may be lost, and runs of the map, losses and quarantined records, which may not."""
+"""What applications write: reports, which may be lost, and runs of the map, losses and quarantined records, which may not."""
 
 import logging
 import time
@@ -14,7 +14,7 @@ from strait.errors import ConfigError, StraitError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_producer
 from strait.state.codec import encode, encode_key, run_key
 from strait.state.quarantine_records import QuarantinedRecord, headers_of
-from strait.state.schema import Loss, OffsetMapping, Report
+from strait.state.schema import GroupSyncReport, Loss, OffsetMapping, Report
 
 OnAck = Callable[[StraitError | None], None]
 
@@ -65,7 +65,7 @@ class StateWriter:
         self._unsent: list[_Pending] = []  # what a producer that we leave could not send any more
         self._producer = self._make_producer()
 
-    def write_report(self, report: Report) -> None:
+    def write_report(self, report: Report | GroupSyncReport) -> None:
         """Send a report, or drop and count it where too much waits already."""
         key, value = encode(report)
         record = _Pending(self._reports_topic, key, value, partial(self._report_done, len(value)))

@@ -25,6 +25,7 @@ from strait.state.schema import (
     OffsetMapping,
     PartitionReport,
     Plan,
+    PlannedGroupSync,
     TopicPolicy,
 )
 from strait.state.topics import ensure_state_topics
@@ -104,6 +105,7 @@ class EngineLink:
         stopped: bool = False,
         policies: Mapping[str, TopicPolicy] | None = None,
         budgets: Sequence[Budget] = (),
+        consumer_groups: PlannedGroupSync | None = None,
     ) -> Plan:
         """Publish a plan for these topics (default: all), spread over the slots, shifted by ``turn``."""
         chosen = {topic: self.topics[topic] for topic in (self.topics if topics is None else topics)}
@@ -118,6 +120,7 @@ class EngineLink:
             policy=self.policy,
             policies=policies,
             budgets=budgets,
+            consumer_groups=consumer_groups,
         )
 
     def start_slot(

@@ -10,7 +10,7 @@ from strait.model import TopicFacts
 from strait.net.producer_id import allocate_producer_id
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
-from strait.state.schema import Budget, OffsetMapping, Plan, PlannedTopic, TopicPolicy
+from strait.state.schema import Budget, OffsetMapping, Plan, PlannedGroupSync, PlannedTopic, TopicPolicy
 from support.fixtures.waiting import eventually
 from support.kafka.records import ends
 
@@ -27,6 +27,7 @@ def publish(
     policy: TopicPolicy | None = None,
     policies: Mapping[str, TopicPolicy] | None = None,
     budgets: Sequence[Budget] = (),
+    consumer_groups: PlannedGroupSync | None = None,
 ) -> Plan:
     """Publish the link's next plan: ``topics`` (name -> partitions, the same on both sides) dealt out to the slots,
     each deal shifted by ``turn``, all under one ``policy`` but for those with one of their own in ``policies``. A
@@ -58,6 +59,7 @@ def publish(
             slots=slots,
             topics=planned,
             budgets=tuple(budgets),
+            consumer_groups=consumer_groups,
             published_at_ms=int(time.time() * 1000),
         )
         publication.publish(

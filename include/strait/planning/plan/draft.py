@@ -11,6 +11,7 @@ from strait.state.schema import (
     LeftTopic,
     Pause,
     Plan,
+    PlannedGroupSync,
     PlannedHeartbeat,
     PlannedTopic,
     Waiting,
@@ -28,6 +29,7 @@ class Draft:
     waiting: tuple[Waiting, ...]
     budgets: tuple[Budget, ...]
     heartbeat: PlannedHeartbeat | None = None
+    consumer_groups: PlannedGroupSync | None = None
     pauses: tuple[Pause, ...] = ()
     copied_from: str = ""
     acls: tuple[GivenAcl, ...] = ()
@@ -54,6 +56,7 @@ class Draft:
             budgets=self.budgets,
             pauses=self.pauses,
             heartbeat=self.heartbeat,
+            consumer_groups=self.consumer_groups,
             copied_from=self.copied_from,
             acls=self.acls,
             registered=self.registered,

@@ -12,6 +12,7 @@ from strait.config.links import Link
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.assignment.budgets import budgets_of
 from strait.planning.assignment.slots import Assignment, Place, deal, group_of
+from strait.planning.consumer_groups import planned_sync
 from strait.planning.history.load import Load, rates
 from strait.planning.plan.draft import Draft as Draft
 from strait.planning.plan.draft import in_order, joined
@@ -251,6 +252,7 @@ def compose(
             waiting=waits.get(group, ()),
             budgets=budgets.get(group, ()),
             heartbeat=heartbeats.planned(link) if known else None,
+            consumer_groups=planned_sync(link.consumer_groups) if group == DEFAULT_GROUP else None,
             pauses=tuple(pauses),
             copied_from=sync.memory.copied_from,
             acls=sync.given,

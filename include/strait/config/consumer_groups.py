@@ -1,0 +1,44 @@
+"""The block of a link that says which consumer groups are kept ready to continue on the destination."""
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from strait.config.patterns import FirstMatch
+from strait.config.settings import Regex, Settings
+
+
+class ConsumerGroups(Settings):
+    """Which consumer groups' committed offsets are translated and committed on the destination too, all the time."""
+
+    sync: bool = Field(
+        True, description="Commit the translated offsets of the source's consumer groups on the destination."
+    )
+    include: tuple[Regex, ...] = Field(
+        (".*",), description="Regular expressions; each must match the whole name of a consumer group."
+    )
+    exclude: tuple[Regex, ...] = Field(
+        ("console-consumer-.*", "__.*"),
+        description="Regular expressions; a consumer group whose whole name matches one is not synchronized.",
+    )
+    interval_seconds: int = Field(
+        3, ge=1, le=3600, description="Interval at which committed offsets are read, in seconds."
+    )
+    include_moved: bool = Field(
+        False,
+        description="Also commit for groups that have consumed on the destination and have no members there now; "
+        "forward only.",
+    )
+
+
+class GroupFilter:
+    """Which consumer groups the lists select, by name alone."""
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str]) -> None:
+        of = "consumer group"
+        self._include = FirstMatch("consumer_groups.include.{}", tuple(include), of=of, any_text=True)
+        self._exclude = FirstMatch("consumer_groups.exclude.{}", tuple(exclude), of=of, any_text=True)
+
+    def __call__(self, name: str) -> bool:
+        """Raises ConfigError where an expression takes too long."""
+        return self._include(name) is not None and self._exclude(name) is None

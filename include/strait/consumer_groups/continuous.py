@@ -1,0 +1,146 @@
+"""Consumer groups kept in sync as long as a link's application runs: look, commit what is new, report, wait.
+
+The plan says which groups and how often, so an edit takes effect with the next look. Several applications of one link
+may do this side by side: what is written is decided from the brokers' answers alone, never taken back, and equal.
+"""
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from strait.config.consumer_groups import GroupFilter
+from strait.config.groups import DEFAULT_GROUP
+from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.sync import GroupSync
+from strait.errors import StraitError
+from strait.kafka.clients import Rotation
+from strait.planning.consumer_groups import GroupStatus, OffsetState
+from strait.state.schema import GroupSyncReport, PlannedGroupSync
+from strait.state.writer import StateWriter
+
+log = logging.getLogger(__name__)
+
+_IDLE_SECONDS = 3.0
+"""Between two looks at a plan that says that nothing is to be synchronized."""
+_REPORT_SECONDS = 5.0
+"""A report is written again after this: readers look back some seconds only."""
+_AFTER_TROUBLE_SECONDS = 10.0
+_AFTER_FLAW_SECONDS = 60.0
+
+
+class ContinuousSync:
+    """For one application. ``run`` returns once ``stopped`` is set; what goes wrong is reported, logged once, and tried
+    again."""
+
+    def __init__(self, clusters: LinkClusters, application: str) -> None:
+        self._clusters = clusters
+        self._application = application
+        self._settings: PlannedGroupSync | None = None
+        self._last: GroupSyncReport | None = None
+        self._trouble = ""
+
+    def run(self, stopped: threading.Event) -> None:
+        """Look again and again."""
+        while not stopped.is_set():
+            try:
+                self._follow(stopped)
+            except StraitError as error:
+                self._complain(" ".join(str(error).split()))
+                stopped.wait(_AFTER_TROUBLE_SECONDS)
+            except Exception:  # copying goes on without it, and it may work again after what confused it is gone
+                log.exception("consumer groups: a flaw of Strait")
+                stopped.wait(_AFTER_FLAW_SECONDS)
+
+    def _follow(self, stopped: threading.Event) -> None:
+        """Until something goes wrong, or certificates or a password were rotated: what connects is then made anew."""
+        self._settings = None
+        rotations = [Rotation(properties) for properties in self._clusters.properties.values()]
+        with GroupSync(self._clusters) as groups, _Reports(self._clusters) as reports:
+            while not (stopped.is_set() or any(rotation.due() for rotation in rotations)):
+                settings = self._settings_in_force(groups)
+                if settings is None:
+                    stopped.wait(_IDLE_SECONDS)
+                    continue
+                began = time.monotonic()
+                try:
+                    found = groups.sync()
+                except StraitError as error:
+                    if self._last is not None:
+                        trouble = " ".join(str(error).split())
+                        reports.write(self._last.model_copy(update={"at_ms": _now_ms(), "trouble": trouble}))
+                    raise
+                seconds = time.monotonic() - began
+                self._last = self._report(found, settings, seconds)
+                self._tell(self._last)
+                self._pause(reports, self._last, began + settings.interval_seconds, stopped)
+
+    def _pause(self, reports: "_Reports", report: GroupSyncReport, until: float, stopped: threading.Event) -> None:
+        while True:
+            reports.write(report)
+            if stopped.wait(max(0.0, min(_REPORT_SECONDS, until - time.monotonic()))) or time.monotonic() >= until:
+                return
+
+    def _settings_in_force(self, groups: GroupSync) -> PlannedGroupSync | None:
+        plans = groups.plans()
+        default = plans.get(DEFAULT_GROUP)
+        begun = any(plan.topics for plan in plans.values())
+        settings = default.consumer_groups if default is not None and begun and not default.stopped else None
+        if settings != self._settings and settings is not None:
+            groups.follow(GroupFilter(settings.include, settings.exclude), include_moved=settings.include_moved)
+        self._settings = settings
+        return settings
+
+    def _report(self, found: Sequence[GroupStatus], settings: PlannedGroupSync, seconds: float) -> GroupSyncReport:
+        states = Counter[OffsetState]()
+        for status in found:
+            states.update(dict(status.states))
+        return GroupSyncReport(
+            link=self._clusters.link,
+            application=self._application,
+            at_ms=_now_ms(),
+            seconds=round(seconds, 3),
+            interval_seconds=settings.interval_seconds,
+            groups=len(found),
+            in_sync=sum(status.synced for status in found),
+            offsets={str(state): states[state] for state in OffsetState if states[state]},
+            committed=sum(status.committed for status in found),
+            rereads=sum(status.rereads or 0 for status in found),
+        )
+
+    def _tell(self, report: GroupSyncReport) -> None:
+        if self._trouble:
+            log.info("consumer groups: synchronizing again")
+            self._trouble = ""
+        if report.committed:
+            log.info(
+                "consumer groups: %d of %d in sync, %d offsets committed in %.1f s",
+                *(report.in_sync, report.groups, report.committed, report.seconds),
+            )
+
+    def _complain(self, trouble: str) -> None:
+        if trouble != self._trouble:
+            self._trouble = trouble
+            log.warning("consumer groups: not synchronized: %s", trouble)
+
+
+class _Reports:
+    """Writes into the reports topic, and waits a moment for the last of it."""
+
+    def __init__(self, clusters: LinkClusters) -> None:
+        self._writer = StateWriter(clusters.properties[clusters.destination], clusters.destination, clusters.link)
+
+    def __enter__(self) -> "_Reports":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.flush(1.0)
+
+    def write(self, report: GroupSyncReport) -> None:
+        self._writer.write_report(report)
+        self._writer.poll()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,193 @@
+"""A link's application keeps consumer groups ready to move, as long as it runs and whatever happens meanwhile."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Producer
+
+from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.continuous import ContinuousSync
+from strait.consumer_groups.sync import GroupSync
+from strait.kafka.admin import Admin
+from strait.model import TopicPartition
+from strait.net.consumer_groups import Committed, ConsumerGroups, Offsets
+from strait.planning.consumer_groups import OffsetState
+from strait.state.reader import StateReader
+from strait.state.schema import GroupSyncReport, PlannedGroupSync
+from support.fixtures.waiting import eventually
+from support.kafka.groups import Reader, commit, committed
+from support.links.engine_link import EngineLink
+
+pytestmark = pytest.mark.broker
+
+MakeLink = Callable[..., EngineLink]
+YEAR_MS = 365 * 86_400_000
+
+
+def settings(*, exclude: tuple[str, ...] = (), **others: bool) -> PlannedGroupSync:
+    """Every second, of all groups but these."""
+    return PlannedGroupSync(include=(".*",), exclude=exclude, interval_seconds=1, **others)
+
+
+@contextmanager
+def application(link: EngineLink) -> Iterator[None]:
+    """What the driver does beside copying."""
+    stopped = threading.Event()
+    sync = ContinuousSync(LinkClusters.of_application(link.spec), "an-application")
+    thread = threading.Thread(target=sync.run, args=(stopped,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+@contextmanager
+def reports_of(link: EngineLink) -> Iterator[Callable[[], GroupSyncReport | None]]:
+    """The newest one."""
+    with StateReader(link.destination.client_properties, "b", link.name, follow=("reports",)) as state:
+
+        def newest() -> GroupSyncReport | None:
+            state.catch_up()
+            return state.group_sync
+
+        yield newest
+
+
+def after_more_looks(newest: Callable[[], GroupSyncReport | None], looks: int = 3) -> GroupSyncReport:
+    """The report of the last of so many looks that began from now on."""
+    seen: set[int] = set()
+
+    def enough() -> bool:
+        report = newest()
+        if report is not None:
+            seen.add(report.at_ms)
+        return len(seen) > looks + 1
+
+    eventually(enough, what=lambda: f"{looks} more looks, so far {len(seen)}")
+    found = newest()
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def link(make_link: MakeLink, topic_name: str) -> EngineLink:
+    """It has copied 100 records; all groups but those with "left-out" in their names are synchronized."""
+    link = make_link(topics={topic_name: 1})
+    link.make_topics()
+    write(link, topic_name, 100)
+    link.publish(consumer_groups=settings(exclude=(".*left-out.*",)))
+    link.start_slot()
+    link.until_copied()
+    link.until_seen()
+    return link
+
+
+def write(link: EngineLink, topic: str, records: int) -> None:
+    producer = Producer(link.source.client_properties)
+    for number in range(records):
+        producer.produce(topic, b"%d" % number, partition=0)
+    assert producer.flush(30) == 0
+
+
+def test_a_group_at_work_is_followed_and_reported(link: EngineLink, topic_name: str) -> None:
+    group, other = f"{topic_name}-work", f"{topic_name}-left-out"
+    commit(link.source, other, {TopicPartition(topic_name, 0): 10})
+    with application(link), reports_of(link) as newest:
+        reader = Reader(link.source, group, topic_name)
+        for read in (30, 30):
+            reader.read(read)
+            reader.commit()
+            until = len(reader.keys)
+            eventually(
+                lambda until=until: committed(link.destination, group, topic_name) == {0: until},  # type: ignore[misc]
+                what="the destination has what was committed on the source",
+            )
+        reader.read(10)
+        reader.leave()
+        report = after_more_looks(newest)
+    assert committed(link.destination, group, topic_name) == {0: 70}
+    assert committed(link.destination, other, topic_name) == {}
+    assert report.application == "an-application"
+    assert (report.offsets["in_sync"], report.trouble) == (report.in_sync, "")
+    assert report.in_sync >= 1
+
+
+def test_a_group_that_has_moved_is_not_rewound_by_a_restart(link: EngineLink, topic_name: str) -> None:
+    group = f"{topic_name}-moved"
+    commit(link.source, group, {TopicPartition(topic_name, 0): 50})
+    with application(link):
+        eventually(lambda: committed(link.destination, group, topic_name) == {0: 50}, what="it is synchronized")
+    reader = Reader(link.destination, group, topic_name)
+    reader.read(20)
+    reader.leave()
+    commit(link.destination, group, {TopicPartition(topic_name, 0): 5})  # to read all of it again, on purpose
+    commit(link.source, group, {TopicPartition(topic_name, 0): 60})
+    with application(link), reports_of(link) as newest:
+        assert after_more_looks(newest).offsets["held_moved"] >= 1
+    assert committed(link.destination, group, topic_name) == {0: 5}
+    link.publish(consumer_groups=settings(include_moved=True))
+    with application(link):
+        eventually(lambda: committed(link.destination, group, topic_name) == {0: 60}, what="it is, where that is asked")
+
+
+def test_edits_count_from_the_next_look_on(link: EngineLink, topic_name: str) -> None:
+    group = f"{topic_name}-edited"
+    place = TopicPartition(topic_name, 0)
+    commit(link.source, group, {place: 10})
+    with application(link), reports_of(link) as newest:
+        eventually(lambda: committed(link.destination, group, topic_name) == {0: 10}, what="it is synchronized")
+        link.publish(consumer_groups=settings(exclude=(".*-edited",)))
+        after_more_looks(newest)
+        commit(link.source, group, {place: 20})
+        after_more_looks(newest)
+        assert committed(link.destination, group, topic_name) == {0: 10}
+        link.publish(consumer_groups=None)
+        commit(link.source, group, {place: 30})
+        link.publish(consumer_groups=settings())
+        eventually(lambda: committed(link.destination, group, topic_name) == {0: 30}, what="it is again")
+
+
+def test_a_group_deleted_on_the_destination_is_written_again(link: EngineLink, topic_name: str) -> None:
+    group = f"{topic_name}-deleted"
+    commit(link.source, group, {TopicPartition(topic_name, 0): 10})
+    with application(link), reports_of(link) as newest:
+        eventually(lambda: committed(link.destination, group, topic_name) == {0: 10}, what="it is synchronized")
+        after_more_looks(newest)  # it is remembered now
+        client = Admin(link.destination.client_properties, "b")._client
+        client.delete_consumer_groups([group])[group].result()
+        eventually(lambda: committed(link.destination, group, topic_name) == {0: 10}, what="it is written again")
+
+
+def test_where_nothing_has_changed_the_destination_is_not_asked(
+    link: EngineLink, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where something has, for that group alone."""
+    place = TopicPartition(topic_name, 0)
+    names = [f"{topic_name}-{number}" for number in range(5)]
+    with ConsumerGroups(link.source.client_properties, "a") as groups:
+        groups.commit({name: {place: Committed(7, "")} for name in names}, YEAR_MS)
+    asked: list[set[str]] = []
+    real = ConsumerGroups.committed
+
+    def noted(self: ConsumerGroups, wanted: Iterator[str]) -> "dict[str, Offsets | int]":
+        wanted = list(wanted)  # type: ignore[assignment]
+        if self is sync._destination:
+            asked.append({name for name in wanted if name.startswith(topic_name)})
+        return real(self, wanted)
+
+    with GroupSync(LinkClusters.of_application(link.spec), selected=lambda name: name in names) as sync:
+        assert {status.group: status.committed for status in sync.sync()} == dict.fromkeys(names, 1)
+        assert {status.group: status.synced for status in sync.sync()} == dict.fromkeys(names, True)
+        monkeypatch.setattr(ConsumerGroups, "committed", noted)
+        assert {status.group: status.synced for status in sync.sync()} == dict.fromkeys(names, True)
+        assert asked == [set()]
+        commit(link.source, names[3], {place: 9})
+        asked.clear()
+        assert {status.group: status.committed for status in sync.sync()} == dict.fromkeys(names, 0) | {names[3]: 1}
+        assert asked == [{names[3]}, {names[3]}]
+        assert {item.state for status in sync.sync() for item in status.offsets} == {OffsetState.IN_SYNC}
