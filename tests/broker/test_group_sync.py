@@ -180,6 +180,11 @@ def test_where_nothing_has_changed_the_destination_is_not_asked(
             asked.append({name for name in wanted if name.startswith(topic_name)})
         return real(self, wanted)
 
+    with ConsumerGroups(link.source.client_properties, "a") as groups:
+        first, again = groups.committed(names), groups.committed(names)
+        assert all(first[name] is again[name] for name in names)  # not even decoded anew
+        groups.commit({names[0]: {place: Committed(7, "new")}}, YEAR_MS)
+        assert groups.committed(names)[names[0]] == {place: Committed(7, "new")}
     with GroupSync(LinkClusters.of_application(link.spec), selected=lambda name: name in names) as sync:
         assert {status.group: status.committed for status in sync.sync()} == dict.fromkeys(names, 1)
         assert {status.group: status.synced for status in sync.sync()} == dict.fromkeys(names, True)

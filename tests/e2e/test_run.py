@@ -21,6 +21,7 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.launch import processes
 from strait.model import TopicPartition
 from support.fixtures.waiting import eventually
+from support.kafka.groups import commit, committed
 from support.kafka.records import assert_equal, read_all
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
@@ -146,10 +147,16 @@ def test_what_is_there_and_what_comes_is_copied_until_a_signal_ends_it_all(
 ) -> None:
     foreground.configure(**settings)
     foreground.produce(20_000)
+    group = f"{foreground.topic}-group"
+    commit(foreground.source, group, {TopicPartition(foreground.topic, 1): 17})
     run = foreground.start()
     foreground.wait_until_caught_up()
     foreground.produce(5_000)
     foreground.wait_until_caught_up()
+    eventually(
+        lambda: committed(foreground.destination, group, foreground.topic) == {1: 17},
+        what="its consumers can go on at the destination",
+    )
     eventually(
         lambda: [item for item in run.events("progress") if (item["records"], item["lag_records"]) == (25_000, 0)],
         what=lambda: f"its progress: {run.events('progress')[-1:]}",

@@ -24,7 +24,7 @@ from strait.model import TopicPartition
 from strait.net import error_policy
 from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
 from strait.net.cluster_facts import every_address
-from strait.net.handshake import Connection
+from strait.net.handshake import Answer, Connection
 from strait.wire import error_codes
 
 _FIND_COORDINATOR = (10, 1, 4)
@@ -89,6 +89,8 @@ class ConsumerGroups:
         self._cluster = cluster
         self._connections: dict[Address, Connection] = {}
         self._open = ExitStack()
+        self._listings: dict[Address, tuple[Answer, dict[str, Group]]] = {}
+        self._fetched: dict[tuple[str, ...], tuple[Answer, dict[str, Offsets | int]]] = {}  # of the last look alone
 
     def __enter__(self) -> Self:
         return self
@@ -104,9 +106,12 @@ class ConsumerGroups:
 
     def committed(self, groups: Iterable[str]) -> dict[str, Offsets | int]:
         """What each group has committed, or the error code of its refusal: UNSTABLE_OFFSET_COMMIT while a transaction
-        that commits offsets is open (KIP-447). No offsets for a group that is unknown."""
+        that commits offsets is open (KIP-447). No offsets for a group that is unknown. Of groups whose answer is what
+        it was at the last call, the same objects."""
         wanted = sorted(set(groups))
-        return self._until_settled(lambda: self._committed(wanted))
+        found = self._until_settled(lambda: self._committed(wanted))
+        self._fetched = {names: kept for names, kept in self._fetched.items() if found.keys() >= set(names)}
+        return found
 
     def commit(self, wanted: Mapping[str, Offsets], retention_ms: int) -> dict[str, Codes]:
         """Commit for groups without members, and keep it for that long: 0 for each partition that was written.
@@ -140,19 +145,27 @@ class ConsumerGroups:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def _list(self) -> dict[str, Group]:
-        found = {}
+        found: dict[str, Group] = {}
         for address in every_address(self._properties, self._cluster):
             connection = self._at(address)
             version = connection.version(*_LIST_GROUPS)
-            reply: Any = connection.ask(ListGroupsRequest(version=version), ListGroupsResponse, _REPLY_BYTES)
-            if reply.error_code:
-                raise ClusterUnavailable(
-                    self._cluster, f"listing consumer groups: {error_policy.name(reply.error_code)}"
-                )
-            for group in reply.groups:
-                kind = str(group.group_type).lower() if version >= 5 else "classic"
-                found[str(group.group_id)] = Group(kind, str(group.group_state), str(group.protocol_type))
+            before, listed = self._listings.get(address, (None, {}))
+            request = ListGroupsRequest(version=version)
+            answer = connection.ask_again(request, ListGroupsResponse, before, _REPLY_BYTES)
+            if answer is not before:
+                listed = self._groups(answer.reply, version)
+                self._listings[address] = answer._replace(reply=None), listed
+            found |= listed
         return found
+
+    def _groups(self, reply: Any, version: int) -> dict[str, Group]:
+        if reply.error_code:
+            raise ClusterUnavailable(self._cluster, f"listing consumer groups: {error_policy.name(reply.error_code)}")
+        kinds = (str(group.group_type).lower() if version >= 5 else "classic" for group in reply.groups)
+        return {
+            str(group.group_id): Group(kind, str(group.group_state), str(group.protocol_type))
+            for group, kind in zip(reply.groups, kinds, strict=True)
+        }
 
     def _committed(self, wanted: Sequence[str]) -> dict[str, Offsets | int]:
         found: dict[str, Offsets | int] = {}
@@ -175,7 +188,14 @@ class ConsumerGroups:
         else:
             asked = {"group_id": groups[0], "topics": None}
         request = OffsetFetchRequest(version=version, require_stable=True, **asked)
-        reply: Any = connection.ask(request, OffsetFetchResponse, _REPLY_BYTES)
+        before, fetched = self._fetched.get(tuple(groups), (None, {}))
+        answer = connection.ask_again(request, OffsetFetchResponse, before, _REPLY_BYTES)
+        if answer is not before:
+            fetched = self._offsets_of(answer.reply, groups, version)
+            self._fetched[tuple(groups)] = answer._replace(reply=None), fetched
+        return fetched
+
+    def _offsets_of(self, reply: Any, groups: Sequence[str], version: int) -> dict[str, Offsets | int]:
         told = {group.group_id: group for group in reply.groups} if version >= _MANY_GROUPS else {groups[0]: reply}
         found: dict[str, Offsets | int] = {}
         for name in groups:

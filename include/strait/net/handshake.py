@@ -8,7 +8,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka.errors import KafkaConfigurationError
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
@@ -28,7 +28,15 @@ CLIENT_ID = f"strait-{__version__}"
 CONNECT_SECONDS = 3.0  # a host that was unreachable is tried anew before the kernel would do so
 _UNACKNOWLEDGED_MS = 5_000  # then its host is taken for gone; the kernel alone would try for a quarter of an hour
 _MAX_HANDSHAKE_FRAME_BYTES = 1 << 20
+_CORRELATION_BYTES = 4
 _CREDENTIALS = {"OAUTHBEARER": "check what the token endpoint puts into tokens, and `sasl.oauthbearer.scope`"}
+
+
+class Answer(NamedTuple):
+    """A reply, and its bytes but for the number of its request."""
+
+    told: bytes
+    reply: Any
 
 
 class Connection:
@@ -69,6 +77,26 @@ class Connection:
     ) -> list[Any]:
         """Send several requests at once, and wait for their replies, which come in the same order. Together they must
         fit into the kernel's buffers. Raises as ``ask``."""
+        frames = self._exchange(requests, most_bytes)
+        return [
+            response_class.decode(frame, version=request.API_VERSION, header=True)
+            for request, frame in zip(requests, frames, strict=True)
+        ]
+
+    def ask_again(
+        self, request: Any, response_class: Any, before: Answer | None, most_bytes: int = _MAX_HANDSHAKE_FRAME_BYTES
+    ) -> Answer:
+        """As ``ask``; where the reply is ``before`` to the byte, that is returned, and not decoded anew."""
+        (frame,) = self._exchange([request], most_bytes)
+        told = frame[_CORRELATION_BYTES:]
+        if before is not None and before.told == told:
+            return before
+        return Answer(told, response_class.decode(frame, version=request.API_VERSION, header=True))
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def _exchange(self, requests: Sequence[Any], most_bytes: int) -> list[bytes]:
         frames = bytearray()
         for request in requests:
             self._correlation += 1
@@ -76,18 +104,15 @@ class Connection:
             frames += request.encode(framed=True, header=True)
         try:
             self.socket.sendall(frames)
-            return [self._reply(request, response_class, most_bytes) for request in requests]
+            return [self._frame(most_bytes) for _ in requests]
         except OSError as error:
             raise ClusterUnavailable(self.cluster, f"{self._who()}: {error or type(error).__name__}") from error
 
-    def close(self) -> None:
-        self.socket.close()
-
-    def _reply(self, request: Any, response_class: Any, most_bytes: int) -> Any:
+    def _frame(self, most_bytes: int) -> bytes:
         (size,) = struct.unpack(">i", self._receive(4))
-        if not 4 <= size <= most_bytes:
+        if not _CORRELATION_BYTES <= size <= most_bytes:
             raise ProtocolError(f"{self._who()} sent a frame of {size} bytes; this is not a Kafka listener's answer")
-        return response_class.decode(self._receive(size), version=request.API_VERSION, header=True)
+        return self._receive(size)
 
     def _receive(self, size: int) -> bytes:
         data = bytearray()
