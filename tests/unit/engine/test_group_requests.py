@@ -7,6 +7,7 @@ from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetFetchRespo
 from strait.model import TopicPartition
 from strait.net import error_policy
 from strait.net.consumer_groups import Committed, ConsumerGroups
+from strait.net.handshake import Answer
 from strait.wire import error_codes
 
 
@@ -26,6 +27,10 @@ class Answering:
 
     def ask(self, request: Any, kind: object, _: int = 0) -> Any:
         return self.ask_each([request], kind)[0]
+
+    def ask_again(self, request: Any, kind: object, before: Answer | None, _: int = 0) -> Answer:
+        reply = self.ask(request, kind)
+        return before if before is not None and before.told == reply.encode() else Answer(reply.encode(), reply)
 
 
 class Coordinated(ConsumerGroups):
