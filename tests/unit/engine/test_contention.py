@@ -165,7 +165,7 @@ def test_a_copy_that_did_not_write_for_a_while_looks_again_first() -> None:
     now = partition.position.quiet_at
     partition.found([plain_run()], 5, 5)
     asked = []
-    for late in (1.4, 2.9, 3.1, 6.0, 6.2, 11.2, 12.2):  # that long the source takes each time
+    for late in (1.4, 2.9, 3.1, 5.9, 6.1, 11.9, 12.1):  # that long the source takes each time
         asked.append(looks_first(partition, batch_of(partition, OLD_MS), now + late))
     assert asked == [False, False, True, False, True, False, True]
 

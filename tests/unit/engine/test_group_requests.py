@@ -30,7 +30,8 @@ class Answering:
 
     def ask_again(self, request: Any, kind: object, before: Answer | None, _: int = 0) -> Answer:
         reply = self.ask(request, kind)
-        return before if before is not None and before.told == reply.encode() else Answer(reply.encode(), reply)
+        told = str(reply).encode()
+        return before if before is not None and before.told == told else Answer(told, reply)
 
 
 class Coordinated(ConsumerGroups):
