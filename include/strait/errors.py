@@ -9,6 +9,7 @@ StraitError
 ├── StateError               a state topic holds what this version cannot read; the last good plan stays in force
 ├── PlanConflict             another control plane published first; retriable: observe and plan again
 ├── ApprovalMissing          what would be done has not been approved, or is not what was; nothing was done
+├── FailoverStopped          a step of a failover did not hold; the record of the failover says which, and what stays
 ├── LaunchError              a Spark application could not be started, found or stopped
 ├── MeasurementError         a benchmark's numbers would mean nothing: records missing, batches of another size
 └── WireError                bytes that break Kafka's formats; never skipped silently
@@ -82,6 +83,10 @@ class ApprovalMissing(StraitError):
     def __init__(self, message: str, unseen: Sequence[str], *, hint: str = "") -> None:
         super().__init__("\n  ".join([message, *unseen]), hint=hint)
         self.unseen = tuple(unseen)
+
+
+class FailoverStopped(StraitError):
+    """A step of a failover did not hold, so the steps after it were not taken."""
 
 
 class LaunchError(StraitError):

@@ -55,6 +55,11 @@ _EXAMPLES = {
         strait groups a-to-b billing                # each partition of one group
         strait groups a-to-b --sync                 # commit the translated offsets on the destination
         strait groups a-to-b billing --check        # for a script: exit code 1 if it would not continue where it is""",
+    "failover": """
+        strait failover a-to-b --dry-run            # what each step would find now
+        strait failover a-to-b --fence User:orders --reason "move to the new region"
+        strait failover a-to-b --unplanned          # the source is lost
+        strait failover a-to-b --history -o json    # the reports""",
     "offsets translate": """
         strait offsets translate a-to-b orders-3:1200 orders-4:800
         strait offsets translate a-to-b --group billing

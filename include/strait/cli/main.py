@@ -17,6 +17,7 @@ from strait import __version__
 from strait.cli import (
     demo,
     explain,
+    failover,
     groups,
     importing,
     logs,
@@ -80,6 +81,7 @@ _add("resume", pause.resume)
 _add("logs", logs.logs)
 _add("losses", losses.losses)
 _add("groups", groups.groups)
+_add("failover", failover.failover)
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(offsets.app, name="offsets")
 _add("schema", schema.schema)

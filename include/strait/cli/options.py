@@ -103,6 +103,14 @@ def seconds(text: str | float) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
+def myself() -> str:
+    """Who types this."""
+    import getpass
+    import socket
+
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
 def one_link(config: Path, link: str | None, *words: str | None, most: int = 0) -> tuple[str, str]:
     """The link that a command is for, and the argument after its name, "" for none.
 

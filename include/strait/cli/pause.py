@@ -4,7 +4,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
+from strait.cli.options import (
+    DEFAULT_FILE,
+    ConfigOption,
+    LinkArgument,
+    LinkOption,
+    Output,
+    OutputOption,
+    myself,
+    one_link,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +49,7 @@ def pause(
 
     name, what = one_link(config, link, first, second, most=1)
     scope = Scope.parse(what)
-    done = pausing.pause(load_link(config, name), name, scope, by=by or _myself(), reason=reason)
+    done = pausing.pause(load_link(config, name), name, scope, by=by or myself(), reason=reason)
     _tell(name, f"{done.scope} is paused", done, output=output)
 
 
@@ -99,13 +108,6 @@ def _set_stopped(config: "Path", link: str | None, first: str | None, *, stopped
     done = pausing.set_stopped(load_link(config, name), name, stopped=stopped)
     text = "stopped" if stopped else "started"
     _tell(name, text if done.published else f"is {text} already", done, output=output)
-
-
-def _myself() -> str:
-    import getpass
-    import socket
-
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def _tell(link: str, text: str, done: "Edited", *, output: Output) -> None:

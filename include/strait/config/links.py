@@ -214,13 +214,26 @@ def load(path: Path) -> LinksFile:
     return parse(read_yaml(path, f"links file {path}"), where=f"links file {path}")
 
 
-def load_link(path: Path, link: str) -> LinksFile:
-    """Read one link and its clusters; a mistake in another link or cluster does not matter. Raises ConfigError."""
+def load_link(path: Path, link: str, *, reverse: bool = False) -> LinksFile:
+    """Read one link and its clusters; a mistake in another link or cluster does not matter. Raises ConfigError.
+
+    Args:
+        reverse: also the links that copy the other way.
+    """
     raw = read_yaml(path, f"links file {path}")
     links = _links(raw, path)
     if link not in links:
         raise ConfigError(f"links file {path}", [f"`links` has no link {link!r}{did_you_mean(link, links)}"])
-    return parse(raw | {"links": {link: links[link]}} | _clusters_of(links[link], raw), where=f"links file {path}")
+    wanted = {
+        name: links[name] for name in links if name == link or (reverse and _is_reverse(links[name], links[link]))
+    }
+    return parse(raw | {"links": wanted} | _clusters_of(links[link], raw), where=f"links file {path}")
+
+
+def _is_reverse(one: Any, other: Any) -> bool:
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return False
+    return (one.get("source"), one.get("destination")) == (other.get("destination"), other.get("source"))
 
 
 def _clusters_of(link: Any, raw: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -101,6 +101,11 @@ def quarantine_topic(link: str) -> str:
     return f"{STATE_PREFIX}{link}.quarantine"
 
 
+def failovers_topic(link: str) -> str:
+    """Kept for ever; every step of every failover of the link."""
+    return f"{STATE_PREFIX}{link}.failovers"
+
+
 def control_transactional_id(link: str) -> str:
     """The transactional id under which one control plane at a time may publish for a link."""
     return f"{STATE_PREFIX}{link}.control"

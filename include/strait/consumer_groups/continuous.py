@@ -69,7 +69,7 @@ class ContinuousSync:
                 except StraitError as error:
                     if self._last is not None:
                         trouble = " ".join(str(error).split())
-                        reports.write(self._last.model_copy(update={"at_ms": _now_ms(), "trouble": trouble}))
+                        reports.write(self._last.model_copy(update={"trouble": trouble}))
                     raise
                 seconds = time.monotonic() - began
                 self._last = self._report(found, settings, seconds)

@@ -5,16 +5,13 @@ acknowledged by all in-sync replicas, and only then the plan is published. It is
 transaction's end reaches its partitions one after the other, so the plan could be seen before the registration.
 """
 
-import time
 from collections.abc import Collection, Mapping
 
-from confluent_kafka import KafkaError, KafkaException, Message
-
 from strait.config import naming
-from strait.errors import ClusterUnavailable, StateError
+from strait.errors import StateError
 from strait.kafka.admin import Admin
-from strait.kafka.clients import Watch, make_producer
 from strait.kafka.reading import read_topic
+from strait.kafka.writing import write_record
 from strait.net.broker_requests import await_topic_everywhere
 from strait.net.producer_id import allocate_producer_id
 from strait.state.codec import encode
@@ -22,8 +19,6 @@ from strait.state.producer_registry import Registrations
 from strait.state.reader import StateReader
 from strait.state.schema import Registration
 from strait.state.topics import ensure_producers_topic
-
-_SECONDS = 30.0
 
 
 def register(
@@ -36,7 +31,8 @@ def register(
     """
     ensure_producers_topic(admin, registration.link, replication_factor)
     await_topic_everywhere(properties, admin.cluster, naming.PRODUCERS_TOPIC)
-    _write(properties, admin.cluster, registration)
+    doing = f"registering producer id {registration.producer_id} of link {registration.link}"
+    write_record(properties, admin.cluster, naming.PRODUCERS_TOPIC, *encode(registration), doing)
 
 
 def producer_id_of(link: str, state: StateReader, properties: Mapping[str, str], cluster: str) -> int:
@@ -63,30 +59,3 @@ def registered(properties: Mapping[str, str], cluster: str) -> Collection[Regist
     for message in read_topic(properties, cluster, naming.PRODUCERS_TOPIC):
         found.apply(message.key(), message.value(), message.offset() or 0)
     return found.all()
-
-
-def _write(properties: Mapping[str, str], cluster: str, registration: Registration) -> None:
-    watch = Watch(cluster)
-    doing = f"registering producer id {registration.producer_id} of link {registration.link}"
-    refused: list[KafkaError] = []
-    written: list[int] = []
-
-    def told(error: KafkaError | None, message: Message) -> None:
-        if error is None:
-            written.append(message.offset() or 0)
-        else:
-            refused.append(error)
-
-    producer = make_producer(properties, watch, message_timeout_ms=int(_SECONDS * 1000))
-    key, value = encode(registration)
-    try:
-        producer.produce(naming.PRODUCERS_TOPIC, key=key, value=value, partition=0, on_delivery=told)
-        deadline = time.monotonic() + _SECONDS
-        while not written and not refused and time.monotonic() < deadline:
-            producer.flush(0.5)
-    except KafkaException as exception:
-        raise watch.translate(exception, doing) from exception
-    if refused:
-        raise watch.translate(refused[0], doing)
-    if not written:
-        raise ClusterUnavailable(cluster, f"{doing}: timed out")

@@ -149,6 +149,18 @@ class Admin(Alteration):
         places = (place for place in found.topic_partitions if place.offset >= 0)
         return {TopicPartition(place.topic, place.partition): int(place.offset) for place in places}
 
+    def members_each(self, groups: Collection[str]) -> Outcomes[str, list[tuple[str, str]]]:
+        """(client id, host) of the members of each consumer group. Raises ClusterUnavailable."""
+        if not groups:
+            return Outcomes({}, {})
+        futures = self._client.describe_consumer_groups(list(groups), request_timeout=REQUEST_SECONDS)
+        found = self._wait(futures, "describing group {}").unless_away()
+        members = {
+            name: [(str(member.client_id), str(member.host)) for member in group.members]
+            for name, group in found.results.items()
+        }
+        return Outcomes(members, found.failures)
+
     def _list_offsets(
         self, asked: Mapping[TopicPartition, Any], isolation: IsolationLevel, what: str
     ) -> Outcomes[TopicPartition, int]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from strait.state.failover_records import Failover
 from strait.state.offset_map import check_gaps
 from strait.state.schema import (
     GroupSyncReport,
@@ -22,7 +23,7 @@ from strait.state.schema import (
 )
 
 _V = 1
-Value = TypeVar("Value", Plan, OffsetMapping, Report, GroupSyncReport, Loss, Registration)
+Value = TypeVar("Value", Plan, OffsetMapping, Report, GroupSyncReport, Loss, Registration, Failover)
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -70,14 +71,20 @@ class LossKey(Record):
     from_offset: Offset
 
 
+class FailoverKey(Record):
+    """Key of the failovers topic."""
+
+    failover: str
+
+
 class ProducerKey(Record):
     """Key of the producers topic."""
 
     producer_id: Offset
 
 
-Key = PlanKey | RunKey | ReportKey | GroupSyncKey | LossKey | ProducerKey
-AnyValue = Plan | OffsetMapping | Report | GroupSyncReport | Loss | Registration
+Key = PlanKey | RunKey | ReportKey | GroupSyncKey | LossKey | ProducerKey | FailoverKey
+AnyValue = Plan | OffsetMapping | Report | GroupSyncReport | Loss | Registration | Failover
 
 
 def key_of(value: AnyValue) -> Key:
@@ -96,6 +103,8 @@ def key_of(value: AnyValue) -> Key:
         )
     if isinstance(value, Registration):
         return ProducerKey(producer_id=value.producer_id)
+    if isinstance(value, Failover):
+        return FailoverKey(failover=value.id)
     if isinstance(value, GroupSyncReport):
         return GroupSyncKey(consumer_groups=value.link)
     return ReportKey(group=value.group, slot=value.slot, part=value.part)

@@ -4,6 +4,7 @@ plan     key {"group"}                                       value Plan     comp
 map      key {"topic", "partition", "sequence_base", "check"} value Run      compacted
 reports  key {"group", "slot", "part"}                       value Report   kept for a day
          key {"consumer_groups"}                             value GroupSyncReport
+failovers key {"failover"}                                   value Failover, kept for ever
 losses   key {"topic", "partition", "side", "cause", "from_offset"} value Loss, kept for ever
 
 and, shared by all links into a cluster, strait.producers:

@@ -45,11 +45,21 @@ def ensure_producers_topic(admin: Admin, link: str, replication_factor: int | No
     Args:
         link: it gets as many replicas as this link's state topics by default.
     """
-    like = naming.reports_topic(link)
-    replicas = replication_factor
-    if replicas is None and like in (shown := admin.observe(like.__eq__).topics):
-        replicas = shown[like].replicas or None
+    replicas = replication_factor or _replicas_of(admin, link)
     _ensure(admin, [_kept_safe(NewTopic(naming.PRODUCERS_TOPIC, 1, None, _COMPACTED), replicas)])
+
+
+def ensure_failovers_topic(admin: Admin, link: str) -> None:
+    """Create the topic of the link's failovers, where it is missing. Raises StateError, as above."""
+    topic = NewTopic(naming.failovers_topic(link), 1, None, _KEPT_FOREVER | {"max.message.bytes": str(RECORD_BYTES)})
+    _ensure(admin, [_kept_safe(topic, _replicas_of(admin, link))])
+
+
+def _replicas_of(admin: Admin, link: str) -> int | None:
+    """Of the link's state topics; None: not known."""
+    like = naming.reports_topic(link)
+    shown = admin.observe(like.__eq__).topics
+    return shown[like].replicas or None if like in shown else None
 
 
 def _kept_safe(topic: NewTopic, replicas: int | None) -> NewTopic:

@@ -1,0 +1,147 @@
+"""`strait failover`: move a link's clients from its source to its destination."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strait.cli.options import (
+    DEFAULT_FILE,
+    ConfigOption,
+    LinkArgument,
+    LinkOption,
+    Output,
+    OutputOption,
+    myself,
+    one_link,
+    seconds,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from strait.state.failover_records import Failover, FailoverStep
+
+
+def failover(
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    unplanned: Annotated[
+        bool, typer.Option("--unplanned", help="The source is lost: ask it for nothing, and name what is missing.")
+    ] = False,
+    even_if_source_answers: Annotated[
+        bool, typer.Option("--even-if-source-answers", help="With `--unplanned`: although the source can be reached.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what each step finds now. Exits with 1 unless all hold.")
+    ] = False,
+    fence: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fence",
+            metavar="PRINCIPAL",
+            help="Deny this principal to write to the link's topics on the source, by ACLs. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    unfence: Annotated[
+        bool,
+        typer.Option(
+            "--unfence", help="Remove the ACLs of the last failover; give it up if it has not stopped the link."
+        ),
+    ] = False,
+    quiet: Annotated[
+        float,
+        typer.Option(
+            "--quiet",
+            help="So long nothing must be written to the source.",
+            parser=seconds,
+            metavar="DURATION",
+            show_default="10s",
+        ),
+    ] = 10.0,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout", help="Give up a step after this.", parser=seconds, metavar="DURATION", show_default="10m"
+        ),
+    ] = 600.0,
+    accept_inexact: Annotated[
+        bool,
+        typer.Option(
+            "--accept-inexact", help="Go on although consumer groups would not continue exactly where they stopped."
+        ),
+    ] = False,
+    history: Annotated[bool, typer.Option("--history", help="List the link's failovers, with their reports.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="Reason, kept in the report.", show_default=False)] = "",
+    by: Annotated[
+        str, typer.Option("--by", help="Who asks for it. Default: the current user and host.", show_default=False)
+    ] = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Move a link's clients to its destination: wait until producers have stopped and all is copied, commit the
+    consumer groups' offsets, stop the link.
+
+    Run it again to go on where it was cut off. Until the link is stopped, an error takes back what was done.
+    """
+    from strait.config.links import load_link
+    from strait.control.failover import failover as failovers
+    from strait.control.failover.turn import Settings
+
+    name, _ = one_link(config, link, first)
+    file = load_link(config, name, reverse=True)
+    if history:
+        _show(failovers.history(file, name), name, output)
+        return
+    if unfence:
+        record, lifted = failovers.unfence(file, name)
+        typer.echo(f"link {name}: failover {record.id}, {record.outcome}: {lifted} ACLs removed")
+        return
+    settings = Settings(
+        by=by or myself(),
+        reason=reason,
+        fence=tuple(fence or ()),
+        quiet_seconds=quiet,
+        timeout_seconds=timeout,
+        accept_inexact=accept_inexact,
+        even_if_source_answers=even_if_source_answers,
+    )
+    tell = _say if not output.structured else (lambda _: None)
+    act = failovers.rehearse if dry_run else failovers.run
+    record = act(file, name, "unplanned" if unplanned else "planned", settings, tell)
+    if output.structured:
+        output.write(record.model_dump())
+    elif not dry_run:
+        typer.echo(summary(record))
+    if dry_run and any(step.verdict in ("waiting", "failed") for step in record.steps):
+        raise typer.Exit(1)
+
+
+def summary(record: "Failover") -> str:
+    """A failover in a line."""
+    ended = "" if record.rto_seconds is None else f" in {record.rto_seconds:,.1f} s"
+    text = f"link {record.link}: {record.kind} failover {record.id} from {record.source} to {record.destination}: "
+    text += f"{record.outcome}{ended}"
+    if record.rpo_records is not None:
+        text += f"; known to be missing: {record.rpo_records:,} offsets"
+    if record.rpo_seconds is not None:
+        text += f", at most {record.rpo_seconds:,.1f} s"
+    if record.groups is not None:
+        text += f"; consumer groups that continue exactly: {record.groups_exact} of {record.groups}"
+    return text
+
+
+def _say(step: "FailoverStep") -> None:
+    typer.echo(f"{step.verdict:8} {step.name:10} {step.seconds:7.1f} s  {step.detail}")
+
+
+def _show(found: "Sequence[Failover]", link: str, output: Output) -> None:
+    if output.structured:
+        output.write([record.model_dump() for record in found])
+        return
+    if not found:
+        typer.echo(f"link {link}: no failover was ever begun")
+    for record in found:
+        typer.echo(f"{summary(record)}; by {record.by}" + (f": {record.reason}" if record.reason else ""))
+        for step in record.steps:
+            _say(step)

@@ -1,0 +1,1 @@
+"""Moving a link's clients from its source to its destination, step by step."""

@@ -1,0 +1,103 @@
+"""Failovers of a link: begin one or go on with one, look at one before, lift its fence, list those that were."""
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+from strait import __version__
+from strait.config.links import LinksFile
+from strait.control.failover.journal import Journal
+from strait.control.failover.observation import Observation
+from strait.control.failover.planned import STOP, PlannedFailover, lift_fence
+from strait.control.failover.turn import Settings, Tell, Turn
+from strait.control.failover.unplanned import UnplannedFailover
+from strait.errors import FailoverStopped
+from strait.state.failover_records import Failover
+
+Kind = Literal["planned", "unplanned"]
+_KINDS: Mapping[Kind, type[PlannedFailover] | type[UnplannedFailover]] = {
+    "planned": PlannedFailover,
+    "unplanned": UnplannedFailover,
+}
+
+
+def run(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell) -> Failover:
+    """Begin a failover, or go on with the one that was cut off; one that is over is returned as it ended.
+
+    Raises:
+        FailoverStopped: a step does not hold.
+        PlanConflict: another process has taken it over.
+        ClusterUnavailable, NotAuthorized, ConfigError, StateError
+    """
+    look, journal = Observation(file, link), _journal(file, link)
+    newest = journal.newest()
+    if newest is not None and newest.outcome == "done" and look.status().stopped:
+        return newest
+    record = _begun(look, kind, settings, newest)
+    turn = Turn(record, journal, tell, settings.timeout_seconds)
+    _KINDS[kind](look, turn, settings).run()
+    return turn.record
+
+
+def rehearse(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell) -> Failover:
+    """Look at what each step would find. Changes nothing, keeps nothing. Raises as `run`."""
+    look = Observation(file, link)
+    turn = Turn(_begun(look, kind, settings, None), None, tell, settings.timeout_seconds)
+    _KINDS[kind](look, turn, settings, rehearsal=True).run()
+    return turn.record
+
+
+def unfence(file: LinksFile, link: str) -> tuple[Failover, int]:
+    """Lift the fence of the newest failover; one that was cut off before its link was stopped is given up. Returns it,
+    and how many rules were removed.
+
+    Raises:
+        FailoverStopped: there was none.
+        PlanConflict, ClusterUnavailable, NotAuthorized, StateError
+    """
+    journal = _journal(file, link)
+    newest = journal.newest()
+    if newest is None:
+        raise FailoverStopped(f"link {link}: no failover was ever begun")
+    turn = Turn(newest, journal, lambda _: None, 0.0)
+    lifted = lift_fence(Observation(file, link), turn)
+    if newest.outcome == "running" and not turn.took(STOP):
+        turn.end("aborted")
+    return turn.record, lifted
+
+
+def history(file: LinksFile, link: str) -> Sequence[Failover]:
+    """All failovers of the link, the oldest first. Raises ClusterUnavailable, NotAuthorized, StateError."""
+    return _journal(file, link).all()
+
+
+def _begun(look: Observation, kind: Kind, settings: Settings, newest: Failover | None) -> Failover:
+    if newest is not None and newest.outcome == "running":
+        if newest.kind == kind:
+            return newest
+        if newest.kind == "unplanned":
+            raise FailoverStopped(
+                f"link {look.name}: failover {newest.id}, an unplanned one, is not over", hint="go on with --unplanned"
+            )
+    now_ms = time.time_ns() // 1_000_000
+    at = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
+    return Failover(
+        id=f"{at}-{uuid.uuid4().hex[:6]}",
+        link=look.name,
+        source=look.link.source,
+        destination=look.link.destination,
+        kind=kind,
+        by=settings.by,
+        reason=settings.reason,
+        turn="",
+        strait_version=__version__,
+        began_at_ms=now_ms,
+        fence=() if newest is None else newest.fence,  # still to be lifted by whoever can
+    )
+
+
+def _journal(file: LinksFile, link: str) -> Journal:
+    destination = file.links[link].destination
+    return Journal(file.clusters[destination], destination, link)

@@ -1,0 +1,126 @@
+"""What the steps of a failover ask both clusters."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from strait.config import naming
+from strait.config.consumer_groups import GroupFilter
+from strait.config.links import LinksFile
+from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.sync import GroupSync
+from strait.control.link_status import LinkStatus, link_groups
+from strait.control.plane import Control
+from strait.errors import ClusterError, ClusterUnavailable
+from strait.kafka.admin import Admin
+from strait.kafka.reading import read_topic
+from strait.model import TopicPartition
+from strait.net.producers import active_producers
+from strait.planning.consumer_groups import GroupStatus
+from strait.planning.failover import Ends, Member, Writer
+from strait.planning.review.effects import effects
+from strait.state.view import Place, StateView
+
+_LOOK_BACK_SECONDS = (15, 300, 3600, 86_400)
+"""How far back the last words of an application that is gone are looked for; reports are kept for a day."""
+
+
+class Observation:
+    """Of one link. Asks a cluster only where the answer needs it, so that the source may be gone.
+
+    Raises (every method): ClusterUnavailable, NotAuthorized, ConfigError, StateError.
+    """
+
+    def __init__(self, file: LinksFile, name: str) -> None:
+        self.file = file
+        self.name = name
+        self.link = file.links[name]
+        settings = self.link.consumer_groups
+        self._selected = GroupFilter(settings.include, settings.exclude)
+        self._synchronizes = settings.sync
+
+    @cached_property
+    def source(self) -> Admin:
+        return Admin(self.file.clusters[self.link.source], self.link.source)
+
+    @cached_property
+    def destination(self) -> Admin:
+        return Admin(self.file.clusters[self.link.destination], self.link.destination)
+
+    def source_answers(self) -> bool:
+        """Whether the source can be reached now."""
+        try:
+            Admin(self.file.clusters[self.link.source], self.link.source)
+        except ClusterUnavailable:
+            return False
+        return True
+
+    def status(self) -> LinkStatus:
+        """What the link does, by its plans and its slots' reports."""
+        return link_groups(self.file, self.name)
+
+    def pending(self) -> list[str]:
+        """What a new plan would change, so that something on the source is not copied yet."""
+        with Control(self.file, self.name) as control:
+            proposal = control.propose()
+        return [effect.line for effect in effects(self.link, proposal)]
+
+    def ends(self, places: Iterable[TopicPartition]) -> Ends:
+        """Where the source's partitions end, open transactions included."""
+        return self.source.offsets(places, "end")
+
+    def writers(self, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sequence[Writer]]:
+        """The producers that the source remembers."""
+        found = active_producers(self.file.clusters[self.link.source], self.link.source, places)
+        return {
+            place: [Writer(item.producer_id, item.last_ms, item.open_since) for item in producers]
+            for place, producers in found.items()
+        }
+
+    def groups(self, *, sync: bool) -> list[GroupStatus]:
+        """How the link's consumer groups stand; ``sync``: after their offsets were committed on the destination."""
+        if not self._synchronizes:
+            return []
+        of_link = GroupSync(
+            LinkClusters.of(self.file, self.name),
+            selected=self._selected,
+            include_moved=self.link.consumer_groups.include_moved,
+        )
+        return of_link.sync() if sync else of_link.status()
+
+    def members(self, statuses: Iterable[GroupStatus]) -> Mapping[str, Sequence[Member]]:
+        """Consumers on the source, of the groups that have any; none where their coordinator does not tell."""
+        active = [status.group for status in statuses if status.selected and status.source.active]
+        found = self.source.members_each(active)
+        return {group: [Member(*member) for member in found.results.get(group, ())] for group in active}
+
+    def last_words(self) -> StateView:
+        """The link's newest reports, however long ago its application was last heard within a day; and its plans."""
+        properties, destination = self.file.clusters[self.link.destination], self.link.destination
+        view = StateView(self.name)
+        topic = naming.plan_topic(self.name)
+        for message in read_topic(properties, destination, topic):
+            view.apply("plan", message.key(), message.value(), Place(topic, 0, message.offset() or 0))
+        wanted = {(group, slot) for group, plan in view.plans.items() for slot in range(plan.slots) if plan.topics}
+        topic = naming.reports_topic(self.name)
+        for seconds in _LOOK_BACK_SECONDS:
+            since_ms = time.time_ns() // 1_000_000 - seconds * 1000
+            for message in read_topic(properties, destination, topic, since_ms=since_ms):
+                view.apply("reports", message.key(), message.value(), Place(topic, 0, message.offset() or 0))
+            if view.reports.keys() >= wanted and view.group_sync is not None:
+                break
+        return view
+
+    def reverse(self) -> str | None:
+        """The link of the links file that copies the other way; None: there is none."""
+        ends = self.link.destination, self.link.source
+        return next(
+            (name for name, other in self.file.links.items() if (other.source, other.destination) == ends), None
+        )
+
+    def has_plan(self, link: str) -> bool:
+        """Whether a plan of that link was ever published."""
+        try:
+            return bool(link_groups(self.file, link).groups)
+        except ClusterError:
+            return False

@@ -1,0 +1,206 @@
+"""A failover with both clusters there: nothing is lost, nothing is consumed twice.
+
+Until the link is stopped everything can be taken back, and is, whatever goes wrong; a process that is killed leaves a
+record that the next one goes on with. From then on the steps only go forward.
+"""
+
+import time
+from collections.abc import Iterable
+
+from strait.control import pausing
+from strait.control.failover.observation import Observation
+from strait.control.failover.turn import Settings, Turn
+from strait.errors import ClusterUnavailable, PlanConflict, StraitError
+from strait.model import TopicAcl, TopicPartition
+from strait.planning import failover
+from strait.planning.consumer_groups import GroupStatus
+from strait.planning.failover import Check, Ends, Verdict
+from strait.state.failover_records import SourceEnd
+from strait.state.schema import GivenAcl
+
+STOP = "stop"
+"""The point of no return: from this step on the record is only continued."""
+_GROUPS_SETTLE_SECONDS = 15.0
+"""The application commits offsets too, and a look may fall between its read and its write."""
+
+
+class PlannedFailover:
+    """Args:
+    rehearsal: look only, change nothing.
+    """
+
+    def __init__(self, observation: Observation, turn: Turn, settings: Settings, *, rehearsal: bool = False) -> None:
+        self._look = observation
+        self._turn = turn
+        self._settings = settings
+        self._rehearsal = rehearsal
+        self._places: list[TopicPartition] = []
+
+    def run(self) -> None:
+        """Raises FailoverStopped, and what clusters raise; all that was changed is then as it was before, or, from the
+        stop on, stays as it is for the next run."""
+        if not self._turn.took(STOP):
+            try:
+                self._before()
+            except PlanConflict:
+                raise  # whoever has taken over needs what was done
+            except BaseException:
+                self._take_back()
+                raise
+        self._after()
+
+    # --- what can be taken back ---------------------------------------------------------------------------------------
+
+    def _before(self) -> None:
+        take = self._turn.take
+        take("copying", self._copying)
+        self._places = self._source_partitions()
+        if self._settings.fence:
+            take("fence", self._fence)
+        take("producers", self._producers)
+        take("drain", lambda: failover.drained(self._look.status().rows, self._ends()))
+        take("consumers", self._consumers)
+        take("groups", self._groups)
+        take("quiet", self._quiet)
+
+    def _copying(self) -> Check:
+        status = self._look.status()
+        return failover.copying(status.rows, stopped=status.stopped, pending=self._look.pending())
+
+    def _source_partitions(self) -> list[TopicPartition]:
+        """All that the source has of the planned topics, also those that no plan knows yet."""
+        planned = {row.topic for row in self._look.status().rows}
+        topics = self._look.source.observe(lambda _: False).topics
+        return [
+            TopicPartition(name, number)
+            for name in sorted(planned & topics.keys())
+            for number in range(topics[name].partitions)
+        ]
+
+    def _fence(self) -> Check:
+        rules = _rules(self._settings.fence, {place.topic for place in self._places})
+        there = self._look.source.acls()
+        new = [rule for rule in rules if rule not in there]
+        if self._rehearsal:
+            return Check(Verdict.DONE, f"would deny {', '.join(self._settings.fence)} to write: {len(new)} rules")
+        kept = {*self._turn.record.fence, *(GivenAcl(**rule._asdict()) for rule in new)}
+        self._turn.keep(fence=tuple(sorted(kept, key=str)))  # before they are given: whoever takes back must know
+        self._look.source.add_acls_each(new).or_raise()
+        return Check(Verdict.DONE, f"{', '.join(self._settings.fence)} may not write to the source's topics any more")
+
+    def _producers(self) -> Check:
+        before = self._look.ends(self._places)
+        time.sleep(self._settings.quiet_seconds)
+        after = self._look.ends(self._places)
+        check = failover.still(before, after, self._look.writers(self._places), _now_ms())
+        if check.verdict is Verdict.DONE:
+            self._turn.keep(ends=_kept(after))
+        return check
+
+    def _consumers(self) -> Check:
+        return failover.attached(self._look.members(self._look.groups(sync=False)))
+
+    def _groups(self) -> Check:
+        until = time.monotonic() + (0.0 if self._rehearsal else _GROUPS_SETTLE_SECONDS)
+        while True:
+            if not self._rehearsal:
+                self._look.groups(sync=True)
+            found = self._look.groups(sync=False)
+            check = failover.groups(found, accept=self._settings.accept_inexact or self._rehearsal)
+            if not self._rehearsal:
+                self._count(found)
+            if check.verdict is Verdict.DONE or time.monotonic() >= until:
+                return check
+            time.sleep(1.0)
+
+    def _count(self, found: Iterable[GroupStatus]) -> None:
+        chosen = [status for status in found if status.selected]
+        self._turn.keep(groups=len(chosen), groups_exact=sum(status.synced for status in chosen))
+
+    def _quiet(self) -> Check:
+        """Nothing may have come since the producers were found to have stopped."""
+        before = self._ends() or self._look.ends(self._places)
+        check = failover.still(before, self._look.ends(self._places), {}, _now_ms())
+        return check if check.verdict is Verdict.DONE else Check(Verdict.FAILED, check.detail)
+
+    def _ends(self) -> Ends:
+        if self._rehearsal and not self._turn.record.ends:
+            return self._look.ends(self._places)
+        return {TopicPartition(item.topic, item.partition): item.offset for item in self._turn.record.ends}
+
+    def _take_back(self) -> None:
+        """That it cannot be is no reason to hide why."""
+        if self._rehearsal:
+            return
+        try:
+            lift_fence(self._look, self._turn)
+            self._turn.end("aborted")
+        except StraitError:
+            return  # the record says which rules are left; `unfence` removes them
+
+    # --- what only goes forward ---------------------------------------------------------------------------------------
+
+    def _after(self) -> None:
+        take = self._turn.take
+        if not self._rehearsal:
+            take(STOP, lambda: stop(self._look), announced=True)
+            take("verify", self._verify)
+        take("reverse", lambda: reverse(self._look))
+        self._turn.end("done")
+
+    def _verify(self) -> Check:
+        drained = self._ends()
+        try:
+            found = failover.missing(drained, self._look.ends(drained))
+        except ClusterUnavailable as error:
+            return Check(Verdict.WARNING, f"whether anything was written to the source too late is not known: {error}")
+        number = failover.records(found)
+        self._turn.keep(missing=found, rpo_records=number, rpo_seconds=None if number else 0.0)
+        return failover.late(found)
+
+
+def stop(look: Observation) -> Check:
+    """End the link's applications. Does nothing where that was done."""
+    pausing.set_stopped(look.file, look.name, stopped=True)
+    heard = [f"{group.group}/{slot.slot}" for group in look.status().groups for slot in group.slots if not slot.silent]
+    if heard:
+        return Check(Verdict.WAITING, f"{len(heard)} slots still report: {failover.listed(heard)}")
+    return Check(Verdict.DONE, "the link is stopped, and no slot reports")
+
+
+def reverse(look: Observation) -> Check:
+    """Whether there is a way back."""
+    ends = f"from {look.link.destination} to {look.link.source}"
+    link = look.reverse()
+    if link is None:
+        return Check(Verdict.WARNING, f"the links file has no link {ends}, so nothing is copied back")
+    if not look.has_plan(link):
+        return Check(Verdict.WARNING, f"link {link} copies {ends}, and has no plan yet: run strait apply {link}")
+    return Check(Verdict.DONE, f"link {link} copies {ends}")
+
+
+def lift_fence(look: Observation, turn: Turn) -> int:
+    """Remove the rules that a failover has given; return how many."""
+    rules = [TopicAcl(**rule.model_dump()) for rule in turn.record.fence]
+    if rules:
+        look.source.remove_acls_each(rules).or_raise()
+        turn.keep(fence=())
+    return len(rules)
+
+
+def _rules(principals: Iterable[str], topics: Iterable[str]) -> list[TopicAcl]:
+    return [
+        TopicAcl(topic, "LITERAL", principal, "*", "WRITE", "DENY")
+        for principal in principals
+        for topic in sorted(topics)
+    ]
+
+
+def _kept(ends: Ends) -> tuple[SourceEnd, ...]:
+    return tuple(
+        SourceEnd(topic=place.topic, partition=place.partition, offset=end) for place, end in sorted(ends.items())
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

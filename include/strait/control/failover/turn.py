@@ -1,0 +1,108 @@
+"""Taking the steps of a failover: each is looked at until it holds, told, and kept."""
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from strait.control.failover.journal import Journal
+from strait.errors import FailoverStopped
+from strait.planning.failover import Check, Verdict
+from strait.state.failover_records import Failover, FailoverStep
+
+_POLL_SECONDS = 1.0
+_TELL_SECONDS = 5.0
+
+Tell = Callable[[FailoverStep], None]
+"""Is told of each step when it is over, and of one that takes long every few seconds: then it is `waiting`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What whoever asks for a failover may decide.
+
+    Attributes:
+        fence: principals that are denied to write to the source's topics while it takes place, and after it.
+        quiet_seconds: so long nothing must be written to the source before it counts as left by its producers.
+        timeout_seconds: for each step.
+        accept_inexact: go on although consumer groups would not continue exactly where they stopped.
+        even_if_source_answers: of an unplanned one.
+    """
+
+    by: str
+    reason: str = ""
+    fence: tuple[str, ...] = ()
+    quiet_seconds: float = 10.0
+    timeout_seconds: float = 600.0
+    accept_inexact: bool = False
+    even_if_source_answers: bool = False
+
+
+class Turn:
+    """One process' turn at a failover. Without a journal it is a rehearsal of the steps: nothing is waited for, none
+    that fails ends it, and nothing is kept."""
+
+    def __init__(self, record: Failover, journal: Journal | None, tell: Tell, timeout_seconds: float) -> None:
+        self.record = record.model_copy(update={"turn": uuid.uuid4().hex})
+        self._journal = journal
+        self._tell = tell
+        self._timeout_seconds = timeout_seconds
+        self.keep()
+
+    def take(self, name: str, look: Callable[[], Check], *, announced: bool = False) -> None:
+        """Take one step. ``announced``: that it has begun is kept before it is.
+
+        Raises:
+            FailoverStopped: it does not hold, or not in time.
+        """
+        began_ms, began = _now_ms(), time.monotonic()
+        tell_at = began + _TELL_SECONDS
+
+        def step(check: Check) -> FailoverStep:
+            seconds = round(time.monotonic() - began, 3)
+            return FailoverStep(
+                name=name, verdict=check.verdict.value, detail=check.detail, began_at_ms=began_ms, seconds=seconds
+            )
+
+        if announced:
+            self._put(step(Check(Verdict.WAITING, "begun")))
+        while True:
+            check = look()
+            if check.verdict is not Verdict.WAITING or self._journal is None:
+                break
+            if time.monotonic() >= began + self._timeout_seconds:
+                check = Check(Verdict.FAILED, f"not within {self._timeout_seconds:g} s: {check.detail}")
+                break
+            if time.monotonic() >= tell_at:
+                tell_at = time.monotonic() + _TELL_SECONDS
+                self._tell(step(check))
+            time.sleep(_POLL_SECONDS)
+        self._put(step(check))
+        self._tell(step(check))
+        if check.verdict is Verdict.FAILED and self._journal is not None:
+            raise FailoverStopped(f"link {self.record.link}: failover {self.record.id}: {name}: {check.detail}")
+
+    def took(self, name: str) -> bool:
+        """Whether a step was begun, in this turn or one before."""
+        return any(step.name == name for step in self.record.steps)
+
+    def keep(self, **changes: Any) -> None:
+        """Keep facts in the record. Raises PlanConflict where another turn has begun since."""
+        self.record = self.record.model_copy(update=changes)
+        if self._journal is not None:
+            self._journal.write(self.record)
+
+    def end(self, outcome: str, **changes: Any) -> None:
+        """Close the record."""
+        now_ms = _now_ms()
+        rto_seconds = round((now_ms - self.record.began_at_ms) / 1000, 3) if outcome == "done" else None
+        self.keep(outcome=outcome, ended_at_ms=now_ms, rto_seconds=rto_seconds, **changes)
+
+    def _put(self, step: FailoverStep) -> None:
+        before = tuple(other for other in self.record.steps if other.name != step.name)
+        self.keep(steps=(*before, step))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

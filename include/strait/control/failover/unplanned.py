@@ -1,0 +1,65 @@
+"""A failover without the source: what is on the destination counts, and what is missing is named as far as anybody
+knows. The source is not asked for anything."""
+
+import time
+
+from strait.control.failover.observation import Observation
+from strait.control.failover.planned import STOP, reverse, stop
+from strait.control.failover.turn import Settings, Turn
+from strait.planning import failover
+from strait.planning.failover import Check, Verdict
+from strait.state.schema import GroupSyncReport
+
+
+class UnplannedFailover:
+    """Args:
+    rehearsal: look only, change nothing.
+    """
+
+    def __init__(self, observation: Observation, turn: Turn, settings: Settings, *, rehearsal: bool = False) -> None:
+        self._look = observation
+        self._turn = turn
+        self._settings = settings
+        self._rehearsal = rehearsal
+        self._group_sync: GroupSyncReport | None = None
+
+    def run(self) -> None:
+        """Raises FailoverStopped, and what the destination raises; run again, it goes on."""
+        take = self._turn.take
+        if not self._turn.took(STOP):
+            take("source", self._source)
+        if not self._rehearsal:
+            take(STOP, lambda: stop(self._look), announced=True)
+        take("missing", self._missing)
+        take("groups", self._groups)
+        take("reverse", lambda: reverse(self._look))
+        self._turn.end("done")
+
+    def _source(self) -> Check:
+        if not self._look.source_answers():
+            return Check(Verdict.DONE, f"cluster {self._look.link.source} does not answer")
+        if self._settings.even_if_source_answers:
+            return Check(Verdict.WARNING, f"cluster {self._look.link.source} answers, and is not asked for anything")
+        hint = "a planned failover loses nothing; --even-if-source-answers goes on without it"
+        return Check(Verdict.FAILED, f"cluster {self._look.link.source} answers: {hint}")
+
+    def _missing(self) -> Check:
+        view = self._look.last_words()
+        self._group_sync = view.group_sync
+        words = failover.last_words(view.plans, view.reports)
+        found = failover.missing(
+            {place: word.position for place, word in words.items()}, {place: word.end for place, word in words.items()}
+        )
+        seen_ms = None if view.group_sync is None else view.group_sync.at_ms
+        self._turn.keep(
+            missing=found,
+            rpo_records=failover.records(found),
+            rpo_seconds=failover.rpo_seconds(words, seen_ms, self._turn.record.began_at_ms),
+        )
+        return failover.lost(found, words)
+
+    def _groups(self) -> Check:
+        report = self._group_sync
+        if report is not None:
+            self._turn.keep(groups=report.groups, groups_exact=report.in_sync)
+        return failover.kept_groups(report, time.time_ns() // 1_000_000)

@@ -1,0 +1,41 @@
+"""Writing one record and waiting until it is there."""
+
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from strait.errors import ClusterUnavailable
+from strait.kafka.clients import Watch, make_producer
+
+_SECONDS = 30.0
+
+
+def write_record(properties: Mapping[str, str], cluster: str, topic: str, key: bytes, value: bytes, doing: str) -> None:
+    """Return once all in-sync replicas have it, in the topic's only partition.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized: it may be there or not.
+    """
+    watch = Watch(cluster)
+    refused: list[KafkaError] = []
+    written: list[int] = []
+
+    def told(error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            written.append(message.offset() or 0)
+        else:
+            refused.append(error)
+
+    producer = make_producer(properties, watch, message_timeout_ms=int(_SECONDS * 1000))
+    try:
+        producer.produce(topic, key=key, value=value, partition=0, on_delivery=told)
+        deadline = time.monotonic() + _SECONDS
+        while not written and not refused and time.monotonic() < deadline:
+            producer.flush(0.5)
+    except KafkaException as exception:
+        raise watch.translate(exception, doing) from exception
+    if refused:
+        raise watch.translate(refused[0], doing)
+    if not written:
+        raise ClusterUnavailable(cluster, f"{doing}: timed out")

@@ -1,0 +1,102 @@
+"""Who writes to partitions, as their leaders know it: DescribeProducers (KIP-664)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
+from kafka.protocol.metadata import MetadataResponse
+
+from strait.errors import ClusterUnavailable
+from strait.model import TopicPartition
+from strait.net import error_policy
+from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
+from strait.net.cluster_client import METADATA, metadata_request
+
+_DESCRIBE_PRODUCERS = (61, 0, 0)
+_REPLY_BYTES = 64 << 20
+_PATIENCE_SECONDS = 15.0
+
+
+class ActiveProducer(NamedTuple):
+    """An idempotent or transactional producer that a partition's leader remembers.
+
+    Attributes:
+        last_ms: newest timestamp in its last batch.
+        open_since: offset of the first record of its open transaction; -1: it has none.
+    """
+
+    producer_id: int
+    epoch: int
+    last_ms: int
+    open_since: int
+
+
+def active_producers(
+    properties: Mapping[str, str], cluster: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, list[ActiveProducer]]:
+    """All that are remembered of each partition. A producer that is neither idempotent nor transactional is not.
+
+    Raises:
+        ClusterUnavailable: a partition has no leader, or a broker does not answer; NotAuthorized: no READ on a topic.
+    """
+    wanted = sorted(set(partitions))
+
+    def ask() -> dict[TopicPartition, list[ActiveProducer]]:
+        found: dict[TopicPartition, list[ActiveProducer]] = {}
+        for address, of_leader in _by_leader(properties, cluster, wanted).items():
+            with broker_at(properties, cluster, address) as connection:
+                request = _request(connection.version(*_DESCRIBE_PRODUCERS), of_leader)
+                reply = connection.ask(request, DescribeProducersResponse, _REPLY_BYTES)
+            for topic in reply.topics:
+                for item in topic.partitions:
+                    place = TopicPartition(topic.name, item.partition_index)
+                    _check(cluster, place, item.error_code)
+                    found[place] = [
+                        ActiveProducer(
+                            producer.producer_id,
+                            producer.producer_epoch,
+                            producer.last_timestamp,
+                            producer.current_txn_start_offset,
+                        )
+                        for producer in item.active_producers
+                    ]
+        return found
+
+    return until_answered(ask, _PATIENCE_SECONDS) if wanted else {}
+
+
+def _by_leader(
+    properties: Mapping[str, str], cluster: str, wanted: Iterable[TopicPartition]
+) -> dict[Address, list[TopicPartition]]:
+    wanted = set(wanted)
+    with any_broker(properties, cluster) as connection:
+        api_key, versions = METADATA
+        request = metadata_request(connection.version(api_key, *versions), sorted({place.topic for place in wanted}))
+        reply = connection.ask(request, MetadataResponse, _REPLY_BYTES)
+    addresses = {broker.node_id: (broker.host, broker.port) for broker in reply.brokers}
+    found: dict[Address, list[TopicPartition]] = defaultdict(list)
+    for topic in reply.topics:
+        for item in topic.partitions:
+            place = TopicPartition(topic.name, item.partition_index)
+            if place in wanted:
+                _check(cluster, place, item.error_code)
+                found[addresses[item.leader_id]].append(place)
+                wanted.discard(place)
+    for place in wanted:
+        raise ClusterUnavailable(cluster, f"looking for the leader of {place}: there is no such partition now")
+    return found
+
+
+def _request(version: int, places: Iterable[TopicPartition]) -> DescribeProducersRequest:
+    topic_class = DescribeProducersRequest.TopicRequest
+    by_topic: dict[str, list[int]] = defaultdict(list)
+    for topic, number in places:
+        by_topic[topic].append(number)
+    topics = [topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
+    return DescribeProducersRequest(version=version, topics=topics)
+
+
+def _check(cluster: str, place: TopicPartition, code: int) -> None:
+    if code:
+        raise ClusterUnavailable(cluster, f"describing the producers of {place}: {error_policy.name(code)}")

@@ -1,0 +1,256 @@
+"""What the steps of a failover find, judged from what was observed. Pure."""
+
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from strait.model import TopicPartition
+from strait.planning.consumer_groups import GroupStatus, OffsetState
+from strait.planning.history.overrun import duration
+from strait.planning.status.status import PartitionStatus
+from strait.state.failover_records import MissingRecords
+from strait.state.schema import GroupSyncReport, Plan, Report
+
+_LISTED_MOST = 5
+_MOVED = frozenset({OffsetState.HELD_MOVED, OffsetState.DESTINATION_AHEAD})
+
+Ends = Mapping[TopicPartition, int]
+
+
+class Verdict(StrEnum):
+    """What a step comes to."""
+
+    DONE = "done"
+    WARNING = "warning"  # it holds, and somebody should know something
+    WAITING = "waiting"  # not yet; looking again may help
+    FAILED = "failed"
+
+
+class Check(NamedTuple):
+    """What a step has found, in words for people."""
+
+    verdict: Verdict
+    detail: str
+
+
+class Writer(NamedTuple):
+    """A producer that wrote to a partition. ``open_since``: offset at which its open transaction begins; -1: none."""
+
+    producer_id: int
+    last_ms: int
+    open_since: int
+
+
+class Member(NamedTuple):
+    """A consumer in a group."""
+
+    client_id: str
+    host: str
+
+    def __str__(self) -> str:
+        return f"{self.client_id} at {self.host.lstrip('/')}"
+
+
+def copying(rows: Sequence[PartitionStatus], *, stopped: bool, pending: Sequence[str]) -> Check:
+    """Whether everything that the link selects is being copied.
+
+    Args:
+        rows: of all partitions of the link's plans.
+        pending: what a new plan would change.
+    """
+    if stopped:
+        return Check(Verdict.FAILED, "the link is stopped, so what is missing will not be copied: run strait start")
+    if not rows:
+        return Check(Verdict.FAILED, "the link has no plan with topics")
+    if pending:
+        return Check(Verdict.FAILED, f"run strait apply first, since the plan would change: {listed(pending)}")
+    left = [row for row in rows if row.state in ("waiting", "starting")]
+    if left:
+        shown = [f"{_place(row)} {row.reason or row.state}" for row in left]
+        return Check(Verdict.FAILED, f"{len(left)} of {len(rows)} partitions are not copied: {listed(shown)}")
+    lag = sum(max(0, row.lag_records) for row in rows)
+    return Check(Verdict.DONE, f"{len(rows)} partitions are copied, {lag:,} records behind")
+
+
+def still(before: Ends, after: Ends, writers: Mapping[TopicPartition, Sequence[Writer]], now_ms: int) -> Check:
+    """Whether nobody writes to the source any more.
+
+    Args:
+        before, after: where its partitions ended, the wanted time apart.
+        writers: the producers that their leaders remember.
+    """
+    grown = sorted(place for place in after if after[place] != before.get(place))
+    if grown:
+        shown = [
+            f"{place} by {after[place] - before.get(place, 0):,}{_newest(writers, place, now_ms)}" for place in grown
+        ]
+        return Check(Verdict.WAITING, f"producers still write to {len(grown)} partitions: {listed(shown)}")
+    unfinished = [
+        f"{place} from offset {writer.open_since:,} by producer id {writer.producer_id}"
+        for place in sorted(after)
+        for writer in writers.get(place, ())
+        if writer.open_since >= 0
+    ]
+    if unfinished:
+        return Check(Verdict.WAITING, f"{len(unfinished)} transactions are open: {listed(unfinished)}")
+    return Check(Verdict.DONE, f"nothing was written to {len(after)} partitions")
+
+
+def drained(rows: Sequence[PartitionStatus], ends: Ends) -> Check:
+    """Whether all is copied that the source had when it ended at ``ends``."""
+    at = {TopicPartition(row.topic, row.partition): row for row in rows if row.partition is not None}
+    behind = []
+    for place, end in sorted(ends.items()):
+        row = at.get(place)
+        if row is None or row.position < end:
+            why = "not planned" if row is None else row.reason or row.state
+            left = "" if row is None or row.position < 0 else f" {end - row.position:,} offsets behind"
+            behind.append(f"{place}{left} ({why})")
+    if behind:
+        return Check(Verdict.WAITING, f"{len(behind)} of {len(ends)} partitions are not drained: {listed(behind)}")
+    return Check(Verdict.DONE, f"{len(ends)} partitions are copied to their ends")
+
+
+def attached(members: Mapping[str, Collection[Member]]) -> Check:
+    """Whether consumers of synchronized groups still work on the source."""
+    shown = [f"{group}: {listed([str(member) for member in members[group]] or ['?'])}" for group in sorted(members)]
+    if shown:
+        return Check(Verdict.WAITING, f"{len(shown)} groups have members on the source: {listed(shown)}")
+    return Check(Verdict.DONE, "no synchronized group has members on the source")
+
+
+def groups(statuses: Sequence[GroupStatus], *, accept: bool) -> Check:
+    """Whether every group continues exactly where it stopped.
+
+    Args:
+        accept: go on although some do not.
+    """
+    chosen = [status for status in statuses if status.selected]
+    moved = [status for status in chosen if not status.synced and _moved(status)]
+    inexact = [status for status in chosen if not status.synced and not _moved(status)]
+    exact = len(chosen) - len(moved) - len(inexact)
+    text = f"{exact} of {len(chosen)} groups continue exactly where they stopped"
+    if moved:
+        text += f"; {len(moved)} have moved before: {listed([status.group for status in moved])}"
+    if inexact:
+        text += f"; not exactly: {listed([f'{status.group} ({_why(status)})' for status in inexact])}"
+        return Check(Verdict.WARNING if accept else Verdict.FAILED, text)
+    return Check(Verdict.DONE, text)
+
+
+class LastWord(NamedTuple):
+    """What was last said of a partition. ``position``: next source offset to copy; ``end``: of the source, as last
+    seen; -1: not known."""
+
+    position: int = -1
+    end: int = -1
+    lag_seconds: float = 0.0
+    at_ms: int = 0
+
+
+LastWords = Mapping[TopicPartition, LastWord]
+
+
+def last_words(plans: Mapping[str, Plan], reports: Mapping[tuple[str, int], Sequence[Report]]) -> LastWords:
+    """Of every planned partition, by whoever spoke last."""
+    words = {
+        TopicPartition(topic.source, number): LastWord()
+        for plan in plans.values()
+        for topic in plan.topics
+        for number in range(len(topic.slots))
+    }
+    for report in (report for parts in reports.values() for report in parts):
+        for row in report.partitions:
+            place = TopicPartition(row.topic, row.partition)
+            if place in words and words[place].at_ms < report.at_ms:
+                words[place] = LastWord(row.position, row.end, row.lag_seconds, report.at_ms)
+    return words
+
+
+def missing(positions: Ends, ends: Ends) -> tuple[MissingRecords, ...]:
+    """What is known to be on the source and not on the destination.
+
+    Args:
+        positions: next source offset to copy; -1: not known.
+        ends: of the source.
+    """
+    return tuple(
+        MissingRecords(topic=place.topic, partition=place.partition, from_offset=positions[place], to_offset=end)
+        for place, end in sorted(ends.items())
+        if 0 <= positions.get(place, -1) < end
+    )
+
+
+def rpo_seconds(words: LastWords, source_seen_ms: int | None, began_ms: int) -> float | None:
+    """How old the newest record is at most that is on the destination, in the partition where that is longest ago.
+    ``source_seen_ms``: when the source answered for the last time; None: not known."""
+    if source_seen_ms is None or any(word.position < 0 for word in words.values()):
+        return None
+    behind = [word.lag_seconds + (began_ms - word.at_ms) / 1000 for word in words.values() if word.lag_seconds > 0]
+    return round(max([0.0, (began_ms - source_seen_ms) / 1000, *behind]), 3)
+
+
+def lost(found: Sequence[MissingRecords], words: LastWords) -> Check:
+    """What is known to be missing on the destination, in words."""
+    unknown = [str(place) for place, word in sorted(words.items()) if word.position < 0]
+    text = f"{records(found):,} offsets of {len(found)} partitions are known to be missing"
+    text += f": {listed([_range(item) for item in found])}" if found else ""
+    text += f"; of {len(unknown)} partitions nothing is known: {listed(unknown)}" if unknown else ""
+    return Check(Verdict.WARNING, f"{text}; what was written after the last look at the source is not known")
+
+
+def late(found: Sequence[MissingRecords]) -> Check:
+    """Whether anything was written to the source after its producers had stopped."""
+    if not found:
+        return Check(Verdict.DONE, "nothing was written to the source meanwhile: no record is missing")
+    text = f"{records(found):,} offsets were written to the source too late, and are not copied"
+    return Check(Verdict.WARNING, f"{text}: {listed([_range(item) for item in found])}; strait start copies them")
+
+
+def kept_groups(report: GroupSyncReport | None, now_ms: int) -> Check:
+    """How far consumer groups have come on the destination, where the source cannot be asked any more."""
+    if report is None:
+        return Check(Verdict.WARNING, "the link does not synchronize consumer groups, or has not for a day")
+    age = duration(max(0, now_ms - report.at_ms) / 1000)
+    text = f"{report.in_sync:,} of {report.groups:,} groups were in sync {age} ago, at the last look at the source"
+    return Check(
+        Verdict.WARNING, f"{text}; what they consumed after it, and records beyond the copy, they consume again"
+    )
+
+
+def records(found: Sequence[MissingRecords]) -> int:
+    """How many offsets that is; those of markers and of compacted records count too."""
+    return sum(item.to_offset - item.from_offset for item in found)
+
+
+def listed(items: Sequence[str]) -> str:
+    """The first ones, and how many more there are."""
+    more = len(items) - _LISTED_MOST
+    return ", ".join(items[:_LISTED_MOST]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _place(row: PartitionStatus) -> str:
+    return row.topic if row.partition is None else f"{row.topic}-{row.partition}"
+
+
+def _range(item: MissingRecords) -> str:
+    return f"{item.topic}-{item.partition} from {item.from_offset:,} to {item.to_offset - 1:,}"
+
+
+def _newest(writers: Mapping[TopicPartition, Sequence[Writer]], place: TopicPartition, now_ms: int) -> str:
+    """Who wrote last, where a leader knows; producers without idempotence have no id."""
+    found = max(writers.get(place, ()), key=lambda writer: writer.last_ms, default=None)
+    if found is None:
+        return ""
+    return f" (producer id {found.producer_id}, last record {duration(max(0, now_ms - found.last_ms) / 1000)} old)"
+
+
+def _moved(status: GroupStatus) -> bool:
+    """It went on to the destination before, and what it left is not taken back."""
+    return not status.note and any(item.state in _MOVED for item in status.offsets)
+
+
+def _why(status: GroupStatus) -> str:
+    if status.note:
+        return status.note
+    return ", ".join(f"{count} {state}" for state, count in status.states)

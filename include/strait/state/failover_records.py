@@ -1,0 +1,61 @@
+"""What the records of a link's failovers look like: of the topic that keeps them for ever."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from strait.state.schema import GivenAcl, Offset, Record
+
+
+class FailoverStep(Record):
+    """What came of one step of a failover. ``waiting``: it was cut off before it was over."""
+
+    name: str
+    verdict: Literal["done", "warning", "waiting", "failed"]
+    detail: str
+    began_at_ms: int
+    seconds: float
+
+
+class SourceEnd(Record):
+    """Where a source partition ended."""
+
+    topic: str
+    partition: Offset
+    offset: Offset
+
+
+class MissingRecords(Record):
+    """Source offsets [``from_offset``, ``to_offset``) that the destination has not got."""
+
+    topic: str
+    partition: Offset
+    from_offset: Offset
+    to_offset: Offset
+
+
+class Failover(Record):
+    """A failover as far as it has come: written again after each step, so that whoever runs it next goes on there."""
+
+    v: Literal[1] = 1
+    id: str
+    link: str
+    source: str
+    destination: str
+    kind: Literal["planned", "unplanned"]
+    outcome: Literal["running", "done", "aborted"] = "running"
+    by: str
+    reason: str = ""
+    turn: str = Field(description="Which process runs it; another one that begins takes it over.")
+    strait_version: str
+    began_at_ms: int = Field(ge=0)
+    ended_at_ms: int | None = None
+    fence: tuple[GivenAcl, ...] = Field((), description="Rules that keep producers from writing to the source.")
+    ends: tuple[SourceEnd, ...] = Field((), description="Of the source, when its producers had stopped.")
+    steps: tuple[FailoverStep, ...] = ()
+    missing: tuple[MissingRecords, ...] = ()
+    groups: int | None = Field(None, description="Consumer groups that the link synchronizes; None: not known.")
+    groups_exact: int | None = Field(None, description="Those of them that continue exactly where they stopped.")
+    rpo_records: int | None = Field(None, description="Records known to be missing; None: not known.")
+    rpo_seconds: float | None = Field(None, description="At most so old is the newest record that is not missing.")
+    rto_seconds: float | None = Field(None, description="From the first step to the last.")
