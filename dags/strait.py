@@ -1,5 +1,6 @@
 """The DAGs of each link of the links file: `strait_<link>` keeps it planned, `strait_<link>_health` keeps it alive, and
-`strait_<link>_approval` asks a person first where the link wants that. `strait-pause` pauses and resumes any of them.
+`strait_<link>_approval` asks a person first where the link wants that. `strait-pause` pauses and resumes any of them,
+`strait-failover` moves the clients of one to its destination.
 
 The copying itself is done by Spark applications. They are submitted from here and outlive every run, and Airflow too.
 """
@@ -28,6 +29,8 @@ COMMON = {
     },
 }
 ANSWER_WITHIN = timedelta(hours=1)  # then the question is withdrawn and asked anew, about the plan as it is then
+
+FAILOVER_WITHIN = timedelta(hours=4)  # longer than all its steps together
 
 MONITOR_PAGE = """
 ### What this DAG does, every minute
@@ -67,6 +70,15 @@ PAUSE_PAGE = """
 Trigger it with the scope in `what`: TOPIC or TOPIC:PARTITION of the source; empty means the whole link. Slots stop
 within 2 s, and resume within a few seconds at the offset where they stopped. `strait status` shows the operator, the
 time and the reason.
+"""
+
+FAILOVER_PAGE = """
+### Move a link's clients to its destination
+
+Trigger it first with `dry_run`: the log of `failover` shows what each step finds now, and nothing is changed. Without
+`dry_run` it waits until producers have stopped and all records are copied, commits the consumer groups' offsets and
+stops the link. Until then, a failure or a stop of the task takes back what was done; a task that was killed is continued
+by its retry. `strait failover LINK --history` shows the reports.
 """
 
 
@@ -204,6 +216,48 @@ def pause(links: tuple[str, ...]) -> DAG:
     return build()
 
 
+def failover(links: tuple[str, ...]) -> DAG:
+    @dag(
+        dag_id="strait-failover",
+        description="Move the clients of a link to its destination.",
+        doc_md=FAILOVER_PAGE,
+        schedule=None,
+        max_active_runs=1,
+        start_date=COMMON["start_date"],
+        catchup=False,
+        is_paused_upon_creation=False,
+        dagrun_timeout=FAILOVER_WITHIN,
+        default_args=COMMON["default_args"] | {"execution_timeout": FAILOVER_WITHIN},
+        tags=["strait"],
+        params={
+            "link": Param(links[0], enum=list(links)),
+            "kind": Param("planned", enum=["planned", "unplanned"], description="unplanned: the source is lost."),
+            "dry_run": Param(True, type="boolean", description="Only show what each step finds now."),
+            "fence": Param(
+                [], type="array", items={"type": "string"}, description="Principals to deny WRITE, by ACLs."
+            ),
+            "quiet_seconds": Param(10, type="number", minimum=1, description="Without a write to the source."),
+            "timeout_minutes": Param(10, type="number", minimum=0.1, maximum=30, description="For each step."),
+            "accept_inexact": Param(False, type="boolean", description="Although groups would not continue exactly."),
+            "accept_tail": Param(False, type="boolean", description="Although the reverse link is behind."),
+            "include_moved": Param(False, type="boolean", description="Also groups that consumed there before."),
+            "even_if_source_answers": Param(False, type="boolean", description="Of an unplanned failover."),
+            "reason": Param("", type="string", description="Kept in the report."),
+        },
+    )
+    def build() -> None:
+        @task(task_id="failover")
+        def fail_over() -> str:
+            from strait_airflow.failing_over import fail_over
+
+            context = get_current_context()
+            return fail_over(context["params"], context["dag_run"].triggering_user_name or "Airflow")
+
+        fail_over()
+
+    return build()
+
+
 names = link_names()
 for name in names:
     monitor(name)
@@ -212,3 +266,4 @@ for name in links_with_approval():
     approval(name)
 if names:
     pause(names)
+    failover(names)

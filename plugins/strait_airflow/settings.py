@@ -43,11 +43,12 @@ def dag_id(link: str, *suffix: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", "_".join(["strait", link, *suffix]))
 
 
-def clusters_of(link: str) -> "LinksFile":
-    """The links file with this link alone, its clusters as the Connections have them, its topics as in the file."""
+def clusters_of(link: str, *, reverse: bool = False) -> "LinksFile":
+    """The links file with this link alone, its clusters as the Connections have them, its topics as in the file;
+    ``reverse``: also with the links that copy the other way."""
     from strait.config.links import load_link
 
-    file = load_link(links_file(), link)
+    file = load_link(links_file(), link, reverse=reverse)
     used = (file.links[link].source, file.links[link].destination)
     clusters = {name: dict(file.clusters[name]) | _connection(name) for name in used}
     return file.model_copy(update={"clusters": clusters})
@@ -61,7 +62,7 @@ def with_live_topics(file: "LinksFile", link: str) -> "LinksFile":
     if topics is None:
         return file
     live = with_topics(file.links[link], topics, where=f"Airflow Variable {variable_name(link)}")
-    return file.model_copy(update={"links": {link: live}})
+    return file.model_copy(update={"links": {**file.links, link: live}})
 
 
 def variable_name(link: str) -> str:

@@ -16,6 +16,7 @@ from strait.launch.base import State
 from strait.reasons import Reason
 from strait_airflow import control
 from strait_airflow.applications import launcher
+from strait_airflow.failing_over import fail_over
 from strait_airflow.triggers import HealthTrigger
 from support.fixtures.waiting import eventually
 
@@ -126,3 +127,18 @@ def test_the_trigger_survives_being_stored_without_any_secret(link):
     assert path == "strait_airflow.triggers.HealthTrigger"
     assert HealthTrigger(**arguments).serialize() == (path, arguments)
     assert set(arguments) == {"link", "until"}
+
+
+def test_a_failover_is_rehearsed_and_then_done_by_the_dag_task(link, clusters):
+    """All that it takes is in the DAG's Params; a step that does not hold fails the task with one line."""
+    asked = {"link": link, "kind": "planned", "dry_run": True, "fence": [], "quiet_seconds": 0.5, "timeout_minutes": 1}
+    asked |= dict.fromkeys(("accept_inexact", "accept_tail", "include_moved", "even_if_source_answers"), False)
+    asked["reason"] = "to see"
+    control.apply(link)
+    assert fail_over(asked, "me") == f"link {link}: dry run: would wait for, or fail at: copying, drain"
+    with pytest.raises(AirflowFailException, match="2 of 2 partitions are not copied"):
+        fail_over(asked | {"dry_run": False}, "me")
+    assert "no failover" not in fail_over(asked | {"kind": "unplanned", "even_if_source_answers": True}, "me")
+    done = fail_over(asked | {"kind": "unplanned", "even_if_source_answers": True, "dry_run": False}, "me")
+    assert done.startswith(f"link {link}: unplanned failover")
+    assert "done in" in done

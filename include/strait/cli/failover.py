@@ -72,6 +72,19 @@ def failover(
             "--accept-inexact", help="Go on although consumer groups would not continue exactly where they stopped."
         ),
     ] = False,
+    include_moved: Annotated[
+        bool,
+        typer.Option(
+            "--include-moved", help="Also for groups that have consumed on the destination before, forward only."
+        ),
+    ] = False,
+    accept_tail: Annotated[
+        bool,
+        typer.Option(
+            "--accept-tail",
+            help="Go on although the link that copies the other way has not copied all that the destination has.",
+        ),
+    ] = False,
     history: Annotated[bool, typer.Option("--history", help="List the link's failovers, with their reports.")] = False,
     reason: Annotated[str, typer.Option("--reason", help="Reason, kept in the report.", show_default=False)] = "",
     by: Annotated[
@@ -104,6 +117,8 @@ def failover(
         quiet_seconds=quiet,
         timeout_seconds=timeout,
         accept_inexact=accept_inexact,
+        accept_tail=accept_tail,
+        include_moved=include_moved,
         even_if_source_answers=even_if_source_answers,
     )
     tell = _say if not output.structured else (lambda _: None)
@@ -112,23 +127,11 @@ def failover(
     if output.structured:
         output.write(record.model_dump())
     elif not dry_run:
+        from strait.planning.failover import summary
+
         typer.echo(summary(record))
     if dry_run and any(step.verdict in ("waiting", "failed") for step in record.steps):
         raise typer.Exit(1)
-
-
-def summary(record: "Failover") -> str:
-    """A failover in a line."""
-    ended = "" if record.rto_seconds is None else f" in {record.rto_seconds:,.1f} s"
-    text = f"link {record.link}: {record.kind} failover {record.id} from {record.source} to {record.destination}: "
-    text += f"{record.outcome}{ended}"
-    if record.rpo_records is not None:
-        text += f"; known to be missing: {record.rpo_records:,} offsets"
-    if record.rpo_seconds is not None:
-        text += f", at most {record.rpo_seconds:,.1f} s"
-    if record.groups is not None:
-        text += f"; consumer groups that continue exactly: {record.groups_exact} of {record.groups}"
-    return text
 
 
 def _say(step: "FailoverStep") -> None:
@@ -139,6 +142,8 @@ def _show(found: "Sequence[Failover]", link: str, output: Output) -> None:
     if output.structured:
         output.write([record.model_dump() for record in found])
         return
+    from strait.planning.failover import summary
+
     if not found:
         typer.echo(f"link {link}: no failover was ever begun")
     for record in found:

@@ -8,7 +8,7 @@ from strait.model import TopicPartition
 from strait.planning.consumer_groups import GroupStatus, OffsetState
 from strait.planning.history.overrun import duration
 from strait.planning.status.status import PartitionStatus
-from strait.state.failover_records import MissingRecords
+from strait.state.failover_records import Failover, MissingRecords
 from strait.state.schema import GroupSyncReport, Plan, Report
 
 _LISTED_MOST = 5
@@ -119,6 +119,23 @@ def attached(members: Mapping[str, Collection[Member]]) -> Check:
     return Check(Verdict.DONE, "no synchronized group has members on the source")
 
 
+def tail(link: str, found: Sequence[MissingRecords], *, stopped: bool, accept: bool) -> Check:
+    """Whether the link that copies the other way has copied all that is on the destination. What it has not, clients
+    would meet there out of order: records that were written before an earlier failover, and nobody has seen since.
+
+    Args:
+        accept: go on although there is something.
+    """
+    if not found:
+        return Check(Verdict.DONE, f"link {link} has copied all that the destination has")
+    text = f"link {link} has not copied {records(found):,} offsets: {listed([_range(item) for item in found])}"
+    if accept:
+        return Check(Verdict.WARNING, text)
+    if stopped:
+        return Check(Verdict.FAILED, f"{text}; strait start {link} copies them, --accept-tail goes on without them")
+    return Check(Verdict.WAITING, text)
+
+
 def groups(statuses: Sequence[GroupStatus], *, accept: bool) -> Check:
     """Whether every group continues exactly where it stopped.
 
@@ -216,6 +233,20 @@ def kept_groups(report: GroupSyncReport | None, now_ms: int) -> Check:
     return Check(
         Verdict.WARNING, f"{text}; what they consumed after it, and records beyond the copy, they consume again"
     )
+
+
+def summary(record: Failover) -> str:
+    """A failover in a line."""
+    ended = "" if record.rto_seconds is None else f" in {record.rto_seconds:,.1f} s"
+    text = f"link {record.link}: {record.kind} failover {record.id} from {record.source} to {record.destination}: "
+    text += f"{record.outcome}{ended}"
+    if record.rpo_records is not None:
+        text += f"; known to be missing: {record.rpo_records:,} offsets"
+    if record.rpo_seconds is not None:
+        text += f", at most {record.rpo_seconds:,.1f} s"
+    if record.groups is not None:
+        text += f"; consumer groups that continue exactly: {record.groups_exact} of {record.groups}"
+    return text
 
 
 def records(found: Sequence[MissingRecords]) -> int:

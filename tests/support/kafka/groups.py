@@ -1,5 +1,7 @@
 """Consumers of a group, and its committed offsets."""
 
+import threading
+
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
 
@@ -39,6 +41,16 @@ class Reader:
 
         eventually(enough, what=lambda: f"{until} records come, so far {len(self.keys)}")
         return self.keys
+
+    def work(self, stopped: threading.Event) -> None:
+        """Read and commit until told to stop, then leave."""
+        while not stopped.is_set():
+            message = self._consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                self.keys.append(message.key() or b"")
+                if len(self.keys) % 50 == 0:
+                    self.commit()
+        self.leave()
 
     def commit(self) -> None:
         """What was read."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Producer
 
@@ -27,13 +28,15 @@ from support.kafka.records import Record, ends, read_all
 @dataclass
 class Mesh:
     """``links``: pairs of names in ``clusters``. The topic is on every cluster; whoever writes there writes what
-    `born` made."""
+    `born` made. ``rule``: of the topic; ``topics``: more for the links' blocks of that name."""
 
     clusters: Mapping[str, Cluster]
     links: Iterable[tuple[str, str]]
     topic: str
     folder: Path
     copies: str | None = None
+    rule: Mapping[str, Any] = field(default_factory=lambda: {"on_foreign": "expect"})
+    topics: Mapping[str, Any] = field(default_factory=dict)
     partitions: int = 2
     epoch_seconds: int = 3600
     born: dict[str, int] = field(default_factory=dict)
@@ -44,8 +47,8 @@ class Mesh:
 
     @property
     def file(self) -> links.LinksFile:
-        rule = {"match": ".*", "on_foreign": "expect"}
-        settings = {"topics": {"include": [self.topic], "rules": [rule]}, "epoch_seconds": self.epoch_seconds}
+        topics = {"include": [self.topic], "rules": [{"match": ".*", **self.rule}], **self.topics}
+        settings: dict[str, Any] = {"topics": topics, "epoch_seconds": self.epoch_seconds}
         if self.copies is not None:
             settings["copies"] = self.copies
         every = {self.name(link): settings | {"source": link[0], "destination": link[1]} for link in self.links}

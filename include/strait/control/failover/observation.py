@@ -17,8 +17,9 @@ from strait.kafka.reading import read_topic
 from strait.model import TopicPartition
 from strait.net.producers import active_producers
 from strait.planning.consumer_groups import GroupStatus
-from strait.planning.failover import Ends, Member, Writer
+from strait.planning.failover import Ends, Member, Writer, last_words, missing
 from strait.planning.review.effects import effects
+from strait.state.failover_records import MissingRecords
 from strait.state.view import Place, StateView
 
 _LOOK_BACK_SECONDS = (15, 300, 3600, 86_400)
@@ -77,14 +78,14 @@ class Observation:
             for place, producers in found.items()
         }
 
-    def groups(self, *, sync: bool) -> list[GroupStatus]:
+    def groups(self, *, sync: bool, include_moved: bool) -> list[GroupStatus]:
         """How the link's consumer groups stand; ``sync``: after their offsets were committed on the destination."""
         if not self._synchronizes:
             return []
         of_link = GroupSync(
             LinkClusters.of(self.file, self.name),
             selected=self._selected,
-            include_moved=self.link.consumer_groups.include_moved,
+            include_moved=include_moved or self.link.consumer_groups.include_moved,
         )
         return of_link.sync() if sync else of_link.status()
 
@@ -94,15 +95,18 @@ class Observation:
         found = self.source.members_each(active)
         return {group: [Member(*member) for member in found.results.get(group, ())] for group in active}
 
-    def last_words(self) -> StateView:
-        """The link's newest reports, however long ago its application was last heard within a day; and its plans."""
-        properties, destination = self.file.clusters[self.link.destination], self.link.destination
-        view = StateView(self.name)
-        topic = naming.plan_topic(self.name)
+    def last_words(self, link: str | None = None) -> StateView:
+        """A link's newest reports, however long ago its application was last heard within a day; and its plans.
+        ``link``: another one of the links file."""
+        name = link or self.name
+        destination = self.file.links[name].destination
+        properties = self.file.clusters[destination]
+        view = StateView(name)
+        topic = naming.plan_topic(name)
         for message in read_topic(properties, destination, topic):
             view.apply("plan", message.key(), message.value(), Place(topic, 0, message.offset() or 0))
         wanted = {(group, slot) for group, plan in view.plans.items() for slot in range(plan.slots) if plan.topics}
-        topic = naming.reports_topic(self.name)
+        topic = naming.reports_topic(name)
         for seconds in _LOOK_BACK_SECONDS:
             since_ms = time.time_ns() // 1_000_000 - seconds * 1000
             for message in read_topic(properties, destination, topic, since_ms=since_ms):
@@ -117,6 +121,14 @@ class Observation:
         return next(
             (name for name, other in self.file.links.items() if (other.source, other.destination) == ends), None
         )
+
+    def tail(self, link: str) -> tuple[MissingRecords, ...]:
+        """What the destination has and the link that copies the other way has not copied, copies by this one
+        included: those it leaves out when it comes to them."""
+        view = self.last_words(link)
+        words = last_words(view.plans, view.reports)
+        ends = self.destination.offsets_each(words, "end").results
+        return missing({place: max(0, word.position) for place, word in words.items()}, ends)
 
     def has_plan(self, link: str) -> bool:
         """Whether a plan of that link was ever published."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from strait.control import pausing
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings, Turn
+from strait.control.link_status import link_groups
 from strait.errors import ClusterUnavailable, PlanConflict, StraitError
 from strait.model import TopicAcl, TopicPartition
 from strait.planning import failover
@@ -55,6 +56,7 @@ class PlannedFailover:
         take = self._turn.take
         take("copying", self._copying)
         self._places = self._source_partitions()
+        take("tail", self._tail)
         if self._settings.fence:
             take("fence", self._fence)
         take("producers", self._producers)
@@ -66,6 +68,13 @@ class PlannedFailover:
     def _copying(self) -> Check:
         status = self._look.status()
         return failover.copying(status.rows, stopped=status.stopped, pending=self._look.pending())
+
+    def _tail(self) -> Check:
+        link = self._look.reverse()
+        if link is None or not self._look.has_plan(link):
+            return Check(Verdict.DONE, "no link copies the other way")
+        stopped = link_groups(self._look.file, link).stopped
+        return failover.tail(link, self._look.tail(link), stopped=stopped, accept=self._settings.accept_tail)
 
     def _source_partitions(self) -> list[TopicPartition]:
         """All that the source has of the planned topics, also those that no plan knows yet."""
@@ -98,14 +107,17 @@ class PlannedFailover:
         return check
 
     def _consumers(self) -> Check:
-        return failover.attached(self._look.members(self._look.groups(sync=False)))
+        return failover.attached(self._look.members(self._statuses(sync=False)))
+
+    def _statuses(self, *, sync: bool) -> list[GroupStatus]:
+        return self._look.groups(sync=sync, include_moved=self._settings.include_moved)
 
     def _groups(self) -> Check:
         until = time.monotonic() + (0.0 if self._rehearsal else _GROUPS_SETTLE_SECONDS)
         while True:
             if not self._rehearsal:
-                self._look.groups(sync=True)
-            found = self._look.groups(sync=False)
+                self._statuses(sync=True)
+            found = self._statuses(sync=False)
             check = failover.groups(found, accept=self._settings.accept_inexact or self._rehearsal)
             if not self._rehearsal:
                 self._count(found)
@@ -133,6 +145,7 @@ class PlannedFailover:
         if self._rehearsal:
             return
         try:
+            self._turn.keep()  # refused where another turn has begun, which needs the fence
             lift_fence(self._look, self._turn)
             self._turn.end("aborted")
         except StraitError:

@@ -27,6 +27,8 @@ class Settings:
         quiet_seconds: so long nothing must be written to the source before it counts as left by its producers.
         timeout_seconds: for each step.
         accept_inexact: go on although consumer groups would not continue exactly where they stopped.
+        accept_tail: go on although the link that copies the other way has not copied all that the destination has.
+        include_moved: commit, forward, also for groups that have consumed on the destination before.
         even_if_source_answers: of an unplanned one.
     """
 
@@ -36,6 +38,8 @@ class Settings:
     quiet_seconds: float = 10.0
     timeout_seconds: float = 600.0
     accept_inexact: bool = False
+    accept_tail: bool = False
+    include_moved: bool = False
     even_if_source_answers: bool = False
 
 

@@ -1,0 +1,49 @@
+"""What the failover DAG does: fail over a link, or look at what that would find, on behalf of whoever triggered it."""
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from strait.state.failover_records import FailoverStep
+
+log = logging.getLogger(__name__)
+
+
+def fail_over(asked: Mapping[str, Any], by: str) -> str:
+    """Take the steps, each a line of the log. Returns a line that says how it ended.
+
+    Args:
+        asked: the DAG's Params.
+    """
+    from strait.control.failover import failover
+    from strait.control.failover.turn import Settings
+    from strait.planning.failover import summary
+    from strait_airflow.errors import airflow_errors
+    from strait_airflow.settings import clusters_of, with_live_topics
+
+    link = asked["link"]
+    settings = Settings(
+        by=by,
+        reason=asked["reason"],
+        fence=tuple(asked["fence"] or ()),
+        quiet_seconds=asked["quiet_seconds"],
+        timeout_seconds=60.0 * asked["timeout_minutes"],
+        accept_inexact=asked["accept_inexact"],
+        accept_tail=asked["accept_tail"],
+        include_moved=asked["include_moved"],
+        even_if_source_answers=asked["even_if_source_answers"],
+    )
+    with airflow_errors():
+        file = with_live_topics(clusters_of(link, reverse=True), link)
+        act = failover.rehearse if asked["dry_run"] else failover.run
+        record = act(file, link, asked["kind"], settings, _tell)
+    if asked["dry_run"]:
+        held = [step.name for step in record.steps if step.verdict in ("waiting", "failed")]
+        return f"link {link}: dry run: " + (f"would wait for, or fail at: {', '.join(held)}" if held else "all holds")
+    return summary(record)
+
+
+def _tell(step: "FailoverStep") -> None:
+    level = logging.WARNING if step.verdict in ("warning", "failed") else logging.INFO
+    log.log(level, "%s %s, %.1f s: %s", step.verdict, step.name, step.seconds, step.detail)

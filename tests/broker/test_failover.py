@@ -1,0 +1,356 @@
+"""A link's clients move to its destination: none of their records twice, none missed, whatever is cut off between."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from strait.control.failover import failover as failovers
+from strait.control.failover.journal import Journal
+from strait.control.failover.planned import PlannedFailover
+from strait.control.failover.turn import Settings, Turn
+from strait.control.link_status import link_groups
+from strait.embedded.kafka import Cluster
+from strait.errors import FailoverStopped, PlanConflict
+from strait.kafka.admin import Admin
+from strait.state.failover_records import Failover, FailoverStep
+from support.fixtures.waiting import eventually
+from support.kafka.groups import Reader
+from support.kafka.records import ends, read_all
+from support.kafka.transactions import Transactions
+from support.links.mesh import Mesh
+from support.security.secured import Secured
+
+pytestmark = pytest.mark.broker
+
+MakeLink = Callable[..., Mesh]
+QUICK = Settings(by="a test", reason="to see", quiet_seconds=1.0, timeout_seconds=60.0)
+LINK = ("a", "b")
+
+
+@pytest.fixture
+def make_link(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[MakeLink]:
+    """One link from a to b, with its slot at work."""
+    made: list[Mesh] = []
+
+    def make(**settings: Any) -> Mesh:
+        both = {"a": clusters.source, "b": clusters.destination}
+        link = Mesh(
+            **{"clusters": both, "links": [LINK], "topic": topic_name, "folder": tmp_path, "rule": {}} | settings
+        )
+        made.append(link)
+        link.make_topics()
+        link.start(LINK)
+        return link
+
+    yield make
+    for link in made:
+        link.stop()
+
+
+@contextmanager
+def at_work(until: threading.Event, *works: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Each in a thread of its own, until the event is set, at the latest when the block is over."""
+    threads = [threading.Thread(target=work, args=(until,)) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        until.set()
+        for thread in threads:
+            thread.join(60)
+
+
+class Writer:
+    """Writes numbered records to a until it is told to stop."""
+
+    def __init__(self, link: Mesh) -> None:
+        self._producer = Producer(link.clusters["a"].client_properties | {"linger.ms": 5, "enable.idempotence": True})
+        self._link = link
+        self.keys: list[bytes] = []
+
+    def write(self, records: int) -> None:
+        for _ in range(records):
+            number = len(self.keys)
+            self.keys.append(b"%d" % number)
+            self._producer.produce(self._link.topic, b"value", self.keys[-1], number % self._link.partitions)
+        assert self._producer.flush(60) == 0
+
+    def work(self, stopped: threading.Event) -> None:
+        while not stopped.is_set():
+            self.write(20)
+            time.sleep(0.05)
+
+
+def until_ready(link: Mesh) -> None:
+    """Its slot reports, and every partition is copied."""
+    eventually(
+        lambda: (
+            (rows := link_groups(link.file, link.name(LINK)).rows)
+            and all(row.state in ("copying", "caught_up") for row in rows)
+        ),
+        what=lambda: f"the link copies: {link_groups(link.file, link.name(LINK)).rows} {link.log()}",
+    )
+
+
+def run(link: Mesh, settings: Settings = QUICK, kind: Any = "planned", tell: Any = lambda _: None) -> Failover:
+    return failovers.run(link.file, link.name(LINK), kind, settings, tell)
+
+
+def stopped(link: Mesh) -> bool:
+    return link_groups(link.file, link.name(LINK)).stopped
+
+
+def verdicts(record: Failover) -> dict[str, str]:
+    return {step.name: step.verdict for step in record.steps}
+
+
+def test_consumers_go_on_where_they_were_while_everybody_is_at_work(make_link: MakeLink, topic_name: str) -> None:
+    """Producers and consumers of both protocols work until the failover asks for their end."""
+    link = make_link()
+    until_ready(link)
+    writer = Writer(link)
+    written, read = threading.Event(), threading.Event()
+    groups = {f"{topic_name}-{protocol}": protocol for protocol in ("classic", "consumer")}
+    before = {group: Reader(link.clusters["a"], group, topic_name, how) for group, how in groups.items()}
+    told: list[str] = []
+
+    def tell(step: FailoverStep) -> None:
+        told.append(f"{step.verdict} {step.name}: {step.detail}")
+        if step.verdict == "waiting" and step.name == "producers":
+            written.set()
+        if step.verdict == "waiting" and step.name == "consumers":
+            assert all(group in step.detail and "127.0.0.1" in step.detail for group in groups)
+            read.set()
+
+    with at_work(written, writer.work), at_work(read, *(reader.work for reader in before.values())):
+        eventually(lambda: all(len(reader.keys) > 100 for reader in before.values()), what="consumers are at work")
+        record = run(link, tell=tell)
+    assert record.outcome == "done", told
+    assert any("waiting producers" in line and "producer id" in line for line in told)
+    assert (record.rpo_records, record.rpo_seconds, record.missing) == (0, 0.0, ())
+    assert (record.groups, record.groups_exact) == (2, 2)
+    assert record.rto_seconds and record.rto_seconds > 1.0
+    assert stopped(link)
+    fresh = Producer(link.clusters["b"].client_properties)
+    for number in range(30):
+        fresh.produce(topic_name, b"value", b"new %d" % number, number % link.partitions)
+    assert fresh.flush(30) == 0
+    every = sorted([*writer.keys, *(b"new %d" % number for number in range(30))])
+    for group, protocol in groups.items():
+        after = Reader(link.clusters["b"], group, topic_name, protocol)
+        rest = after.read(len(every) - len(before[group].keys))
+        after.leave()
+        assert sorted(before[group].keys + rest) == every
+    again = run(link)  # it is over
+    assert again == record
+    assert [item.id for item in failovers.history(link.file, link.name(LINK))] == [record.id]
+
+
+class Killed(BaseException):
+    """As SIGKILL: nothing is taken back."""
+
+
+def test_a_process_killed_after_any_step_is_continued_by_the_next(
+    make_link: MakeLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = make_link()
+    until_ready(link)
+    Writer(link).write(100)
+    real = Turn._put
+    seen: set[str] = set()
+
+    def put(self: Turn, step: FailoverStep) -> None:
+        real(self, step)
+        mark = f"{step.name} {step.verdict}"
+        if mark not in seen:
+            seen.add(mark)
+            raise Killed
+
+    monkeypatch.setattr(Turn, "_put", put)
+    monkeypatch.setattr(PlannedFailover, "_take_back", lambda _: None)
+    ids = set()
+    for _ in range(30):
+        try:
+            record = run(link)
+        except Killed:
+            ids |= {item.id for item in failovers.history(link.file, link.name(LINK))}
+        else:
+            break
+    assert record.outcome == "done"
+    assert ids == {record.id}
+    assert {"copying done", "producers done", "drain done", "groups done", "quiet done", "stop waiting"} <= seen
+    assert {"stop done", "verify done"} <= seen
+    assert list(verdicts(record).items())[-3:] == [("stop", "done"), ("verify", "done"), ("reverse", "warning")]
+    assert read_all(link.clusters["a"], link.topic, 2) == read_all(link.clusters["b"], link.topic, 2)
+
+
+def test_what_was_done_is_taken_back_where_producers_go_on(secured: Secured, topic_name: str, tmp_path: Path) -> None:
+    """A superuser is not kept out by a fence; everybody else is, until it is lifted."""
+    clusters = {"a": secured.source, "b": secured.destination}
+    link = Mesh(clusters=clusters, links=[LINK], topic=topic_name, folder=tmp_path, rule={})
+    link.make_topics()
+    admin = Admin(secured.source.client_properties, "a")
+    mine = f"User:{topic_name[-8:]}"
+    fenced = Settings(by="a test", fence=(mine,), quiet_seconds=0.5, timeout_seconds=3.0)
+
+    def rules() -> set[str]:
+        return {str(acl) for acl in admin.acls() if acl.principal == mine}
+
+    try:
+        link.start(LINK)
+        until_ready(link)
+        writer, written = Writer(link), threading.Event()
+        before = rules()
+        seen: list[set[str]] = []
+        with (
+            at_work(written, writer.work),
+            pytest.raises(FailoverStopped, match=r"producers: not within 3 s: producers still write to 2 partitions"),
+        ):
+            run(link, fenced, tell=lambda step: seen.append(rules()) if step.name == "fence" else None)
+        assert seen == [{f"DENY WRITE on topic {topic_name} to {mine}"}]
+        assert rules() == before
+        (record,) = failovers.history(link.file, link.name(LINK))
+        assert (record.outcome, record.fence, stopped(link)) == ("aborted", (), False)
+        done = run(link, replace(fenced, timeout_seconds=60.0))
+        assert (done.outcome, done.id != record.id) == ("done", True)
+        assert rules() == {f"DENY WRITE on topic {topic_name} to {mine}"}
+        _, lifted = failovers.unfence(link.file, link.name(LINK))
+        assert (lifted, rules()) == (1, before)
+    finally:
+        link.stop()
+
+
+def test_an_open_transaction_is_waited_for_and_named(make_link: MakeLink, topic_name: str) -> None:
+    link = make_link()
+    until_ready(link)
+    writer = Transactions(link.clusters["a"], topic_name, topic_name, link.partitions)
+    writer.begin()
+    writer.write(4)
+    told: list[str] = []
+
+    def tell(step: FailoverStep) -> None:
+        told.append(step.detail)
+        if step.verdict == "waiting":
+            writer.commit()
+
+    record = run(link, tell=tell)
+    assert record.outcome == "done"
+    assert any("2 transactions are open" in text and "from offset 0 by producer id" in text for text in told)
+    assert sum(len(records) for records in read_all(link.clusters["b"], topic_name, 2)) == 4
+
+
+def test_of_two_at_once_the_one_that_began_first_gives_up(make_link: MakeLink) -> None:
+    link = make_link()
+    until_ready(link)
+    others: list[Failover] = []
+
+    def tell(step: FailoverStep) -> None:
+        if step.name == "producers" and not others:
+            others.append(run(link))
+
+    with pytest.raises(PlanConflict, match="another process has taken it over"):
+        run(link, tell=tell)
+    assert others[0].outcome == "done"
+    assert stopped(link)
+
+
+def test_what_holds_it_up_is_named_and_a_dry_run_changes_nothing(make_link: MakeLink, topic_name: str) -> None:
+    link = make_link()
+    until_ready(link)
+    Writer(link).write(50)
+    group = f"{topic_name}-at-work"
+    reader = Reader(link.clusters["a"], group, topic_name)
+    reader.read(10)
+    reader.commit()
+    Admin(link.clusters["a"].client_properties, "a").grow_each({topic_name: 3})
+    record = failovers.rehearse(link.file, link.name(LINK), "planned", QUICK, lambda _: None)
+    found = verdicts(record)
+    assert (found["copying"], found["consumers"]) == ("failed", "waiting")
+    details = {step.name: step.detail for step in record.steps}
+    assert f"1 groups have members on the source: {group}" in details["consumers"]
+    assert "partitions" in details["copying"], details
+    assert not stopped(link)
+    assert failovers.history(link.file, link.name(LINK)) == []
+    reader.read(5)
+    reader.leave()
+    with pytest.raises(FailoverStopped, match="run strait apply first"):
+        run(link)
+    assert failovers.history(link.file, link.name(LINK))[0].outcome == "aborted"
+
+
+def test_without_the_source_what_is_missing_is_named(clusters: Any, topic_name: str, tmp_path: Path) -> None:
+    """The link is too slow for all that was written when its source is lost."""
+    source = Cluster(tmp_path / "source")
+    source.start()
+    both = {"a": source, "b": clusters.destination}
+    link = Mesh(
+        clusters=both,
+        links=[LINK],
+        topic=topic_name,
+        folder=tmp_path,
+        rule={},
+        topics={"budget": {"bytes_per_second": 20_000}},
+    )
+    try:
+        link.make_topics()
+        link.start(LINK)
+        until_ready(link)
+        producer = Producer(source.client_properties | {"batch.size": 4_000, "linger.ms": 0})
+        for number in range(200):
+            producer.produce(topic_name, b"v" * 4_000, b"%d" % number, number % link.partitions)
+            producer.flush(30)
+        eventually(
+            lambda: (
+                sum(ends(link.clusters["b"], topic_name, 2)) > 10
+                and all(report.end == 100 for report in link.reports(LINK))
+            ),
+            what=lambda: f"some are copied: {link.reports(LINK)}",
+        )
+        with pytest.raises(FailoverStopped, match="cluster a answers: a planned failover loses nothing"):
+            run(link, kind="unplanned")
+        source.stop()
+        record = run(link, kind="unplanned")
+        assert record.outcome == "done"
+        copied = ends(link.clusters["b"], topic_name, 2)
+        assert {(item.partition, item.from_offset, item.to_offset) for item in record.missing} == {
+            (partition, count, 100) for partition, count in enumerate(copied) if count < 100
+        }
+        assert record.rpo_records == 200 - sum(copied) > 0
+        assert stopped(link)
+        assert run(link, kind="unplanned") == record
+    finally:
+        link.stop()
+        source.stop()
+
+
+def test_the_journal_tells_whose_turn_it_is(make_link: MakeLink) -> None:
+    link = make_link()
+    properties = link.clusters["b"].client_properties
+    journal, name = Journal(properties, "b", link.name(LINK)), link.name(LINK)
+    assert journal.newest() is None
+    first = Failover(
+        id="1",
+        link=name,
+        source="a",
+        destination="b",
+        kind="planned",
+        by="x",
+        turn="t1",
+        strait_version="0",
+        began_at_ms=1,
+    )
+    journal.write(first)
+    second = first.model_copy(update={"turn": "t2"})
+    Journal(properties, "b", name).write(second)
+    with pytest.raises(PlanConflict):
+        journal.write(first)
+    Journal(properties, "b", name).write(second)
+    assert [record.turn for record in journal.all()] == ["t2"]

@@ -1,0 +1,123 @@
+"""What the steps of a failover make of what was observed."""
+
+import pytest
+
+from strait.model import TopicPartition
+from strait.planning import failover
+from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
+from strait.planning.failover import Check, LastWord, Member, Verdict, Writer
+from strait.planning.status.status import PartitionStatus
+from strait.state.failover_records import MissingRecords
+
+ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def row(number: int, state: str = "caught_up", position: int = 100, reason: str = "") -> PartitionStatus:
+    return PartitionStatus("t", number, "t", 0, state, reason, "", position, 100, 0, 0.0)
+
+
+def group(name: str, state: OffsetState, fit: str = "exact", *, selected: bool = True) -> GroupStatus:
+    offset = GroupOffset("t", 0, 10, "t", 10, fit, 10, state, 0)
+    side = Side("classic", "Empty", "consumer")
+    return GroupStatus(name, side, side, (offset,), selected=selected)
+
+
+@pytest.mark.parametrize(
+    ("rows", "stopped", "pending", "verdict", "word"),
+    [
+        ([row(0), row(1, "copying", 50)], False, [], Verdict.DONE, "2 partitions are copied"),
+        ([row(0)], True, [], Verdict.FAILED, "strait start"),
+        ([], False, [], Verdict.FAILED, "no plan"),
+        ([row(0)], False, ["copies u"], Verdict.FAILED, "strait apply first, since the plan would change: copies u"),
+        (
+            [row(0), row(1, "waiting", 3, "paused")],
+            False,
+            [],
+            Verdict.FAILED,
+            "1 of 2 partitions are not copied: t-1 paused",
+        ),
+        ([row(0), row(1, "starting", -1)], False, [], Verdict.FAILED, "t-1 starting"),
+    ],
+)
+def test_everything_must_be_copied_at_first(
+    rows: list[PartitionStatus], stopped: bool, pending: list[str], verdict: Verdict, word: str
+) -> None:
+    check = failover.copying(rows, stopped=stopped, pending=pending)
+    assert check.verdict is verdict
+    assert word in check.detail
+
+
+def test_a_log_that_changes_or_holds_an_open_transaction_still_has_producers() -> None:
+    ends = {ONE: 10, TWO: 20}
+    assert failover.still(ends, ends, {}, 0).verdict is Verdict.DONE
+    grown = failover.still(ends, ends | {TWO: 25}, {TWO: [Writer(7, 4_000, -1), Writer(8, 9_000, -1)]}, 10_000)
+    assert grown == Check(
+        Verdict.WAITING, "producers still write to 1 partitions: t-1 by 5 (producer id 8, last record 1 s old)"
+    )
+    assert failover.still(ends, ends | {TWO: 19}, {}, 0).verdict is Verdict.WAITING  # cut off: not still either
+    assert failover.still({ONE: 10}, ends, {}, 0).verdict is Verdict.WAITING  # a partition that came meanwhile
+    opened = failover.still(ends, ends, {ONE: [Writer(7, 0, 8)], TWO: [Writer(8, 0, -1)]}, 0)
+    assert opened == Check(Verdict.WAITING, "1 transactions are open: t-0 from offset 8 by producer id 7")
+
+
+def test_a_partition_that_nobody_plans_is_not_drained() -> None:
+    ends = {ONE: 100, TWO: 100}
+    assert failover.drained([row(0), row(1)], ends).verdict is Verdict.DONE
+    assert "t-1 (not planned)" in failover.drained([row(0)], ends).detail
+    behind = failover.drained([row(0), row(1, "copying", 40)], ends)
+    assert behind == Check(Verdict.WAITING, "1 of 2 partitions are not drained: t-1 60 offsets behind (copying)")
+    assert failover.drained([row(0), row(1, "starting", -1)], ends).verdict is Verdict.WAITING
+    assert failover.drained([], {}).verdict is Verdict.DONE
+
+
+def test_consumers_that_are_attached_are_named() -> None:
+    assert failover.attached({}).verdict is Verdict.DONE
+    found = failover.attached({"g": [Member("app-1", "/10.0.0.5")], "h": []})
+    assert found == Check(Verdict.WAITING, "2 groups have members on the source: g: app-1 at 10.0.0.5, h: ?")
+
+
+def test_groups_that_would_not_continue_exactly_stop_it_unless_that_is_accepted() -> None:
+    exact, moved = group("a", OffsetState.IN_SYNC), group("b", OffsetState.HELD_MOVED)
+    inexact, left = group("c", OffsetState.IN_SYNC, "inexact"), group("d", OffsetState.BEHIND, selected=False)
+    assert failover.groups([exact, left], accept=False) == Check(
+        Verdict.DONE, "1 of 1 groups continue exactly where they stopped"
+    )
+    assert failover.groups([exact, moved], accept=False).verdict is Verdict.DONE
+    check = failover.groups([exact, moved, inexact], accept=False)
+    assert check.verdict is Verdict.FAILED
+    assert "1 of 3" in check.detail
+    assert "1 have moved before: b; not exactly: c (1 in_sync)" in check.detail
+    assert failover.groups([inexact], accept=True).verdict is Verdict.WARNING
+
+
+def test_missing_is_what_the_source_was_seen_to_hold_beyond_the_copy() -> None:
+    found = failover.missing({ONE: 90, TWO: -1}, {ONE: 100, TWO: 50})
+    assert found == (MissingRecords(topic="t", partition=0, from_offset=90, to_offset=100),)
+    assert failover.missing({ONE: 100}, {ONE: 100}) == ()
+    check = failover.lost(found, {ONE: LastWord(90, 100), TWO: LastWord()})
+    assert check.verdict is Verdict.WARNING
+    assert "10 offsets of 1 partitions are known to be missing: t-0 from 90 to 99" in check.detail
+    assert "of 1 partitions nothing is known: t-1" in check.detail
+
+
+def test_how_old_the_newest_record_may_be_is_not_guessed() -> None:
+    fresh, lagging = LastWord(100, 100, 0.0, 50_000), LastWord(90, 100, 7.0, 58_000)
+    assert failover.rpo_seconds({ONE: fresh}, 55_000, 60_000) == 5.0
+    assert failover.rpo_seconds({ONE: fresh, TWO: lagging}, 55_000, 60_000) == 9.0
+    assert failover.rpo_seconds({ONE: fresh}, None, 60_000) is None
+    assert failover.rpo_seconds({ONE: fresh, TWO: LastWord()}, 55_000, 60_000) is None
+
+
+def test_the_tail_of_the_other_direction_is_waited_for_if_that_link_runs() -> None:
+    found = (MissingRecords(topic="t", partition=0, from_offset=90, to_offset=100),)
+    assert failover.tail("a-to-b", (), stopped=True, accept=False).verdict is Verdict.DONE
+    assert failover.tail("a-to-b", found, stopped=False, accept=False).verdict is Verdict.WAITING
+    assert failover.tail("a-to-b", found, stopped=True, accept=True).verdict is Verdict.WARNING
+    refused = failover.tail("a-to-b", found, stopped=True, accept=False)
+    assert refused.verdict is Verdict.FAILED
+    assert "10 offsets: t-0 from 90 to 99; strait start a-to-b copies them" in refused.detail
+
+
+def test_long_lists_say_how_much_more_there_is() -> None:
+    assert failover.listed(["a", "b"]) == "a, b"
+    assert failover.listed([str(number) for number in range(1_205)]) == "0, 1, 2, 3, 4 and 1,200 more"
