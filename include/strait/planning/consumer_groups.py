@@ -19,6 +19,8 @@ from strait.state.schema import GroupSyncReport, PlannedGroupSync
 from strait.state.translation import Fit, Translation
 
 SHARE = "share"
+SHARE_START = "share group's start only"
+SHARE_DETAIL = f"{SHARE_START}: records after it are delivered again after a move, acknowledged or not"
 _CLASSIC = ("", "classic")
 _MOVABLE_PROTOCOLS = frozenset({"", "consumer", "streams"})  # not those of Connect workers or schema registries
 _WITHOUT_MEMBERS = frozenset({"", "empty", "dead"})
@@ -73,8 +75,8 @@ class Side(NamedTuple):
 
     @property
     def had_members(self) -> bool:
-        """It is more than offsets that somebody committed for it."""
-        return self.kind not in _CLASSIC or self.protocol != ""
+        """It is more than offsets that somebody committed for it. Of a share group this does not show."""
+        return self.kind != SHARE and (self.kind not in _CLASSIC or self.protocol != "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +136,9 @@ class GroupStatus:
         """Why it is left alone as a whole; "" if it is not."""
         if not self.selected:
             return "the link's consumer_groups do not select it"
-        if self.source.kind == SHARE:
-            return "share groups are not synchronized yet"
-        if self.destination.kind == SHARE:
-            return "the destination has a share group of this name"
+        if self.destination.kind and (self.source.kind == SHARE) != (self.destination.kind == SHARE):
+            what = "a share group" if self.destination.kind == SHARE else "another group, not a share group,"
+            return f"the destination has {what} of this name"
         return self.refusal or ("" if self.offsets else "has committed no offset for the link's topics")
 
     @property
@@ -156,7 +157,7 @@ class GroupStatus:
 
     @property
     def synced(self) -> bool:
-        """It would continue exactly where it is."""
+        """It would continue exactly where it is; a share group at its start offset."""
         return not self.note and all(
             item.state is OffsetState.IN_SYNC and item.fit == Fit.EXACT for item in self.offsets
         )
@@ -230,6 +231,8 @@ def status_of(
     further = any(row.state is OffsetState.DESTINATION_AHEAD and row.fit == Fit.EXACT for row in rows)
     if (further or destination.had_members or own) and not include_moved:
         rows = [replace(row, state=OffsetState.HELD_MOVED) if row.to_write else row for row in rows]
+    if source.kind == SHARE:
+        rows = [replace(row, rereads=None, detail="; ".join(filter(None, (row.detail, SHARE_DETAIL)))) for row in rows]
     return GroupStatus(group, source, destination, tuple(rows))
 
 
@@ -243,7 +246,8 @@ def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetSt
             state, detail = refused[item.target]
             return replace(item, state=state, detail=detail)
         state = OffsetState.IN_SYNC if item.state is OffsetState.BEHIND else item.state
-        return replace(item, state=state, committed=item.to_offset, rereads=_rereads(item, item.to_offset))
+        rereads = None if status.source.kind == SHARE else _rereads(item, item.to_offset)
+        return replace(item, state=state, committed=item.to_offset, rereads=rereads)
 
     if status.note:
         return status

@@ -1,17 +1,11 @@
 """MirrorMaker 2's own client, from Kafka's jars, in a JVM that this process talks to: what existing tools stand on."""
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyspark
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-
-from strait.embedded import jars
 from strait.embedded.kafka import Cluster
-from strait.launch.java import find_java
+from support.kafka.jvm import java_map, kafka_jvm
 from support.kafka.records import Record
 
 _MIRROR = "org.apache.kafka.connect.mirror"
@@ -31,9 +25,7 @@ class MirrorClient:
     def __init__(self, jvm: Any, cluster: Cluster) -> None:
         self._jvm = jvm
         self._utils = getattr(jvm, f"{_MIRROR}.RemoteClusterUtils")
-        self._properties = jvm.java.util.HashMap()
-        for name, value in cluster.client_properties.items():
-            self._properties.put(name, value)
+        self._properties = java_map(jvm, cluster.client_properties)
 
     def upstream_clusters(self) -> set[str]:
         return set(self._utils.upstreamClusters(self._properties))
@@ -51,20 +43,6 @@ class MirrorClient:
 
 @contextmanager
 def mirror_client(cluster: Cluster) -> Iterator[MirrorClient]:
-    """Its JVM ends with the block, and with this process however that ends."""
-    bridge = next(Path(pyspark.__file__).parent.glob("jars/py4j-*.jar"))
-    port, process = launch_gateway(
-        classpath=jars.classpath(),
-        jarpath=str(bridge),
-        java_path=str(find_java()),
-        die_on_exit=True,
-        redirect_stdout=subprocess.DEVNULL,
-        redirect_stderr=subprocess.DEVNULL,
-        return_proc=True,
-    )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
-    try:
-        yield MirrorClient(gateway.jvm, cluster)
-    finally:
-        gateway.shutdown()
-        process.communicate(timeout=30)
+    """Its JVM ends with the block."""
+    with kafka_jvm() as jvm:
+        yield MirrorClient(jvm, cluster)

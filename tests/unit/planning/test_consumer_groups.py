@@ -151,9 +151,41 @@ def test_what_cannot_be_known_is_not_called_synced() -> None:
     assert "share group" in same_name.note
     refused = GroupStatus("g", CONSUMERS, OFFSETS_ALONE, refusal="no right")
     assert (refused.synced, refused.refused, refused.rereads, refused.note) == (False, True, None, "no right")
-    share = status_of("g", Side("share", "Stable", "share"), Side(), [], {})
-    assert (share.synced, share.refused) == (False, False)
-    assert "share" in share.note
+
+
+SHARE = Side("share", "Empty", "share")
+
+
+def test_of_a_share_group_the_start_is_written_and_the_rest_is_not_known() -> None:
+    here = Side("share", "Stable", "share")
+    for there in (Side(), SHARE):
+        found = status_of("g", here, there, [translated(90)], {COPY: 80} if there.kind else {})
+        assert (only(found).state, only(found).to_write, found.rereads) == (OffsetState.BEHIND, True, None)
+        assert only(found).detail.startswith("share group's start only")
+        after = written(found, {})
+        assert (after.synced, after.rereads, only(after).rereads) == (True, None, None)
+    clamped = only(status_of("g", here, Side(), [translated(90, "ahead")], {}))
+    assert (clamped.state, clamped.to_write) == (OffsetState.AHEAD_OF_COPY, True)
+
+
+@pytest.mark.parametrize(
+    ("there", "present", "own", "state"),
+    [
+        (Side("share", "Stable", "share"), 80, False, OffsetState.HELD_ACTIVE),
+        (SHARE, 95, False, OffsetState.DESTINATION_AHEAD),
+        (SHARE, 80, True, OffsetState.HELD_MOVED),
+    ],
+)
+def test_a_share_group_at_work_or_moved_is_left_alone(there: Side, present: int, own: bool, state: OffsetState) -> None:
+    found = status_of("g", SHARE, there, [translated(90)], {COPY: present}, own={COPY} if own else ())
+    assert (only(found).state, only(found).to_write) == (state, False)
+
+
+def test_groups_of_one_name_and_two_kinds_are_left_alone() -> None:
+    for here, there in ((SHARE, OFFSETS_ALONE), (SHARE, HAD_MEMBERS), (CONSUMERS, SHARE)):
+        found = status_of("g", here, there, [translated(90)], {})
+        assert "share group" in found.note
+        assert written(found, {}) is found
 
 
 @pytest.mark.parametrize(
