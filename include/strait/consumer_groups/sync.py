@@ -130,6 +130,10 @@ class GroupSync:
         """Task group of the link -> its plan in force."""
         return self._offsets.plans()
 
+    def last_records(self) -> dict[TopicPartition, tuple[int, int]]:
+        """See `Offsets.last_records`."""
+        return self._offsets.last_records()
+
     def status(self, groups: Iterable[str] = (), *, unselected: bool = False) -> list[GroupStatus]:
         """How groups stand: those named, or all selected ones that have offsets in the link's topics; with
         ``unselected`` the others too. Writes nothing."""

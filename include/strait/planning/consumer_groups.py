@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from strait.config.consumer_groups import ConsumerGroups
+from strait.config import naming
+from strait.config.links import Link
 from strait.model import TopicPartition
 from strait.state.schema import GroupSyncReport, PlannedGroupSync
 from strait.state.translation import Fit, Translation
@@ -189,8 +190,9 @@ class GroupStatus:
         }
 
 
-def planned_sync(settings: ConsumerGroups) -> PlannedGroupSync | None:
+def planned_sync(link: Link) -> PlannedGroupSync | None:
     """What the application needs to know; None where nothing is to be synchronized."""
+    settings = link.consumer_groups
     if not settings.sync:
         return None
     return PlannedGroupSync(
@@ -198,6 +200,8 @@ def planned_sync(settings: ConsumerGroups) -> PlannedGroupSync | None:
         exclude=settings.exclude,
         interval_seconds=settings.interval_seconds,
         include_moved=settings.include_moved,
+        checkpoints_topic=naming.checkpoints_topic(link) if settings.mm2_checkpoints else "",
+        offset_syncs_topic=naming.offset_syncs_topic(link) if settings.mm2_checkpoints else "",
     )
 
 

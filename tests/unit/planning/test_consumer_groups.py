@@ -2,6 +2,8 @@
 
 import pytest
 
+from strait.config.links import Link
+from strait.consumer_groups.checkpoints import checkpoints_of
 from strait.model import TopicPartition
 from strait.planning.consumer_groups import (
     GroupOffset,
@@ -9,9 +11,11 @@ from strait.planning.consumer_groups import (
     OffsetState,
     Side,
     can_move,
+    planned_sync,
     status_of,
     written,
 )
+from strait.state.checkpoints import Checkpoint
 from strait.state.translation import Translation
 
 COPY = TopicPartition("copy.t", 3)
@@ -202,3 +206,46 @@ def test_groups_of_one_name_and_two_kinds_are_left_alone() -> None:
 )
 def test_only_groups_of_consumers_are_moved(side: Side, movable: bool) -> None:
     assert can_move(side) is movable
+
+
+@pytest.mark.parametrize("there", [OFFSETS_ALONE, Side(), HAD_MEMBERS, Side("consumer", "Stable", "consumer")])
+def test_whatever_the_group_does_there_what_translates_exactly_has_a_checkpoint(there: Side) -> None:
+    for present in (None, 80, 90, 95):
+        assert checkpoints_of(status(90, present, there=there)) == [Checkpoint("g", COPY, 100, 90)]
+
+
+@pytest.mark.parametrize("fit", ["ahead", "before_start", "inexact", "deleted", "not_replicated", "unknown"])
+def test_what_does_not_translate_exactly_has_no_checkpoint(fit: str) -> None:
+    assert checkpoints_of(status(90, None, fit=fit)) == []
+    assert checkpoints_of(status(None, None, fit=fit)) == []
+
+
+def test_where_a_group_would_skip_records_there_is_no_checkpoint() -> None:
+    assert checkpoints_of(status(90, None, shared=True)) == []
+    assert checkpoints_of(status_of("g", SHARE, Side(), [translated(90)], {})) == []
+
+
+@pytest.mark.parametrize(
+    ("naming", "checkpoints", "offset_syncs"),
+    [
+        ({}, "a.checkpoints.internal", "mm2-offset-syncs.a.internal"),
+        ({"policy": "alias"}, "a.checkpoints.internal", "mm2-offset-syncs.a.internal"),
+        ({"policy": "alias", "alias": "eu"}, "eu.checkpoints.internal", "mm2-offset-syncs.eu.internal"),
+        ({"policy": "alias", "separator": "_"}, "a_checkpoints_internal", "mm2-offset-syncs_a_internal"),
+    ],
+)
+def test_checkpoints_are_where_mirror_maker_2s_clients_look(
+    naming: dict[str, str], checkpoints: str, offset_syncs: str
+) -> None:
+    def link(**groups: bool) -> Link:
+        block = {"source": "a", "destination": "b", "topics": {"include": ["t"]}, "naming": naming}
+        return Link.model_validate(block | {"consumer_groups": groups}, strict=False)
+
+    planned = planned_sync(link(mm2_checkpoints=True))
+    assert planned is not None
+    assert (planned.checkpoints_topic, planned.offset_syncs_topic) == (checkpoints, offset_syncs)
+    without = planned_sync(link())
+    assert without is not None
+    assert (without.checkpoints_topic, without.offset_syncs_topic) == ("", "")
+    with pytest.raises(ValueError, match="needs `sync`"):
+        link(mm2_checkpoints=True, sync=False)
