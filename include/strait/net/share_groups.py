@@ -1,4 +1,4 @@
-"""Where a cluster's share groups (KIP-932) start in each partition, and setting that. Brokers serve it since 4.1.
+"""Where a cluster's share groups (KIP-932) start in each partition, and setting that. Brokers serve it since 4.2.
 
 A start offset is all that a share group lets others see: which records above it were acknowledged, brokers tell only
 each other.
@@ -27,7 +27,7 @@ _DESCRIBE = (77, 1, 1)
 _DESCRIBE_OFFSETS = (90, 0, 0)
 _ALTER_OFFSETS = (91, 0, 0)
 _EPOCH_WITHOUT_MEMBERS = 1
-"""A group has this epoch once somebody has set its offsets; members that come and go raise it."""
+"""A group has it, or 0, once somebody has set its offsets (4.3, 4.2); a member that joins and leaves raises it further."""
 
 
 class ShareGroups:
