@@ -1,6 +1,5 @@
 """A link's application keeps consumer groups ready to move, as long as it runs and whatever happens meanwhile."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -8,7 +7,6 @@ import pytest
 from confluent_kafka import Producer
 
 from strait.consumer_groups.clusters import LinkClusters
-from strait.consumer_groups.continuous import ContinuousSync
 from strait.consumer_groups.sync import GroupSync
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
@@ -19,6 +17,7 @@ from strait.state.schema import GroupSyncReport, PlannedGroupSync
 from support.fixtures.waiting import eventually
 from support.kafka.groups import Reader, commit, committed
 from support.links.engine_link import EngineLink
+from support.links.group_sync import application
 
 pytestmark = pytest.mark.broker
 
@@ -29,21 +28,6 @@ YEAR_MS = 365 * 86_400_000
 def settings(*, exclude: tuple[str, ...] = (), **others: bool) -> PlannedGroupSync:
     """Every second, of all groups but these."""
     return PlannedGroupSync(include=(".*",), exclude=exclude, interval_seconds=1, **others)
-
-
-@contextmanager
-def application(link: EngineLink) -> Iterator[None]:
-    """What the driver does beside copying."""
-    stopped = threading.Event()
-    sync = ContinuousSync(LinkClusters.of_application(link.spec), "an-application")
-    thread = threading.Thread(target=sync.run, args=(stopped,))
-    thread.start()
-    try:
-        yield
-    finally:
-        stopped.set()
-        thread.join(30)
-        assert not thread.is_alive()
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def groups(
 ) -> None:
     """Show where consumer groups would continue on the destination; `--sync` commits that.
 
-    Share groups are shown if they are named, and are not synchronized.
+    Of share groups, that is their start offset.
     Of several groups a line each. Of one group, or with `-o wide`, a line for each partition.
     """
     from strait.config.consumer_groups import GroupFilter
@@ -118,7 +118,10 @@ def _sides(item: "GroupStatus") -> list[str]:
 
 
 def _summary(item: "GroupStatus") -> str:
-    return item.note or ", ".join(f"{count} {state}" for state, count in item.states)
+    from strait.planning.consumer_groups import SHARE, SHARE_START
+
+    states = ", ".join(f"{count} {state}" for state, count in item.states)
+    return item.note or (f"{states}; {SHARE_START}" if item.source.kind == SHARE else states)
 
 
 def _count(number: int | None) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from strait.config.patterns import FirstMatch
 from strait.config.settings import Regex, Settings
@@ -29,6 +29,17 @@ class ConsumerGroups(Settings):
         description="Also commit for groups that have consumed on the destination and have no members there now; "
         "forward only.",
     )
+    mm2_checkpoints: bool = Field(
+        False,
+        description="Also write MirrorMaker 2's checkpoints and offset syncs on the destination, for clients that "
+        "translate offsets with its `RemoteClusterUtils`.",
+    )
+
+    @model_validator(mode="after")
+    def _checkpoints_come_from_looks(self) -> "ConsumerGroups":
+        if self.mm2_checkpoints and not self.sync:
+            raise ValueError("`mm2_checkpoints` needs `sync`, which is false")
+        return self
 
 
 class GroupFilter:

@@ -116,6 +116,24 @@ def quarantine_transactional_id(link: str) -> str:
     return f"{STATE_PREFIX}{link}.quarantine"
 
 
+def checkpoints_topic(link: Link) -> str:
+    """MirrorMaker 2's, on the destination: its clients find it by the source's alias."""
+    return f"{_alias(link)}{_separator(link)}checkpoints{_separator(link)}internal"
+
+
+def offset_syncs_topic(link: Link) -> str:
+    """MirrorMaker 2's, as it names it on the destination (`offset-syncs.topic.location=target`)."""
+    return f"mm2-offset-syncs{_separator(link)}{_alias(link)}{_separator(link)}internal"
+
+
+def _alias(link: Link) -> str:
+    return link.naming.alias or link.source
+
+
+def _separator(link: Link) -> str:
+    return link.naming.separator
+
+
 def application_name(link: str, group: str) -> str:
     """The Spark application of one task group, as shown in Spark's own pages."""
     return f"strait-{link}-{group}"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from strait.config.consumer_groups import GroupFilter
 from strait.config.groups import DEFAULT_GROUP
+from strait.consumer_groups.checkpoints import Checkpoints
 from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.sync import GroupSync
 from strait.errors import StraitError
@@ -38,6 +39,7 @@ class ContinuousSync:
         self._clusters = clusters
         self._application = application
         self._settings: PlannedGroupSync | None = None
+        self._checkpoints: Checkpoints | None = None
         self._last: GroupSyncReport | None = None
         self._trouble = ""
 
@@ -55,7 +57,7 @@ class ContinuousSync:
 
     def _follow(self, stopped: threading.Event) -> None:
         """Until something goes wrong, or certificates or a password were rotated: what connects is then made anew."""
-        self._settings = None
+        self._settings = self._checkpoints = None
         rotations = [Rotation(properties) for properties in self._clusters.properties.values()]
         with GroupSync(self._clusters) as groups, _Reports(self._clusters) as reports:
             while not (stopped.is_set() or any(rotation.due() for rotation in rotations)):
@@ -71,8 +73,9 @@ class ContinuousSync:
                         trouble = " ".join(str(error).split())
                         reports.write(self._last.model_copy(update={"trouble": trouble}))
                     raise
+                trouble = self._write_checkpoints(groups, found, settings)
                 seconds = time.monotonic() - began
-                self._last = self._report(found, settings, seconds)
+                self._last = self._report(found, settings, seconds, trouble)
                 self._tell(self._last)
                 self._pause(reports, self._last, began + settings.interval_seconds, stopped)
 
@@ -92,7 +95,22 @@ class ContinuousSync:
         self._settings = settings
         return settings
 
-    def _report(self, found: Sequence[GroupStatus], settings: PlannedGroupSync, seconds: float) -> GroupSyncReport:
+    def _write_checkpoints(self, groups: GroupSync, found: Sequence[GroupStatus], settings: PlannedGroupSync) -> str:
+        """What went wrong; the groups themselves are in sync nevertheless."""
+        topics = settings.checkpoints_topic, settings.offset_syncs_topic
+        try:
+            if self._checkpoints is None or self._checkpoints.topics != topics:
+                self._checkpoints = Checkpoints(self._clusters, *topics) if all(topics) else None
+            if self._checkpoints is not None:
+                self._checkpoints.write(found, groups.last_records())
+        except StraitError as error:
+            self._checkpoints = None
+            return f"writing MirrorMaker 2's checkpoints: {' '.join(str(error).split())}"
+        return ""
+
+    def _report(
+        self, found: Sequence[GroupStatus], settings: PlannedGroupSync, seconds: float, trouble: str
+    ) -> GroupSyncReport:
         states = Counter[OffsetState]()
         for status in found:
             states.update(dict(status.states))
@@ -107,10 +125,13 @@ class ContinuousSync:
             offsets={str(state): states[state] for state in OffsetState if states[state]},
             committed=sum(status.committed for status in found),
             rereads=sum(status.rereads or 0 for status in found),
+            trouble=trouble,
         )
 
     def _tell(self, report: GroupSyncReport) -> None:
-        if self._trouble:
+        if report.trouble:
+            self._complain(report.trouble)
+        elif self._trouble:
             log.info("consumer groups: synchronizing again")
             self._trouble = ""
         if report.committed:
@@ -122,7 +143,7 @@ class ContinuousSync:
     def _complain(self, trouble: str) -> None:
         if trouble != self._trouble:
             self._trouble = trouble
-            log.warning("consumer groups: not synchronized: %s", trouble)
+            log.warning("consumer groups: trouble: %s", trouble)
 
 
 class _Reports:

@@ -31,6 +31,9 @@ _DETAILS = {
 }
 
 
+_Last = tuple[Sequence[OffsetMapping], PlannedTopic, tuple[int, int] | None]
+
+
 class Offsets:
     """Translates by a link's offset map. Each call reads it again; as a context manager only what is new in it, over
     connections that it keeps.
@@ -45,6 +48,7 @@ class Offsets:
         self._admins: dict[str, Admin] = {}
         self._reader: StateReader | None = None
         self._keeps = False
+        self._last: dict[TopicPartition, _Last] = {}
 
     def __enter__(self) -> Self:
         self._keeps = True
@@ -80,6 +84,21 @@ class Offsets:
         """Task group -> its plan in force."""
         with self._state("plan") as state:
             return dict(state.plans)
+
+    def last_records(self) -> dict[TopicPartition, tuple[int, int]]:
+        """Source partition -> where the last of its records that a checkpoint of the map has confirmed is on the
+        source, and on the destination. Without partitions of which the map tells none."""
+        with self._state("plan", "map") as state:
+            topics = {topic.source: topic for topic in _planned(state)}
+            places = {TopicPartition(*place): runs for place, runs in state.runs.items() if place[0] in topics}
+        found = {}
+        for place, runs in places.items():
+            known = self._last.get(place)
+            if known is None or known[0] is not runs or known[1] is not topics[place.topic]:
+                known = runs, topics[place.topic], _last_record(_of(runs, topics[place.topic]), topics[place.topic])
+            found[place] = known
+        self._last = found
+        return {place: pair for place, (_, _, pair) in found.items() if pair is not None}
 
     def committed(self, group: str, *, on_destination: bool = False) -> dict[TopicPartition, int]:
         """What a consumer group has committed on one side for topics of this link. Raises ConfigError where that is
@@ -219,6 +238,13 @@ def _doubts(
 def _of(runs: Iterable[OffsetMapping], topic: PlannedTopic) -> list[OffsetMapping]:
     ids = topic.destination, topic.destination_id, topic.source_id
     return [run for run in runs if (run.destination, run.destination_id, run.source_id) == ids]
+
+
+def _last_record(runs: Sequence[OffsetMapping], topic: PlannedTopic) -> tuple[int, int] | None:
+    if not runs:
+        return None
+    shared = _shared(topic, runs)
+    return Translator(runs, shared=shared, compacted=topic.policy.source_compacted).last_record()
 
 
 def _known(link: str, topics: Mapping[str, PlannedTopic], name: str) -> PlannedTopic:

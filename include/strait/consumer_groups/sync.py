@@ -19,6 +19,8 @@ from strait.errors import ConfigError
 from strait.model import TopicPartition
 from strait.net import consumer_groups as net
 from strait.net import error_policy
+from strait.net.group_coordinators import Codes
+from strait.net.share_groups import ShareGroups
 from strait.planning.consumer_groups import (
     SHARE,
     GroupStatus,
@@ -40,6 +42,8 @@ _AT_ONCE = 200
 _REMEMBERED_SECONDS = 60.0
 """After this the destination is asked again also where nothing has changed on the source: somebody else may have."""
 _CHANGED = OffsetState.HELD_MOVED, "its offset on the destination has just changed"
+
+_AT_WORK = (error_codes.UNKNOWN_MEMBER_ID, error_codes.NON_EMPTY_GROUP)
 
 _Told = Mapping[str, net.Offsets | int]
 _Refused = dict[str, dict[TopicPartition, tuple[OffsetState, str]]]
@@ -98,6 +102,8 @@ class GroupSync:
         self._offsets = Offsets(clusters)
         self._source = net.ConsumerGroups(clusters.properties[clusters.source], clusters.source)
         self._destination = net.ConsumerGroups(clusters.properties[clusters.destination], clusters.destination)
+        self._shares_here = ShareGroups(self._source.coordinators)
+        self._shares_there = ShareGroups(self._destination.coordinators)
         self._known: dict[str, _Known] = {}
         self._keeps = False
 
@@ -123,6 +129,10 @@ class GroupSync:
     def plans(self) -> dict[str, Plan]:
         """Task group of the link -> its plan in force."""
         return self._offsets.plans()
+
+    def last_records(self) -> dict[TopicPartition, tuple[int, int]]:
+        """See `Offsets.last_records`."""
+        return self._offsets.last_records()
 
     def status(self, groups: Iterable[str] = (), *, unselected: bool = False) -> list[GroupStatus]:
         """How groups stand: those named, or all selected ones that have offsets in the link's topics; with
@@ -192,11 +202,11 @@ class GroupSync:
             raise ConfigError(
                 f"link {self._clusters.link}", ["it has no plan with topics yet"], hint="run strait apply, or start it"
             )
-        # Whether a share group reads the link's topics is not known, so it is shown only if it is asked for.
         chosen = names or {
             name for name, side in here.items() if can_move(side) and (unselected or self._selected(name))
         }
-        told = self._source.committed(name for name in chosen if here[name].kind != SHARE)
+        share = {name for name in chosen if here[name].kind == SHARE}
+        told = self._source.committed(chosen - share) | self._shares_here.starts(share)
         return _Observed(
             here, _sides(self._destination), told, {group: plan.version for group, plan in plans.items()}, topics
         )
@@ -206,7 +216,7 @@ class GroupSync:
     ) -> tuple[dict[str, GroupStatus], dict[str, net.Offsets]]:
         present: dict[str, net.Offsets] = {}
         refusals = dict(refusals)
-        for name, told in self._destination.committed(name for name, offsets in ours.items() if offsets).items():
+        for name, told in self._present((name for name, offsets in ours.items() if offsets), observed).items():
             if isinstance(told, int):
                 refusals[name] = f"reading its offsets on {self._clusters.destination}: {error_policy.name(told)}"
             else:
@@ -225,6 +235,17 @@ class GroupSync:
             for name, why in refusals.items()
         }
         return decided, present
+
+    def _present(self, names: Iterable[str], observed: _Observed) -> dict[str, net.Offsets | int]:
+        """What groups have on the destination, or the error code of its refusal."""
+        names = set(names)
+        share = {name for name in names if observed.here[name].kind == SHARE}
+        there = {name for name in share if _there(name, observed).kind == SHARE}
+        found = self._destination.committed(names - share) | self._shares_there.starts(there)
+        past = self._shares_there.with_past(there)
+        return {name: {} for name in share - there} | {
+            name: _owned(told) if name in past and not isinstance(told, int) else told for name, told in found.items()
+        }
 
     def _status(
         self, name: str, observed: _Observed, translations: Sequence[Translation], present: net.Offsets
@@ -259,16 +280,21 @@ class GroupSync:
         sides = _sides(self._destination) if names else {}
         for at in range(0, len(names), _AT_ONCE):
             some = {name: wanted[name] for name in names[at : at + _AT_ONCE]}
-            now = self._destination.committed(some)
+            now = self._present(some, look.observed)
             unchanged = {
                 name: offsets
                 for name, offsets in some.items()
                 if now[name] == look.present[name] and sides.get(name, Side()) == _there(name, look.observed)
             }
-            codes = self._destination.commit(unchanged, RETENTION_MS)
+            codes = self._commit(unchanged, look.observed)
             refused |= {name: dict.fromkeys(some[name], _CHANGED) for name in some.keys() - unchanged.keys()}
             refused |= {name: _refusals(of_group) for name, of_group in codes.items()}
         return refused
+
+    def _commit(self, wanted: Mapping[str, net.Offsets], observed: _Observed) -> dict[str, Codes]:
+        starts = {name: offsets for name, offsets in wanted.items() if observed.here[name].kind == SHARE}
+        offsets = {name: offsets for name, offsets in wanted.items() if name not in starts}
+        return self._destination.commit(offsets, RETENTION_MS) | self._shares_there.alter(starts)
 
 
 def _facts(name: str, observed: _Observed) -> tuple[object, ...]:
@@ -284,6 +310,11 @@ def _sides(cluster: net.ConsumerGroups) -> dict[str, Side]:
     return {name: Side(*group) for name, group in cluster.listed().items()}
 
 
+def _owned(starts: net.Offsets) -> net.Offsets:
+    """As if the share group's members had committed them."""
+    return {place: start._replace(epoch=0) for place, start in starts.items()}
+
+
 def _commits(status: GroupStatus, told: net.Offsets | int) -> net.Offsets:
     """What the consumer wrote beside its offset goes with it: Kafka Streams keeps its time there."""
     assert not isinstance(told, int)
@@ -297,7 +328,7 @@ def _commits(status: GroupStatus, told: net.Offsets | int) -> net.Offsets:
 def _refusals(codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[OffsetState, str]]:
     return {
         place: (
-            OffsetState.HELD_ACTIVE if code == error_codes.UNKNOWN_MEMBER_ID else OffsetState.REFUSED,
+            OffsetState.HELD_ACTIVE if code in _AT_WORK else OffsetState.REFUSED,
             error_policy.name(code),
         )
         for place, code in codes.items()

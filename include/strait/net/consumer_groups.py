@@ -5,10 +5,9 @@ KIP-709). Older brokers are asked for one group at a time.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 from kafka.protocol.admin.groups import ListGroupsRequest, ListGroupsResponse
 from kafka.protocol.consumer.group import (
@@ -17,37 +16,24 @@ from kafka.protocol.consumer.group import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 from strait.errors import ClusterUnavailable
 from strait.model import TopicPartition
 from strait.net import error_policy
-from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
+from strait.net.bootstrap import Address
 from strait.net.cluster_facts import every_address
+from strait.net.group_coordinators import Codes, Coordinators, parts
 from strait.net.handshake import Answer, Connection
-from strait.wire import error_codes
 
-_FIND_COORDINATOR = (10, 1, 4)
 _LIST_GROUPS = (16, 4, 5)
 _OFFSET_FETCH = (9, 5, 9)
 _OFFSET_COMMIT = (8, 2, 4)
 """Up to version 4 a commit says how long it is to be kept, and has no leader epoch."""
-_MANY_KEYS, _MANY_GROUPS = 4, 8
-_COORDINATORS_AT_ONCE = 500
-_GROUPS_AT_ONCE = 200  # a reply stays small enough to be read within the time that one request has
-_REPLY_BYTES = 64 << 20
+_MANY_GROUPS = 8
+GROUPS_AT_ONCE = 200  # a reply stays small enough to be read within the time that one request has
+REPLY_BYTES = 64 << 20
 _PARTITIONS_AT_ONCE = 1_000  # of all commits under way: the kernel holds them, and their replies
 _NO_GENERATION = -1
-_PATIENCE_SECONDS = 30.0
-_COMMIT_SECONDS = 5.0
-_MOVING = frozenset(
-    {
-        error_codes.COORDINATOR_LOAD_IN_PROGRESS,
-        error_codes.COORDINATOR_NOT_AVAILABLE,
-        error_codes.NOT_COORDINATOR,
-        error_codes.REQUEST_TIMED_OUT,
-    }
-)
 
 
 class Group(NamedTuple):
@@ -69,11 +55,7 @@ class Committed(NamedTuple):
     epoch: int = -1
 
 
-_T = TypeVar("_T")
-_Item = TypeVar("_Item")
-
 Offsets = dict[TopicPartition, Committed]
-Codes = dict[TopicPartition, int]
 
 
 class ConsumerGroups:
@@ -85,10 +67,8 @@ class ConsumerGroups:
     """
 
     def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
-        self._properties = properties
+        self.coordinators = Coordinators(properties, cluster)
         self._cluster = cluster
-        self._connections: dict[Address, Connection] = {}
-        self._open = ExitStack()
         self._listings: dict[Address, tuple[Answer, dict[str, Group]]] = {}
         self._fetched: dict[tuple[str, ...], tuple[Answer, dict[str, Offsets | int]]] = {}  # of the last look alone
 
@@ -98,18 +78,18 @@ class ConsumerGroups:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._drop_connections()
+        self.coordinators.drop()
 
     def listed(self) -> dict[str, Group]:
         """Every group that this principal may see."""
-        return self._until_settled(self._list)
+        return self.coordinators.until_settled(self._list)
 
     def committed(self, groups: Iterable[str]) -> dict[str, Offsets | int]:
         """What each group has committed, or the error code of its refusal: UNSTABLE_OFFSET_COMMIT while a transaction
         that commits offsets is open (KIP-447). No offsets for a group that is unknown. Of groups whose answer is what
         it was at the last call, the same objects."""
         wanted = sorted(set(groups))
-        found = self._until_settled(lambda: self._committed(wanted))
+        found = self.coordinators.until_settled(lambda: self._committed(wanted))
         self._fetched = {names: kept for names, kept in self._fetched.items() if found.keys() >= set(names)}
         return found
 
@@ -121,37 +101,18 @@ class ConsumerGroups:
         member, except a share group. What could not be written within a few seconds is given up, with its error code:
         after longer, a group may have moved.
         """
-        left, done = dict(wanted), dict[str, Codes]()
-
-        def once() -> None:
-            for name, codes in self._commit(dict(left), retention_ms):
-                done[name] = codes
-                moving = next((code for code in codes.values() if code in _MOVING), 0)
-                if not moving:
-                    del left[name]
-            if left:
-                raise ClusterUnavailable(
-                    self._cluster, f"committing for group {next(iter(left))}: its coordinator moves"
-                )
-
-        try:
-            self._until_settled(once, _COMMIT_SECONDS)
-        except ClusterUnavailable:
-            if not done:
-                raise
-            done |= {name: dict.fromkeys(wanted[name], error_codes.REQUEST_TIMED_OUT) for name in left.keys() - done}
-        return done
+        return self.coordinators.until_written(wanted, lambda left: self._commit(left, retention_ms))
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def _list(self) -> dict[str, Group]:
         found: dict[str, Group] = {}
-        for address in every_address(self._properties, self._cluster):
-            connection = self._at(address)
+        for address in every_address(self.coordinators.properties, self._cluster):
+            connection = self.coordinators.at(address)
             version = connection.version(*_LIST_GROUPS)
             before, listed = self._listings.get(address, (None, {}))
             request = ListGroupsRequest(version=version)
-            answer = connection.ask_again(request, ListGroupsResponse, before, _REPLY_BYTES)
+            answer = connection.ask_again(request, ListGroupsResponse, before, REPLY_BYTES)
             if answer is not before:
                 listed = self._groups(answer.reply, version)
                 self._listings[address] = answer._replace(reply=None), listed
@@ -169,13 +130,13 @@ class ConsumerGroups:
 
     def _committed(self, wanted: Sequence[str]) -> dict[str, Offsets | int]:
         found: dict[str, Offsets | int] = {}
-        for address, groups, code in self._by_coordinator(wanted):
+        for address, groups, code in self.coordinators.of(wanted):
             if address is None:
                 found |= dict.fromkeys(groups, code)
                 continue
-            connection = self._at(address)
+            connection = self.coordinators.at(address)
             many = connection.version(*_OFFSET_FETCH) >= _MANY_GROUPS
-            for some in _parts(groups, _GROUPS_AT_ONCE if many else 1):
+            for some in parts(groups, GROUPS_AT_ONCE if many else 1):
                 found |= self._fetch(connection, some)
         return found
 
@@ -189,7 +150,7 @@ class ConsumerGroups:
             asked = {"group_id": groups[0], "topics": None}
         request = OffsetFetchRequest(version=version, require_stable=True, **asked)
         before, fetched = self._fetched.get(tuple(groups), (None, {}))
-        answer = connection.ask_again(request, OffsetFetchResponse, before, _REPLY_BYTES)
+        answer = connection.ask_again(request, OffsetFetchResponse, before, REPLY_BYTES)
         if answer is not before:
             fetched = self._offsets_of(answer.reply, groups, version)
             self._fetched[tuple(groups)] = answer._replace(reply=None), fetched
@@ -201,17 +162,17 @@ class ConsumerGroups:
         for name in groups:
             group = told.get(name)
             code = error_policy.NOT_ANSWERED if group is None else int(group.error_code)
-            self._settled(code, f"reading the offsets of group {name}")
+            self.coordinators.settled(code, f"reading the offsets of group {name}")
             found[name] = code or _offsets(group)
         return found
 
     def _commit(self, wanted: Mapping[str, Offsets], retention_ms: int) -> Iterator[tuple[str, Codes]]:
         """Each group once it is done."""
-        for address, groups, code in self._by_coordinator(sorted(wanted)):
+        for address, groups, code in self.coordinators.of(sorted(wanted)):
             if address is None:
                 yield from ((name, dict.fromkeys(wanted[name], code)) for name in groups)
                 continue
-            connection = self._at(address)
+            connection = self.coordinators.at(address)
             version = connection.version(*_OFFSET_COMMIT)
             for together in _together(groups, wanted):
                 requests = [_commit_request(version, name, part, retention_ms) for name, part in together]
@@ -220,52 +181,6 @@ class ConsumerGroups:
                 for (name, part), reply in zip(together, replies, strict=True):
                     codes[name] |= dict.fromkeys(part, error_policy.NOT_ANSWERED) | _codes(reply)
                 yield from codes.items()
-
-    def _by_coordinator(self, groups: Sequence[str]) -> "list[tuple[Address | None, list[str], int]]":
-        """(coordinator, its groups, 0), and (None, groups, error code) for those that may not be asked about."""
-        found: dict[tuple[Address | None, int], list[str]] = defaultdict(list)
-        if not groups:
-            return []
-        with any_broker(self._properties, self._cluster) as connection:
-            version = connection.version(*_FIND_COORDINATOR)
-            for some in _parts(groups, _COORDINATORS_AT_ONCE if version >= _MANY_KEYS else 1):
-                keys: dict[str, Any] = {"coordinator_keys": list(some)} if version >= _MANY_KEYS else {"key": some[0]}
-                reply: Any = connection.ask(
-                    FindCoordinatorRequest(version=version, key_type=0, **keys), FindCoordinatorResponse
-                )
-                told = {item.key: item for item in reply.coordinators} if version >= _MANY_KEYS else {some[0]: reply}
-                for name in some:
-                    code = int(told[name].error_code)
-                    self._settled(code, f"finding the coordinator of group {name}")
-                    address = None if code else (str(told[name].host), int(told[name].port))
-                    found[address, code].append(name)
-        return [(address, names, code) for (address, code), names in found.items()]
-
-    # --- connections --------------------------------------------------------------------------------------------------
-
-    def _at(self, address: Address) -> Connection:
-        if address not in self._connections:
-            broker = broker_at(self._properties, self._cluster, address)
-            self._connections[address] = self._open.enter_context(broker)
-        return self._connections[address]
-
-    def _until_settled(self, ask: Callable[[], _T], seconds: float = _PATIENCE_SECONDS) -> _T:
-        def once() -> _T:
-            try:
-                return ask()
-            except ClusterUnavailable:
-                self._drop_connections()
-                raise
-
-        return until_answered(once, seconds)
-
-    def _settled(self, code: int, doing: str) -> None:
-        if code in _MOVING:
-            raise ClusterUnavailable(self._cluster, f"{doing}: {error_policy.name(code)}")
-
-    def _drop_connections(self) -> None:
-        self._connections.clear()
-        self._open.close()
 
 
 def _together(groups: Sequence[str], wanted: Mapping[str, Offsets]) -> Iterator[list[tuple[str, Offsets]]]:
@@ -277,7 +192,7 @@ def _together(groups: Sequence[str], wanted: Mapping[str, Offsets]) -> Iterator[
         if some and partitions + len(offsets) > _PARTITIONS_AT_ONCE:
             yield some
             some, partitions = [], 0
-        for part in _parts(sorted(offsets), _PARTITIONS_AT_ONCE):
+        for part in parts(sorted(offsets), _PARTITIONS_AT_ONCE):
             some.append((name, {place: offsets[place] for place in part}))
         partitions += len(offsets)
     if some:
@@ -326,7 +241,3 @@ def _commit_request(version: int, group: str, offsets: Offsets, retention_ms: in
         retention_time_ms=retention_ms,
         topics=[topic_class(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
     )
-
-
-def _parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
-    return (items[at : at + size] for at in range(0, len(items), size))

@@ -13,12 +13,15 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from strait.config.consumer_groups import ConsumerGroups
+from strait.config import naming
+from strait.config.links import Link
 from strait.model import TopicPartition
 from strait.state.schema import GroupSyncReport, PlannedGroupSync
 from strait.state.translation import Fit, Translation
 
 SHARE = "share"
+SHARE_START = "share group's start only"
+SHARE_DETAIL = f"{SHARE_START}: records after it are delivered again after a move, acknowledged or not"
 _CLASSIC = ("", "classic")
 _MOVABLE_PROTOCOLS = frozenset({"", "consumer", "streams"})  # not those of Connect workers or schema registries
 _WITHOUT_MEMBERS = frozenset({"", "empty", "dead"})
@@ -73,8 +76,8 @@ class Side(NamedTuple):
 
     @property
     def had_members(self) -> bool:
-        """It is more than offsets that somebody committed for it."""
-        return self.kind not in _CLASSIC or self.protocol != ""
+        """It is more than offsets that somebody committed for it. Of a share group this does not show."""
+        return self.kind != SHARE and (self.kind not in _CLASSIC or self.protocol != "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +137,9 @@ class GroupStatus:
         """Why it is left alone as a whole; "" if it is not."""
         if not self.selected:
             return "the link's consumer_groups do not select it"
-        if self.source.kind == SHARE:
-            return "share groups are not synchronized yet"
-        if self.destination.kind == SHARE:
-            return "the destination has a share group of this name"
+        if self.destination.kind and (self.source.kind == SHARE) != (self.destination.kind == SHARE):
+            what = "a share group" if self.destination.kind == SHARE else "another group, not a share group,"
+            return f"the destination has {what} of this name"
         return self.refusal or ("" if self.offsets else "has committed no offset for the link's topics")
 
     @property
@@ -156,7 +158,7 @@ class GroupStatus:
 
     @property
     def synced(self) -> bool:
-        """It would continue exactly where it is."""
+        """It would continue exactly where it is; a share group at its start offset."""
         return not self.note and all(
             item.state is OffsetState.IN_SYNC and item.fit == Fit.EXACT for item in self.offsets
         )
@@ -188,8 +190,9 @@ class GroupStatus:
         }
 
 
-def planned_sync(settings: ConsumerGroups) -> PlannedGroupSync | None:
+def planned_sync(link: Link) -> PlannedGroupSync | None:
     """What the application needs to know; None where nothing is to be synchronized."""
+    settings = link.consumer_groups
     if not settings.sync:
         return None
     return PlannedGroupSync(
@@ -197,6 +200,8 @@ def planned_sync(settings: ConsumerGroups) -> PlannedGroupSync | None:
         exclude=settings.exclude,
         interval_seconds=settings.interval_seconds,
         include_moved=settings.include_moved,
+        checkpoints_topic=naming.checkpoints_topic(link) if settings.mm2_checkpoints else "",
+        offset_syncs_topic=naming.offset_syncs_topic(link) if settings.mm2_checkpoints else "",
     )
 
 
@@ -230,6 +235,8 @@ def status_of(
     further = any(row.state is OffsetState.DESTINATION_AHEAD and row.fit == Fit.EXACT for row in rows)
     if (further or destination.had_members or own) and not include_moved:
         rows = [replace(row, state=OffsetState.HELD_MOVED) if row.to_write else row for row in rows]
+    if source.kind == SHARE:
+        rows = [replace(row, rereads=None, detail="; ".join(filter(None, (row.detail, SHARE_DETAIL)))) for row in rows]
     return GroupStatus(group, source, destination, tuple(rows))
 
 
@@ -243,7 +250,8 @@ def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetSt
             state, detail = refused[item.target]
             return replace(item, state=state, detail=detail)
         state = OffsetState.IN_SYNC if item.state is OffsetState.BEHIND else item.state
-        return replace(item, state=state, committed=item.to_offset, rereads=_rereads(item, item.to_offset))
+        rereads = None if status.source.kind == SHARE else _rereads(item, item.to_offset)
+        return replace(item, state=state, committed=item.to_offset, rereads=rereads)
 
     if status.note:
         return status

@@ -26,7 +26,7 @@ class Heartbeat(NamedTuple):
 
     def key(self) -> bytes:
         """One for each flow: compaction keeps its newest heartbeat."""
-        return _text(self.source) + _text(self.target)
+        return encode_text(self.source) + encode_text(self.target)
 
     def value(self) -> bytes:
         return _VALUE.pack(VERSION, self.at_ms)
@@ -45,7 +45,8 @@ class Heartbeat(NamedTuple):
         return cls(source, target, at_ms)
 
 
-def _text(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
+    """As MirrorMaker 2's records have it: its length in 16 bits, then UTF-8."""
     data = text.encode()
     return _LENGTH.pack(len(data)) + data
 

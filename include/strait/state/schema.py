@@ -143,6 +143,8 @@ class PlannedGroupSync(Record):
     exclude: tuple[str, ...] = ()
     interval_seconds: int = Field(ge=1)
     include_moved: bool = False
+    checkpoints_topic: str = Field("", description="For MirrorMaker 2's checkpoints; empty: none are written.")
+    offset_syncs_topic: str = Field("", description="For MirrorMaker 2's offset syncs, likewise.")
 
 
 class Plan(Record):
@@ -302,4 +304,7 @@ class GroupSyncReport(Record):
     offsets: dict[str, int] = Field(description="State -> number of group-partitions in it.")
     committed: int = Field(description="Offsets that this look has committed.")
     rereads: int = Field(description="Offsets that all groups together would read again, where that is known.")
-    trouble: str = Field("", description="Why it could not look; the figures are then those of the last look.")
+    trouble: str = Field(
+        "",
+        description="Why it could not look, the figures are then those of the last look; or could not write checkpoints.",
+    )

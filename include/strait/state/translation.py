@@ -96,6 +96,14 @@ class Translator:
         self._log_end = log_end
         self._position = max(position, self._source.after(self._written).number)
 
+    def last_record(self) -> tuple[int, int] | None:
+        """Where the last record that is known to be written is on the source, and on the destination; None for none, or
+        where the map cannot tell."""
+        source, copy = self._source.after(self._written), self._log.after(self._written)
+        if self._written <= self._first or not (source.exact and copy.exact):
+            return None
+        return source.number - 1, copy.number - 1
+
     def to_destination(self, offset: int) -> Translated:
         """The destination's committed offset for a committed offset of the source."""
         records = self._source.records_before(offset)

@@ -7,6 +7,7 @@ from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetFetchRespo
 from strait.model import TopicPartition
 from strait.net import error_policy
 from strait.net.consumer_groups import Committed, ConsumerGroups
+from strait.net.group_coordinators import Coordinators
 from strait.net.handshake import Answer
 from strait.wire import error_codes
 
@@ -34,18 +35,26 @@ class Answering:
         return before if before is not None and before.told == told else Answer(told, reply)
 
 
-class Coordinated(ConsumerGroups):
-    """All groups by one broker."""
+class OneBroker(Coordinators):
+    """It coordinates all groups."""
 
     def __init__(self, broker: Answering) -> None:
         super().__init__({}, "it")
         self._broker: Any = broker
 
-    def _by_coordinator(self, groups: Any) -> Any:
+    def of(self, groups: Any) -> Any:
         return [(("it", 9092), list(groups), 0)]
 
-    def _at(self, _: Any) -> Any:
+    def at(self, _: Any) -> Any:
         return self._broker
+
+
+class Coordinated(ConsumerGroups):
+    """All groups by one broker."""
+
+    def __init__(self, broker: Answering) -> None:
+        super().__init__({}, "it")
+        self.coordinators = OneBroker(broker)
 
 
 def fetched(*groups: tuple[str, int, int]) -> OffsetFetchResponse:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from strait.config.links import Link
+from strait.consumer_groups.checkpoints import checkpoints_of
 from strait.model import TopicPartition
 from strait.planning.consumer_groups import (
     GroupOffset,
@@ -9,9 +11,11 @@ from strait.planning.consumer_groups import (
     OffsetState,
     Side,
     can_move,
+    planned_sync,
     status_of,
     written,
 )
+from strait.state.checkpoints import Checkpoint
 from strait.state.translation import Translation
 
 COPY = TopicPartition("copy.t", 3)
@@ -151,9 +155,41 @@ def test_what_cannot_be_known_is_not_called_synced() -> None:
     assert "share group" in same_name.note
     refused = GroupStatus("g", CONSUMERS, OFFSETS_ALONE, refusal="no right")
     assert (refused.synced, refused.refused, refused.rereads, refused.note) == (False, True, None, "no right")
-    share = status_of("g", Side("share", "Stable", "share"), Side(), [], {})
-    assert (share.synced, share.refused) == (False, False)
-    assert "share" in share.note
+
+
+SHARE = Side("share", "Empty", "share")
+
+
+def test_of_a_share_group_the_start_is_written_and_the_rest_is_not_known() -> None:
+    here = Side("share", "Stable", "share")
+    for there in (Side(), SHARE):
+        found = status_of("g", here, there, [translated(90)], {COPY: 80} if there.kind else {})
+        assert (only(found).state, only(found).to_write, found.rereads) == (OffsetState.BEHIND, True, None)
+        assert only(found).detail.startswith("share group's start only")
+        after = written(found, {})
+        assert (after.synced, after.rereads, only(after).rereads) == (True, None, None)
+    clamped = only(status_of("g", here, Side(), [translated(90, "ahead")], {}))
+    assert (clamped.state, clamped.to_write) == (OffsetState.AHEAD_OF_COPY, True)
+
+
+@pytest.mark.parametrize(
+    ("there", "present", "own", "state"),
+    [
+        (Side("share", "Stable", "share"), 80, False, OffsetState.HELD_ACTIVE),
+        (SHARE, 95, False, OffsetState.DESTINATION_AHEAD),
+        (SHARE, 80, True, OffsetState.HELD_MOVED),
+    ],
+)
+def test_a_share_group_at_work_or_moved_is_left_alone(there: Side, present: int, own: bool, state: OffsetState) -> None:
+    found = status_of("g", SHARE, there, [translated(90)], {COPY: present}, own={COPY} if own else ())
+    assert (only(found).state, only(found).to_write) == (state, False)
+
+
+def test_groups_of_one_name_and_two_kinds_are_left_alone() -> None:
+    for here, there in ((SHARE, OFFSETS_ALONE), (SHARE, HAD_MEMBERS), (CONSUMERS, SHARE)):
+        found = status_of("g", here, there, [translated(90)], {})
+        assert "share group" in found.note
+        assert written(found, {}) is found
 
 
 @pytest.mark.parametrize(
@@ -170,3 +206,46 @@ def test_what_cannot_be_known_is_not_called_synced() -> None:
 )
 def test_only_groups_of_consumers_are_moved(side: Side, movable: bool) -> None:
     assert can_move(side) is movable
+
+
+@pytest.mark.parametrize("there", [OFFSETS_ALONE, Side(), HAD_MEMBERS, Side("consumer", "Stable", "consumer")])
+def test_whatever_the_group_does_there_what_translates_exactly_has_a_checkpoint(there: Side) -> None:
+    for present in (None, 80, 90, 95):
+        assert checkpoints_of(status(90, present, there=there)) == [Checkpoint("g", COPY, 100, 90)]
+
+
+@pytest.mark.parametrize("fit", ["ahead", "before_start", "inexact", "deleted", "not_replicated", "unknown"])
+def test_what_does_not_translate_exactly_has_no_checkpoint(fit: str) -> None:
+    assert checkpoints_of(status(90, None, fit=fit)) == []
+    assert checkpoints_of(status(None, None, fit=fit)) == []
+
+
+def test_where_a_group_would_skip_records_there_is_no_checkpoint() -> None:
+    assert checkpoints_of(status(90, None, shared=True)) == []
+    assert checkpoints_of(status_of("g", SHARE, Side(), [translated(90)], {})) == []
+
+
+@pytest.mark.parametrize(
+    ("naming", "checkpoints", "offset_syncs"),
+    [
+        ({}, "a.checkpoints.internal", "mm2-offset-syncs.a.internal"),
+        ({"policy": "alias"}, "a.checkpoints.internal", "mm2-offset-syncs.a.internal"),
+        ({"policy": "alias", "alias": "eu"}, "eu.checkpoints.internal", "mm2-offset-syncs.eu.internal"),
+        ({"policy": "alias", "separator": "_"}, "a_checkpoints_internal", "mm2-offset-syncs_a_internal"),
+    ],
+)
+def test_checkpoints_are_where_mirror_maker_2s_clients_look(
+    naming: dict[str, str], checkpoints: str, offset_syncs: str
+) -> None:
+    def link(**groups: bool) -> Link:
+        block = {"source": "a", "destination": "b", "topics": {"include": ["t"]}, "naming": naming}
+        return Link.model_validate(block | {"consumer_groups": groups}, strict=False)
+
+    planned = planned_sync(link(mm2_checkpoints=True))
+    assert planned is not None
+    assert (planned.checkpoints_topic, planned.offset_syncs_topic) == (checkpoints, offset_syncs)
+    without = planned_sync(link())
+    assert without is not None
+    assert (without.checkpoints_topic, without.offset_syncs_topic) == ("", "")
+    with pytest.raises(ValueError, match="needs `sync`"):
+        link(mm2_checkpoints=True, sync=False)

@@ -68,6 +68,13 @@ def test_each_offset_is_after_the_same_records_on_both_sides(history: History, r
 
 
 @given(histories())
+def test_the_last_confirmed_record_is_on_both_sides(history: History) -> None:
+    last = Translator(history.runs).last_record()
+    confirmed = max(run.sequence_end for run in history.runs)
+    assert last == ((history.sources[confirmed - 1], history.destinations[confirmed - 1]) if confirmed else None)
+
+
+@given(histories())
 def test_among_others_it_is_never_too_late_and_exact_where_it_says_so(history: History) -> None:
     translator = Translator(history.runs, written=len(history.sources), shared=True)
     for offset in range(history.sources[0], history.sources[-1] + 2):

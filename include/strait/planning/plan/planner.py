@@ -252,7 +252,7 @@ def compose(
             waiting=waits.get(group, ()),
             budgets=budgets.get(group, ()),
             heartbeat=heartbeats.planned(link) if known else None,
-            consumer_groups=planned_sync(link.consumer_groups) if group == DEFAULT_GROUP else None,
+            consumer_groups=planned_sync(link) if group == DEFAULT_GROUP else None,
             pauses=tuple(pauses),
             copied_from=sync.memory.copied_from,
             acls=sync.given,

@@ -1,0 +1,48 @@
+"""MirrorMaker 2's checkpoints and offset syncs, from the exact map: clients that translate offsets with its
+`RemoteClusterUtils` read here what `strait groups` shows."""
+
+from collections.abc import Mapping, Sequence
+
+from strait.consumer_groups.clusters import LinkClusters
+from strait.model import TopicPartition
+from strait.planning.consumer_groups import SHARE, GroupOffset, GroupStatus, OffsetState
+from strait.state.checkpoints import Checkpoint, OffsetSync
+from strait.state.compacted_topic import CompactedTopic
+from strait.state.translation import Fit
+
+Pairs = Mapping[TopicPartition, tuple[int, int]]
+"""Source partition -> where one of its records is on the source, and on the destination."""
+
+
+class Checkpoints:
+    """Of one link; what its topics have already is not written again. Raises as `CompactedTopic`."""
+
+    def __init__(self, clusters: LinkClusters, checkpoints_topic: str, offset_syncs_topic: str) -> None:
+        properties, cluster = clusters.properties[clusters.destination], clusters.destination
+        self.topics = checkpoints_topic, offset_syncs_topic
+        self._checkpoints = CompactedTopic(properties, cluster, checkpoints_topic)
+        self._offset_syncs = CompactedTopic(properties, cluster, offset_syncs_topic)
+        self._written: dict[str, tuple[GroupOffset, ...]] = {}
+
+    def write(self, found: Sequence[GroupStatus], pairs: Pairs) -> int:
+        """Whatever is new for these groups and partitions; how many records these were."""
+        if self._checkpoints.read_on():
+            self._written.clear()
+        self._offset_syncs.read_on()
+        changed = [status for status in found if self._written.get(status.group) != status.offsets]
+        checkpoints = [item for status in changed for item in checkpoints_of(status)]
+        syncs = [OffsetSync(place, *pair) for place, pair in pairs.items()]
+        written = self._offset_syncs.write({item.key(): item.value() for item in syncs})
+        written += self._checkpoints.write({item.key(): item.value() for item in checkpoints})
+        self._written |= {status.group: status.offsets for status in changed}
+        return written
+
+
+def checkpoints_of(status: GroupStatus) -> list[Checkpoint]:
+    """Of a group's offsets that translate exactly, whatever the group does on the destination. Of a share group none:
+    nobody could continue with an offset of it."""
+    return [
+        Checkpoint(status.group, item.target, item.offset, item.to_offset)
+        for item in (status.offsets if status.source.kind != SHARE else ())
+        if item.to_offset is not None and item.fit == Fit.EXACT and item.state is not OffsetState.HELD_SHARED
+    ]

@@ -1,0 +1,169 @@
+"""Where a cluster's share groups (KIP-932) start in each partition, and setting that. Brokers serve it since 4.2.
+
+A start offset is all that a share group lets others see: which records above it were acknowledged, brokers tell only
+each other.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from strait.model import TopicPartition
+from strait.net import error_policy
+from strait.net.consumer_groups import GROUPS_AT_ONCE, REPLY_BYTES, Committed, Offsets
+from strait.net.group_coordinators import Codes, Coordinators, parts
+from strait.net.handshake import Answer, Connection
+from strait.net.messages import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+from strait.wire import error_codes
+
+_DESCRIBE = (77, 1, 1)
+_DESCRIBE_OFFSETS = (90, 0, 0)
+_ALTER_OFFSETS = (91, 0, 0)
+_EPOCH_WITHOUT_MEMBERS = 1
+"""A group has it, or 0, once somebody has set its offsets (4.3, 4.2); a member that joins and leaves raises it further."""
+
+
+class ShareGroups:
+    """Of one cluster. Raises as `ConsumerGroups`; of brokers that do not serve share groups, each group has the error
+    code UNSUPPORTED_VERSION."""
+
+    def __init__(self, coordinators: Coordinators) -> None:
+        self._coordinators = coordinators
+        self._described: dict[tuple[str, ...], tuple[Answer, dict[str, Offsets | int]]] = {}  # of the last look alone
+
+    def starts(self, groups: Iterable[str]) -> dict[str, Offsets | int]:
+        """Each group's start offsets, or the error code of its refusal. Of groups whose answer is what it was at the
+        last call, the same objects."""
+        wanted = sorted(set(groups))
+        found = self._coordinators.until_settled(lambda: self._starts(wanted))
+        self._described = {names: kept for names, kept in self._described.items() if found.keys() >= set(names)}
+        return found
+
+    def with_past(self, groups: Iterable[str]) -> set[str]:
+        """Those that have, or have had, members; and those that do not let it be seen."""
+        wanted = sorted(set(groups))
+        return self._coordinators.until_settled(lambda: {name for name, own in self._pasts(wanted) if own})
+
+    def alter(self, wanted: Mapping[str, Offsets]) -> dict[str, Codes]:
+        """Set start offsets of groups without members: 0 for each partition that was written.
+
+        The broker refuses the whole group with NON_EMPTY_GROUP while it has a member, and with GROUP_ID_NOT_FOUND if it
+        is of another kind. A group that does not exist comes into being. An offset beyond the log's end is accepted.
+        What could not be written within a few seconds is given up, with its error code.
+        """
+        return self._coordinators.until_written(wanted, self._alter)
+
+    def _starts(self, wanted: Sequence[str]) -> dict[str, Offsets | int]:
+        found: dict[str, Offsets | int] = {}
+        for connection, groups, code in self._by_coordinator(wanted, _DESCRIBE_OFFSETS):
+            if connection is None:
+                found |= dict.fromkeys(groups, code)
+                continue
+            for some in parts(groups, GROUPS_AT_ONCE):
+                found |= self._describe_offsets(connection, some)
+        return found
+
+    def _describe_offsets(self, connection: Connection, groups: Sequence[str]) -> dict[str, Offsets | int]:
+        each = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+        request = DescribeShareGroupOffsetsRequest(
+            version=connection.version(*_DESCRIBE_OFFSETS), groups=[each(group_id=name, topics=None) for name in groups]
+        )
+        before, described = self._described.get(tuple(groups), (None, {}))
+        answer = connection.ask_again(request, DescribeShareGroupOffsetsResponse, before, REPLY_BYTES)
+        if answer is not before:
+            told = {group.group_id: group for group in answer.reply.groups}
+            described = {name: self._offsets(name, told.get(name)) for name in groups}
+            self._described[tuple(groups)] = answer._replace(reply=None), described
+        return described
+
+    def _offsets(self, name: str, group: Any) -> Offsets | int:
+        """Without partitions where the group has not begun."""
+        found = {}
+        for code in (error_policy.NOT_ANSWERED,) if group is None else _codes(group):
+            self._coordinators.settled(code, f"reading the start offsets of share group {name}")
+            if code:
+                return code
+        for topic in group.topics:
+            for item in topic.partitions:
+                if item.start_offset >= 0:
+                    found[TopicPartition(topic.topic_name, item.partition_index)] = Committed(item.start_offset, "")
+        return found
+
+    def _pasts(self, wanted: Sequence[str]) -> Iterator[tuple[str, bool]]:
+        for connection, groups, _ in self._by_coordinator(wanted, _DESCRIBE):
+            for some in parts(groups, GROUPS_AT_ONCE):
+                if connection is None:
+                    yield from ((name, True) for name in some)
+                    continue
+                request = ShareGroupDescribeRequest(
+                    version=connection.version(*_DESCRIBE), group_ids=list(some), include_authorized_operations=False
+                )
+                reply = connection.ask(request, ShareGroupDescribeResponse, REPLY_BYTES)
+                for group in reply.groups:
+                    code = int(group.error_code)
+                    self._coordinators.settled(code, f"describing share group {group.group_id}")
+                    if code != error_codes.GROUP_ID_NOT_FOUND:
+                        yield str(group.group_id), bool(code) or group.group_epoch > _EPOCH_WITHOUT_MEMBERS
+
+    def _alter(self, wanted: Mapping[str, Offsets]) -> Iterator[tuple[str, Codes]]:
+        for connection, groups, code in self._by_coordinator(sorted(wanted), _ALTER_OFFSETS):
+            for name in groups:
+                if connection is None:
+                    yield name, dict.fromkeys(wanted[name], code)
+                    continue
+                version = connection.version(*_ALTER_OFFSETS)
+                request = _alter_request(version, name, wanted[name])
+                yield name, _altered(connection.ask(request, AlterShareGroupOffsetsResponse), wanted[name])
+
+    def _by_coordinator(
+        self, groups: Sequence[str], api: tuple[int, int, int]
+    ) -> Iterator[tuple[Connection | None, Sequence[str], int]]:
+        """(connection to the coordinator, its groups, 0), and (None, groups, error code) for those that it cannot be
+        asked about."""
+        for address, names, code in self._coordinators.of(groups):
+            connection = None if address is None else self._coordinators.at(address)
+            if connection is not None and not _serves(connection, *api):
+                connection, code = None, error_codes.UNSUPPORTED_VERSION
+            yield connection, names, code
+
+
+def _serves(connection: Connection, api_key: int, lowest: int, highest: int) -> bool:
+    low, high = connection.versions.get(api_key, (0, -1))
+    return max(low, lowest) <= min(high, highest)
+
+
+def _codes(group: Any) -> Iterator[int]:
+    yield int(group.error_code)
+    for topic in group.topics:
+        yield from (int(item.error_code) for item in topic.partitions)
+
+
+def _altered(reply: Any, wanted: Offsets) -> Codes:
+    if reply.error_code:
+        return dict.fromkeys(wanted, int(reply.error_code))
+    return dict.fromkeys(wanted, error_policy.NOT_ANSWERED) | {
+        TopicPartition(topic.topic_name, item.partition_index): int(item.error_code)
+        for topic in reply.responses
+        for item in topic.partitions
+    }
+
+
+def _alter_request(version: int, group: str, starts: Offsets) -> Any:
+    topic_class = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for (topic, number), start in starts.items():
+        by_topic[topic].append(
+            topic_class.AlterShareGroupOffsetsRequestPartition(partition_index=number, start_offset=start.offset)
+        )
+    return AlterShareGroupOffsetsRequest(
+        version=version,
+        group_id=group,
+        topics=[topic_class(topic_name=topic, partitions=items) for topic, items in by_topic.items()],
+    )
