@@ -1,6 +1,6 @@
 """The DAGs of each link of the links file: `strait_<link>` keeps it planned, `strait_<link>_health` keeps it alive, and
 `strait_<link>_approval` asks a person first where the link wants that. `strait-pause` pauses and resumes any of them,
-`strait-failover` moves the clients of one to its destination.
+`strait-failover` moves the clients of one to its destination, and `strait-rehearsal` tries every week whether it could.
 
 The copying itself is done by Spark applications. They are submitted from here and outlive every run, and Airflow too.
 """
@@ -30,6 +30,7 @@ COMMON = {
 }
 ANSWER_WITHIN = timedelta(hours=1)  # then the question is withdrawn and asked anew, about the plan as it is then
 
+REHEARSAL_WITHIN = timedelta(hours=1)
 FAILOVER_WITHIN = timedelta(hours=4)  # longer than all its steps together
 
 MONITOR_PAGE = """
@@ -79,6 +80,13 @@ Trigger it first with `dry_run`: the log of `failover` shows what each step find
 `dry_run` it waits until producers have stopped and all records are copied, commits the consumer groups' offsets and
 stops the link. Until then, a failure or a stop of the task takes back what was done; a task that was killed is continued
 by its retry. `strait failover LINK --history` shows the reports.
+"""
+
+REHEARSAL_PAGE = """
+### What this DAG does, every week
+
+`rehearse` goes through a failover of each link with consumer groups of other names, without touching a client. Its log
+shows what is missing, and how many percent of the steps hold. `strait failover LINK --history` shows the reports.
 """
 
 
@@ -258,6 +266,31 @@ def failover(links: tuple[str, ...]) -> DAG:
     return build()
 
 
+def rehearsal(links: tuple[str, ...]) -> DAG:
+    @dag(
+        dag_id="strait-rehearsal",
+        description="Rehearse a failover of every link.",
+        doc_md=REHEARSAL_PAGE,
+        schedule="@weekly",
+        max_active_runs=1,
+        start_date=COMMON["start_date"],
+        catchup=False,
+        dagrun_timeout=REHEARSAL_WITHIN,
+        default_args=COMMON["default_args"] | {"execution_timeout": REHEARSAL_WITHIN},
+        tags=["strait"],
+    )
+    def build() -> None:
+        @task(map_index_template="{{ task.op_kwargs['link'] }}")
+        def rehearse(link: str) -> str:
+            from strait_airflow.failing_over import rehearse
+
+            return rehearse(link)
+
+        rehearse.expand(link=list(links))
+
+    return build()
+
+
 names = link_names()
 for name in names:
     monitor(name)
@@ -267,3 +300,4 @@ for name in links_with_approval():
 if names:
     pause(names)
     failover(names)
+    rehearsal(names)

@@ -36,12 +36,25 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     )
     with airflow_errors():
         file = with_live_topics(clusters_of(link, reverse=True), link)
-        act = failover.rehearse if asked["dry_run"] else failover.run
+        act = failover.dry_run if asked["dry_run"] else failover.run
         record = act(file, link, asked["kind"], settings, _tell)
     if asked["dry_run"]:
         held = [step.name for step in record.steps if step.verdict in ("waiting", "failed")]
         return f"link {link}: dry run: " + (f"would wait for, or fail at: {', '.join(held)}" if held else "all holds")
     return summary(record)
+
+
+def rehearse(link: str) -> str:
+    """Go through a failover of a link with groups of other names. Returns a line that says what it came to."""
+    from strait.control.failover import failover
+    from strait.control.failover.turn import Settings
+    from strait.planning.failover import summary
+    from strait_airflow.errors import airflow_errors
+    from strait_airflow.settings import clusters_of, with_live_topics
+
+    with airflow_errors():
+        file = with_live_topics(clusters_of(link, reverse=True), link)
+        return summary(failover.rehearse(file, link, Settings(by="Airflow"), _tell))
 
 
 def _tell(step: "FailoverStep") -> None:

@@ -39,7 +39,7 @@ def bag(parse) -> DagBag:
 def test_every_link_has_a_monitor_and_a_health_dag_and_all_share_those_that_are_triggered(bag):
     assert bag.import_errors == {}
     links = ["strait_bank", "strait_bank_health", "strait_shop", "strait_shop_health"]
-    assert sorted(bag.dags) == ["strait-failover", "strait-pause", *links]
+    assert sorted(bag.dags) == ["strait-failover", "strait-pause", "strait-rehearsal", *links]
     failover = bag.dags["strait-failover"]
     assert failover.params.get_param("link").schema["enum"] == ["bank", "shop"]
     assert failover.params["dry_run"] is True  # nothing happens to who triggers it to see what it is
@@ -52,7 +52,9 @@ def test_no_run_is_made_up_for_the_past_and_none_overlaps_or_hangs(bag):
     for dag in bag.dags.values():
         assert dag.catchup is False
         assert dag.max_active_runs == 1
-        longest = timedelta(hours=4) if dag.dag_id == "strait-failover" else timedelta(minutes=5)
+        longest = {"strait-failover": timedelta(hours=4), "strait-rehearsal": timedelta(hours=1)}.get(
+            dag.dag_id, timedelta(minutes=5)
+        )
         assert timedelta() < dag.dagrun_timeout <= longest
         assert all(task.execution_timeout for task in dag.tasks if task.task_type != "EmptyOperator")
 

@@ -16,7 +16,7 @@ from strait.launch.base import State
 from strait.reasons import Reason
 from strait_airflow import control
 from strait_airflow.applications import launcher
-from strait_airflow.failing_over import fail_over
+from strait_airflow.failing_over import fail_over, rehearse
 from strait_airflow.triggers import HealthTrigger
 from support.fixtures.waiting import eventually
 
@@ -138,7 +138,8 @@ def test_a_failover_is_rehearsed_and_then_done_by_the_dag_task(link, clusters):
     assert fail_over(asked, "me") == f"link {link}: dry run: would wait for, or fail at: copying, drain"
     with pytest.raises(AirflowFailException, match="2 of 2 partitions are not copied"):
         fail_over(asked | {"dry_run": False}, "me")
-    assert "no failover" not in fail_over(asked | {"kind": "unplanned", "even_if_source_answers": True}, "me")
+    assert "% of the steps hold" in rehearse(link)
+    assert "dry run" in fail_over(asked | {"kind": "unplanned", "even_if_source_answers": True}, "me")
     done = fail_over(asked | {"kind": "unplanned", "even_if_source_answers": True, "dry_run": False}, "me")
     assert done.startswith(f"link {link}: unplanned failover")
     assert "done in" in done

@@ -18,7 +18,8 @@ from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_groups
 from strait.embedded.kafka import Cluster
 from strait.errors import FailoverStopped, PlanConflict
-from strait.kafka.admin import Admin
+from strait.kafka.admin import Admin, ConfigChange
+from strait.net.consumer_groups import ConsumerGroups
 from strait.state.failover_records import Failover, FailoverStep
 from support.fixtures.waiting import eventually
 from support.kafka.groups import Reader
@@ -271,7 +272,7 @@ def test_what_holds_it_up_is_named_and_a_dry_run_changes_nothing(make_link: Make
     reader.read(10)
     reader.commit()
     Admin(link.clusters["a"].client_properties, "a").grow_each({topic_name: 3})
-    record = failovers.rehearse(link.file, link.name(LINK), "planned", QUICK, lambda _: None)
+    record = failovers.dry_run(link.file, link.name(LINK), "planned", QUICK, lambda _: None)
     found = verdicts(record)
     assert (found["copying"], found["consumers"]) == ("failed", "waiting")
     details = {step.name: step.detail for step in record.steps}
@@ -335,7 +336,7 @@ def test_the_journal_tells_whose_turn_it_is(make_link: MakeLink) -> None:
     link = make_link()
     properties = link.clusters["b"].client_properties
     journal, name = Journal(properties, "b", link.name(LINK)), link.name(LINK)
-    assert journal.newest() is None
+    assert journal.all() == []
     first = Failover(
         id="1",
         link=name,
@@ -354,3 +355,45 @@ def test_the_journal_tells_whose_turn_it_is(make_link: MakeLink) -> None:
         journal.write(first)
     Journal(properties, "b", name).write(second)
     assert [record.turn for record in journal.all()] == ["t2"]
+
+
+def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLink, topic_name: str) -> None:
+    """Consumers and producers are at work; nothing of it is left but the report."""
+    link = make_link()
+    until_ready(link)
+    Writer(link).write(200)
+    group = f"{topic_name}-at-work"
+    reader = Reader(link.clusters["a"], group, topic_name)
+    reader.read(80)
+    reader.commit()
+    eventually(
+        lambda: all(row.state == "caught_up" for row in link_groups(link.file, link.name(LINK)).rows),
+        what="all is copied",
+    )
+    record = failovers.rehearse(link.file, link.name(LINK), QUICK, lambda _: None)
+    found = verdicts(record)
+    details = {step.name: step.detail for step in record.steps}
+    assert found == dict.fromkeys(("copying", "topics", "settings", "tail", "shadow", "records"), "done") | {
+        "groups": "warning",  # it was never synchronized
+        "reverse": "warning",
+    }
+    assert "the offsets of 1 groups were committed under other names" in details["shadow"]
+    assert "the next record is the same on both sides in 2 partitions" in details["records"]
+    assert (record.score, record.groups, record.groups_exact, record.rpo_records) == (88, 1, 0, 0)
+    with ConsumerGroups(link.clusters["b"].client_properties, "b") as groups:
+        assert [name for name in groups.listed() if topic_name in name] == []
+    assert not stopped(link)
+    Admin(link.clusters["b"].client_properties, "b").alter_each(
+        {topic_name: ConfigChange({"retention.ms": "3600000"}, ())}
+    )
+    worse = failovers.rehearse(link.file, link.name(LINK), QUICK, lambda _: None)
+    assert f"{topic_name}: retention.ms 3600000 instead of 604800000" in str(worse.steps)
+    assert worse.score == 81
+    reader.read(20)
+    reader.leave()
+    assert run(link).outcome == "done"
+    assert [item.kind for item in failovers.history(link.file, link.name(LINK))] == [
+        "rehearsal",
+        "rehearsal",
+        "planned",
+    ]

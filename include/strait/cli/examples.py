@@ -57,6 +57,7 @@ _EXAMPLES = {
         strait groups a-to-b billing --check        # for a script: exit code 1 if it would not continue where it is""",
     "failover": """
         strait failover a-to-b --dry-run            # what each step would find now
+        strait failover a-to-b --rehearse           # with a score of how ready the link is
         strait failover a-to-b --fence User:orders --reason "move to the new region"
         strait failover a-to-b --unplanned          # the source is lost
         strait failover a-to-b --history -o json    # the reports""",

@@ -35,6 +35,13 @@ def failover(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what each step finds now. Exits with 1 unless all hold.")
     ] = False,
+    rehearse: Annotated[
+        bool,
+        typer.Option(
+            "--rehearse",
+            help="Go through it with consumer groups of other names, touching no client, and keep a report with a score.",
+        ),
+    ] = False,
     fence: Annotated[
         list[str] | None,
         typer.Option(
@@ -122,8 +129,11 @@ def failover(
         even_if_source_answers=even_if_source_answers,
     )
     tell = _say if not output.structured else (lambda _: None)
-    act = failovers.rehearse if dry_run else failovers.run
-    record = act(file, name, "unplanned" if unplanned else "planned", settings, tell)
+    if rehearse:
+        record = failovers.rehearse(file, name, settings, tell)
+    else:
+        act = failovers.dry_run if dry_run else failovers.run
+        record = act(file, name, "unplanned" if unplanned else "planned", settings, tell)
     if output.structured:
         output.write(record.model_dump())
     elif not dry_run:

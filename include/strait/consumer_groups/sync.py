@@ -203,7 +203,7 @@ class GroupSync:
                 f"link {self._clusters.link}", ["it has no plan with topics yet"], hint="run strait apply, or start it"
             )
         chosen = names or {
-            name for name, side in here.items() if can_move(side) and (unselected or self._selected(name))
+            name for name, side in here.items() if can_move(name, side) and (unselected or self._selected(name))
         }
         share = {name for name in chosen if here[name].kind == SHARE}
         told = self._source.committed(chosen - share) | self._shares_here.starts(share)

@@ -58,6 +58,14 @@ class Alteration(Connection):
         found = self._wait(futures, "deleting topic {}", none_if=gone).unless_away()
         return Outcomes({topic: done is not None for topic, done in found.results.items()}, found.failures)
 
+    def delete_groups_each(self, groups: Collection[str]) -> Outcomes[str, bool]:
+        """Delete consumer groups without members. False: it is gone already."""
+        if not groups:
+            return Outcomes({}, {})
+        futures = self._client.delete_consumer_groups(list(groups), request_timeout=REQUEST_SECONDS)
+        found = self._wait(futures, "deleting group {}", none_if={KafkaError.GROUP_ID_NOT_FOUND}).unless_away()
+        return Outcomes({group: done is not None for group, done in found.results.items()}, found.failures)
+
     def absent(self, topics: Collection[str]) -> frozenset[str]:
         """Those of which the cluster says that they do not exist. Of a topic that this principal may not see it never
         says so, whether or not it is there."""

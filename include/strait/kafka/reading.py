@@ -1,13 +1,15 @@
-"""Reading a topic of one partition once, from some place to its end."""
+"""Reading a topic of one partition once, from some place to its end; and single records of many partitions."""
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, TopicPartition
 
+from strait.config import naming
 from strait.errors import ClusterUnavailable
 from strait.kafka.clients import Watch, ask, make_consumer
+from strait.model import TopicPartition as Partition
 
 _SECONDS = 60.0  # without an answer
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
@@ -43,6 +45,60 @@ def read_topic(
             yield from _until_end(consumer, watch, topic)
     finally:
         consumer.close()
+
+
+class Content(NamedTuple):
+    """A record, but for where it is."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: tuple[int, int]
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def first_records(
+    properties: Mapping[str, str], cluster: str, places: Mapping[Partition, int]
+) -> dict[Partition, Content | None]:
+    """The first committed record of each partition at its offset or after it; None where there is none.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized
+    """
+    found: dict[Partition, Content | None] = {}
+    watch = Watch(cluster)
+    consumer = make_consumer(
+        properties,
+        watch,
+        group_id=f"{naming.STATE_PREFIX}read",  # demanded by librdkafka, used by nobody
+        isolation_level="read_committed",
+        enable_partition_eof=True,
+        auto_offset_reset="earliest",
+        queued_max_messages_kbytes=16_384,
+    )
+    try:
+        if places:
+            consumer.assign([TopicPartition(*place, offset) for place, offset in places.items()])
+        deadline = time.monotonic() + _SECONDS
+        while len(found) < len(places):
+            message = consumer.poll(0.5)
+            if time.monotonic() > deadline:
+                raise ClusterUnavailable(cluster, f"reading {next(iter(places.keys() - found.keys()))}: timed out")
+            error = None if message is None else message.error()
+            if message is None or (error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED):
+                continue
+            if error is not None and error.code() != _EOF:
+                raise watch.translate(error, f"reading {message.topic()}")
+            place = Partition(message.topic(), message.partition())
+            if place not in found:
+                found[place] = None if error is not None else _content(message)
+                consumer.incremental_unassign([TopicPartition(*place)])
+    finally:
+        consumer.close()
+    return found
+
+
+def _content(message: Message) -> Content:
+    return Content(message.key(), message.value(), message.timestamp(), tuple(message.headers() or ()))
 
 
 def _until_end(consumer: Consumer, watch: Watch, topic: str) -> Iterator[Message]:

@@ -205,9 +205,10 @@ def planned_sync(link: Link) -> PlannedGroupSync | None:
     )
 
 
-def can_move(group: Side) -> bool:
-    """Whether it is a group of consumers."""
-    return group.kind == SHARE or group.protocol in _MOVABLE_PROTOCOLS
+def can_move(name: str, group: Side) -> bool:
+    """Whether it is a group of consumers, and none that Strait has made to try something."""
+    movable = group.kind == SHARE or group.protocol in _MOVABLE_PROTOCOLS
+    return movable and not name.startswith(naming.STATE_PREFIX)
 
 
 def status_of(

@@ -238,7 +238,8 @@ def kept_groups(report: GroupSyncReport | None, now_ms: int) -> Check:
 def summary(record: Failover) -> str:
     """A failover in a line."""
     ended = "" if record.rto_seconds is None else f" in {record.rto_seconds:,.1f} s"
-    text = f"link {record.link}: {record.kind} failover {record.id} from {record.source} to {record.destination}: "
+    kind = record.kind if record.kind == "rehearsal" else f"{record.kind} failover"
+    text = f"link {record.link}: {kind} {record.id} from {record.source} to {record.destination}: "
     text += f"{record.outcome}{ended}"
     if record.rpo_records is not None:
         text += f"; known to be missing: {record.rpo_records:,} offsets"
@@ -246,7 +247,7 @@ def summary(record: Failover) -> str:
         text += f", at most {record.rpo_seconds:,.1f} s"
     if record.groups is not None:
         text += f"; consumer groups that continue exactly: {record.groups_exact} of {record.groups}"
-    return text
+    return text if record.score is None else f"{text}; {record.score} % of the steps hold"
 
 
 def records(found: Sequence[MissingRecords]) -> int:

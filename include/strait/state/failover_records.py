@@ -42,7 +42,7 @@ class Failover(Record):
     link: str
     source: str
     destination: str
-    kind: Literal["planned", "unplanned"]
+    kind: Literal["planned", "unplanned", "rehearsal"]
     outcome: Literal["running", "done", "aborted"] = "running"
     by: str
     reason: str = ""
@@ -59,3 +59,4 @@ class Failover(Record):
     rpo_records: int | None = Field(None, description="Records known to be missing; None: not known.")
     rpo_seconds: float | None = Field(None, description="At most so old is the newest record that is not missing.")
     rto_seconds: float | None = Field(None, description="From the first step to the last.")
+    score: int | None = Field(None, description="Of a rehearsal: how many percent of its steps hold.")

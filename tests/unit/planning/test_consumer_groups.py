@@ -205,7 +205,8 @@ def test_groups_of_one_name_and_two_kinds_are_left_alone() -> None:
     ],
 )
 def test_only_groups_of_consumers_are_moved(side: Side, movable: bool) -> None:
-    assert can_move(side) is movable
+    assert can_move("billing", side) is movable
+    assert not can_move("strait.a-to-b.rehearsal.billing", side)
 
 
 @pytest.mark.parametrize("there", [OFFSETS_ALONE, Side(), HAD_MEMBERS, Side("consumer", "Stable", "consumer")])

@@ -11,6 +11,7 @@ from strait.config.links import LinksFile
 from strait.control.failover.journal import Journal
 from strait.control.failover.observation import Observation
 from strait.control.failover.planned import STOP, PlannedFailover, lift_fence
+from strait.control.failover.rehearsal import Rehearsal
 from strait.control.failover.turn import Settings, Tell, Turn
 from strait.control.failover.unplanned import UnplannedFailover
 from strait.errors import FailoverStopped
@@ -32,7 +33,7 @@ def run(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell) 
         ClusterUnavailable, NotAuthorized, ConfigError, StateError
     """
     look, journal = Observation(file, link), _journal(file, link)
-    newest = journal.newest()
+    newest = _newest(journal)
     if newest is not None and newest.outcome == "done" and look.status().stopped:
         return newest
     record = _begun(look, kind, settings, newest)
@@ -41,11 +42,19 @@ def run(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell) 
     return turn.record
 
 
-def rehearse(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell) -> Failover:
+def dry_run(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell) -> Failover:
     """Look at what each step would find. Changes nothing, keeps nothing. Raises as `run`."""
     look = Observation(file, link)
-    turn = Turn(_begun(look, kind, settings, None), None, tell, settings.timeout_seconds)
-    _KINDS[kind](look, turn, settings, rehearsal=True).run()
+    turn = Turn(_begun(look, kind, settings, None), None, tell, None)
+    _KINDS[kind](look, turn, settings, dry_run=True).run()
+    return turn.record
+
+
+def rehearse(file: LinksFile, link: str, settings: Settings, tell: Tell) -> Failover:
+    """Go through a failover with groups of other names, touching no client, and keep what it comes to. Raises as `run`."""
+    look = Observation(file, link)
+    turn = Turn(_begun(look, "rehearsal", settings, None), _journal(file, link), tell, None)
+    Rehearsal(look, turn, settings).run()
     return turn.record
 
 
@@ -58,7 +67,7 @@ def unfence(file: LinksFile, link: str) -> tuple[Failover, int]:
         PlanConflict, ClusterUnavailable, NotAuthorized, StateError
     """
     journal = _journal(file, link)
-    newest = journal.newest()
+    newest = _newest(journal)
     if newest is None:
         raise FailoverStopped(f"link {link}: no failover was ever begun")
     turn = Turn(newest, journal, lambda _: None, 0.0)
@@ -73,7 +82,9 @@ def history(file: LinksFile, link: str) -> Sequence[Failover]:
     return _journal(file, link).all()
 
 
-def _begun(look: Observation, kind: Kind, settings: Settings, newest: Failover | None) -> Failover:
+def _begun(
+    look: Observation, kind: Literal[Kind, "rehearsal"], settings: Settings, newest: Failover | None
+) -> Failover:
     if newest is not None and newest.outcome == "running":
         if newest.kind == kind:
             return newest
@@ -96,6 +107,11 @@ def _begun(look: Observation, kind: Kind, settings: Settings, newest: Failover |
         began_at_ms=now_ms,
         fence=() if newest is None else newest.fence,  # still to be lifted by whoever can
     )
+
+
+def _newest(journal: Journal) -> Failover | None:
+    """The last one that was more than a rehearsal."""
+    return next((record for record in reversed(journal.all()) if record.kind != "rehearsal"), None)
 
 
 def _journal(file: LinksFile, link: str) -> Journal:

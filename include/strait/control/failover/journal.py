@@ -30,10 +30,6 @@ class Journal:
         """Every failover as it ended or stands now, the oldest first."""
         return list({record.id: record for record in self._read()}.values())
 
-    def newest(self) -> Failover | None:
-        """The last one that was begun."""
-        return next(reversed(self.all()), None)
-
     def write(self, record: Failover) -> None:
         """Raises PlanConflict where another turn has begun since."""
         if not self._is_there:
@@ -41,8 +37,8 @@ class Journal:
             self._is_there = True
         key, value = encode(record)
         write_record(self._properties, self._cluster, self._topic, key, value, f"writing failover {record.id}")
-        turns = list(dict.fromkeys(found.turn for found in self._read()))
-        if turns[-1:] != [record.turn]:
+        turns = list(dict.fromkeys(found.turn for found in self._read() if found.kind != "rehearsal"))
+        if record.kind != "rehearsal" and turns[-1:] != [record.turn]:
             raise PlanConflict(
                 f"link {self._link}: failover {record.id}: another process has taken it over",
                 hint="see strait failover --history",

@@ -20,6 +20,8 @@ from strait.planning.consumer_groups import GroupStatus
 from strait.planning.failover import Ends, Member, Writer, last_words, missing
 from strait.planning.review.effects import effects
 from strait.state.failover_records import MissingRecords
+from strait.state.reader import StateReader
+from strait.state.schema import PlannedTopic
 from strait.state.view import Place, StateView
 
 _LOOK_BACK_SECONDS = (15, 300, 3600, 86_400)
@@ -59,6 +61,13 @@ class Observation:
     def status(self) -> LinkStatus:
         """What the link does, by its plans and its slots' reports."""
         return link_groups(self.file, self.name)
+
+    def planned_topics(self) -> list[PlannedTopic]:
+        """All topics of the link's plans in force."""
+        destination = self.link.destination
+        with StateReader(self.file.clusters[destination], destination, self.name, follow=("plan",)) as state:
+            state.catch_up()
+            return [topic for plan in state.plans.values() for topic in plan.topics]
 
     def pending(self) -> list[str]:
         """What a new plan would change, so that something on the source is not copied yet."""

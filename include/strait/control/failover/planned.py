@@ -30,11 +30,11 @@ class PlannedFailover:
     rehearsal: look only, change nothing.
     """
 
-    def __init__(self, observation: Observation, turn: Turn, settings: Settings, *, rehearsal: bool = False) -> None:
+    def __init__(self, observation: Observation, turn: Turn, settings: Settings, *, dry_run: bool = False) -> None:
         self._look = observation
         self._turn = turn
         self._settings = settings
-        self._rehearsal = rehearsal
+        self._dry_run = dry_run
         self._places: list[TopicPartition] = []
 
     def run(self) -> None:
@@ -54,9 +54,9 @@ class PlannedFailover:
 
     def _before(self) -> None:
         take = self._turn.take
-        take("copying", self._copying)
+        take("copying", lambda: whole(self._look))
         self._places = self._source_partitions()
-        take("tail", self._tail)
+        take("tail", lambda: tail_of(self._look, self._settings))
         if self._settings.fence:
             take("fence", self._fence)
         take("producers", self._producers)
@@ -64,17 +64,6 @@ class PlannedFailover:
         take("consumers", self._consumers)
         take("groups", self._groups)
         take("quiet", self._quiet)
-
-    def _copying(self) -> Check:
-        status = self._look.status()
-        return failover.copying(status.rows, stopped=status.stopped, pending=self._look.pending())
-
-    def _tail(self) -> Check:
-        link = self._look.reverse()
-        if link is None or not self._look.has_plan(link):
-            return Check(Verdict.DONE, "no link copies the other way")
-        stopped = link_groups(self._look.file, link).stopped
-        return failover.tail(link, self._look.tail(link), stopped=stopped, accept=self._settings.accept_tail)
 
     def _source_partitions(self) -> list[TopicPartition]:
         """All that the source has of the planned topics, also those that no plan knows yet."""
@@ -90,7 +79,7 @@ class PlannedFailover:
         rules = _rules(self._settings.fence, {place.topic for place in self._places})
         there = self._look.source.acls()
         new = [rule for rule in rules if rule not in there]
-        if self._rehearsal:
+        if self._dry_run:
             return Check(Verdict.DONE, f"would deny {', '.join(self._settings.fence)} to write: {len(new)} rules")
         kept = {*self._turn.record.fence, *(GivenAcl(**rule._asdict()) for rule in new)}
         self._turn.keep(fence=tuple(sorted(kept, key=str)))  # before they are given: whoever takes back must know
@@ -113,13 +102,13 @@ class PlannedFailover:
         return self._look.groups(sync=sync, include_moved=self._settings.include_moved)
 
     def _groups(self) -> Check:
-        until = time.monotonic() + (0.0 if self._rehearsal else _GROUPS_SETTLE_SECONDS)
+        until = time.monotonic() + (0.0 if self._dry_run else _GROUPS_SETTLE_SECONDS)
         while True:
-            if not self._rehearsal:
+            if not self._dry_run:
                 self._statuses(sync=True)
             found = self._statuses(sync=False)
-            check = failover.groups(found, accept=self._settings.accept_inexact or self._rehearsal)
-            if not self._rehearsal:
+            check = failover.groups(found, accept=self._settings.accept_inexact or self._dry_run)
+            if not self._dry_run:
                 self._count(found)
             if check.verdict is Verdict.DONE or time.monotonic() >= until:
                 return check
@@ -136,13 +125,13 @@ class PlannedFailover:
         return check if check.verdict is Verdict.DONE else Check(Verdict.FAILED, check.detail)
 
     def _ends(self) -> Ends:
-        if self._rehearsal and not self._turn.record.ends:
+        if self._dry_run and not self._turn.record.ends:
             return self._look.ends(self._places)
         return {TopicPartition(item.topic, item.partition): item.offset for item in self._turn.record.ends}
 
     def _take_back(self) -> None:
         """That it cannot be is no reason to hide why."""
-        if self._rehearsal:
+        if self._dry_run:
             return
         try:
             self._turn.keep()  # refused where another turn has begun, which needs the fence
@@ -155,7 +144,7 @@ class PlannedFailover:
 
     def _after(self) -> None:
         take = self._turn.take
-        if not self._rehearsal:
+        if not self._dry_run:
             take(STOP, lambda: stop(self._look), announced=True)
             take("verify", self._verify)
         take("reverse", lambda: reverse(self._look))
@@ -170,6 +159,21 @@ class PlannedFailover:
         number = failover.records(found)
         self._turn.keep(missing=found, rpo_records=number, rpo_seconds=None if number else 0.0)
         return failover.late(found)
+
+
+def whole(look: Observation) -> Check:
+    """Whether everything that the link selects is being copied."""
+    status = look.status()
+    return failover.copying(status.rows, stopped=status.stopped, pending=look.pending())
+
+
+def tail_of(look: Observation, settings: Settings) -> Check:
+    """Whether the link that copies the other way has copied all that is on the destination."""
+    link = look.reverse()
+    if link is None or not look.has_plan(link):
+        return Check(Verdict.DONE, "no link copies the other way")
+    stopped = link_groups(look.file, link).stopped
+    return failover.tail(link, look.tail(link), stopped=stopped, accept=settings.accept_tail)
 
 
 def stop(look: Observation) -> Check:

@@ -44,10 +44,14 @@ class Settings:
 
 
 class Turn:
-    """One process' turn at a failover. Without a journal it is a rehearsal of the steps: nothing is waited for, none
-    that fails ends it, and nothing is kept."""
+    """One process' turn at a failover.
 
-    def __init__(self, record: Failover, journal: Journal | None, tell: Tell, timeout_seconds: float) -> None:
+    Args:
+        journal: None: nothing is kept.
+        timeout_seconds: for each step; None: nothing is waited for, and a step that does not hold ends nothing.
+    """
+
+    def __init__(self, record: Failover, journal: Journal | None, tell: Tell, timeout_seconds: float | None) -> None:
         self.record = record.model_copy(update={"turn": uuid.uuid4().hex})
         self._journal = journal
         self._tell = tell
@@ -73,7 +77,7 @@ class Turn:
             self._put(step(Check(Verdict.WAITING, "begun")))
         while True:
             check = look()
-            if check.verdict is not Verdict.WAITING or self._journal is None:
+            if check.verdict is not Verdict.WAITING or self._timeout_seconds is None:
                 break
             if time.monotonic() >= began + self._timeout_seconds:
                 check = Check(Verdict.FAILED, f"not within {self._timeout_seconds:g} s: {check.detail}")
@@ -84,7 +88,7 @@ class Turn:
             time.sleep(_POLL_SECONDS)
         self._put(step(check))
         self._tell(step(check))
-        if check.verdict is Verdict.FAILED and self._journal is not None:
+        if check.verdict is Verdict.FAILED and self._timeout_seconds is not None:
             raise FailoverStopped(f"link {self.record.link}: failover {self.record.id}: {name}: {check.detail}")
 
     def took(self, name: str) -> bool:

@@ -16,11 +16,11 @@ class UnplannedFailover:
     rehearsal: look only, change nothing.
     """
 
-    def __init__(self, observation: Observation, turn: Turn, settings: Settings, *, rehearsal: bool = False) -> None:
+    def __init__(self, observation: Observation, turn: Turn, settings: Settings, *, dry_run: bool = False) -> None:
         self._look = observation
         self._turn = turn
         self._settings = settings
-        self._rehearsal = rehearsal
+        self._dry_run = dry_run
         self._group_sync: GroupSyncReport | None = None
 
     def run(self) -> None:
@@ -28,7 +28,7 @@ class UnplannedFailover:
         take = self._turn.take
         if not self._turn.took(STOP):
             take("source", self._source)
-        if not self._rehearsal:
+        if not self._dry_run:
             take(STOP, lambda: stop(self._look), announced=True)
         take("missing", self._missing)
         take("groups", self._groups)

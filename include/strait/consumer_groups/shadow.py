@@ -1,0 +1,58 @@
+"""Groups' translated offsets, committed on the destination under other names, read back and deleted: what a failover
+would do, without touching a group that anybody uses."""
+
+from collections.abc import Sequence
+
+from strait.config import naming
+from strait.consumer_groups.clusters import LinkClusters
+from strait.kafka.admin import Admin
+from strait.model import TopicPartition
+from strait.net import consumer_groups as net
+from strait.net import error_policy
+from strait.planning.consumer_groups import SHARE, GroupStatus
+
+_RETENTION_MS = 600_000
+"""Should deleting them be cut off, the broker does it after this."""
+
+
+def try_shadow_groups(clusters: LinkClusters, statuses: Sequence[GroupStatus]) -> tuple[int, list[str]]:
+    """How many groups were tried, and what is not as it was committed. Raises ClusterUnavailable, NotAuthorized."""
+    wanted = {
+        f"{naming.STATE_PREFIX}{clusters.link}.rehearsal.{status.group}": {
+            item.target: net.Committed(item.to_offset, "") for item in status.offsets if item.to_offset is not None
+        }
+        for status in statuses
+        if not status.note and status.source.kind != SHARE
+    }
+    wanted = {name: offsets for name, offsets in wanted.items() if offsets}
+    properties, destination = clusters.properties[clusters.destination], clusters.destination
+    try:
+        with net.ConsumerGroups(properties, destination) as groups:
+            codes = groups.commit(wanted, _RETENTION_MS)
+            told = groups.committed(wanted)
+    finally:
+        Admin(properties, destination).delete_groups_each(list(wanted))
+    wrong = []
+    for name, offsets in wanted.items():
+        kept = told.get(name, error_policy.NOT_ANSWERED)
+        for place, item in offsets.items():
+            code = codes.get(name, {}).get(place, error_policy.NOT_ANSWERED)
+            if code:
+                wrong.append(f"{name} in {place}: {error_policy.name(code)}")
+            elif isinstance(kept, int) or kept.get(place, net.Committed(-1, "")).offset != item.offset:
+                wrong.append(f"{name} in {place}")
+    return len(wanted), wrong
+
+
+def next_places(
+    statuses: Sequence[GroupStatus], most: int
+) -> list[tuple[str, TopicPartition, int, TopicPartition, int]]:
+    """(group, source partition, its offset, destination partition, its offset) of offsets that translate exactly, each
+    partition once."""
+    found: dict[TopicPartition, tuple[str, TopicPartition, int, TopicPartition, int]] = {}
+    for status in statuses:
+        for item in status.offsets if not status.note else ():
+            place = TopicPartition(item.topic, item.partition)
+            if item.to_offset is not None and item.fit == "exact" and place not in found and len(found) < most:
+                found[place] = status.group, place, item.offset, item.target, item.to_offset
+    return list(found.values())

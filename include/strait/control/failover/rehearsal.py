@@ -1,0 +1,87 @@
+"""A rehearsal: what a failover would find and do, with consumer groups of other names, while everybody is at work."""
+
+from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.shadow import next_places, try_shadow_groups
+from strait.control.failover.observation import Observation
+from strait.control.failover.planned import reverse, tail_of, whole
+from strait.control.failover.turn import Settings, Turn
+from strait.control.link_status import link_status
+from strait.kafka.reading import first_records
+from strait.model import TopicFacts
+from strait.planning import failover, readiness
+from strait.planning.consumer_groups import GroupStatus
+from strait.planning.failover import Check
+from strait.planning.readiness import Sample
+
+_SAMPLES_MOST = 100
+_CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes")
+
+
+class Rehearsal:
+    """Its groups are gone afterwards. Nothing is waited for: what a failover would wait for costs points."""
+
+    def __init__(self, observation: Observation, turn: Turn, settings: Settings) -> None:
+        self._look = observation
+        self._turn = turn
+        self._settings = settings
+        self._groups: list[GroupStatus] = []
+
+    def run(self) -> None:
+        """Raises what clusters raise."""
+        take = self._turn.take
+        take("copying", lambda: whole(self._look))
+        take("topics", self._topics)
+        take("settings", lambda: readiness.settings(self._pairs()))
+        take("tail", lambda: tail_of(self._look, self._settings))
+        take("groups", self._translated)
+        take("shadow", self._shadow)
+        take("records", self._records)
+        take("reverse", lambda: reverse(self._look))
+        rows = self._look.status().rows
+        lag = [row for row in rows if row.lag_records > 0]
+        self._turn.end(
+            "done",
+            score=readiness.score(self._turn.record.steps),
+            rpo_records=sum(row.lag_records for row in lag),
+            rpo_seconds=max((row.lag_seconds for row in lag), default=0.0),
+        )
+
+    def _topics(self) -> Check:
+        status = link_status(self._look.file, self._look.name)
+        return readiness.topics(status.left_out, status.source_trouble)
+
+    def _pairs(self) -> list[tuple[TopicFacts, TopicFacts | None]]:
+        names = {topic.source: topic.destination for topic in self._look.planned_topics()}
+        here = self._look.source.observe(names.__contains__, _CONFIGS).topics
+        there = self._look.destination.observe({*names.values()}.__contains__, _CONFIGS).topics
+        return [(here[name], there.get(copy)) for name, copy in sorted(names.items()) if name in here]
+
+    def _translated(self) -> Check:
+        found = self._look.groups(sync=False, include_moved=self._settings.include_moved)
+        self._groups = [status for status in found if status.selected]
+        self._turn.keep(groups=len(self._groups), groups_exact=sum(status.synced for status in self._groups))
+        return failover.groups(found, accept=True)
+
+    def _shadow(self) -> Check:
+        return readiness.shadow(*try_shadow_groups(self._clusters, self._groups))
+
+    def _records(self) -> Check:
+        """A record that is not copied yet has no counterpart."""
+        places = next_places(self._groups, _SAMPLES_MOST)
+        properties, (source, destination) = (
+            self._clusters.properties,
+            (self._clusters.source, self._clusters.destination),
+        )
+        here = first_records(properties[source], source, {place: offset for _, place, offset, _, _ in places})
+        there = first_records(properties[destination], destination, {place: offset for *_, place, offset in places})
+        return readiness.samples(
+            [
+                Sample(group, place, here[place], there[copy])
+                for group, place, _, copy, _ in places
+                if here[place] is None or there[copy] is not None
+            ]
+        )
+
+    @property
+    def _clusters(self) -> LinkClusters:
+        return LinkClusters.of(self._look.file, self._look.name)

@@ -1,0 +1,81 @@
+"""How ready a link is for a failover, besides what the failover itself looks at. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from strait.model import TopicFacts, TopicPartition
+from strait.planning.failover import Check, Verdict, listed
+from strait.planning.status.status import PartitionStatus
+from strait.state.failover_records import FailoverStep
+
+_RETENTION = ("retention.ms", "retention.bytes")
+
+
+class Sample(NamedTuple):
+    """What consumers would read first: on the source at what a group has committed, on the destination at its
+    translation. None: nothing is there yet."""
+
+    group: str
+    place: TopicPartition
+    source: object
+    destination: object
+
+
+def topics(left_out: Sequence[PartitionStatus], trouble: str) -> Check:
+    """Whether a topic that the link names or matches is left out."""
+    if trouble:
+        return Check(Verdict.WARNING, f"topics that are left out are not known: {trouble}")
+    if left_out:
+        shown = [f"{row.topic} ({row.reason})" for row in left_out]
+        return Check(Verdict.WARNING, f"{len(left_out)} topics are left out: {listed(shown)}")
+    return Check(Verdict.DONE, "no topic that the link names or matches is left out")
+
+
+def settings(pairs: Sequence[tuple[TopicFacts, TopicFacts | None]]) -> Check:
+    """Whether the destination's topics keep as much, as long and as safely as the source's."""
+    found = [f"{source.topic}: {what}" for source, copy in pairs for what in _worse(source, copy)]
+    if found:
+        return Check(Verdict.WARNING, f"{len(found)} settings of destination topics are weaker: {listed(found)}")
+    return Check(Verdict.DONE, f"{len(pairs)} destination topics keep as much as their sources")
+
+
+def shadow(groups: int, wrong: Sequence[str]) -> Check:
+    """Whether the destination keeps offsets as they were committed, tried with groups of other names."""
+    if wrong:
+        return Check(Verdict.FAILED, f"{len(wrong)} offsets were not kept as committed: {listed(wrong)}")
+    return Check(Verdict.DONE, f"the offsets of {groups} groups were committed under other names, and read back")
+
+
+def samples(found: Sequence[Sample]) -> Check:
+    """Whether the next record of a group is the same on both sides."""
+    other = [f"{sample.group} in {sample.place}" for sample in found if sample.source != sample.destination]
+    if other:
+        return Check(Verdict.FAILED, f"{len(other)} of {len(found)} groups would read another record: {listed(other)}")
+    return Check(Verdict.DONE, f"the next record is the same on both sides in {len(found)} partitions")
+
+
+def score(steps: Sequence[FailoverStep]) -> int:
+    """How many percent of the steps hold; one with a warning counts half."""
+    worth: Mapping[str, float] = {Verdict.DONE: 1.0, Verdict.WARNING: 0.5}
+    return round(100 * sum(worth.get(step.verdict, 0.0) for step in steps) / len(steps)) if steps else 0
+
+
+def _worse(source: TopicFacts, copy: TopicFacts | None) -> list[str]:
+    if copy is None:
+        return ["has no copy"]
+    found = []
+    if copy.partitions < source.partitions:
+        found.append(f"{copy.partitions} partitions instead of {source.partitions}")
+    if 0 < copy.replicas < source.replicas:
+        found.append(f"{copy.replicas} replicas instead of {source.replicas}")
+    if copy.configs.get("cleanup.policy") != source.configs.get("cleanup.policy"):
+        found.append(f"cleanup.policy {copy.configs.get('cleanup.policy')}")
+    for name in _RETENTION:
+        here, there = (_bound(facts.configs.get(name, "-1")) for facts in (source, copy))
+        if there < here:
+            found.append(f"{name} {copy.configs[name]} instead of {source.configs[name]}")
+    return found
+
+
+def _bound(value: str) -> float:
+    return float("inf") if value == "-1" else float(value)

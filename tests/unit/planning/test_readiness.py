@@ -1,0 +1,64 @@
+"""What a rehearsal makes of a link that is not as safe as it could be."""
+
+import pytest
+
+from strait.model import TopicFacts, TopicPartition
+from strait.planning import readiness
+from strait.planning.failover import Verdict
+from strait.planning.readiness import Sample
+from strait.planning.status.status import PartitionStatus
+from strait.state.failover_records import FailoverStep
+
+
+def facts(
+    partitions: int = 3, replicas: int = 3, policy: str = "delete", ms: str = "1000", size: str = "-1"
+) -> TopicFacts:
+    configs = {"cleanup.policy": policy, "retention.ms": ms, "retention.bytes": size}
+    return TopicFacts("t", "id", partitions, configs=configs, replicas=replicas)
+
+
+@pytest.mark.parametrize(
+    ("copy", "words"),
+    [
+        (facts(), ""),
+        (facts(4, 4, ms="-1"), ""),
+        (facts(partitions=2), "t: 2 partitions instead of 3"),
+        (facts(replicas=1), "t: 1 replicas instead of 3"),
+        (facts(policy="compact"), "t: cleanup.policy compact"),
+        (facts(ms="999"), "t: retention.ms 999 instead of 1000"),
+        (facts(size="5"), "t: retention.bytes 5 instead of -1"),
+        (None, "t: has no copy"),
+    ],
+)
+def test_a_destination_that_keeps_less_is_named(copy: TopicFacts | None, words: str) -> None:
+    check = readiness.settings([(facts(), copy)])
+    assert check.verdict is (Verdict.WARNING if words else Verdict.DONE)
+    assert words in check.detail
+
+
+def test_topics_that_are_left_out_are_named_and_not_knowing_is_not_none() -> None:
+    row = PartitionStatus("u", None, "", None, "left_out", "name_illegal", "")
+    assert readiness.topics((), "").verdict is Verdict.DONE
+    assert readiness.topics((row,), "").detail == "1 topics are left out: u (name_illegal)"
+    assert readiness.topics((), "cluster a is away").verdict is Verdict.WARNING
+
+
+def test_another_next_record_fails() -> None:
+    place = TopicPartition("t", 0)
+    assert readiness.samples([Sample("g", place, "x", "x"), Sample("g", place, None, None)]).verdict is Verdict.DONE
+    failed = readiness.samples([Sample("g", place, "x", "y")])
+    assert failed.verdict is Verdict.FAILED
+    assert "g in t-0" in failed.detail
+    assert readiness.shadow(2, ["g in t-0"]).verdict is Verdict.FAILED
+
+
+def test_a_warning_is_worth_half_of_what_holds() -> None:
+    def steps(*verdicts: str) -> list[FailoverStep]:
+        return [
+            FailoverStep.model_validate({"name": "s", "verdict": it, "detail": "", "began_at_ms": 0, "seconds": 0.0})
+            for it in verdicts
+        ]
+
+    assert readiness.score(steps("done", "done", "warning", "failed")) == 62
+    assert readiness.score(steps("waiting")) == 0
+    assert readiness.score([]) == 0
