@@ -364,7 +364,7 @@ def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLi
     Writer(link).write(200)
     group = f"{topic_name}-at-work"
     reader = Reader(link.clusters["a"], group, topic_name)
-    reader.read(80)
+    reader.read(150)  # of both partitions, which have 100 each
     reader.commit()
     eventually(
         lambda: all(row.state == "caught_up" for row in link_groups(link.file, link.name(LINK)).rows),

@@ -87,11 +87,25 @@ class Connection:
         self, request: Any, response_class: Any, before: Answer | None, most_bytes: int = _MAX_HANDSHAKE_FRAME_BYTES
     ) -> Answer:
         """As ``ask``; where the reply is ``before`` to the byte, that is returned, and not decoded anew."""
-        (frame,) = self._exchange([request], most_bytes)
-        told = frame[_CORRELATION_BYTES:]
-        if before is not None and before.told == told:
-            return before
-        return Answer(told, response_class.decode(frame, version=request.API_VERSION, header=True))
+        return self.ask_each_again([request], response_class, [before], most_bytes)[0]
+
+    def ask_each_again(
+        self,
+        requests: Sequence[Any],
+        response_class: Any,
+        before: Sequence[Answer | None],
+        most_bytes: int = _MAX_HANDSHAKE_FRAME_BYTES,
+    ) -> list[Answer]:
+        """As ``ask_each``; a reply that is the one in ``before`` to the byte is not decoded anew."""
+        answers = []
+        for request, frame, known in zip(requests, self._exchange(requests, most_bytes), before, strict=True):
+            told = frame[_CORRELATION_BYTES:]
+            if known is not None and known.told == told:
+                answers.append(known)
+            else:
+                reply = response_class.decode(frame, version=request.API_VERSION, header=True)
+                answers.append(Answer(told, reply))
+        return answers
 
     def close(self) -> None:
         self.socket.close()

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from strait.errors import ClusterUnavailable
 from strait.model import TopicPartition
 from strait.net import error_policy
 from strait.net.consumer_groups import GROUPS_AT_ONCE, REPLY_BYTES, Committed, Offsets
@@ -26,6 +27,8 @@ from strait.wire import error_codes
 _DESCRIBE = (77, 1, 1)
 _DESCRIBE_OFFSETS = (90, 0, 0)
 _ALTER_OFFSETS = (91, 0, 0)
+_REQUESTS_AT_ONCE = 50
+_PATIENCE_SECONDS = 5.0
 _EPOCH_WITHOUT_MEMBERS = 1
 """A group has it, or 0, once somebody has set its offsets (4.3, 4.2); a member that joins and leaves raises it further."""
 
@@ -36,14 +39,21 @@ class ShareGroups:
 
     def __init__(self, coordinators: Coordinators) -> None:
         self._coordinators = coordinators
-        self._described: dict[tuple[str, ...], tuple[Answer, dict[str, Offsets | int]]] = {}  # of the last look alone
+        self._described: dict[str, tuple[Answer, Offsets | int]] = {}  # of the last look alone
 
     def starts(self, groups: Iterable[str]) -> dict[str, Offsets | int]:
         """Each group's start offsets, or the error code of its refusal. Of groups whose answer is what it was at the
-        last call, the same objects."""
+        last call, the same objects.
+
+        Coordinators keep start offsets in a topic of their own. If that is away, share groups are refused with
+        REQUEST_TIMED_OUT after a few seconds: other groups are not to wait for it.
+        """
         wanted = sorted(set(groups))
-        found = self._coordinators.until_settled(lambda: self._starts(wanted))
-        self._described = {names: kept for names, kept in self._described.items() if found.keys() >= set(names)}
+        try:
+            found = self._coordinators.until_settled(lambda: self._starts(wanted), _PATIENCE_SECONDS)
+        except ClusterUnavailable:
+            return dict.fromkeys(wanted, error_codes.REQUEST_TIMED_OUT)
+        self._described = {name: kept for name, kept in self._described.items() if name in found}
         return found
 
     def with_past(self, groups: Iterable[str]) -> set[str]:
@@ -58,7 +68,10 @@ class ShareGroups:
         is of another kind. A group that does not exist comes into being. An offset beyond the log's end is accepted.
         What could not be written within a few seconds is given up, with its error code.
         """
-        return self._coordinators.until_written(wanted, self._alter)
+        try:
+            return self._coordinators.until_written(wanted, self._alter)
+        except ClusterUnavailable:
+            return {name: dict.fromkeys(starts, error_codes.REQUEST_TIMED_OUT) for name, starts in wanted.items()}
 
     def _starts(self, wanted: Sequence[str]) -> dict[str, Offsets | int]:
         found: dict[str, Offsets | int] = {}
@@ -66,22 +79,25 @@ class ShareGroups:
             if connection is None:
                 found |= dict.fromkeys(groups, code)
                 continue
-            for some in parts(groups, GROUPS_AT_ONCE):
+            for some in parts(groups, _REQUESTS_AT_ONCE):
                 found |= self._describe_offsets(connection, some)
         return found
 
     def _describe_offsets(self, connection: Connection, groups: Sequence[str]) -> dict[str, Offsets | int]:
+        """A broker answers for one group within milliseconds, and for several in one request after two seconds."""
+        version = connection.version(*_DESCRIBE_OFFSETS)
         each = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
-        request = DescribeShareGroupOffsetsRequest(
-            version=connection.version(*_DESCRIBE_OFFSETS), groups=[each(group_id=name, topics=None) for name in groups]
-        )
-        before, described = self._described.get(tuple(groups), (None, {}))
-        answer = connection.ask_again(request, DescribeShareGroupOffsetsResponse, before, REPLY_BYTES)
-        if answer is not before:
-            told = {group.group_id: group for group in answer.reply.groups}
-            described = {name: self._offsets(name, told.get(name)) for name in groups}
-            self._described[tuple(groups)] = answer._replace(reply=None), described
-        return described
+        requests = [
+            DescribeShareGroupOffsetsRequest(version=version, groups=[each(group_id=name, topics=None)])
+            for name in groups
+        ]
+        before = [self._described[name][0] if name in self._described else None for name in groups]
+        answers = connection.ask_each_again(requests, DescribeShareGroupOffsetsResponse, before, REPLY_BYTES)
+        for name, known, answer in zip(groups, before, answers, strict=True):
+            if answer is not known:
+                told = {group.group_id: group for group in answer.reply.groups}
+                self._described[name] = answer._replace(reply=None), self._offsets(name, told.get(name))
+        return {name: self._described[name][1] for name in groups}
 
     def _offsets(self, name: str, group: Any) -> Offsets | int:
         """Without partitions where the group has not begun."""

@@ -1,14 +1,17 @@
 """What brokers may answer about many groups at once: in any order, and not about each."""
 
-from typing import Any
+from typing import Any, ClassVar
 
+import pytest
 from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetFetchResponse
 
+from strait.errors import ClusterUnavailable
 from strait.model import TopicPartition
 from strait.net import error_policy
 from strait.net.consumer_groups import Committed, ConsumerGroups
 from strait.net.group_coordinators import Coordinators
 from strait.net.handshake import Answer
+from strait.net.share_groups import ShareGroups
 from strait.wire import error_codes
 
 
@@ -125,3 +128,21 @@ def test_a_group_of_many_partitions_is_committed_in_parts() -> None:
     assert len(codes) == 2_500
     assert set(codes.values()) == {0}
     assert [len(request.topics[0].partitions) for request in broker.requests] == [1_000, 1_000, 500]
+
+
+def test_other_groups_do_not_fail_with_the_topic_of_share_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coordinator then does not answer in time, though it answers for others."""
+    monkeypatch.setattr("strait.net.share_groups._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("strait.net.group_coordinators._COMMIT_SECONDS", 0.0)
+
+    class Silent(Answering):
+        versions: ClassVar = {90: (0, 1), 91: (0, 0)}
+
+        def ask_each(self, *_: Any) -> list[Any]:
+            raise ClusterUnavailable("it", "timed out")
+
+        ask_each_again = ask_each
+
+    shares, place = ShareGroups(OneBroker(Silent())), TopicPartition("t", 0)
+    assert shares.starts(["g"]) == {"g": error_codes.REQUEST_TIMED_OUT}
+    assert shares.alter({"g": {place: Committed(1, "")}}) == {"g": {place: error_codes.REQUEST_TIMED_OUT}}
