@@ -34,6 +34,7 @@ class Reason(StrEnum):
     SOURCE_RECREATED = "source_recreated"
     NAMING_CHANGED = "naming_changed"
     START_OUT_OF_RANGE = "start_out_of_range"
+    START_FORCED = "start_forced"
     SOURCE_TRUNCATED = "source_truncated"
     SOURCE_DATA_LOST = "source_data_lost"
     DESTINATION_TRUNCATED = "destination_truncated"
@@ -177,6 +178,12 @@ _TEXTS = {
         "Set `start` to an offset in the range that the detail shows, or to `earliest` or `latest`. Copying starts "
         "with the next plan.",
         Kind.NEEDS_DECISION,
+    ),
+    Reason.START_FORCED: _Text(
+        "An operator forced the first source offset with `strait offsets import --force`, although the destination's "
+        "records did not confirm it: some may be missing or duplicated. The loss log has the user and the reason.",
+        "Compare both topics at the offset in `strait losses`. No other action is needed.",
+        Kind.INFORMATIONAL,
     ),
     Reason.SOURCE_TRUNCATED: _Text(
         "The source lost records that were already copied, so the destination holds records that the source does not.",

@@ -66,6 +66,14 @@ _EXAMPLES = {
         strait offsets translate a-to-b --group billing
         strait offsets translate a-to-b --reverse --group billing -o json
         strait offsets translate a-to-b < offsets.csv > translated.csv""",
+    "offsets export": """
+        strait offsets export a-to-b > positions.csv
+        strait offsets export a-to-b --format mirus --connector my-mirus
+        strait offsets export a-to-b --to-connect mm2-offsets.a.internal""",
+    "offsets import": """
+        strait offsets import a-to-b --from-connect mm2-offsets.a.internal --dry-run
+        strait offsets import a-to-b --group ureplicator-a-b
+        strait offsets import a-to-b positions.csv --topic orders""",
     "schema": """
         strait schema > links.schema.json""",
     "import mirus": """

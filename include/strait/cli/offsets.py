@@ -1,4 +1,4 @@
-"""`strait offsets`: committed offsets of any client, translated between a link's clusters."""
+"""`strait offsets`: committed offsets of any client, translated between a link's clusters; and the link's own ones."""
 
 import csv
 import sys
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strait.cli import positions
 from strait.cli.examples import examples
 from strait.cli.options import DEFAULT_FILE, Command, ConfigOption, LinkOption, Output, OutputOption, one_link
 from strait.errors import ConfigError
@@ -16,7 +17,11 @@ from strait.model import TopicPartition
 if TYPE_CHECKING:
     from strait.state.translation import Translation
 
-app = typer.Typer(help="Translate committed offsets between the clusters.", no_args_is_help=True)
+app = typer.Typer(
+    help="Translate committed offsets between the clusters; export and import the link's own.", no_args_is_help=True
+)
+for _name, _command in (("export", positions.export), ("import", positions.import_)):
+    app.command(_name, cls=Command, epilog=examples(f"offsets {_name}"))(_command)
 
 Place = tuple[TopicPartition, int]
 _HEAD = ("topic", "partition", "offset", "to_topic", "to_offset", "fit")

@@ -1,7 +1,7 @@
-"""Reading a topic of one partition once, from some place to its end; and single records of many partitions."""
+"""Reading a topic of one partition once, from some place to its end; and records of many partitions."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, TopicPartition
@@ -12,6 +12,7 @@ from strait.kafka.clients import Watch, ask, make_consumer
 from strait.model import TopicPartition as Partition
 
 _SECONDS = 60.0  # without an answer
+_AT_ONCE = 1000
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 
@@ -99,6 +100,60 @@ def first_records(
 
 def _content(message: Message) -> Content:
     return Content(message.key(), message.value(), message.timestamp(), tuple(message.headers() or ()))
+
+
+def read_ranges(
+    properties: Mapping[str, str],
+    cluster: str,
+    ranges: Mapping[Partition, tuple[int, int]],
+    done: Collection[Partition] = (),
+) -> Iterator[Message]:
+    """Every committed record of each partition with an offset from ``ranges[partition][0]`` on and below
+    ``ranges[partition][1]``, in order within each; offsets that are gone are left out.
+
+    Args:
+        done: partitions of which no more is wanted; looked at while reading.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized
+    """
+    left = {place: end for place, (first, end) in ranges.items() if first < end}
+    if not left:
+        return
+    watch = Watch(cluster)
+    consumer = make_consumer(
+        properties,
+        watch,
+        group_id=f"{naming.STATE_PREFIX}read",  # demanded by librdkafka, used by nobody
+        isolation_level="read_committed",
+        enable_partition_eof=True,
+        auto_offset_reset="earliest",
+        fetch_wait_max_ms=100,
+    )
+    try:
+        consumer.assign([TopicPartition(*place, ranges[place][0]) for place in left])
+        deadline = time.monotonic() + _SECONDS
+        while left:
+            messages = consumer.consume(_AT_ONCE, timeout=0.2)
+            if messages:
+                deadline = time.monotonic() + _SECONDS
+            elif time.monotonic() > deadline:
+                raise ClusterUnavailable(cluster, f"reading {min(left)}: timed out")
+            for message in messages:
+                place = Partition(message.topic(), message.partition())
+                error = message.error()
+                if error is not None and error.code() not in (_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED):
+                    raise watch.translate(error, f"reading {place}")
+                if place not in left:
+                    continue
+                if error is None and message.offset() < left[place]:
+                    yield message
+                is_over = error is not None or message.offset() + 1 >= left[place] or place in done
+                if is_over and (error is None or error.code() == _EOF):
+                    del left[place]
+                    consumer.incremental_unassign([TopicPartition(*place)])
+    finally:
+        consumer.close()
 
 
 def _until_end(consumer: Consumer, watch: Watch, topic: str) -> Iterator[Message]:

@@ -86,6 +86,7 @@ class Publication:
         """Write plans of task groups, their first runs, and what they make of lost topics: all of it or nothing.
 
         Args:
+            plans: none, where first runs come before the plans that follow them.
             forgotten: runs of topics that are gone on both sides; the map holds them no longer.
 
         Raises:
@@ -94,7 +95,8 @@ class Publication:
         """
         for plan in plans:
             self._check_follows(plan)
-        doing = "publishing " + ", ".join(f"plan {plan.version} of group {plan.group}" for plan in plans)
+        named = ", ".join(f"plan {plan.version} of group {plan.group}" for plan in plans)
+        doing = f"publishing {named or 'where partitions begin'}"
         self.step(doing, lambda _: self._producer.begin_transaction())
         try:
             for run in first_runs:

@@ -67,7 +67,8 @@ def _copied(link: Link, proposal: Proposal) -> Iterator[Effect]:
     for source, destination in created | planned:
         if source not in known:
             name = "" if source == destination else f"to {destination}, "
-            yield Effect("copies", source, f"{name}from {start_of(link, source)}")
+            start = "where it stopped" if source in proposal.survey.begun.topics else start_of(link, source)
+            yield Effect("copies", source, f"{name}from {start}")
     waiting = set() if after is None else {item.topic for item in after.waiting}
     for source in known - {source for source, _ in created | planned} - waiting:
         yield Effect("leaves", source)

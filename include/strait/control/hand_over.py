@@ -1,0 +1,243 @@
+"""The positions of a link, and handing over to a tool that runs in Kafka Connect: its offsets topic gets them.
+
+Positions come from the offset map. Before they are handed over, each is held against the copy's last records, and the
+link must have stopped: what it copied afterwards, the other tool would copy again.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from strait.config.links import LinksFile
+from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.offsets import Offsets
+from strait.control.copy_ends import Side, ends_of, look_at_copies
+from strait.control.move_in import GROWTH_SECONDS
+from strait.errors import ClusterError, ConfigError, StraitError
+from strait.kafka.admin import Admin, NewTopic
+from strait.kafka.clients import Watch, make_producer
+from strait.kafka.reading import read_ranges
+from strait.model import TopicPartition
+from strait.net.broker_requests import await_topic_everywhere
+from strait.planning.topics.move_in import Match
+from strait.state.positions import ConnectOffset, Position, connect_record, read_connect
+from strait.state.schema import Plan
+from strait.state.translation import Fit
+
+_CONNECT_PARTITIONS = 25  # as Connect creates it
+_SECONDS = 30.0
+
+
+class Owner(NamedTuple):
+    """Who finds the positions: a connector, and the source's alias in MirrorMaker 2; None: Mirus, which has none.
+    ``guessed``: nobody has named them."""
+
+    connector: str
+    alias: str | None
+    guessed: bool = False
+
+
+class Stored(NamedTuple):
+    """An entry of an offsets topic, and the partition and key that it lies under."""
+
+    entry: ConnectOffset
+    partition: int
+    key: bytes
+
+
+def positions(file: LinksFile, link: str) -> list[Position]:
+    """How far each partition of the link's plan is copied, as far as the map and the reports tell.
+
+    Raises:
+        ConfigError: the link has no plan.
+        ClusterUnavailable, NotAuthorized, StateError
+    """
+    clusters = LinkClusters.of(file, link)
+    offsets = Offsets(clusters)
+    plans = offsets.plans()
+    counts = {(topic.source, topic.destination): len(topic.slots) for plan in plans.values() for topic in plan.topics}
+    if not counts:
+        raise ConfigError(f"link {link}", ["has no plan yet, so it has no positions"])
+    sources = {
+        TopicPartition(copy, number): topic for (topic, copy), count in counts.items() for number in range(count)
+    }
+    destination = Admin(clusters.properties[clusters.destination], clusters.destination)
+    ends = destination.offsets_each(sources, "end")
+    found = offsets.to_source((copy, ends.results[copy]) for copy in sources if copy in ends.results)
+    known = [
+        Position(
+            sources[TopicPartition(item.topic, item.partition)],
+            item.partition,
+            item.to_offset,
+            item.topic,
+            item.offset,
+            item.fit,
+            item.detail,
+        )
+        for item in found
+    ]
+    unknown = [
+        Position(sources[copy], copy.partition, None, copy.topic, None, str(Fit.UNKNOWN), failure.message)
+        for copy, failure in ends.failures.items()
+    ]
+    return sorted([*known, *unknown], key=lambda item: item.place)
+
+
+def read_offsets_topic(properties: Mapping[str, str], cluster: str, topic: str) -> list[Stored]:
+    """What connectors have stored in an offsets topic of Kafka Connect, the latest under each key.
+
+    Raises:
+        ConfigError: there is no such topic.
+        ClusterUnavailable, NotAuthorized
+    """
+    admin = Admin(properties, cluster)
+    facts = admin.observe(topic.__eq__).topics
+    if topic not in facts:
+        raise ConfigError(f"cluster {cluster}", [f"has no topic {topic}"], hint="`--on` names the other cluster")
+    places = [TopicPartition(topic, number) for number in range(facts[topic].partitions)]
+    ends = admin.offsets(places, "latest")
+    latest: dict[tuple[int, bytes], Stored] = {}
+    for message in read_ranges(properties, cluster, {place: (0, ends[place]) for place in places}):
+        key, entry = message.key() or b"", read_connect(message.key(), message.value())
+        latest.pop((message.partition(), key), None)
+        if entry is not None:
+            latest[message.partition(), key] = Stored(entry, message.partition(), key)
+    return list(latest.values())
+
+
+def hand_over(
+    file: LinksFile, link: str, topic: str, owner: Owner, *, on: str, dry_run: bool = False
+) -> list[Position]:
+    """Write the positions of a stopped or paused link into an offsets topic; return them.
+
+    Args:
+        on: the cluster of the offsets topic.
+
+    Raises:
+        ConfigError: the link copies, or a position is not certain; nothing was written.
+        ClusterUnavailable, NotAuthorized, StateError
+    """
+    clusters = LinkClusters.of(file, link)
+    _require_at_rest(link, Offsets(clusters).plans().values())
+    source, destination = (
+        Side(Admin(clusters.properties[name], name), clusters.properties[name])
+        for name in (clusters.source, clusters.destination)
+    )
+    at = time.monotonic()
+    found = positions(file, link)
+    certain = _certain(link, found, source, destination)
+    time.sleep(max(0.0, at + GROWTH_SECONDS - time.monotonic()))
+    ends = ends_of(destination, [TopicPartition(item.destination, item.partition) for item in certain])
+    moved = [
+        item for item in certain if ends[TopicPartition(item.destination, item.partition)] != item.destination_offset
+    ]
+    if moved:
+        raise ConfigError(
+            f"link {link}",
+            [f"topic {moved[0].destination} still grows, so something writes there"],
+            hint=f"run `strait wait {link} --for stopped`, and export again",
+        )
+    there = _stored_there(clusters.properties[on], on, topic, owner)
+    if not dry_run:
+        _write(clusters.properties[on], on, topic, owner, certain, there)
+    return certain
+
+
+def _require_at_rest(link: str, plans: Iterable[Plan]) -> None:
+    copying = [
+        topic.source
+        for plan in plans
+        if not plan.stopped
+        for topic in plan.topics
+        if any(slot is not None for slot in topic.slots)
+    ]
+    if copying:
+        raise ConfigError(
+            f"link {link}",
+            [f"replicates {len(copying)} topics, such as {copying[0]}"],
+            hint=f"run `strait stop {link}`",
+        )
+
+
+def _certain(link: str, found: Sequence[Position], source: Side, destination: Side) -> list[Position]:
+    """By the copies' last records where they tell: after a crash the map does not know all that was copied."""
+    begun = [item for item in found if item.offset is not None]
+    copies = {item.place: TopicPartition(item.destination, item.partition) for item in begun}
+    looked = look_at_copies(source, destination, copies, {item.place: item.offset for item in begun})
+    certain, problems = [], []
+    for item in begun:
+        match, known = looked[item.place].match, item.offset or 0
+        if isinstance(match, Match) and (match.offset > known or item.fit != Fit.EXACT):
+            known = match.offset
+        elif item.fit != Fit.EXACT:
+            problems.append(
+                f"{item.place}: {item.detail or item.fit}, and the destination's last record is not in the source"
+            )
+        certain.append(
+            Position(
+                item.topic,
+                item.partition,
+                known,
+                item.destination,
+                item.destination_offset,
+                str(Fit.EXACT),
+                item.detail,
+            )
+        )
+    if problems:
+        raise ConfigError(f"link {link}: uncertain positions", problems, hint="start the link and stop it again")
+    return certain
+
+
+def _stored_there(
+    properties: Mapping[str, str], cluster: str, topic: str, owner: Owner
+) -> dict[TopicPartition, Stored] | None:
+    """What the owner has stored in an offsets topic; None: there is no such topic."""
+    if topic not in Admin(properties, cluster).observe(lambda _: False).topics:
+        return None
+    stored = read_offsets_topic(properties, cluster, topic)
+    found = {one.entry.place: one for one in stored if (one.entry.connector, one.entry.cluster) == owner[:2]}
+    if stored and not found and owner.guessed:
+        of = stored[0].entry
+        options = f"--connector {of.connector}" + (f" --cluster {of.cluster}" if of.cluster else " --mirus")
+        problem = f"holds positions of another connector ({options}), none of {owner.connector} with {owner.alias}"
+        raise ConfigError(f"topic {topic}", [problem], hint="name the connector that is to continue")
+    return found
+
+
+def _write(
+    properties: Mapping[str, str],
+    cluster: str,
+    topic: str,
+    owner: Owner,
+    positions: Sequence[Position],
+    there: Mapping[TopicPartition, Stored] | None,
+) -> None:
+    """Entries that are there are written under their own keys, so that nobody finds two for one partition."""
+    if there is None:
+        Admin(properties, cluster).create([NewTopic(topic, _CONNECT_PARTITIONS, None, {"cleanup.policy": "compact"})])
+        await_topic_everywhere(properties, cluster, topic)
+    watch = Watch(cluster)
+    producer = make_producer(properties, watch, partitioner="murmur2_random")  # Kafka's own, which Connect uses
+    refused: list[StraitError] = []
+
+    def done(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            refused.append(watch.translate(error, f"writing to {topic}"))
+
+    for item in positions:
+        if not item.offset:
+            continue  # nothing was copied: the tool begins with the first record, too
+        key, value = connect_record(owner.connector, owner.alias, item.place, item.offset)
+        known = (there or {}).get(item.place)
+        place = {} if known is None else {"partition": known.partition}
+        try:
+            producer.produce(topic, key=key if known is None else known.key, value=value, on_delivery=done, **place)
+        except KafkaException as exception:
+            raise watch.translate(exception, f"writing to {topic}") from exception
+    if producer.flush(_SECONDS) and not refused:
+        raise ClusterError(cluster, f"writing to {topic}: not acknowledged within {_SECONDS:g} s; run it again")
+    if refused:
+        raise refused[0]

@@ -1,0 +1,221 @@
+"""Where a partition begins that another tool has copied so far. Pure.
+
+What a tool has stored lags behind what it has copied, because it stores its positions now and then; that is why its own
+restart copies records twice. So the copy itself is asked: the source record that equals the last record of the copy is
+the last one that was copied.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+Verdict = Literal["ready", "nothing", "refused"]
+
+TAIL_RECORDS = 100
+"""So many of the copy's last records are held against the source."""
+
+_MOST_FOUND = 1000
+_DELETED = "all records of the destination partition are deleted, so the stored position cannot be checked"
+
+
+class Content(NamedTuple):
+    """What a copy of a record has in common with it."""
+
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+    def fingerprint(self) -> bytes:
+        """Equal for equal records, and for no others."""
+        digest = hashlib.blake2b(str(self.timestamp_ms).encode(), digest_size=16)
+        for part in (self.key, self.value, *(part for name, value in self.headers for part in (name.encode(), value))):
+            digest.update(b"-" if part is None else b"%d:" % len(part))
+            digest.update(part or b"")
+        return digest.digest()
+
+
+class _Found(NamedTuple):
+    """A source record that is among the copy's last ones. ``number``: its place among those that were read."""
+
+    number: int
+    offset: int
+    fingerprint: bytes
+
+
+class Match(NamedTuple):
+    """``offset``: the source offset after the last record that was copied. ``equal``: so many records at the end of the
+    copy are one after the other in the source, too. ``twice``: records behind them that the copy has from before."""
+
+    offset: int
+    equal: int
+    twice: int = 0
+
+
+class NoMatch(NamedTuple):
+    """Why the copy does not tell."""
+
+    detail: str
+
+
+class TailSearch:
+    """Searches the source, record after record, for the end of the copy.
+
+    Args:
+        tail: fingerprints of the copy's last records, the last one last; at least one.
+        compacted: so is the source. It may have lost the last records that were copied, but none between two that it
+            has, so those at the end that it does not have are passed over.
+    """
+
+    def __init__(self, tail: Sequence[bytes], *, compacted: bool = False) -> None:
+        self._tail = tuple(tail)
+        self._known = frozenset(tail)
+        self._compacted = compacted
+        self._found: dict[int, _Found] = {}
+        self._ended = False
+        self._read = 0
+        self._range: tuple[int, int] | None = None
+
+    def feed(self, offset: int, fingerprint: bytes) -> None:
+        """The next source record."""
+        self._range = (self._range[0] if self._range else offset, offset)
+        if fingerprint in self._known and len(self._found) < _MOST_FOUND:
+            self._found[self._read] = _Found(self._read, offset, fingerprint)
+            self._ended |= fingerprint == self._tail[-1]
+        self._read += 1
+
+    @property
+    def since_match(self) -> int:
+        """So many records were read after the last one that is in the copy's tail; -1: its last one was not found."""
+        return self._read - 1 - max(self._found) if self._ended else -1
+
+    def result(self) -> Match | NoMatch:
+        """What was found, once all was read that there is."""
+        tail = self._tail
+        if self._compacted:
+            there = {found.fingerprint for found in self._found.values()}
+            tail = tail[: max((at for at, one in enumerate(tail, 1) if one in there), default=0)]
+        if not tail or not (self._ended or self._compacted):
+            return NoMatch(f"no source record {self._searched()} equals the last record of the destination")
+        ends = self._longest(tail)
+        last, equal = ends[0]
+        if len(ends) > 1 or len(self._found) == _MOST_FOUND:
+            other = max(found.offset for found in self._found.values())
+            detail = (
+                f"records at source offsets {last.offset} and {other} are equal, and either may be the last one copied"
+            )
+            return NoMatch(detail)
+        return self._furthest(last, equal, tail[: len(tail) - equal])
+
+    def _furthest(self, last: _Found, equal: int, rest: Sequence[bytes]) -> Match | NoMatch:
+        """A tool that was started again copies again from its stored position. If it ended before it came to where it
+        had been, the copy holds later records than its last one, before what was copied twice."""
+        held = {last.number}
+        while rest:
+            found, many = next(iter(self._longest(rest)), (last, 1))  # one that the source has not is passed over
+            held.update(range(found.number + 1 - many, found.number + 1))
+            rest = rest[: len(rest) - many]
+        furthest = max(held)
+        if not held.issuperset(range(last.number, furthest)):
+            detail = (
+                f"the destination has the record of source offset {self._found[furthest].offset}, but not all before it"
+            )
+            return NoMatch(detail)
+        return Match(self._found[furthest].offset + 1, equal, furthest - last.number)
+
+    def _longest(self, tail: Sequence[bytes]) -> list[tuple[_Found, int]]:
+        """The source records that equal the last one of ``tail``, with most records before them equal, too; and how
+        many that are."""
+        ends = [(found, self._equal(found, tail)) for found in self._found.values() if found.fingerprint == tail[-1]]
+        longest = max((equal for _, equal in ends), default=0)
+        return [(found, equal) for found, equal in ends if equal == longest]
+
+    def _equal(self, found: _Found, tail: Sequence[bytes]) -> int:
+        for at, fingerprint in enumerate(reversed(tail)):
+            before = self._found.get(found.number - at)
+            if before is None or before.fingerprint != fingerprint:
+                return at
+        return len(tail)
+
+    def _searched(self) -> str:
+        return "that is left" if self._range is None else f"from offset {self._range[0]} to {self._range[1]}"
+
+
+class Logs(NamedTuple):
+    """What both partitions hold: first offset and end. ``copy_readable``: end of what can be read of the copy."""
+
+    first: int
+    end: int
+    copy_first: int
+    copy_end: int
+    copy_readable: int
+
+
+class Begin(NamedTuple):
+    """``offset``: the first source offset to copy, or None; ``forced``: what the offset would be by force alone."""
+
+    verdict: Verdict
+    offset: int | None
+    detail: str
+    forced: int | None = None
+
+
+def first_to_search(stored: int | None, first: int) -> int:
+    """Where in the source the search begins: somewhat before the stored position.
+
+    Args:
+        first: the first source offset that may hold one of the copy's last records.
+    """
+    return first if stored is None else max(first, stored - 10 * TAIL_RECORDS)
+
+
+def oldest(contents: Iterable[Content]) -> int | None:
+    """The first timestamp of the copy's last records, which no source record before the first that has it or a later
+    one can equal; None where records have none."""
+    first = min(content.timestamp_ms for content in contents)
+    return None if first < 0 else first
+
+
+def where_to_begin(stored: int | None, logs: Logs, found: Match | NoMatch | None) -> Begin:
+    """Judge one partition.
+
+    Args:
+        stored: the position that the tool has stored.
+        found: what the copy's tail says; None: it holds no record.
+    """
+    force = max(stored, logs.first) if stored is not None and stored <= logs.end else None
+    if logs.copy_readable < logs.copy_end:
+        detail = f"a transaction is open at destination offset {logs.copy_readable}; wait until it has ended"
+        return Begin("refused", None, detail)
+    if isinstance(found, Match):
+        distance = "" if stored is None or found.offset == stored else f", {_distance(found.offset - stored)}"
+        twice = f"; the tool replicated {found.twice} records before it twice" if found.twice else ""
+        return Begin("ready", found.offset, f"last replicated source offset {found.offset - 1}{distance}{twice}")
+    if isinstance(found, NoMatch):
+        return Begin("refused", None, found.detail, force)
+    if stored is None:
+        if logs.copy_end:
+            return Begin(
+                "refused", None, "no position is stored, and all records of the destination partition are deleted"
+            )
+        return Begin(
+            "nothing", None, "no position is stored, and the destination partition is empty: it starts as a new one"
+        )
+    if logs.copy_end:
+        return Begin("refused", None, _DELETED, force)
+    if stored > logs.first:
+        return Begin("refused", None, f"the destination partition is empty, but the stored position is {stored}", force)
+    return Begin(
+        "ready",
+        logs.first,
+        "the destination partition is empty, and the source has no record before the stored position",
+    )
+
+
+def _distance(records: int) -> str:
+    return f"{abs(records)} offsets {'after' if records > 0 else 'before'} the stored position"
+
+
+def fingerprints(contents: Iterable[Content]) -> tuple[bytes, ...]:
+    """Of each."""
+    return tuple(content.fingerprint() for content in contents)

@@ -1,0 +1,160 @@
+"""A link gives its positions to other tools: as files, and to MirrorMaker 2, from which it took over. Each record once."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strait.config.links import LinksFile, parse
+from strait.control.hand_over import Stored, read_offsets_topic
+from strait.control.pausing import set_stopped
+from strait.control.plane import Control
+from strait.embedded.kafka import Cluster
+from strait.model import TopicPartition
+from strait.state.positions import ConnectOffset
+from support.fixtures.waiting import eventually
+from support.kafka.mirror_maker import OFFSETS_TOPIC, mirror_maker
+from support.kafka.records import ends
+from support.kafka.topics import create, exists
+from support.links.copying import copying
+from support.links.engine_link import EngineLink
+from support.links.moving import CommandLine, settings, streaming, until_equal, write
+
+pytestmark = pytest.mark.broker
+
+PARTITIONS = 3
+SILENT = {f"strait.engine.slot:{name}": 3600 for name in ("REPORT_SECONDS", "CHECKPOINT_SECONDS")}
+
+
+@pytest.fixture
+def link(topic_name: str) -> str:
+    return "m" + topic_name[-8:]
+
+
+@pytest.fixture
+def topic(link: str) -> str:
+    return f"{link}-orders"
+
+
+@pytest.fixture
+def own_clusters(tmp_path: Path) -> Iterator[tuple[Cluster, Cluster]]:
+    """For a tool that keeps topics of its own there."""
+    pair = Cluster(tmp_path / "source"), Cluster(tmp_path / "destination")
+    try:
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(Cluster.start, pair))
+        yield pair
+    finally:
+        for cluster in pair:
+            cluster.stop()
+
+
+def test_mirror_maker_is_taken_over_in_the_middle_of_a_stream_and_given_back(
+    own_clusters: tuple[Cluster, Cluster], link: str, topic: str, tmp_path: Path
+) -> None:
+    """It is killed, so what it has stored lags behind what it has copied; its own restart would copy that again."""
+    source, destination = own_clusters
+    copy = f"source.{topic}"
+    create(source, topic, PARTITIONS)
+    links = settings(source, destination, link, naming={"policy": "alias"})
+    strait = CommandLine(tmp_path, links)
+
+    def copied() -> int:
+        return sum(ends(destination, copy, PARTITIONS))
+
+    with streaming(source, topic, PARTITIONS) as stream:
+        with mirror_maker(tmp_path / "first", source, destination, topic) as maker:
+            eventually(lambda: maker.require_alive() and exists(destination, copy), what="its topic")
+            eventually(lambda: maker.require_alive() and _stored(destination), what="it stores a position")
+            at = copied()
+            eventually(lambda: copied() > at + 300, what="it copies on")
+            maker.kill()
+        assert stream.written > copied()
+        tried = strait.moves("--from-connect", OFFSETS_TOPIC, "--dry-run")
+        moves = strait.moves("--from-connect", OFFSETS_TOPIC)
+        assert [move["verdict"] for move in tried] == ["ready"] * PARTITIONS
+        assert [move["start"] for move in tried] == [move["start"] for move in moves]
+        assert sum(move["start"] for move in moves) == copied()
+        assert any(move["stored"] is None or move["stored"] < move["start"] for move in moves)
+        assert {move["verdict"] for move in strait.moves("--from-connect", OFFSETS_TOPIC)} == {"already"}
+        file = parse(links, where="links file")
+        with Control(file, link) as control, copying(control, tmp_path):
+            eventually(lambda: copied() > stream.written - 100, what="the link catches up")
+            assert {one["verdict"] for one in strait.moves("--from-connect", OFFSETS_TOPIC, code=1)} == {"started"}
+            strait("export", "--to-connect", OFFSETS_TOPIC, code=2)
+            set_stopped(file, link, stopped=True)
+            time.sleep(1)
+        strait("export", "--to-connect", OFFSETS_TOPIC)
+        with mirror_maker(tmp_path / "second", source, destination, topic) as maker:
+            at = copied()
+            eventually(lambda: maker.require_alive() and copied() > at + 300, what="it goes on")
+            eventually(lambda: maker.require_alive() and copied() > stream.written - 100, what="it catches up")
+            stream.stop()
+            until_equal(source, destination, topic, copy, PARTITIONS)
+
+
+def _stored(destination: Cluster) -> bool:
+    return bool(read_offsets_topic(destination.client_properties, "destination", OFFSETS_TOPIC))
+
+
+def stored_in(link: EngineLink, topic: str) -> list[Stored]:
+    return read_offsets_topic(link.destination.client_properties, "b", topic)
+
+
+def test_a_link_that_was_killed_hands_over_what_its_copy_holds(
+    make_link: Callable[..., EngineLink], topic_name: str, tmp_path: Path
+) -> None:
+    """The map knows of the last checkpoint alone, and the last report may be older than the last record."""
+    link = make_link(topics={topic_name: 1})
+    link.make_topics()
+    link.publish()
+    slot = link.start_slot(changed=SILENT)
+    write(link.source, topic_name, range(50))
+    link.until_copied(50)
+    time.sleep(1)  # after the only report and checkpoint
+    write(link.source, topic_name, range(50, 100))
+    link.until_copied(100)
+    link.kill(slot)
+    strait = CommandLine(tmp_path, link.settings)
+    offsets_topic = f"{link.name}-offsets"
+    assert "ahead" in strait("export", link.name, code=1)
+    assert "replicates 1 topics" in strait("export", link.name, "--to-connect", offsets_topic, code=2)
+    link.publish(stopped=True)
+    written = strait("export", link.name, "--to-connect", offsets_topic, "--cluster", "a")
+    assert f"{topic_name},0,100,{topic_name},100,exact" in written
+    entry = ConnectOffset("MirrorSourceConnector", "a", TopicPartition(topic_name, 0), 100)
+    assert [one.entry for one in stored_in(link, offsets_topic)] == [entry]
+    strait("export", link.name, "--to-connect", offsets_topic, "--cluster", "a")
+    assert [one.entry for one in stored_in(link, offsets_topic)] == [entry]
+    other = {**link.settings["links"][link.name], "source": "c"}
+    clusters = {**link.settings["clusters"], "c": link.settings["clusters"]["a"]}
+    strait = CommandLine(tmp_path, {"clusters": clusters, "links": {link.name: other}})
+    assert "--cluster a" in strait("export", link.name, "--to-connect", offsets_topic, code=2)
+
+
+def test_a_link_exports_its_positions_and_another_one_goes_on_there(
+    clusters: Any, link: str, topic: str, tmp_path: Path
+) -> None:
+    source, destination = clusters.source, clusters.destination
+    create(source, topic, 2)
+    write(source, topic, range(100), partitions=2)
+    links = settings(source, destination, link)
+    links["links"][f"{link}-b"] = links["links"][link]
+    file: LinksFile = parse(links, where="links file")
+    strait = CommandLine(tmp_path, links)
+    strait("export", link, code=2)  # it has no plan
+    with Control(file, link) as control, copying(control, tmp_path):
+        eventually(lambda: exists(destination, topic) and ends(destination, topic, 2) == [50, 50], what="the copy")
+        set_stopped(file, link, stopped=True)
+        time.sleep(1)
+    exported = strait("export", link)
+    assert exported.splitlines()[1:] == [f"{topic},{number},50,{topic},50,exact" for number in (0, 1)]
+    assert strait("export", link, "--format", "mirus").splitlines() == [f"{link},{topic},{n},50" for n in (0, 1)]
+    (tmp_path / "positions.csv").write_text(exported)
+    write(source, topic, range(100, 200), partitions=2)
+    assert [move["start"] for move in strait.moves(f"{link}-b", "positions.csv")] == [50, 50]
+    with Control(file, f"{link}-b") as control, copying(control, tmp_path):
+        until_equal(source, destination, topic, topic, 2)
