@@ -119,12 +119,51 @@ class Translator:
         return Translated(result.number, _fit(records, result))
 
 
-class _Found(NamedTuple):
+    # --- for those who know more of a destination that others write to (strait.planning.two_way) ---------------------
+
+    @property
+    def first(self) -> Gap:
+        """The first record of the link, and the source offset at which it began."""
+        return Gap(self._first, self._source.first)
+
+    @property
+    def position(self) -> int:
+        """The next source offset that the link is known to replicate."""
+        return self._position
+
+    def records_before(self, offset: int) -> Found:
+        """How many of the link's records come before a source offset; where that is not exact, at least so many."""
+        records = self._source.records_before(offset)
+        return Found(min(records.number, self._written), records.exact)
+
+    def next_at_source(self, records: int) -> Found:
+        """The first source offset, or an earlier one, at which a record can be that is not one of the link's first
+        ``records``."""
+        after = self._source.after(records)
+        if records >= self._written:
+            return after
+        following = self._source.after(records + 1)
+        return Found(max(after.number, following.number - 1), after.exact and following.exact)
+
+    def replicated_from(self, offset: int) -> int:
+        """All offsets of the source from this one up to the result are known to hold records that the link replicates;
+        the same offset where nothing is known."""
+        return self._source.run_end(offset, self._written)
+
+    def checkpoints(self) -> list[tuple[int, int]]:
+        """Destination offsets, and how many of the link's records are before each."""
+        begin = [(0, 0)] if self._first == 0 else []
+        return begin + (self._log.checkpoints() if isinstance(self._log, _SharedLog) else [])
+
+
+class Found(NamedTuple):
+    """A number, and whether it is exact."""
+
     number: int
     exact: bool
 
 
-def _fit(*found: _Found) -> Fit:
+def _fit(*found: Found) -> Fit:
     return Fit.EXACT if all(item.exact for item in found) else Fit.INEXACT
 
 
@@ -193,24 +232,32 @@ class _Source:
     def first(self) -> int:
         return self._anchors[0].source
 
-    def records_before(self, offset: int) -> _Found:
+    def records_before(self, offset: int) -> Found:
         """How many of the link's records come before a source offset."""
         at = max(0, bisect_right(self._anchors, offset, key=itemgetter(1)) - 1)
         anchor, *later = self._anchors[at : at + 2]
         number = anchor.sequence + max(0, offset - anchor.source)
         number = min([number, *(following.sequence for following in later)])
-        return _Found(number, not any(dispute.covers_source(offset) for dispute in self._disputes))
+        return Found(number, not any(dispute.covers_source(offset) for dispute in self._disputes))
 
-    def after(self, records: int) -> _Found:
+    def run_end(self, offset: int, written: int) -> int:
+        """Up to where each offset from this one on holds one of the first ``written`` records."""
+        at = bisect_right(self._anchors, offset, key=itemgetter(1)) - 1
+        if at < 0 or self._disputes or self._steps:
+            return offset
+        following = [it.sequence for it in self._anchors[at + 1 : at + 2]]
+        return max(offset, min([written, *following]) + _shift(self._anchors[at]))
+
+    def after(self, records: int) -> Found:
         """Where the source is read on after that many of the link's records."""
         possible = [step.to.source for step in self._steps if step.first < records <= step.to.sequence]
         possible += [min(records + it.shift, it.end.source) for it in self._disputes if it.covers(records)]
         if possible:
-            return _Found(min(possible), exact=False)
+            return Found(min(possible), exact=False)
         at = bisect_right(self._anchors, records - 1, key=itemgetter(0)) - 1
         if at < 0:
-            return _Found(self.first, exact=True)
-        return _Found(records + _shift(self._anchors[at]), exact=True)
+            return Found(self.first, exact=True)
+        return Found(records + _shift(self._anchors[at]), exact=True)
 
 
 class _OwnLog:
@@ -224,17 +271,17 @@ class _OwnLog:
             run.destination_base + base - run.sequence_base for run, base in zip(covered, self._bases, strict=True)
         ]
 
-    def after(self, records: int) -> _Found:
+    def after(self, records: int) -> Found:
         """The offset after that many of the link's records."""
         at = bisect_right(self._bases, records - 1) - 1
-        return _Found(self._offsets[0] if at < 0 else self._offsets[at] + records - self._bases[at], exact=True)
+        return Found(self._offsets[0] if at < 0 else self._offsets[at] + records - self._bases[at], exact=True)
 
-    def records_before(self, offset: int) -> _Found:
+    def records_before(self, offset: int) -> Found:
         """How many of the link's records come before an offset; fewer than the first segment begins with: none."""
         at = bisect_right(self._offsets, offset - 1) - 1
         if at < 0:
-            return _Found(self._bases[0] - (offset < self._offsets[0]), exact=True)
-        return _Found(min([self._bases[at] + offset - self._offsets[at], *self._bases[at + 1 : at + 2]]), exact=True)
+            return Found(self._bases[0] - (offset < self._offsets[0]), exact=True)
+        return Found(min([self._bases[at] + offset - self._offsets[at], *self._bases[at + 1 : at + 2]]), exact=True)
 
 
 class _SharedLog:
@@ -257,19 +304,22 @@ class _SharedLog:
             ]
             self._points = [*older, (number, offset)]
 
-    def after(self, records: int) -> _Found:
+    def after(self, records: int) -> Found:
         at = max(0, bisect_right(self._points, records, key=itemgetter(0)) - 1)
         number, offset = self._points[at]
-        return _Found(offset + records - number, (records == number and at > 0) or self._unshifted(at))
+        return Found(offset + records - number, (records == number and at > 0) or self._unshifted(at))
 
-    def records_before(self, offset: int) -> _Found:
+    def records_before(self, offset: int) -> Found:
         at = bisect_right(self._points, offset, key=itemgetter(1)) - 1
         number, known = self._points[at]
         if at + 1 == len(self._points):
-            return _Found(number, exact=offset == known and at > 0)
+            return Found(number, exact=offset == known and at > 0)
         later, there = self._points[at + 1]
         exact = (offset == known and at > 0) or self._unshifted(at)
-        return _Found(max(number, later - max(0, there - offset)), exact)
+        return Found(max(number, later - max(0, there - offset)), exact)
+
+    def checkpoints(self) -> list[tuple[int, int]]:
+        return [(offset, number) for number, offset in self._points[1:]]
 
     def _unshifted(self, at: int) -> bool:
         """No record of others came between this checkpoint and the next."""
