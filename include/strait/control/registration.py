@@ -14,12 +14,10 @@ from strait.config import naming
 from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin
 from strait.kafka.clients import Watch, make_producer
-from strait.kafka.reading import read_topic
 from strait.net.broker_requests import await_topic_everywhere
 from strait.net.producer_id import allocate_producer_id
 from strait.state.codec import encode
-from strait.state.producer_registry import Registrations
-from strait.state.reader import StateReader
+from strait.state.reader import StateReader, registrations
 from strait.state.schema import Registration
 from strait.state.topics import ensure_producers_topic
 
@@ -59,10 +57,7 @@ def producer_id_of(link: str, state: StateReader, properties: Mapping[str, str],
 
 def registered(properties: Mapping[str, str], cluster: str) -> Collection[Registration]:
     """The links into a cluster, as far as they can be read. Raises ClusterUnavailable, NotAuthorized."""
-    found = Registrations()
-    for message in read_topic(properties, cluster, naming.PRODUCERS_TOPIC):
-        found.apply(message.key(), message.value(), message.offset() or 0)
-    return found.all()
+    return registrations(properties, cluster).all()
 
 
 def _write(properties: Mapping[str, str], cluster: str, registration: Registration) -> None:

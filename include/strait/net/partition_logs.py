@@ -119,9 +119,11 @@ class PartitionLogs:
 
     def _start(self, connection: Connection, place: TopicPartition) -> int:
         request = offsets.offsets_request(
-            connection.version(offsets.API_KEY, *offsets.VERSIONS), [tuple(place)], offsets.EARLIEST
+            connection.version(offsets.API_KEY, *offsets.VERSIONS), [(place.topic, place.partition)], offsets.EARLIEST
         )
-        return offsets.offsets_of(connection.ask(request, ListOffsetsResponse)).get(tuple(place), (0, -1))[1]
+        return offsets.offsets_of(connection.ask(request, ListOffsetsResponse)).get(
+            (place.topic, place.partition), (0, -1)
+        )[1]
 
     def _leader(self, place: TopicPartition) -> Connection:
         if place not in self._leaders:

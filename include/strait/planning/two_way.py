@@ -15,12 +15,11 @@ from typing import NamedTuple, Protocol
 
 from strait.state.offset_map import SEQUENCE_MODULUS, full_sequence
 from strait.state.schema import PlannedTopic, Registration
-from strait.state.translation import Found
 
 _FIRST_READ_BYTES = 64 << 10
 _LARGEST_READ_BYTES = 4 << 20
 _MOST_BYTES = 64 << 20
-"""To answer one question so much of a log is read at most. Usually it is one batch."""
+"""In one search so much of a log is read at most. Usually it is one batch."""
 
 
 class Untold(Exception):
@@ -60,26 +59,27 @@ Read = Callable[[int, int], Part]
 
 
 class Log:
-    """One log, of which a bounded number of bytes is read."""
+    """One log, of which a bounded number of bytes is read. ``reached``: how far the last search came."""
 
     def __init__(self, read: Read, most_bytes: int = _MOST_BYTES) -> None:
         self._read = read
-        self._left = most_bytes
+        self._most_bytes = most_bytes
+        self.reached = 0
         self.start = 0
         """The first offset that is not deleted, as far as is known."""
 
     def batches(self, start: int, stop: int | None, past: Callable[[int], int] = lambda at: at) -> Iterator[Batch]:
         """Those with offsets in [``start``, ``stop``), without what ``past`` steps over; then the end is `reached`.
         Raises Untold where that is more than may be read."""
-        at, size = start, _FIRST_READ_BYTES
+        at, size, left = start, _FIRST_READ_BYTES, self._most_bytes
         while True:
             at = max(at, past(at))
             self.reached = at
             if stop is not None and at >= stop:
                 return
-            if self._left <= 0:
-                raise Untold("too much of the log would have to be read")
-            self._left -= size
+            if left <= 0:
+                raise Untold(f"more than {self._most_bytes >> 20} MiB of the log would have to be read")
+            left -= size
             part = self._read(at, size)
             self.start = max(self.start, part.start)
             for batch in part.batches:
@@ -135,7 +135,9 @@ class Copies:
         """How many of them come before an offset. Raises Untold."""
         below = max((at for at in self._points if at <= offset), default=None)
         above = min((at for at in self._points if at >= offset), default=None)
-        if below is not None and (below == offset or (above and self._points[below] == self._points[above])):
+        if below is not None and (
+            below == offset or (above is not None and self._points[below] == self._points[above])
+        ):
             return self._points[below]
         found = self._first(offset, above)
         if found is not None:
@@ -283,8 +285,3 @@ def obstacle(there: Writer, back: Writer, into_source: Collection[Writer], into_
                     f"{reader.registration.link} does not replicate those records"
                 )
     return ""
-
-
-def is_exact(*found: Found) -> bool:
-    """All of them are."""
-    return all(each.exact for each in found)

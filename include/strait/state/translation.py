@@ -31,6 +31,7 @@ class Fit(StrEnum):
     """How well a translated offset is known."""
 
     EXACT = "exact"
+    OVERLAP = "overlap"  # exact, but records that were consumed come after it: two links interleave them differently
     AHEAD = "ahead"  # after the last replicated record: the result is the end of what is replicated, and grows
     BEFORE_START = "before_start"  # the record at the offset was never replicated: the result is the first that was
     INEXACT = "inexact"  # the map cannot tell: the result may be too early, never too late
@@ -42,7 +43,8 @@ class Fit(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Translation:
     """One offset. ``to_offset`` None: it has no counterpart, or it is not known. ``shared``: other producers may write
-    to the destination topic, so an offset there says nothing of their records."""
+    to the destination topic, so an offset there says nothing of their records. ``rereads``: consumed records that come
+    after it there."""
 
     topic: str
     partition: int
@@ -52,6 +54,7 @@ class Translation:
     fit: str
     detail: str = ""
     shared: bool = False
+    rereads: int = 0
 
     def as_data(self) -> dict[str, Any]:
         """For programs."""
@@ -63,6 +66,13 @@ class Translated(NamedTuple):
 
     offset: int
     fit: Fit
+
+
+class Found(NamedTuple):
+    """A number, and whether it is exact."""
+
+    number: int
+    exact: bool
 
 
 class Translator:
@@ -94,7 +104,7 @@ class Translator:
         self._source = _Source(begun, self._written, compacted=compacted)
         self._log = _SharedLog(begun, log_end) if shared else _OwnLog(begun)
         self._log_end = log_end
-        self._position = max(position, self._source.after(self._written).number)
+        self.position = max(position, self._source.after(self._written).number)
 
     def to_destination(self, offset: int) -> Translated:
         """The destination's committed offset for a committed offset of the source."""
@@ -104,7 +114,7 @@ class Translator:
             return Translated(self._log_end, Fit.AHEAD)  # the destination has lost what it had acknowledged
         if offset < self._source.first:
             return Translated(result.number, Fit.BEFORE_START)
-        if offset > self._position:
+        if offset > self.position:
             return Translated(result.number, Fit.AHEAD)
         return Translated(result.number, _fit(records, result))
 
@@ -118,18 +128,10 @@ class Translator:
             return Translated(result.number, Fit.AHEAD)
         return Translated(result.number, _fit(records, result))
 
-
-    # --- for those who know more of a destination that others write to (strait.planning.two_way) ---------------------
-
     @property
     def first(self) -> Gap:
         """The first record of the link, and the source offset at which it began."""
         return Gap(self._first, self._source.first)
-
-    @property
-    def position(self) -> int:
-        """The next source offset that the link is known to replicate."""
-        return self._position
 
     def records_before(self, offset: int) -> Found:
         """How many of the link's records come before a source offset; where that is not exact, at least so many."""
@@ -154,13 +156,6 @@ class Translator:
         """Destination offsets, and how many of the link's records are before each."""
         begin = [(0, 0)] if self._first == 0 else []
         return begin + (self._log.checkpoints() if isinstance(self._log, _SharedLog) else [])
-
-
-class Found(NamedTuple):
-    """A number, and whether it is exact."""
-
-    number: int
-    exact: bool
 
 
 def _fit(*found: Found) -> Fit:

@@ -1,0 +1,265 @@
+"""Offsets of topics that two links copy in opposite directions, from what both links and both logs tell.
+
+Observe, then decide (`strait.planning.two_way`). The link back is found in the source cluster's `strait.producers`, and
+its plan, map and reports lie beside it. The order of questions counts: first the source's log, for how many copies the
+group has seen, then the map of the link back, which knows of each of these by then, last the destination's log.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from strait.config import naming
+from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.offsets import Known, Offsets, result
+from strait.errors import NotAuthorized, StateError
+from strait.model import TopicPartition
+from strait.net.partition_logs import PartitionLogs
+from strait.planning.two_way import (
+    Continuation,
+    Copies,
+    Log,
+    Untold,
+    Writer,
+    continuation,
+    holds_copies_alone,
+    obstacle,
+)
+from strait.state.reader import StateReader, registrations
+from strait.state.schema import Plan, Registration
+from strait.state.translation import Fit, Translation, Translator
+
+_REMEMBERED_SECONDS = 10.0
+"""So long it is taken for known which links write to which topics."""
+
+
+class _Link(NamedTuple):
+    """Of a cluster's register; ``plans`` None: they may not be read."""
+
+    registration: Registration
+    plans: Mapping[str, Plan] | None
+
+    def writer(self, destination: str) -> Writer | None:
+        """As one of a topic; None: it never wrote there. With another producer ID it wrote before it was made anew."""
+        if self.plans is None:
+            return Writer(self.registration, None)
+        plans = self.plans.values()
+        mine = [plan for plan in plans if plan.producer_id == self.registration.producer_id]
+        if plans and not mine:
+            return Writer(self.registration, None)
+        topic = next((one for plan in mine for one in plan.topics if one.destination == destination), None)
+        left = any(one.destination == destination for plan in plans for one in plan.left)
+        return Writer(self.registration, topic) if topic or left else None
+
+
+class TwoWay:
+    """For one link. Keeps connections until it is left.
+
+    Raises (every method): ClusterUnavailable, NotAuthorized, StateError.
+    """
+
+    def __init__(self, clusters: LinkClusters, offsets: Offsets) -> None:
+        self._clusters = clusters
+        self._offsets = offsets
+        self._here = PartitionLogs(clusters.properties[clusters.source], clusters.source)
+        self._there = PartitionLogs(clusters.properties[clusters.destination], clusters.destination)
+        self._back: dict[str, Offsets] = {}
+        self._registers: tuple[list[_Link], list[_Link]] = [], []
+        self._unread = ""
+        self._until = 0.0
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._until = 0.0
+        self._back.clear()
+        self._open.close()
+        for logs in (self._here, self._there):
+            logs.__exit__(kind, error, trace)
+
+    def resolved(self, translations: Sequence[Translation]) -> list[Translation]:
+        """The same, with those for which others' records count decided by both links where that can be told."""
+        asked = {
+            (TopicPartition(one.topic, one.partition), one.offset)
+            for one in translations
+            if one.shared and one.to_offset is not None
+        }
+        if not asked:
+            return list(translations)
+        self._read_registers()
+        forward = self._offsets.known({place for place, _ in asked}, reverse=False)
+        pairs: dict[str, str] = {}
+        refused: dict[str, str] = {}
+        for known in forward.values():
+            link, why = self._link_back(known)
+            (refused if why else pairs)[known.topic.source] = why or link
+        found = {item: _held(*item, forward[item[0]], refused.get(item[0].topic, "")) for item in asked}
+        for link in sorted(set(pairs.values())):
+            found |= self._by_link(link, {item for item in asked if pairs.get(item[0].topic) == link}, forward)
+        return [found.get((TopicPartition(one.topic, one.partition), one.offset), one) for one in translations]
+
+    # --- the link back ------------------------------------------------------------------------------------------------
+
+    def _read_registers(self) -> None:
+        if time.monotonic() < self._until:
+            return
+        self._unread = ""
+        self._registers = self._register(self._clusters.source), self._register(self._clusters.destination)
+        self._until = time.monotonic() + _REMEMBERED_SECONDS
+
+    def _register(self, cluster: str) -> list[_Link]:
+        properties = self._clusters.properties[cluster]
+        try:
+            known = registrations(properties, cluster)
+        except NotAuthorized as error:
+            self._unread = str(error)
+            return []
+        if known.trouble:
+            self._unread = f"cluster {cluster}: topic {naming.PRODUCERS_TOPIC}: {known.trouble}"
+        return [_Link(one, _plans(properties, cluster, one.link)) for one in known.all()]
+
+    def _link_back(self, known: Known) -> tuple[str, str]:
+        """Its name, or why there is none that carries over all that others write."""
+        if self._unread:
+            return "", self._unread
+        into_source, into_destination = (
+            [writer for link in register if (writer := link.writer(topic))]
+            for register, topic in zip(self._registers, (known.topic.source, known.topic.destination), strict=True)
+        )
+        there = next((one for one in into_destination if one.registration.producer_id == known.producer_id), None)
+        if there is None or there.topic is None:
+            return "", f"link {known.link} is not registered on {self._clusters.destination}"
+        ends = there.registration.source, there.registration.destination
+        back = [
+            one
+            for one in into_source
+            if one.registration.source == ends[1] != ends[0]
+            and one.topic is not None
+            and one.topic.source == known.topic.destination
+        ]
+        if len(back) != 1:
+            number = "several links replicate" if back else "no link is known to replicate"
+            way = f"{known.topic.destination} from {self._clusters.destination} to {self._clusters.source}"
+            return "", f"{number} {way}"
+        others = [one for one in into_source if one is not back[0]]
+        return back[0].registration.link, obstacle(
+            there, back[0], others, [one for one in into_destination if one is not there]
+        )
+
+    def _offsets_back(self, link: str) -> Offsets:
+        if link not in self._back:
+            ends = self._clusters.destination, self._clusters.source
+            offsets = Offsets(LinkClusters(link, *ends, self._clusters.properties))
+            self._back[link] = self._open.enter_context(offsets)
+        return self._back[link]
+
+    # --- both logs ----------------------------------------------------------------------------------------------------
+
+    def _by_link(
+        self, link: str, asked: "set[tuple[TopicPartition, int]]", forward: Mapping[TopicPartition, Known]
+    ) -> "dict[tuple[TopicPartition, int], Translation]":
+        offsets = self._offsets_back(link)
+        places = {place for place, _ in asked}
+        backward = offsets.known(places, reverse=True)
+        found: dict[tuple[TopicPartition, int], Translation] = {}
+        arrived: dict[tuple[TopicPartition, int], int] = {}
+        for place in sorted(places):
+            copies = _Side.of(backward[place], self._here, place, forward[place].translator)
+            for item in sorted(one for one in asked if one[0] == place):
+                try:
+                    _check(backward[place], forward[place])
+                    arrived[item] = copies.of_link.before(item[1])
+                except Untold as why:
+                    found[item] = _held(*item, forward[place], f"{link}: {why}")
+        most = {place: max((n for item, n in arrived.items() if item[0] == place), default=0) for place in places}
+        backward = offsets.known({place for place, _ in arrived}, reverse=True, written=most)
+        for item, number in sorted(arrived.items()):
+            place, offset = item
+            there, back = forward[place], backward[place]
+            try:
+                found[item] = self._continued(place, offset, there, back, number)
+            except Untold as why:
+                found[item] = _held(place, offset, there, f"{self._clusters.link}: {why}")
+        return found
+
+    def _continued(self, place: TopicPartition, offset: int, there: Known, back: Known, arrived: int) -> Translation:
+        _check(back, there)
+        forward, backward = there.translator, back.translator
+        assert forward is not None
+        assert backward is not None
+        side = _Side.of(there, self._there, there.target, backward)
+        if not holds_copies_alone(side.of_link, there.start, backward.first.source):
+            raise Untold(
+                f"link {back.link} began at offset {backward.first.source} of {there.target} on "
+                f"{self._clusters.destination}, and does not replicate the records before"
+            )
+        consumed, earliest = forward.records_before(offset), backward.next_at_source(arrived)
+        at = earliest.number
+        if back.report is not None and 0 <= back.report.written <= arrived:
+            at = max(at, back.report.position)
+        exact = [consumed.exact, earliest.exact]
+
+        def originals_before(where: int) -> int:
+            found = backward.records_before(where)
+            exact.append(found.exact)
+            return found.number
+
+        found = continuation(
+            side.log, side.of_link,
+            consumed=consumed.number, arrived=arrived, earliest=at, originals_before=originals_before,
+        )  # fmt: skip
+        fit = _fit(forward, offset, found, exact=all(exact))
+        return result(place, offset, there, found.offset, fit, shared=False, rereads=found.rereads)
+
+
+class _Side(NamedTuple):
+    """A log, and a link's copies in it."""
+
+    log: Log
+    of_link: Copies
+
+    @classmethod
+    def of(cls, link: Known, logs: PartitionLogs, place: TopicPartition, other: Translator | None) -> "_Side":
+        """``other``: of the link that replicates the log's own records, so that none of these need be read."""
+        log = Log(partial(logs.read, place))
+        points = [] if link.translator is None else link.translator.checkpoints()
+        past = (lambda at: at) if other is None else other.replicated_from
+        return cls(log, Copies(log, link.producer_id, points, past))
+
+
+def _check(back: Known, there: Known) -> None:
+    for link in (back, there):
+        if link.doubt:
+            raise Untold(link.doubt)
+        if link.translator is None:
+            raise Untold("it has not begun to replicate the partition")
+
+
+def _fit(forward: Translator, offset: int, found: Continuation, *, exact: bool) -> Fit:
+    if offset > forward.position:
+        return Fit.AHEAD
+    if offset < forward.first.source:
+        return Fit.BEFORE_START
+    if not (exact and found.final):
+        return Fit.INEXACT
+    return Fit.OVERLAP if found.rereads else Fit.EXACT
+
+
+def _held(place: TopicPartition, offset: int, known: Known, why: str) -> Translation:
+    return Translation(*place, offset, known.target.topic, None, str(Fit.UNKNOWN), why, shared=True)
+
+
+def _plans(properties: Mapping[str, str], cluster: str, link: str) -> Mapping[str, Plan] | None:
+    try:
+        with StateReader(properties, cluster, link, follow=("plan",)) as state:
+            state.catch_up()
+            return dict(state.plans)
+    except (NotAuthorized, StateError):
+        return None
