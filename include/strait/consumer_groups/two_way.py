@@ -19,13 +19,12 @@ from strait.errors import NotAuthorized, StateError
 from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs
 from strait.planning.two_way import (
-    Continuation,
     Copies,
     Log,
+    Progress,
     Untold,
     Writer,
     continuation,
-    holds_copies_alone,
     obstacle,
 )
 from strait.state.reader import StateReader, registrations
@@ -170,86 +169,51 @@ class TwoWay:
         backward = offsets.known(places, reverse=True)
         found: dict[tuple[TopicPartition, int], Translation] = {}
         arrived: dict[tuple[TopicPartition, int], int] = {}
-        for place in sorted(places):
-            copies = _Side.of(backward[place], self._here, place, forward[place].translator)
-            for item in sorted(one for one in asked if one[0] == place):
-                try:
-                    _check(backward[place], forward[place])
-                    arrived[item] = copies.of_link.before(item[1])
-                except Untold as why:
-                    found[item] = _held(*item, forward[place], f"{link}: {why}")
+        logs: dict[TopicPartition, Copies] = {}
+        for item in sorted(asked):
+            place, offset = item
+            try:
+                if place not in logs:
+                    logs[place] = _copies(backward[place], self._here, place, _begun(forward[place]))
+                arrived[item] = logs[place].before(offset)
+            except Untold as why:
+                found[item] = _held(place, offset, forward[place], f"copies of link {link} on the source: {why}")
         most = {place: max((n for item, n in arrived.items() if item[0] == place), default=0) for place in places}
         backward = offsets.known({place for place, _ in arrived}, reverse=True, written=most)
+        logs.clear()
         for item, number in sorted(arrived.items()):
             place, offset = item
             there, back = forward[place], backward[place]
             try:
-                found[item] = self._continued(place, offset, there, back, number)
+                if place not in logs:
+                    logs[place] = _copies(there, self._there, there.target, _begun(back), there.start)
+                found[item] = _continued(place, offset, there, back, logs[place], number)
             except Untold as why:
-                found[item] = _held(place, offset, there, f"{self._clusters.link}: {why}")
+                found[item] = _held(place, offset, there, str(why))
         return found
 
-    def _continued(self, place: TopicPartition, offset: int, there: Known, back: Known, arrived: int) -> Translation:
-        _check(back, there)
-        forward, backward = there.translator, back.translator
-        assert forward is not None
-        assert backward is not None
-        side = _Side.of(there, self._there, there.target, backward)
-        if not holds_copies_alone(side.of_link, there.start, backward.first.source):
-            raise Untold(
-                f"link {back.link} began at offset {backward.first.source} of {there.target} on "
-                f"{self._clusters.destination}, and does not replicate the records before"
-            )
-        consumed, earliest = forward.records_before(offset), backward.next_at_source(arrived)
-        at = earliest.number
-        if back.report is not None and 0 <= back.report.written <= arrived:
-            at = max(at, back.report.position)
-        exact = [consumed.exact, earliest.exact]
 
-        def originals_before(where: int) -> int:
-            found = backward.records_before(where)
-            exact.append(found.exact)
-            return found.number
-
-        found = continuation(
-            side.log, side.of_link,
-            consumed=consumed.number, arrived=arrived, earliest=at, originals_before=originals_before,
-        )  # fmt: skip
-        fit = _fit(forward, offset, found, exact=all(exact))
-        return result(place, offset, there, found.offset, fit, shared=False, rereads=found.rereads)
+def _continued(
+    place: TopicPartition, offset: int, there: Known, back: Known, copies: Copies, arrived: int
+) -> Translation:
+    report = None if back.report is None else Progress(back.report.position, back.report.written)
+    found = continuation(offset, arrived, _begun(there), _begun(back), copies, report)
+    return result(place, offset, there, found.offset, found.fit, shared=False, rereads=found.rereads)
 
 
-class _Side(NamedTuple):
-    """A log, and a link's copies in it."""
-
-    log: Log
-    of_link: Copies
-
-    @classmethod
-    def of(cls, link: Known, logs: PartitionLogs, place: TopicPartition, other: Translator | None) -> "_Side":
-        """``other``: of the link that replicates the log's own records, so that none of these need be read."""
-        log = Log(partial(logs.read, place))
-        points = [] if link.translator is None else link.translator.checkpoints()
-        past = (lambda at: at) if other is None else other.replicated_from
-        return cls(log, Copies(log, link.producer_id, points, past))
+def _copies(link: Known, logs: PartitionLogs, place: TopicPartition, other: Translator, start: int = 0) -> Copies:
+    """A link's copies in a log. ``other``: of the link that replicates the log's own records, so that none of these
+    need be read."""
+    log = Log(partial(logs.read, place), start)
+    return Copies(log, link.producer_id, _begun(link).checkpoints(), other.replicated_from)
 
 
-def _check(back: Known, there: Known) -> None:
-    for link in (back, there):
-        if link.doubt:
-            raise Untold(link.doubt)
-        if link.translator is None:
-            raise Untold("it has not begun to replicate the partition")
-
-
-def _fit(forward: Translator, offset: int, found: Continuation, *, exact: bool) -> Fit:
-    if offset > forward.position:
-        return Fit.AHEAD
-    if offset < forward.first.source:
-        return Fit.BEFORE_START
-    if not (exact and found.final):
-        return Fit.INEXACT
-    return Fit.OVERLAP if found.rereads else Fit.EXACT
+def _begun(link: Known) -> Translator:
+    if link.doubt:
+        raise Untold(link.doubt)
+    if link.translator is None:
+        raise Untold(f"link {link.link} has not begun to replicate the partition")
+    return link.translator
 
 
 def _held(place: TopicPartition, offset: int, known: Known, why: str) -> Translation:

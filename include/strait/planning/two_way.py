@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from strait.state.offset_map import SEQUENCE_MODULUS, full_sequence
 from strait.state.schema import PlannedTopic, Registration
+from strait.state.translation import Fit, Translator
 
 _FIRST_READ_BYTES = 64 << 10
 _LARGEST_READ_BYTES = 4 << 20
@@ -59,14 +60,14 @@ Read = Callable[[int, int], Part]
 
 
 class Log:
-    """One log, of which a bounded number of bytes is read. ``reached``: how far the last search came."""
+    """One log, of which a bounded number of bytes is read. ``reached``: how far the last search came;
+    ``start``: the first offset that is not deleted, as far as is known."""
 
-    def __init__(self, read: Read, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(self, read: Read, start: int = 0, most_bytes: int = _MOST_BYTES) -> None:
         self._read = read
         self._most_bytes = most_bytes
         self.reached = 0
-        self.start = 0
-        """The first offset that is not deleted, as far as is known."""
+        self.start = start
 
     def batches(self, start: int, stop: int | None, past: Callable[[int], int] = lambda at: at) -> Iterator[Batch]:
         """Those with offsets in [``start``, ``stop``), without what ``past`` steps over; then the end is `reached`.
@@ -126,7 +127,7 @@ class Copies:
         points: Iterable[tuple[int, int]],
         past: Callable[[int], int] = lambda at: at,
     ) -> None:
-        self._log = log
+        self.log = log
         self._producer_id = producer_id
         self._points = dict(points)
         self._past = past
@@ -146,8 +147,8 @@ class Copies:
             number = self._points[above]
         else:
             number = self._last_before(offset, below)
-        if offset < self._log.start:
-            raise Untold(f"records before offset {self._log.start} were deleted")
+        if offset < self.log.start:
+            raise Untold(f"records before offset {self.log.start} were deleted")
         self._points[offset] = number
         return number
 
@@ -155,7 +156,7 @@ class Copies:
         """The offset of the first record that is not one of the first ``number``. ``below``: more than so many come
         before it. Raises Untold."""
         known = [at for at, before in self._points.items() if before <= number and at < below]
-        low, high, step = max(known, default=self._log.start), below, 1
+        low, high, step = max(known, default=self.log.start), below, 1
         while low < high:
             step *= 4
             guess = max(low, high - step) if low < high - step else (low + high) // 2
@@ -181,7 +182,7 @@ class Copies:
         return _Copy(batch.base, batch.next, full_sequence(batch.sequence, near=self._points[near]))
 
     def _first(self, start: int, stop: int | None) -> _Copy | None:
-        copies = map(self.copy, self._log.batches(start, stop, self._past))
+        copies = map(self.copy, self.log.batches(start, stop, self._past))
         return next((copy for copy in copies if copy is not None), None)
 
     def _last_before(self, offset: int, below: int | None) -> int:
@@ -189,51 +190,76 @@ class Copies:
         if below is None:
             raise Untold("the link has no checkpoint yet")
         last = None
-        for batch in self._log.batches(below, offset, self._past):
+        for batch in self.log.batches(below, offset, self._past):
             last = self.copy(batch) or last
-        if last is None and below < self._log.start:
-            raise Untold(f"records before offset {self._log.start} were deleted")
+        if last is None and below < self.log.start:
+            raise Untold(f"records before offset {self.log.start} were deleted")
         return self._points[below] if last is None else last.before(min(offset, last.next))
 
 
 class Continuation(NamedTuple):
-    """``offset``: of the next record to consume, or an earlier one if it is not ``final``. ``rereads``: records from
-    there on that were consumed already."""
+    """``offset``: of the next record to consume, or an earlier one; ``rereads``: records from there on that were
+    consumed already, unless ``fit`` says that it is not exact."""
 
     offset: int
+    fit: Fit
     rereads: int
-    final: bool
+
+
+class Progress(NamedTuple):
+    """What a link reports: all before source offset ``position`` is replicated, and so many records ``written``."""
+
+    position: int
+    written: int
 
 
 def continuation(
-    log: Log,
-    copies: Copies,
-    *,
-    consumed: int,
+    offset: int,
     arrived: int,
-    earliest: int,
-    originals_before: Callable[[int], int],
+    there: Translator,
+    back: Translator,
+    copies: Copies,
+    progress: Progress | None,
 ) -> Continuation:
-    """Where a group goes on in a log that holds copies, and the originals of what the link back copies. Raises Untold.
+    """Where a group goes on that has consumed the source up to an offset. Raises Untold.
 
     Args:
-        copies: of the link into this log.
-        consumed: the group has seen so many of them, the first ones.
-        arrived: it has seen so many of the originals, the first ones, on the other cluster.
-        earliest: no original before this offset is one that it has not seen.
-        originals_before: how many originals come before an offset.
+        arrived: so many records of the link back come before the offset.
+        there, back: of the link, and of the link back; its map was read after ``arrived`` was known.
+        copies: the link's, in the destination's log.
+        progress: of the link back.
     """
-    original, final = _first_unseen(log, copies, consumed, earliest)
+    began = back.first.source
+    if not _copies_alone(copies, began):
+        raise Untold(f"the link back began at offset {began}, and does not replicate the records before")
+    consumed, earliest = there.records_before(offset), back.next_at_source(arrived)
+    at = earliest.number
+    if progress is not None and 0 <= progress.written <= arrived:
+        at = max(at, progress.position)
+    original, final = _first_unseen(copies, consumed.number, at)
+    exact = consumed.exact and earliest.exact and final
     before = copies.before(original)
-    if before <= consumed:
-        return Continuation(original, consumed - before, final)
-    copy = copies.offset_of(consumed, original)
-    return Continuation(copy, max(0, arrived - originals_before(copy)), final=True)
+    if before <= consumed.number:
+        result, rereads = original, consumed.number - before
+    else:
+        result = copies.offset_of(consumed.number, original)
+        originals = back.records_before(result)
+        exact = exact and originals.exact
+        rereads = max(0, arrived - originals.number)
+    fit = Fit.OVERLAP if rereads else Fit.EXACT
+    if offset > there.position:
+        fit = Fit.AHEAD
+    elif offset < there.first.source:
+        fit = Fit.BEFORE_START
+    elif not exact:
+        fit = Fit.INEXACT
+    return Continuation(result, fit, rereads if fit is Fit.OVERLAP else 0)
 
 
-def _first_unseen(log: Log, copies: Copies, consumed: int, earliest: int) -> tuple[int, bool]:
+def _first_unseen(copies: Copies, consumed: int, earliest: int) -> tuple[int, bool]:
     """From ``earliest`` on, the first record that is not a copy that was consumed, or the end of the log; False: not so
     far, only that nothing before the offset is."""
+    log = copies.log
     try:
         for batch in log.batches(earliest, None):
             copy = copies.copy(batch)
@@ -246,9 +272,12 @@ def _first_unseen(log: Log, copies: Copies, consumed: int, earliest: int) -> tup
     return max(earliest, log.reached), True
 
 
-def holds_copies_alone(copies: Copies, start: int, end: int) -> bool:
-    """Each offset of the log in [``start``, ``end``) is a copy's. Raises Untold."""
-    return end <= start or copies.before(end) - copies.before(start) == end - start
+def _copies_alone(copies: Copies, end: int) -> bool:
+    """What the log holds before ``end`` are copies."""
+    start = copies.log.start
+    if end <= start or copies.before(end) - copies.before(start) == end - start:
+        return True
+    return all(batch.control or copies.copy(batch) is not None for batch in copies.log.batches(start, end))
 
 
 class Writer(NamedTuple):
