@@ -180,24 +180,25 @@ class TwoWay:
                 found[item] = _held(place, offset, forward[place], f"copies of link {link} on the source: {why}")
         most = {place: max((n for item, n in arrived.items() if item[0] == place), default=0) for place in places}
         backward = offsets.known({place for place, _ in arrived}, reverse=True, written=most)
-        logs.clear()
+        logs_there: dict[TopicPartition, Copies] = {}
         for item, number in sorted(arrived.items()):
             place, offset = item
             there, back = forward[place], backward[place]
             try:
-                if place not in logs:
-                    logs[place] = _copies(there, self._there, there.target, _begun(back), there.start)
-                found[item] = _continued(place, offset, there, back, logs[place], number)
+                if place not in logs_there:
+                    logs_there[place] = _copies(there, self._there, there.target, _begun(back), there.start)
+                found[item] = _continued(item, number, there, back, logs_there[place], logs[place])
             except Untold as why:
                 found[item] = _held(place, offset, there, str(why))
         return found
 
 
 def _continued(
-    place: TopicPartition, offset: int, there: Known, back: Known, copies: Copies, arrived: int
+    item: tuple[TopicPartition, int], arrived: int, there: Known, back: Known, copies: Copies, copies_here: Copies
 ) -> Translation:
+    place, offset = item
     report = None if back.report is None else Progress(back.report.position, back.report.written)
-    found = continuation(offset, arrived, _begun(there), _begun(back), copies, report)
+    found = continuation(offset, arrived, _begun(there), _begun(back), copies, copies_here, report)
     return result(place, offset, there, found.offset, found.fit, shared=False, rereads=found.rereads)
 
 

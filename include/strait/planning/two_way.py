@@ -219,6 +219,7 @@ def continuation(
     there: Translator,
     back: Translator,
     copies: Copies,
+    copies_here: Copies,
     progress: Progress | None,
 ) -> Continuation:
     """Where a group goes on that has consumed the source up to an offset. Raises Untold.
@@ -226,11 +227,11 @@ def continuation(
     Args:
         arrived: so many records of the link back come before the offset.
         there, back: of the link, and of the link back; its map was read after ``arrived`` was known.
-        copies: the link's, in the destination's log.
+        copies: the link's, in the destination's log. ``copies_here``: those of the link back, in the source's.
         progress: of the link back.
     """
     began = back.first.source
-    if not _copies_alone(copies, began):
+    if not _copies_alone(copies, copies.log.start, began):
         raise Untold(f"the link back began at offset {began}, and does not replicate the records before")
     consumed, earliest = there.records_before(offset), back.next_at_source(arrived)
     at = earliest.number
@@ -249,7 +250,7 @@ def continuation(
     fit = Fit.OVERLAP if rereads else Fit.EXACT
     if offset > there.position:
         fit = Fit.AHEAD
-    elif offset < there.first.source:
+    elif not _copies_alone(copies_here, offset, there.first.source):
         fit = Fit.BEFORE_START
     elif not exact:
         fit = Fit.INEXACT
@@ -272,9 +273,8 @@ def _first_unseen(copies: Copies, consumed: int, earliest: int) -> tuple[int, bo
     return max(earliest, log.reached), True
 
 
-def _copies_alone(copies: Copies, end: int) -> bool:
-    """What the log holds before ``end`` are copies."""
-    start = copies.log.start
+def _copies_alone(copies: Copies, start: int, end: int) -> bool:
+    """What the log holds in [``start``, ``end``) are copies."""
     if end <= start or copies.before(end) - copies.before(start) == end - start:
         return True
     return all(batch.control or copies.copy(batch) is not None for batch in copies.log.batches(start, end))
