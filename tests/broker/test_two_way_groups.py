@@ -135,7 +135,7 @@ def test_each_offset_is_that_of_the_first_record_not_seen(make_mesh: MakeMesh, t
         return True
 
     for link in (THERE, BACK):
-        eventually(partial(compare, link), what=lambda: f"all is copied: {looked[:9]} {mesh.log()}")
+        eventually(partial(compare, link), what=lambda: f"all is copied: {looked[:9]} {mesh.log()}", within_seconds=30)
         assert min(counted[Fit.EXACT], counted[Fit.OVERLAP]) > 5, counted
 
 
@@ -172,7 +172,6 @@ def test_the_applications_keep_a_group_ready_on_the_other_side(make_mesh: MakeMe
         reader.commit()
         ends = {0: 200, 1: 200}
         eventually(lambda: committed(mesh.clusters["b"], group, topic_name) == ends, what="it is ready at the end")
-        reader.leave()
     assert sync_of(mesh, THERE).status([group])[0].synced
 
 

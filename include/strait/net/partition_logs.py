@@ -15,23 +15,28 @@ from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
 from strait.net.cluster_client import METADATA, metadata_request
 from strait.net.handshake import Connection
 from strait.wire import error_codes, fetch
-from strait.wire.batch import CONTROL, split_batches
+from strait.wire.batch import CONTROL, TRANSACTIONAL, split_batches
+from strait.wire.records import read_records
 
 _FETCH = (fetch.API_KEY, 12, 12)
 """Later versions ask by a topic's id; who asks here compares ids."""
 _OVERHEAD_BYTES = 64 << 20  # a broker sends a first batch whole, however large
 _PATIENCE_SECONDS = 10.0
+_ABORT = b"\0\0"
 
 
 class LoggedBatch(NamedTuple):
     """Offsets [``base``, ``next``) of a log. ``sequence``: of its first record, as on the wire; -1 without a producer.
-    ``control``: it holds a transaction's marker, no record."""
+    ``control``: it holds no record but the marker of its producer's transaction, ``aborts``: which is that of an
+    abort."""
 
     base: int
     next: int
     producer_id: int
     sequence: int
+    transactional: bool = False
     control: bool = False
+    aborts: bool = False
 
 
 class LogPart(NamedTuple):
@@ -155,8 +160,18 @@ def _part(item: Any, offset: int) -> LogPart:
         base = batch.base_offset if batch.magic == 2 else following  # an old compressed one is at its last offset
         following = max(following, batch.next_offset)
         control = bool(batch.attributes & CONTROL)
-        batches.append(LoggedBatch(base, following, batch.producer_id, batch.base_sequence, control))
+        batches.append(
+            LoggedBatch(
+                *(base, following, batch.producer_id, batch.base_sequence, bool(batch.attributes & TRANSACTIONAL)),
+                *(control, control and any(_is_abort(record.key) for record in read_records(batch))),
+            )
+        )
     ended = not batches or following >= item.high_watermark
     if ended:
         following = max(following, item.high_watermark)
     return LogPart(tuple(batches), following, ended, item.log_start_offset)
+
+
+def _is_abort(key: bytes | None) -> bool:
+    """The key of a marker: two bytes of version, two of its type."""
+    return key is not None and key[2:4] == _ABORT

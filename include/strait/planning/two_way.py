@@ -39,7 +39,11 @@ class Batch(Protocol):
     @property
     def sequence(self) -> int: ...
     @property
+    def transactional(self) -> bool: ...
+    @property
     def control(self) -> bool: ...
+    @property
+    def aborts(self) -> bool: ...
 
 
 class Part(Protocol):
@@ -274,10 +278,22 @@ def _first_unseen(copies: Copies, consumed: int, earliest: int) -> tuple[int, bo
 
 
 def _copies_alone(copies: Copies, start: int, end: int) -> bool:
-    """What the log holds in [``start``, ``end``) are copies."""
+    """Each record that the log holds in [``start``, ``end``) is a copy. One of an aborted transaction is no record."""
     if end <= start or copies.before(end) - copies.before(start) == end - start:
         return True
-    return all(batch.control or copies.copy(batch) is not None for batch in copies.log.batches(start, end))
+    undecided: set[int] = set()
+    for batch in copies.log.batches(start, None):
+        if batch.base >= end and not undecided:
+            return True
+        if batch.control and batch.aborts:
+            undecided.discard(batch.producer_id)
+        elif batch.control and batch.producer_id in undecided:
+            return False
+        elif not batch.control and batch.base < end and copies.copy(batch) is None:
+            if not batch.transactional:
+                return False
+            undecided.add(batch.producer_id)
+    return not undecided
 
 
 class Writer(NamedTuple):

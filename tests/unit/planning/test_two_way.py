@@ -110,7 +110,7 @@ def history(random: Random, steps: int, *, markers: bool) -> tuple[Side, Side]:
         else:
             {"write a": a, "write b": b}[what].write(random.randint(1, 4))
             if markers and random.random() < 0.3:
-                side.append(7, [], control=True)
+                side.append(7, [], size=1, control=True)
     return a, b
 
 
@@ -200,6 +200,21 @@ def test_records_that_the_link_back_began_after_are_not_the_groups() -> None:
     a.checkpoint()
     b.checkpoint()
     assert moved(a, b, 20, None) == (20, Fit.EXACT, 0)
+
+
+@pytest.mark.parametrize("aborts", [True, False])
+def test_an_aborted_transaction_before_the_first_record_is_left_out(aborts: bool) -> None:
+    a, b = Side("a"), Side("b")
+    b.append(8, [], size=3, transactional=True)
+    b.append(8, [], size=1, control=True, aborts=aborts)
+    b.write(2)
+    a.copy(b, 2)
+    b.checkpoint()
+    if aborts:
+        assert moved(a, b, 1, None) == (5, Fit.EXACT, 0)
+    else:
+        with pytest.raises(Untold, match="began at offset 4"):
+            moved(a, b, 1, None)
 
 
 def test_a_link_that_is_rare_in_a_long_log_is_not_searched_for() -> None:
