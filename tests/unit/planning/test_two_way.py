@@ -36,10 +36,10 @@ class Side:
     points: list[tuple[int, int]] = field(default_factory=list)
 
     def append(
-        self, producer: int, records: list[tuple[str, int]], *, sequence: int = 0, control: bool = False
+        self, producer: int, records: list[tuple[str, int]], *, sequence: int = 0, size: int = 0, **kind: bool
     ) -> None:
-        size = 1 if control else len(records)
-        self.batches.append(LoggedBatch(self.end, self.end + size, producer, sequence, control))
+        size = size or len(records)
+        self.batches.append(LoggedBatch(self.end, self.end + size, producer, sequence, **kind))
         self.records |= {self.end + at: record for at, record in enumerate(records)}
         self.end += size
 
