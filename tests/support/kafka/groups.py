@@ -33,10 +33,10 @@ class Reader:
         until = len(self.keys) + records
 
         def enough() -> bool:
-            message = self._consumer.poll(0.1)
-            if message is not None and message.error() is None:
-                self.keys.append(message.key() or b"")
-                self.values.append(message.value() or b"")
+            while len(self.keys) < until and (message := self._consumer.poll(0.1)) is not None:
+                if message.error() is None:
+                    self.keys.append(message.key() or b"")
+                    self.values.append(message.value() or b"")
             return len(self.keys) >= until
 
         eventually(enough, what=lambda: f"{until} records come, so far {len(self.keys)}")

@@ -209,6 +209,7 @@ def test_an_aborted_transaction_before_the_first_record_is_left_out(aborts: bool
     b.append(8, [], size=1, control=True, aborts=aborts)
     b.write(2)
     a.copy(b, 2)
+    b.copy(a, 2)
     b.checkpoint()
     if aborts:
         assert moved(a, b, 1, None) == (5, Fit.EXACT, 0)
