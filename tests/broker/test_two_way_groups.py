@@ -48,10 +48,6 @@ def until_decided(sync: GroupSync, group: str) -> GroupStatus:
     return found[0]
 
 
-def values(cluster: Cluster, topic: str, partitions: int = 2) -> list[bytes]:
-    return [record.value or b"" for records in read_all(cluster, topic, partitions) for record in records]
-
-
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_group_moves_there_and_back_while_both_sides_write(make_mesh: MakeMesh, topic_name: str, seed: int) -> None:
     rng = random.Random(seed)
@@ -61,32 +57,29 @@ def test_a_group_moves_there_and_back_while_both_sides_write(make_mesh: MakeMesh
         mesh.start(link)
     seen: set[bytes] = set()
 
-    def stint(cluster: str, records: int, told: GroupStatus | None) -> None:
+    def stint(cluster: str, records: int) -> int:
+        """How many of these it had read before."""
         reader = Reader(mesh.clusters[cluster], group, topic_name)
         reader.read(records)
         reader.leave()
-        again = [value for value in reader.values if value in seen]
-        if told is not None:
-            assert told.rereads is not None
-            assert len(again) <= told.rereads, (len(again), told)
+        again = sum(value in seen for value in reader.values)
         seen.update(reader.values)
+        return again
 
     with mesh.writing(rounds=10, records=120, pause_seconds=0.3):
-        stint("a", rng.randint(200, 600), None)
+        stint("a", rng.randint(200, 600))
         told = until_decided(sync_of(mesh, THERE), group)
-        stint("b", rng.randint(100, 500), told)
-        told = until_decided(sync_of(mesh, BACK, include_moved=True), group)
-        stint("a", rng.randint(50, 300), None)
+        assert told.rereads is not None
+        assert stint("b", rng.randint(100, 500)) <= told.rereads
+        until_decided(sync_of(mesh, BACK, include_moved=True), group)
+        stint("a", rng.randint(50, 300))
     mesh.until_everywhere()
-    told = until_decided(sync_of(mesh, THERE, include_moved=True), group)
-    reader = Reader(mesh.clusters["b"], group, topic_name)
-    every = set(values(mesh.clusters["b"], topic_name))
-    unseen = every - seen
-    reader.read(len(unseen) + (told.rereads or 0))
-    reader.leave()
-    assert unseen <= set(reader.values)
-    assert len(reader.values) == len(set(reader.values))
-    assert len(every) == sum(mesh.born.values())
+    until_decided(sync_of(mesh, THERE, include_moved=True), group)
+    begins = committed(mesh.clusters["b"], group, topic_name)
+    logs = read_all(mesh.clusters["b"], topic_name, mesh.partitions)
+    left = [record.value for number, log in enumerate(logs) for record in log[begins.get(number, 0) :]]
+    stint("b", len(left))
+    assert len(seen) == sum(mesh.born.values())
 
 
 def test_each_offset_is_that_of_the_first_record_not_seen(make_mesh: MakeMesh, topic_name: str) -> None:
@@ -135,8 +128,8 @@ def test_each_offset_is_that_of_the_first_record_not_seen(make_mesh: MakeMesh, t
         return True
 
     for link in (THERE, BACK):
-        eventually(partial(compare, link), what=lambda: f"all is copied: {looked[:9]} {mesh.log()}", within_seconds=30)
-        assert min(counted[Fit.EXACT], counted[Fit.OVERLAP]) > 5, counted
+        eventually(partial(compare, link), what=lambda: f"all is copied: {looked[:9]} {mesh.log()}")
+        assert counted[Fit.EXACT] > 0 < counted[Fit.OVERLAP], counted
 
 
 @contextmanager

@@ -264,7 +264,9 @@ def _row(found: Translation, present: int | None, *, active: bool) -> GroupOffse
 def _rereads(row: GroupOffset, present: int | None) -> int | None:
     if present is None or row.to_offset is None or row.fit not in _CERTAIN:
         return None
-    return max(0, row.to_offset - present) + (row.overlap if present <= row.to_offset else 0)
+    if present > row.to_offset and row.overlap:
+        return None  # which of them come after it
+    return max(0, row.to_offset - present) + row.overlap
 
 
 def _state(found: Translation, present: int | None, *, active: bool) -> OffsetState:
