@@ -40,8 +40,8 @@ class LoggedBatch(NamedTuple):
 
 
 class LogPart(NamedTuple):
-    """What the log holds from an offset on. ``next``: where to read on; ``ended``: there is nothing more to read now.
-    ``start``: the first offset that was not deleted."""
+    """What the log holds from an offset on. ``next``: where to read on, before that offset if the log ends before it;
+    ``ended``: there is nothing more to read now. ``start``: the first offset that was not deleted."""
 
     batches: tuple[LoggedBatch, ...]
     next: int
@@ -73,7 +73,7 @@ class PartitionLogs:
         """From the batch that holds ``offset`` on, or from the first one that was not deleted.
 
         Raises:
-            ClusterUnavailable: its leader does not answer, or the log ends before ``offset``.
+            ClusterUnavailable: its leader does not answer.
             NotAuthorized: this principal may not read it.
         """
 
@@ -116,19 +116,22 @@ class PartitionLogs:
         code = int(reply.error_code or (items[0].error_code if items else error_policy.NOT_ANSWERED))
         if code == error_codes.TOPIC_AUTHORIZATION_FAILED:
             raise NotAuthorized(self._cluster, f"{doing}: {error_policy.name(code)}", hint="grant READ on the topic")
-        if code == error_codes.OFFSET_OUT_OF_RANGE and offset < (start := self._start(connection, place)):
-            return LogPart((), start, False, start)
+        if code == error_codes.OFFSET_OUT_OF_RANGE:
+            start, end = (self._end(connection, place, which) for which in (offsets.EARLIEST, offsets.LATEST))
+            return LogPart((), start, False, start) if offset < start else LogPart((), end, True, start)
         if code:
             raise ClusterUnavailable(self._cluster, f"{doing}: {error_policy.name(code)}")
         return _part(items[0], offset)
 
-    def _start(self, connection: Connection, place: TopicPartition) -> int:
+    def _end(self, connection: Connection, place: TopicPartition, which: int) -> int:
         request = offsets.offsets_request(
-            connection.version(offsets.API_KEY, *offsets.VERSIONS), [(place.topic, place.partition)], offsets.EARLIEST
+            connection.version(offsets.API_KEY, *offsets.VERSIONS), [(place.topic, place.partition)], which
         )
-        return offsets.offsets_of(connection.ask(request, ListOffsetsResponse)).get(
-            (place.topic, place.partition), (0, -1)
-        )[1]
+        told = offsets.offsets_of(connection.ask(request, ListOffsetsResponse))
+        code, offset = told.get((place.topic, place.partition), (error_policy.NOT_ANSWERED, -1))
+        if code:
+            raise ClusterUnavailable(self._cluster, f"looking up where {place} ends: {error_policy.name(code)}")
+        return offset
 
     def _leader(self, place: TopicPartition) -> Connection:
         if place not in self._leaders:

@@ -86,6 +86,8 @@ class Log:
                 raise Untold(f"more than {self._most_bytes >> 20} MiB of the log would have to be read")
             left -= size
             part = self._read(at, size)
+            if part.next < at:
+                raise Untold(f"the log ends at offset {part.next}, before offset {at}")
             self.start = max(self.start, part.start)
             for batch in part.batches:
                 if batch.next <= at:

@@ -266,6 +266,13 @@ def test_what_was_deleted_cannot_be_counted() -> None:
             Copies(Log(read), 5, [(0, 0)]).before(offset)
 
 
+def test_an_offset_after_the_end_of_a_log_is_not_guessed() -> None:
+    """Unclean elections cut logs."""
+    copies = Copies(Log(lambda _offset, _bytes: LogPart((), 7, True, 0)), 5, [(0, 0)])
+    with pytest.raises(Untold, match="ends at offset 7"):
+        copies.before(9)
+
+
 def planned(copies: str = "skip", source: str = "a", destination: str = "b") -> PlannedTopic:
     policy = TopicPolicy(on_foreign="expect", copies=copies)  # type: ignore[arg-type]
     return PlannedTopic(
