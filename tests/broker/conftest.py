@@ -9,6 +9,7 @@ import pytest
 from strait.embedded.kafka import Cluster
 from support.kafka.raw import RawClient
 from support.links.engine_link import EngineLink
+from support.links.mesh import Mesh
 from support.security.secured import Secured, secured_clusters
 
 
@@ -29,6 +30,32 @@ def make_link(tmp_path: Path, topic_name: str, request: pytest.FixtureRequest) -
     yield make
     for link in made:
         link.stop()
+
+
+@pytest.fixture
+def make_mesh(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[Callable[..., Mesh]]:
+    """Make links between several clusters, by default the session's two; their slots are ended with the test."""
+    made: list[Mesh] = []
+
+    def make(**settings: Any) -> Mesh:
+        both = {"a": clusters.source, "b": clusters.destination}
+        mesh = Mesh(**{"clusters": both, "topic": topic_name, "folder": tmp_path} | settings)
+        made.append(mesh)
+        mesh.make_topics()
+        return mesh
+
+    yield make
+    for mesh in made:
+        mesh.stop()
+
+
+@pytest.fixture(scope="module")
+def third(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Besides the session's two."""
+    cluster = Cluster(tmp_path_factory.mktemp("third"))
+    cluster.start()
+    yield cluster
+    cluster.stop()
 
 
 @pytest.fixture

@@ -2,9 +2,8 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,30 +25,6 @@ from support.links.mesh import Mesh
 
 pytestmark = pytest.mark.broker
 MakeMesh = Callable[..., Mesh]
-
-
-@pytest.fixture(scope="module")
-def third(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path_factory.mktemp("third"))
-    cluster.start()
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture
-def make_mesh(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[MakeMesh]:
-    made: list[Mesh] = []
-
-    def make(**settings: Any) -> Mesh:
-        both = {"a": clusters.source, "b": clusters.destination}
-        mesh = Mesh(**{"clusters": both, "topic": topic_name, "folder": tmp_path} | settings)
-        made.append(mesh)
-        mesh.make_topics()
-        return mesh
-
-    yield make
-    for mesh in made:
-        mesh.stop()
 
 
 def cluster_id(cluster: Cluster) -> str:

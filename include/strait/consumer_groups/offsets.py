@@ -6,10 +6,9 @@ offsets.to_destination([(TopicPartition("orders", 3), 1_200)])
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from strait.config.links import load_link
 from strait.config.validation import did_you_mean
@@ -22,9 +21,11 @@ from strait.state.schema import OffsetMapping, PartitionReport, Plan, PlannedTop
 from strait.state.translation import Fit, Translation, Translator
 from strait.state.view import Kind
 
+_NOTHING: Mapping[TopicPartition, int] = {}
 _KINDS: tuple[Kind, ...] = ("plan", "reports", "map")
 _DETAILS = {
     Fit.EXACT: "",
+    Fit.OVERLAP: "{:,} consumed records come after the first that was not",
     Fit.AHEAD: "not known to be replicated up to there yet; the result is the end of the records that are",
     Fit.BEFORE_START: "older than the first replicated record; the result is that record",
     Fit.INEXACT: "the offset map cannot tell exactly; some records may be read again, none is skipped",
@@ -32,6 +33,22 @@ _DETAILS = {
 
 
 _Last = tuple[Sequence[OffsetMapping], PlannedTopic, tuple[int, int] | None]
+
+
+class Known(NamedTuple):
+    """One partition of a link. ``target``: the partition on the other side, and the first offset that it holds;
+    ``translator``: None if the map has nothing about it; ``shared``: others may write to the destination; ``doubt``:
+    why nothing that the map says counts."""
+
+    link: str
+    producer_id: int
+    topic: PlannedTopic
+    target: TopicPartition
+    start: int
+    report: PartitionReport | None
+    translator: Translator | None
+    shared: bool
+    doubt: str
 
 
 class Offsets:
@@ -118,41 +135,61 @@ class Offsets:
         return dict(sorted(found.items()))
 
     def _translate(self, committed: Iterable[tuple[TopicPartition, int]], *, reverse: bool) -> list[Translation]:
-        """What the destination holds is looked at before the map: entries are acknowledged before the records that they
-        are about are sent, so the map then knows of each of them."""
         committed = list(committed)
+        known = self.known({place for place, _ in committed}, reverse=reverse)
+        return [_translation(place, offset, known[place], reverse=reverse) for place, offset in committed]
+
+    def known(
+        self, places: Iterable[TopicPartition], *, reverse: bool, written: Mapping[TopicPartition, int] = _NOTHING
+    ) -> dict[TopicPartition, "Known"]:
+        """What the map and the reports tell of partitions of the source, or with ``reverse`` of the destination.
+
+        What the destination holds is looked at before the map: entries are acknowledged before the records that they
+        are about are sent, so the map then knows of each of them. ``written``: at least so many records of the link are
+        known to be in the partition.
+        """
+        places = list(places)
         with self._state("plan", "reports") as state:
             reports = _newest(state)
-            by_name = {topic.destination if reverse else topic.source: topic for topic in _planned(state)}
-        topics = {place: _known(self._clusters.link, by_name, place.topic) for place, _ in committed}
-        copies = {place: TopicPartition(topic.destination, place.partition) for place, topic in topics.items()}
-        sources = {place: TopicPartition(topic.source, place.partition) for place, topic in topics.items()}
+            planned = [(plan.producer_id, topic) for plan in state.plans.values() for topic in plan.topics]
+        by_name = {topic.destination if reverse else topic.source: (producer, topic) for producer, topic in planned}
+        topics = {place: _known(self._clusters.link, by_name, place.topic) for place in places}
+        copies = {place: TopicPartition(topic.destination, place.partition) for place, (_, topic) in topics.items()}
+        sources = {place: TopicPartition(topic.source, place.partition) for place, (_, topic) in topics.items()}
         source, destination = self._admin(self._clusters.source), self._admin(self._clusters.destination)
         ends = destination.offsets_each(set(copies.values()), "end")
         targets, admin = (sources, source) if reverse else (copies, destination)
         starts = admin.offsets_each(set(targets.values()), "earliest")
-        doubts = _doubts(topics, source, destination) | {
+        doubts = _doubts({place: topic for place, (_, topic) in topics.items()}, source, destination) | {
             place: failure.message
             for place in topics
             for failure in (ends.failures.get(copies[place]), starts.failures.get(targets[place]))
             if failure is not None
         }
         with self._state("map") as state:
-            runs = {place: _of(state.runs.get(sources[place], ()), topic) for place, topic in topics.items()}
-        translators = {
-            place: _translator(runs[place], topic, ends.results.get(copies[place], -1), reports.get(sources[place]))
-            for place, topic in topics.items()
-            if runs[place]
-        }
-        return [
-            _unknown(place, offset, targets[place], doubts[place])
-            if place in doubts
-            else replace(
-                _translation(place, offset, targets[place], translators.get(place), starts.results, reverse=reverse),
-                shared=_shared(topics[place], runs[place]),
+            runs = {place: _of(state.runs.get(sources[place], ()), topic) for place, (_, topic) in topics.items()}
+        return {
+            place: Known(
+                self._clusters.link,
+                producer,
+                topic,
+                targets[place],
+                starts.results.get(targets[place], 0),
+                reports.get(sources[place]),
+                _translator(
+                    runs[place],
+                    topic,
+                    ends.results.get(copies[place], -1),
+                    reports.get(sources[place]),
+                    written.get(place, 0),
+                )
+                if runs[place]
+                else None,
+                _shared(topic, runs[place]),
+                doubts.get(place, ""),
             )
-            for place, offset in committed
-        ]
+            for place, (producer, topic) in topics.items()
+        }
 
     def _admin(self, cluster: str) -> Admin:
         admin = self._admins.get(cluster) or Admin(self._clusters.properties[cluster], cluster)
@@ -196,7 +233,7 @@ def _newest(state: StateReader) -> dict[TopicPartition, PartitionReport]:
 
 
 def _translator(
-    runs: Sequence[OffsetMapping], topic: PlannedTopic, end: int, report: PartitionReport | None
+    runs: Sequence[OffsetMapping], topic: PlannedTopic, end: int, report: PartitionReport | None, known: int
 ) -> Translator:
     """What the log holds beyond the last report and the last checkpoint may be anybody's, so it does not count. The
     other way round, a log that ends sooner has lost records."""
@@ -206,7 +243,7 @@ def _translator(
         written = min(written, end - runs[0].destination_base + runs[0].sequence_base)
     return Translator(
         runs,
-        written,
+        max(written, known),
         -1 if report is None else report.position,
         shared=shared,
         compacted=topic.policy.source_compacted,
@@ -247,31 +284,30 @@ def _last_record(runs: Sequence[OffsetMapping], topic: PlannedTopic) -> tuple[in
     return Translator(runs, shared=shared, compacted=topic.policy.source_compacted).last_record()
 
 
-def _known(link: str, topics: Mapping[str, PlannedTopic], name: str) -> PlannedTopic:
+def _known(link: str, topics: "Mapping[str, tuple[int, PlannedTopic]]", name: str) -> tuple[int, PlannedTopic]:
     if name not in topics:
         raise ConfigError(f"link {link}", [f"its plan has no topic {name!r}{did_you_mean(name, topics)}"])
     return topics[name]
 
 
-def _unknown(place: TopicPartition, offset: int, target: TopicPartition, why: str) -> Translation:
-    return Translation(*place, offset, target.topic, None, str(Fit.UNKNOWN), why)
-
-
-def _translation(
-    place: TopicPartition,
-    offset: int,
-    target: TopicPartition,
-    translator: Translator | None,
-    starts: Mapping[TopicPartition, int],
-    *,
-    reverse: bool,
-) -> Translation:
+def _translation(place: TopicPartition, offset: int, known: Known, *, reverse: bool) -> Translation:
+    target, translator = known.target.topic, known.translator
+    if known.doubt:
+        return Translation(*place, offset, target, None, str(Fit.UNKNOWN), known.doubt)
     if translator is None:
         detail = "no record of the partition has been replicated into the present topic"
-        return Translation(*place, offset, target.topic, None, str(Fit.NOT_REPLICATED), detail)
+        return Translation(*place, offset, target, None, str(Fit.NOT_REPLICATED), detail, known.shared)
     found = translator.to_source(offset) if reverse else translator.to_destination(offset)
-    start = starts.get(target, 0)
-    if found.offset < start:
-        detail = f"records from offset {found.offset} on were deleted there; the result is the first that is left"
-        return Translation(*place, offset, target.topic, start, str(Fit.DELETED), detail)
-    return Translation(*place, offset, target.topic, found.offset, str(found.fit), _DETAILS[found.fit])
+    return result(place, offset, known, found.offset, found.fit, shared=known.shared)
+
+
+def result(
+    place: TopicPartition, offset: int, known: Known, to_offset: int, fit: Fit, *, shared: bool, rereads: int = 0
+) -> Translation:
+    """In words; nothing is read from before the first offset that is left."""
+    if to_offset < known.start:
+        detail = f"records from offset {to_offset} on were deleted there; the result is the first that is left"
+        to_offset, fit, rereads = known.start, Fit.DELETED, 0
+    else:
+        detail = _DETAILS[fit].format(rereads)
+    return Translation(*place, offset, known.target.topic, to_offset, str(fit), detail, shared, rereads)

@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 from strait.config.validation import did_you_mean
 from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.offsets import Offsets
+from strait.consumer_groups.two_way import TwoWay
 from strait.errors import ConfigError
 from strait.model import TopicPartition
 from strait.net import consumer_groups as net
@@ -100,6 +101,7 @@ class GroupSync:
         self._selected = selected
         self._include_moved = include_moved
         self._offsets = Offsets(clusters)
+        self._two_way = TwoWay(clusters, self._offsets)
         self._source = net.ConsumerGroups(clusters.properties[clusters.source], clusters.source)
         self._destination = net.ConsumerGroups(clusters.properties[clusters.destination], clusters.destination)
         self._shares_here = ShareGroups(self._source.coordinators)
@@ -117,7 +119,7 @@ class GroupSync:
     ) -> None:
         self._keeps = False
         self._known.clear()
-        for each in (self._offsets, self._source, self._destination):
+        for each in (self._two_way, self._offsets, self._source, self._destination):
             each.__exit__(kind, error, trace)
 
     def follow(self, selected: Callable[[str], bool], *, include_moved: bool) -> None:
@@ -224,7 +226,8 @@ class GroupSync:
         asked = [(name, place) for name in present for place in ours[name]]
         offsets = [(place, ours[name][place].offset) for name, place in asked]
         translations: dict[str, list[Translation]] = {name: [] for name in ours}
-        for (name, _), found in zip(asked, self._offsets.to_destination(offsets) if offsets else (), strict=True):
+        translated = self._two_way.resolved(self._offsets.to_destination(offsets)) if offsets else []
+        for (name, _), found in zip(asked, translated, strict=True):
             translations[name].append(found)
         decided = {
             name: self._status(name, observed, translations[name], present.get(name, {}))

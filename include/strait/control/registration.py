@@ -10,13 +10,11 @@ from collections.abc import Collection, Mapping
 from strait.config import naming
 from strait.errors import StateError
 from strait.kafka.admin import Admin
-from strait.kafka.reading import read_topic
 from strait.kafka.writing import write_record
 from strait.net.broker_requests import await_topic_everywhere
 from strait.net.producer_id import allocate_producer_id
 from strait.state.codec import encode
-from strait.state.producer_registry import Registrations
-from strait.state.reader import StateReader
+from strait.state.reader import StateReader, registrations
 from strait.state.schema import Registration
 from strait.state.topics import ensure_producers_topic
 
@@ -55,7 +53,4 @@ def producer_id_of(link: str, state: StateReader, properties: Mapping[str, str],
 
 def registered(properties: Mapping[str, str], cluster: str) -> Collection[Registration]:
     """The links into a cluster, as far as they can be read. Raises ClusterUnavailable, NotAuthorized."""
-    found = Registrations()
-    for message in read_topic(properties, cluster, naming.PRODUCERS_TOPIC):
-        found.apply(message.key(), message.value(), message.offset() or 0)
-    return found.all()
+    return registrations(properties, cluster).all()

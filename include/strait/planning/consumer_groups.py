@@ -42,6 +42,7 @@ class OffsetState(StrEnum):
     IN_SYNC = "in_sync"
 
 
+_CERTAIN = frozenset({Fit.EXACT, Fit.OVERLAP})
 _AT_REST = frozenset(
     {OffsetState.HELD_SHARED, OffsetState.HELD_ACTIVE, OffsetState.HELD_MOVED, OffsetState.DESTINATION_AHEAD}
 )
@@ -49,8 +50,8 @@ _AT_REST = frozenset(
 MEANINGS = {
     OffsetState.REFUSED: "the destination refused the offset",
     OffsetState.UNKNOWN: "the offset cannot be translated now",
-    OffsetState.HELD_SHARED: "other producers write to the destination topic, so an offset of the source says nothing "
-    "of their records, and is not written",
+    OffsetState.HELD_SHARED: "other producers write to the destination topic, and the two links of a two-way link do not "
+    "tell which of their records the group has consumed, so nothing is written",
     OffsetState.HELD_ACTIVE: "the group has members on the destination, so nothing is written",
     OffsetState.HELD_MOVED: "the group has consumed on the destination, so nothing is written without --include-moved",
     OffsetState.DESTINATION_AHEAD: "the destination has a later offset, which is never taken back",
@@ -88,7 +89,7 @@ class GroupOffset:
         offset: committed on the source. ``to_offset``: its translation, None for none. ``fit``: how well that is known.
         committed: on the destination, before anything is written; None: nothing.
         rereads: offsets that the group would consume a second time if it moved now; None: not known, or
-            ``auto.offset.reset`` decides where it begins.
+            ``auto.offset.reset`` decides where it begins. ``overlap``: consumed records that come after ``to_offset``.
     """
 
     topic: str
@@ -101,6 +102,7 @@ class GroupOffset:
     state: OffsetState
     rereads: int | None
     detail: str = ""
+    overlap: int = 0
 
     @property
     def target(self) -> TopicPartition:
@@ -167,7 +169,7 @@ class GroupStatus:
     def at_rest(self) -> bool:
         """Looking again finds the same, as long as the group is what it is and commits nothing on either side."""
         return not self.refusal and all(
-            item.state in _AT_REST or (item.state is OffsetState.IN_SYNC and item.fit == Fit.EXACT)
+            item.state in _AT_REST or (item.state is OffsetState.IN_SYNC and item.fit in _CERTAIN)
             for item in self.offsets
         )
 
@@ -233,7 +235,7 @@ def status_of(
         present = there.get(TopicPartition(found.to_topic, found.partition))
         rows.append(_row(found, present, active=destination.active))
     # An offset that is further than an exact one is the group's own. An inexact one may just be too early.
-    further = any(row.state is OffsetState.DESTINATION_AHEAD and row.fit == Fit.EXACT for row in rows)
+    further = any(row.state is OffsetState.DESTINATION_AHEAD and row.fit in _CERTAIN for row in rows)
     if (further or destination.had_members or own) and not include_moved:
         rows = [replace(row, state=OffsetState.HELD_MOVED) if row.to_write else row for row in rows]
     if source.kind == SHARE:
@@ -263,22 +265,24 @@ def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetSt
 def _row(found: Translation, present: int | None, *, active: bool) -> GroupOffset:
     row = GroupOffset(
         *(found.topic, found.partition, found.offset, found.to_topic, found.to_offset, found.fit, present),
-        *(_state(found, present, active=active), None, found.detail),
+        *(_state(found, present, active=active), None, found.detail, found.rereads),
     )
     return replace(row, rereads=_rereads(row, present))
 
 
 def _rereads(row: GroupOffset, present: int | None) -> int | None:
-    if present is None or row.to_offset is None or row.fit != Fit.EXACT:
+    if present is None or row.to_offset is None or row.fit not in _CERTAIN:
         return None
-    return max(0, row.to_offset - present)
+    if present > row.to_offset and row.overlap:
+        return None  # which of them come after it
+    return max(0, row.to_offset - present) + row.overlap
 
 
 def _state(found: Translation, present: int | None, *, active: bool) -> OffsetState:
+    if found.shared and found.fit != Fit.NOT_REPLICATED:
+        return OffsetState.HELD_SHARED
     if found.to_offset is None:
         return OffsetState.UNKNOWN if found.fit == Fit.UNKNOWN else OffsetState.NOT_REPLICATED
-    if found.shared:
-        return OffsetState.HELD_SHARED
     if present is not None and present > found.to_offset:
         return OffsetState.DESTINATION_AHEAD
     if active and present != found.to_offset:

@@ -9,6 +9,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 from strait.config import naming
 from strait.errors import ClusterUnavailable, ConfigError, StateError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, ask, make_consumer
+from strait.kafka.reading import read_topic
+from strait.state.producer_registry import Registrations
 from strait.state.schema import GroupSyncReport, Loss, OffsetMapping, Plan, Report
 from strait.state.view import Kind, Place, StateView
 
@@ -26,6 +28,14 @@ _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _LOST_PLACE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
 _MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001
 Answer = TypeVar("Answer")
+
+
+def registrations(properties: Mapping[str, str], cluster: str) -> Registrations:
+    """The links into a cluster. Raises ClusterUnavailable, NotAuthorized."""
+    found = Registrations()
+    for message in read_topic(properties, cluster, naming.PRODUCERS_TOPIC):
+        found.apply(message.key(), message.value(), message.offset() or 0)
+    return found
 
 
 class StateReader:

@@ -31,6 +31,7 @@ class Fit(StrEnum):
     """How well a translated offset is known."""
 
     EXACT = "exact"
+    OVERLAP = "overlap"  # exact, but records that were consumed come after it: two links interleave them differently
     AHEAD = "ahead"  # after the last replicated record: the result is the end of what is replicated, and grows
     BEFORE_START = "before_start"  # the record at the offset was never replicated: the result is the first that was
     INEXACT = "inexact"  # the map cannot tell: the result may be too early, never too late
@@ -42,7 +43,8 @@ class Fit(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Translation:
     """One offset. ``to_offset`` None: it has no counterpart, or it is not known. ``shared``: other producers may write
-    to the destination topic, so an offset there says nothing of their records."""
+    to the destination topic, so an offset there says nothing of their records. ``rereads``: consumed records that come
+    after it there."""
 
     topic: str
     partition: int
@@ -52,6 +54,7 @@ class Translation:
     fit: str
     detail: str = ""
     shared: bool = False
+    rereads: int = 0
 
     def as_data(self) -> dict[str, Any]:
         """For programs."""
@@ -63,6 +66,13 @@ class Translated(NamedTuple):
 
     offset: int
     fit: Fit
+
+
+class Found(NamedTuple):
+    """A number, and whether it is exact."""
+
+    number: int
+    exact: bool
 
 
 class Translator:
@@ -94,7 +104,7 @@ class Translator:
         self._source = _Source(begun, self._written, compacted=compacted)
         self._log = _SharedLog(begun, log_end) if shared else _OwnLog(begun)
         self._log_end = log_end
-        self._position = max(position, self._source.after(self._written).number)
+        self.position = max(position, self._source.after(self._written).number)
 
     def last_record(self) -> tuple[int, int] | None:
         """Where the last record that is known to be written is on the source, and on the destination; None for none, or
@@ -112,7 +122,7 @@ class Translator:
             return Translated(self._log_end, Fit.AHEAD)  # the destination has lost what it had acknowledged
         if offset < self._source.first:
             return Translated(result.number, Fit.BEFORE_START)
-        if offset > self._position:
+        if offset > self.position:
             return Translated(result.number, Fit.AHEAD)
         return Translated(result.number, _fit(records, result))
 
@@ -126,13 +136,37 @@ class Translator:
             return Translated(result.number, Fit.AHEAD)
         return Translated(result.number, _fit(records, result))
 
+    @property
+    def first(self) -> Gap:
+        """The first record of the link, and the source offset at which it began."""
+        return Gap(self._first, self._source.first)
 
-class _Found(NamedTuple):
-    number: int
-    exact: bool
+    def records_before(self, offset: int) -> Found:
+        """How many of the link's records come before a source offset; where that is not exact, at least so many."""
+        records = self._source.records_before(offset)
+        return Found(min(records.number, self._written), records.exact)
+
+    def next_at_source(self, records: int) -> Found:
+        """The first source offset, or an earlier one, at which a record can be that is not one of the link's first
+        ``records``."""
+        after = self._source.after(records)
+        if records >= self._written:
+            return after
+        following = self._source.after(records + 1)
+        return Found(max(after.number, following.number - 1), after.exact and following.exact)
+
+    def replicated_from(self, offset: int) -> int:
+        """All offsets of the source from this one up to the result are known to hold records that the link replicates;
+        the same offset where nothing is known."""
+        return self._source.run_end(offset, self._written)
+
+    def checkpoints(self) -> list[tuple[int, int]]:
+        """Destination offsets, and how many of the link's records are before each."""
+        begin = [(0, 0)] if self._first == 0 else []
+        return begin + (self._log.checkpoints() if isinstance(self._log, _SharedLog) else [])
 
 
-def _fit(*found: _Found) -> Fit:
+def _fit(*found: Found) -> Fit:
     return Fit.EXACT if all(item.exact for item in found) else Fit.INEXACT
 
 
@@ -201,24 +235,32 @@ class _Source:
     def first(self) -> int:
         return self._anchors[0].source
 
-    def records_before(self, offset: int) -> _Found:
+    def records_before(self, offset: int) -> Found:
         """How many of the link's records come before a source offset."""
         at = max(0, bisect_right(self._anchors, offset, key=itemgetter(1)) - 1)
         anchor, *later = self._anchors[at : at + 2]
         number = anchor.sequence + max(0, offset - anchor.source)
         number = min([number, *(following.sequence for following in later)])
-        return _Found(number, not any(dispute.covers_source(offset) for dispute in self._disputes))
+        return Found(number, not any(dispute.covers_source(offset) for dispute in self._disputes))
 
-    def after(self, records: int) -> _Found:
+    def run_end(self, offset: int, written: int) -> int:
+        """Up to where each offset from this one on holds one of the first ``written`` records."""
+        at = bisect_right(self._anchors, offset, key=itemgetter(1)) - 1
+        if at < 0 or self._disputes or self._steps:
+            return offset
+        following = [it.sequence for it in self._anchors[at + 1 : at + 2]]
+        return max(offset, min([written, *following]) + _shift(self._anchors[at]))
+
+    def after(self, records: int) -> Found:
         """Where the source is read on after that many of the link's records."""
         possible = [step.to.source for step in self._steps if step.first < records <= step.to.sequence]
         possible += [min(records + it.shift, it.end.source) for it in self._disputes if it.covers(records)]
         if possible:
-            return _Found(min(possible), exact=False)
+            return Found(min(possible), exact=False)
         at = bisect_right(self._anchors, records - 1, key=itemgetter(0)) - 1
         if at < 0:
-            return _Found(self.first, exact=True)
-        return _Found(records + _shift(self._anchors[at]), exact=True)
+            return Found(self.first, exact=True)
+        return Found(records + _shift(self._anchors[at]), exact=True)
 
 
 class _OwnLog:
@@ -232,17 +274,17 @@ class _OwnLog:
             run.destination_base + base - run.sequence_base for run, base in zip(covered, self._bases, strict=True)
         ]
 
-    def after(self, records: int) -> _Found:
+    def after(self, records: int) -> Found:
         """The offset after that many of the link's records."""
         at = bisect_right(self._bases, records - 1) - 1
-        return _Found(self._offsets[0] if at < 0 else self._offsets[at] + records - self._bases[at], exact=True)
+        return Found(self._offsets[0] if at < 0 else self._offsets[at] + records - self._bases[at], exact=True)
 
-    def records_before(self, offset: int) -> _Found:
+    def records_before(self, offset: int) -> Found:
         """How many of the link's records come before an offset; fewer than the first segment begins with: none."""
         at = bisect_right(self._offsets, offset - 1) - 1
         if at < 0:
-            return _Found(self._bases[0] - (offset < self._offsets[0]), exact=True)
-        return _Found(min([self._bases[at] + offset - self._offsets[at], *self._bases[at + 1 : at + 2]]), exact=True)
+            return Found(self._bases[0] - (offset < self._offsets[0]), exact=True)
+        return Found(min([self._bases[at] + offset - self._offsets[at], *self._bases[at + 1 : at + 2]]), exact=True)
 
 
 class _SharedLog:
@@ -265,19 +307,22 @@ class _SharedLog:
             ]
             self._points = [*older, (number, offset)]
 
-    def after(self, records: int) -> _Found:
+    def after(self, records: int) -> Found:
         at = max(0, bisect_right(self._points, records, key=itemgetter(0)) - 1)
         number, offset = self._points[at]
-        return _Found(offset + records - number, (records == number and at > 0) or self._unshifted(at))
+        return Found(offset + records - number, (records == number and at > 0) or self._unshifted(at))
 
-    def records_before(self, offset: int) -> _Found:
+    def records_before(self, offset: int) -> Found:
         at = bisect_right(self._points, offset, key=itemgetter(1)) - 1
         number, known = self._points[at]
         if at + 1 == len(self._points):
-            return _Found(number, exact=offset == known and at > 0)
+            return Found(number, exact=offset == known and at > 0)
         later, there = self._points[at + 1]
         exact = (offset == known and at > 0) or self._unshifted(at)
-        return _Found(max(number, later - max(0, there - offset)), exact)
+        return Found(max(number, later - max(0, there - offset)), exact)
+
+    def checkpoints(self) -> list[tuple[int, int]]:
+        return [(offset, number) for number, offset in self._points[1:]]
 
     def _unshifted(self, at: int) -> bool:
         """No record of others came between this checkpoint and the next."""

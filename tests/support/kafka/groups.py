@@ -12,7 +12,7 @@ from support.fixtures.waiting import eventually
 
 
 class Reader:
-    """A member of a group: what it has read, by key."""
+    """A member of a group: what it has read, by key and by value."""
 
     def __init__(self, cluster: Cluster, group: str, topic: str, protocol: str = "classic") -> None:
         self._consumer = Consumer(
@@ -28,15 +28,17 @@ class Reader:
         )
         self._consumer.subscribe([topic])
         self.keys: list[bytes] = []
+        self.values: list[bytes] = []
 
     def read(self, records: int) -> list[bytes]:
         """So many records more."""
         until = len(self.keys) + records
 
         def enough() -> bool:
-            message = self._consumer.poll(0.1)
-            if message is not None and message.error() is None:
-                self.keys.append(message.key() or b"")
+            while len(self.keys) < until and (message := self._consumer.poll(0.1)) is not None:
+                if message.error() is None:
+                    self.keys.append(message.key() or b"")
+                    self.values.append(message.value() or b"")
             return len(self.keys) >= until
 
         eventually(enough, what=lambda: f"{until} records come, so far {len(self.keys)}")

@@ -119,8 +119,22 @@ def test_a_group_that_had_members_there_may_have_been_set_back_on_purpose() -> N
 def test_among_records_of_others_nothing_is_written() -> None:
     """They may be such as the group has yet to consume on the source, under this very topic's name."""
     for present in (None, 80, 90, 95):
-        row = only(status(90, present, shared=True, include_moved=True))
-        assert (row.state, row.to_write) == (OffsetState.HELD_SHARED, False)
+        for to_offset, fit in ((90, "exact"), (None, "unknown")):
+            row = only(status(to_offset, present, fit=fit, shared=True, include_moved=True))
+            assert (row.state, row.to_write) == (OffsetState.HELD_SHARED, False)
+
+
+def test_records_that_interleave_differently_count_as_read_again() -> None:
+    found = Translation("t", 3, 100, COPY.topic, 90, "overlap", rereads=7)
+    for present, state, rereads in (
+        (80, OffsetState.BEHIND, 17),
+        (90, OffsetState.IN_SYNC, 7),
+        (91, OffsetState.DESTINATION_AHEAD, None),
+    ):
+        status = status_of("g", CONSUMERS, OFFSETS_ALONE, [found], {COPY: present})
+        assert (only(status).state, status.rereads, status.synced) == (state, rereads, False)
+        assert status.at_rest is (state is not OffsetState.BEHIND)
+    assert written(status_of("g", CONSUMERS, OFFSETS_ALONE, [found], {}), {}).rereads == 7
 
 
 def test_what_was_written_is_in_sync_and_what_was_refused_says_so() -> None:
