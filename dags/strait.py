@@ -230,7 +230,7 @@ def failover(links: tuple[str, ...]) -> DAG:
         description="Move the clients of a link to its destination.",
         doc_md=FAILOVER_PAGE,
         schedule=None,
-        max_active_runs=1,
+        max_active_runs=16,  # a disaster of one link does not wait for another link
         start_date=COMMON["start_date"],
         catchup=False,
         is_paused_upon_creation=False,

@@ -10,6 +10,7 @@ StraitError
 ├── PlanConflict             another control plane published first; retriable: observe and plan again
 ├── ApprovalMissing          what would be done has not been approved, or is not what was; nothing was done
 ├── FailoverStopped          a step of a failover did not hold; the record of the failover says which, and what stays
+│   └── FailoverTakenOver     another process goes on with it
 ├── LaunchError              a Spark application could not be started, found or stopped
 ├── MeasurementError         a benchmark's numbers would mean nothing: records missing, batches of another size
 └── WireError                bytes that break Kafka's formats; never skipped silently
@@ -87,6 +88,10 @@ class ApprovalMissing(StraitError):
 
 class FailoverStopped(StraitError):
     """A step of a failover did not hold, so the steps after it were not taken."""
+
+
+class FailoverTakenOver(FailoverStopped):
+    """Another process has gone on with the failover; nothing of it is this one's to take back."""
 
 
 class LaunchError(StraitError):

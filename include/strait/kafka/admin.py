@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -33,6 +33,14 @@ class NewTopic:
     partitions: int
     replication_factor: int | None
     configs: Mapping[str, str] = field(default_factory=dict)
+
+
+class GroupMember(NamedTuple):
+    """Of a consumer group. ``topics``: those of the partitions that are assigned to it."""
+
+    client_id: str
+    host: str
+    topics: frozenset[str]
 
 
 class Admin(Alteration):
@@ -149,17 +157,15 @@ class Admin(Alteration):
         places = (place for place in found.topic_partitions if place.offset >= 0)
         return {TopicPartition(place.topic, place.partition): int(place.offset) for place in places}
 
-    def members_each(self, groups: Collection[str]) -> Outcomes[str, list[tuple[str, str]]]:
-        """(client id, host) of the members of each consumer group. Raises ClusterUnavailable."""
+    def members_each(self, groups: Collection[str]) -> Outcomes[str, list[GroupMember]]:
+        """The members of each consumer group. Raises ClusterUnavailable."""
         if not groups:
             return Outcomes({}, {})
         futures = self._client.describe_consumer_groups(list(groups), request_timeout=REQUEST_SECONDS)
         found = self._wait(futures, "describing group {}").unless_away()
-        members = {
-            name: [(str(member.client_id), str(member.host)) for member in group.members]
-            for name, group in found.results.items()
-        }
-        return Outcomes(members, found.failures)
+        return Outcomes(
+            {name: list(map(_member, group.members)) for name, group in found.results.items()}, found.failures
+        )
 
     def _list_offsets(
         self, asked: Mapping[TopicPartition, Any], isolation: IsolationLevel, what: str
@@ -229,6 +235,11 @@ def _or_refused(found: Outcomes[str, Any]) -> Outcomes[str, Any]:
         if not isinstance(error, NotAuthorized):
             raise error
     return found
+
+
+def _member(member: Any) -> GroupMember:
+    assigned = () if member.assignment is None else member.assignment.topic_partitions
+    return GroupMember(str(member.client_id), str(member.host), frozenset(place.topic for place in assigned))
 
 
 def _topic_id(uuid: Any) -> str:

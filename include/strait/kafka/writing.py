@@ -9,6 +9,7 @@ from strait.errors import ClusterUnavailable
 from strait.kafka.clients import Watch, make_producer
 
 _SECONDS = 30.0
+_RECORD_BYTES = 64 << 20  # before compression; the topic's own bound is about what is left of it
 
 
 def write_record(properties: Mapping[str, str], cluster: str, topic: str, key: bytes, value: bytes, doing: str) -> None:
@@ -27,7 +28,13 @@ def write_record(properties: Mapping[str, str], cluster: str, topic: str, key: b
         else:
             refused.append(error)
 
-    producer = make_producer(properties, watch, message_timeout_ms=int(_SECONDS * 1000))
+    producer = make_producer(
+        properties,
+        watch,
+        message_timeout_ms=int(_SECONDS * 1000),
+        message_max_bytes=_RECORD_BYTES,
+        compression_type="zstd",
+    )
     try:
         producer.produce(topic, key=key, value=value, partition=0, on_delivery=told)
         deadline = time.monotonic() + _SECONDS

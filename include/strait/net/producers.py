@@ -7,11 +7,12 @@ from typing import NamedTuple
 from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from strait.errors import ClusterUnavailable
+from strait.errors import ClusterUnavailable, NotAuthorized
 from strait.model import TopicPartition
 from strait.net import error_policy
 from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
 from strait.net.cluster_client import METADATA, metadata_request
+from strait.wire import error_codes
 
 _DESCRIBE_PRODUCERS = (61, 0, 0)
 _REPLY_BYTES = 64 << 20
@@ -81,6 +82,8 @@ def _by_leader(
             place = TopicPartition(topic.name, item.partition_index)
             if place in wanted:
                 _check(cluster, place, item.error_code)
+                if item.leader_id not in addresses:
+                    raise ClusterUnavailable(cluster, f"looking for the leader of {place}: there is none now")
                 found[addresses[item.leader_id]].append(place)
                 wanted.discard(place)
     for place in wanted:
@@ -98,5 +101,9 @@ def _request(version: int, places: Iterable[TopicPartition]) -> DescribeProducer
 
 
 def _check(cluster: str, place: TopicPartition, code: int) -> None:
+    if code == error_codes.TOPIC_AUTHORIZATION_FAILED:
+        raise NotAuthorized(
+            cluster, f"describing the producers of {place}: {error_policy.name(code)}", hint="grant READ on the topic"
+        )
     if code:
         raise ClusterUnavailable(cluster, f"describing the producers of {place}: {error_policy.name(code)}")

@@ -12,7 +12,8 @@ from strait.state.failover_records import Failover, MissingRecords
 from strait.state.schema import GroupSyncReport, Plan, Report
 
 _LISTED_MOST = 5
-_MOVED = frozenset({OffsetState.HELD_MOVED, OffsetState.DESTINATION_AHEAD})
+_SOON = frozenset({OffsetState.BEHIND, OffsetState.AHEAD_OF_COPY, OffsetState.IN_SYNC})
+"""Offsets in these will be exact once the link is drained and they are committed."""
 
 Ends = Mapping[TopicPartition, int]
 
@@ -136,21 +137,24 @@ def tail(link: str, found: Sequence[MissingRecords], *, stopped: bool, accept: b
     return Check(Verdict.WAITING, text)
 
 
-def groups(statuses: Sequence[GroupStatus], *, accept: bool) -> Check:
+def groups(statuses: Sequence[GroupStatus], *, accept: bool, soon: bool = False) -> Check:
     """Whether every group continues exactly where it stopped.
 
     Args:
         accept: go on although some do not.
+        soon: count those too that would once all is copied and their offsets are committed.
     """
     chosen = [status for status in statuses if status.selected]
     moved = [status for status in chosen if not status.synced and _moved(status)]
-    inexact = [status for status in chosen if not status.synced and not _moved(status)]
+    inexact = [status for status in chosen if not (status.synced or _moved(status) or (soon and _will(status)))]
     exact = len(chosen) - len(moved) - len(inexact)
     text = f"{exact} of {len(chosen)} groups continue exactly where they stopped"
     if moved:
         text += f"; {len(moved)} have moved before: {listed([status.group for status in moved])}"
     if inexact:
         text += f"; not exactly: {listed([f'{status.group} ({_why(status)})' for status in inexact])}"
+        if any(item.state is OffsetState.HELD_MOVED for status in inexact for item in status.offsets):
+            text += "; --include-moved commits for those that have consumed on the destination before"
         return Check(Verdict.WARNING if accept else Verdict.FAILED, text)
     return Check(Verdict.DONE, text)
 
@@ -164,23 +168,29 @@ class LastWord(NamedTuple):
     lag_seconds: float = 0.0
     at_ms: int = 0
 
+    @property
+    def known(self) -> bool:
+        return self.position >= 0 and self.end >= 0
+
 
 LastWords = Mapping[TopicPartition, LastWord]
 
 
-def last_words(plans: Mapping[str, Plan], reports: Mapping[tuple[str, int], Sequence[Report]]) -> LastWords:
-    """Of every planned partition, by whoever spoke last."""
+def last_words(plans: Mapping[str, Plan], reports: Sequence[Report]) -> LastWords:
+    """Of every planned partition. What an application knows no more that was started since, an earlier one has said."""
     words = {
         TopicPartition(topic.source, number): LastWord()
         for plan in plans.values()
         for topic in plan.topics
         for number in range(len(topic.slots))
     }
-    for report in (report for parts in reports.values() for report in parts):
+    for report in sorted(reports, key=lambda report: report.at_ms):
         for row in report.partitions:
             place = TopicPartition(row.topic, row.partition)
-            if place in words and words[place].at_ms < report.at_ms:
-                words[place] = LastWord(row.position, row.end, row.lag_seconds, report.at_ms)
+            if place in words:
+                position = row.position if row.position >= 0 else words[place].position
+                end = row.end if row.end >= 0 else words[place].end
+                words[place] = LastWord(position, end, row.lag_seconds, report.at_ms)
     return words
 
 
@@ -198,18 +208,18 @@ def missing(positions: Ends, ends: Ends) -> tuple[MissingRecords, ...]:
     )
 
 
-def rpo_seconds(words: LastWords, source_seen_ms: int | None, began_ms: int) -> float | None:
-    """How old the newest record is at most that is on the destination, in the partition where that is longest ago.
+def rpo_seconds(words: LastWords, source_seen_ms: int | None, at_ms: int) -> float | None:
+    """How old the newest record was at most at ``at_ms`` that is on the destination, in the partition where that is longest ago.
     ``source_seen_ms``: when the source answered for the last time; None: not known."""
-    if source_seen_ms is None or any(word.position < 0 for word in words.values()):
+    if source_seen_ms is None or not all(word.known for word in words.values()):
         return None
-    behind = [word.lag_seconds + (began_ms - word.at_ms) / 1000 for word in words.values() if word.lag_seconds > 0]
-    return round(max([0.0, (began_ms - source_seen_ms) / 1000, *behind]), 3)
+    behind = [word.lag_seconds + (at_ms - word.at_ms) / 1000 for word in words.values() if word.lag_seconds > 0]
+    return round(max([0.0, (at_ms - source_seen_ms) / 1000, *behind]), 3)
 
 
 def lost(found: Sequence[MissingRecords], words: LastWords) -> Check:
     """What is known to be missing on the destination, in words."""
-    unknown = [str(place) for place, word in sorted(words.items()) if word.position < 0]
+    unknown = [str(place) for place, word in sorted(words.items()) if not word.known]
     text = f"{records(found):,} offsets of {len(found)} partitions are known to be missing"
     text += f": {listed([_range(item) for item in found])}" if found else ""
     text += f"; of {len(unknown)} partitions nothing is known: {listed(unknown)}" if unknown else ""
@@ -278,8 +288,14 @@ def _newest(writers: Mapping[TopicPartition, Sequence[Writer]], place: TopicPart
 
 
 def _moved(status: GroupStatus) -> bool:
-    """It went on to the destination before, and what it left is not taken back."""
-    return not status.note and any(item.state in _MOVED for item in status.offsets)
+    """It went on to the destination before, and is further there."""
+    further = [item.state is OffsetState.DESTINATION_AHEAD for item in status.offsets]
+    others = all(item.state is OffsetState.IN_SYNC or it for item, it in zip(status.offsets, further, strict=True))
+    return not status.note and any(further) and others
+
+
+def _will(status: GroupStatus) -> bool:
+    return not status.note and all(item.state in _SOON for item in status.offsets)
 
 
 def _why(status: GroupStatus) -> str:

@@ -53,6 +53,7 @@ class Failover(Record):
     fence: tuple[GivenAcl, ...] = Field((), description="Rules that keep producers from writing to the source.")
     ends: tuple[SourceEnd, ...] = Field((), description="Of the source, when its producers had stopped.")
     steps: tuple[FailoverStep, ...] = ()
+    plans: dict[str, int] = Field({}, description="Task group -> version of the plan that has stopped it.")
     missing: tuple[MissingRecords, ...] = ()
     groups: int | None = Field(None, description="Consumer groups that the link synchronizes; None: not known.")
     groups_exact: int | None = Field(None, description="Those of them that continue exactly where they stopped.")

@@ -8,6 +8,7 @@ from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetStat
 from strait.planning.failover import Check, LastWord, Member, Verdict, Writer
 from strait.planning.status.status import PartitionStatus
 from strait.state.failover_records import MissingRecords
+from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -77,7 +78,7 @@ def test_consumers_that_are_attached_are_named() -> None:
 
 
 def test_groups_that_would_not_continue_exactly_stop_it_unless_that_is_accepted() -> None:
-    exact, moved = group("a", OffsetState.IN_SYNC), group("b", OffsetState.HELD_MOVED)
+    exact, moved = group("a", OffsetState.IN_SYNC), group("b", OffsetState.DESTINATION_AHEAD)
     inexact, left = group("c", OffsetState.IN_SYNC, "inexact"), group("d", OffsetState.BEHIND, selected=False)
     assert failover.groups([exact, left], accept=False) == Check(
         Verdict.DONE, "1 of 1 groups continue exactly where they stopped"
@@ -88,6 +89,11 @@ def test_groups_that_would_not_continue_exactly_stop_it_unless_that_is_accepted(
     assert "1 of 3" in check.detail
     assert "1 have moved before: b; not exactly: c (1 in_sync)" in check.detail
     assert failover.groups([inexact], accept=True).verdict is Verdict.WARNING
+    held = failover.groups([group("e", OffsetState.HELD_MOVED)], accept=False)  # it would read again what it has read
+    assert held.verdict is Verdict.FAILED
+    assert "--include-moved" in held.detail
+    for state, verdict in ((OffsetState.BEHIND, Verdict.DONE), (OffsetState.HELD_SHARED, Verdict.FAILED)):
+        assert failover.groups([group("f", state)], accept=False, soon=True).verdict is verdict
 
 
 def test_missing_is_what_the_source_was_seen_to_hold_beyond_the_copy() -> None:
@@ -98,6 +104,35 @@ def test_missing_is_what_the_source_was_seen_to_hold_beyond_the_copy() -> None:
     assert check.verdict is Verdict.WARNING
     assert "10 offsets of 1 partitions are known to be missing: t-0 from 90 to 99" in check.detail
     assert "of 1 partitions nothing is known: t-1" in check.detail
+
+
+def report(at_ms: int, position: int, end: int) -> Report:
+    row = PartitionReport(
+        topic="t",
+        partition=0,
+        state="copying",
+        position=position,
+        end=end,
+        lag_records=0,
+        lag_seconds=0.0,
+        records=0,
+        bytes=0,
+    )
+    facts = dict.fromkeys(("slot", "part", "started_at_ms", "plan_version", "pid", "conflicts", "recoveries"), 0)
+    facts |= {"parts": 1, "memory_bytes": 0, "at_ms": at_ms}
+    texts = dict.fromkeys(("link", "group", "application", "strait_version", "host"), "x")
+    rates = dict.fromkeys(("cpu_seconds", "records_per_second", "bytes_per_second"), 0.0)
+    return Report.model_validate(
+        facts | texts | rates | {"latency_ms_p50": None, "latency_ms_p99": None, "partitions": (row,)}
+    )
+
+
+def test_an_application_that_was_started_since_does_not_hide_what_was_known() -> None:
+    topic = PlannedTopic(source="t", destination="t", source_id="i", destination_id="j", slots=(0, 0))
+    plan = Plan(link="x", group="x", version=1, producer_id=1, slots=1, topics=(topic,), published_at_ms=0)
+    words = failover.last_words({"x": plan}, [report(2_000, 500, -1), report(1_000, 490, 1_000)])
+    assert words == {ONE: LastWord(500, 1_000, 0.0, 2_000), TWO: LastWord()}
+    assert [word.known for word in words.values()] == [True, False]
 
 
 def test_how_old_the_newest_record_may_be_is_not_guessed() -> None:

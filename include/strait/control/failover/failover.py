@@ -1,10 +1,13 @@
 """Failovers of a link: begin one or go on with one, look at one before, lift its fence, list those that were."""
 
+import contextlib
+import signal
+import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, NoReturn
 
 from strait import __version__
 from strait.config.links import LinksFile
@@ -28,17 +31,17 @@ def run(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell) 
     """Begin a failover, or go on with the one that was cut off; one that is over is returned as it ended.
 
     Raises:
-        FailoverStopped: a step does not hold.
-        PlanConflict: another process has taken it over.
+        FailoverStopped: a step does not hold, or another process has taken over.
         ClusterUnavailable, NotAuthorized, ConfigError, StateError
     """
     look, journal = Observation(file, link), _journal(file, link)
     newest = _newest(journal)
-    if newest is not None and newest.outcome == "done" and look.status().stopped:
+    if newest is not None and (newest.kind, newest.outcome) == (kind, "done") and _still_over(look, newest):
         return newest
     record = _begun(look, kind, settings, newest)
     turn = Turn(record, journal, tell, settings.timeout_seconds)
-    _KINDS[kind](look, turn, settings).run()
+    with _signals_as_errors():
+        _KINDS[kind](look, turn, settings).run()
     return turn.record
 
 
@@ -64,15 +67,17 @@ def unfence(file: LinksFile, link: str) -> tuple[Failover, int]:
 
     Raises:
         FailoverStopped: there was none.
-        PlanConflict, ClusterUnavailable, NotAuthorized, StateError
+        ClusterUnavailable, NotAuthorized, StateError
     """
     journal = _journal(file, link)
     newest = _newest(journal)
     if newest is None:
         raise FailoverStopped(f"link {link}: no failover was ever begun")
+    look = Observation(file, link)
     turn = Turn(newest, journal, lambda _: None, 0.0)
-    lifted = lift_fence(Observation(file, link), turn)
-    if newest.outcome == "running" and not turn.took(STOP):
+    lifted = len(newest.fence)
+    lift_fence(look, turn, newest.fence)
+    if newest.outcome == "running" and not (turn.took(STOP) and look.status().stopped):
         turn.end("aborted")
     return turn.record, lifted
 
@@ -107,6 +112,29 @@ def _begun(
         began_at_ms=now_ms,
         fence=() if newest is None else newest.fence,  # still to be lifted by whoever can
     )
+
+
+def _still_over(look: Observation, record: Failover) -> bool:
+    """Nobody has started the link since."""
+    return look.status().stopped and look.plan_versions() == record.plans
+
+
+@contextlib.contextmanager
+def _signals_as_errors() -> Iterator[None]:
+    """What ends a process, such as Airflow or a closed terminal, lets it take back what was done, if it waits so long."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _: object) -> NoReturn:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _newest(journal: Journal) -> Failover | None:

@@ -1,13 +1,13 @@
 """The failovers of a link, in a topic of its own on the destination: each step of each, kept for ever.
 
 Whoever goes on with a failover writes a turn of its own into the record first. The turn that began last is the one that
-counts, so of two processes at most one takes the next step.
+counts, so of two processes at most one takes the next step, and what the other one still writes is not read.
 """
 
 from collections.abc import Mapping
 
 from strait.config import naming
-from strait.errors import PlanConflict, StateError
+from strait.errors import FailoverTakenOver, StateError
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_topic
 from strait.kafka.writing import write_record
@@ -25,33 +25,45 @@ class Journal:
         self._link = link
         self._topic = naming.failovers_topic(link)
         self._is_there = False
+        self._next = 0
+        self._found: dict[str, Failover] = {}
+        self._turns: set[str] = set()
+        self._owner = ""
 
     def all(self) -> list[Failover]:
         """Every failover as it ended or stands now, the oldest first."""
-        return list({record.id: record for record in self._read()}.values())
+        self._read_on()
+        return list(self._found.values())
 
     def write(self, record: Failover) -> None:
-        """Raises PlanConflict where another turn has begun since."""
+        """Raises FailoverTakenOver where another turn has begun since."""
         if not self._is_there:
             ensure_failovers_topic(Admin(self._properties, self._cluster), self._link)
             self._is_there = True
         key, value = encode(record)
         write_record(self._properties, self._cluster, self._topic, key, value, f"writing failover {record.id}")
-        turns = list(dict.fromkeys(found.turn for found in self._read() if found.kind != "rehearsal"))
-        if record.kind != "rehearsal" and turns[-1:] != [record.turn]:
-            raise PlanConflict(
+        self._read_on()
+        if record.kind != "rehearsal" and self._owner != record.turn:
+            raise FailoverTakenOver(
                 f"link {self._link}: failover {record.id}: another process has taken it over",
                 hint="see strait failover --history",
             )
 
-    def _read(self) -> list[Failover]:
-        found = []
-        for message in read_topic(self._properties, self._cluster, self._topic):
+    def _read_on(self) -> None:
+        for message in read_topic(self._properties, self._cluster, self._topic, first=self._next):
+            self._next = (message.offset() or 0) + 1
             try:
-                found.append(decode(Failover, message.key(), message.value() or b""))
+                self._take(decode(Failover, message.key(), message.value() or b""))
             except Unreadable as error:
                 raise StateError(
                     f"link {self._link}: reading {self._topic}: the record at offset {message.offset()}: {error}",
                     hint="a newer version of Strait may have written it",
                 ) from None
-        return found
+
+    def _take(self, record: Failover) -> None:
+        if record.kind != "rehearsal" and record.turn != self._owner:
+            if record.turn in self._turns:
+                return  # written by one that had lost its turn, and did not know yet
+            self._turns.add(record.turn)
+            self._owner = record.turn
+        self._found[record.id] = record

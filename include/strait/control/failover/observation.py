@@ -1,7 +1,8 @@
 """What the steps of a failover ask both clusters."""
 
+import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from strait.config import naming
@@ -15,14 +16,15 @@ from strait.errors import ClusterError, ClusterUnavailable
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_topic
 from strait.model import TopicPartition
+from strait.net.consumer_groups import ConsumerGroups
 from strait.net.producers import active_producers
-from strait.planning.consumer_groups import GroupStatus
-from strait.planning.failover import Ends, Member, Writer, last_words, missing
+from strait.planning.consumer_groups import GroupStatus, Side, can_move
+from strait.planning.failover import Ends, LastWords, Member, Writer, last_words, missing
 from strait.planning.review.effects import effects
+from strait.state.codec import Unreadable, decode, kind_of_report
 from strait.state.failover_records import MissingRecords
 from strait.state.reader import StateReader
-from strait.state.schema import PlannedTopic
-from strait.state.view import Place, StateView
+from strait.state.schema import GroupSyncReport, PlannedTopic, Report
 
 _LOOK_BACK_SECONDS = (15, 300, 3600, 86_400)
 """How far back the last words of an application that is gone are looked for; reports are kept for a day."""
@@ -40,7 +42,8 @@ class Observation:
         self.link = file.links[name]
         settings = self.link.consumer_groups
         self._selected = GroupFilter(settings.include, settings.exclude)
-        self._synchronizes = settings.sync
+        self.synchronizes = settings.sync
+        self._tail_ends: dict[str, Ends] = {}
 
     @cached_property
     def source(self) -> Admin:
@@ -69,6 +72,19 @@ class Observation:
             state.catch_up()
             return [topic for plan in state.plans.values() for topic in plan.topics]
 
+    def heartbeats(self) -> set[str]:
+        """Topics on the source that links themselves write to."""
+        beats = self.link.heartbeats.topic
+        return {
+            topic.source
+            for topic in self.planned_topics()
+            if topic.source == beats or topic.source.endswith(f"{self.link.naming.separator}{beats}")
+        }
+
+    def plan_versions(self) -> dict[str, int]:
+        """Task group -> version of its plan in force."""
+        return {group.group: group.plan_version for group in self.status().groups}
+
     def pending(self) -> list[str]:
         """What a new plan would change, so that something on the source is not copied yet."""
         with Control(self.file, self.name) as control:
@@ -89,7 +105,7 @@ class Observation:
 
     def groups(self, *, sync: bool, include_moved: bool) -> list[GroupStatus]:
         """How the link's consumer groups stand; ``sync``: after their offsets were committed on the destination."""
-        if not self._synchronizes:
+        if not self.synchronizes:
             return []
         of_link = GroupSync(
             LinkClusters.of(self.file, self.name),
@@ -98,31 +114,45 @@ class Observation:
         )
         return of_link.sync() if sync else of_link.status()
 
-    def members(self, statuses: Iterable[GroupStatus]) -> Mapping[str, Sequence[Member]]:
-        """Consumers on the source, of the groups that have any; none where their coordinator does not tell."""
-        active = [status.group for status in statuses if status.selected and status.source.active]
-        found = self.source.members_each(active)
-        return {group: [Member(*member) for member in found.results.get(group, ())] for group in active}
+    def members(self, statuses: Iterable[GroupStatus], topics: Collection[str]) -> Mapping[str, Sequence[Member]]:
+        """Consumers on the source, of the selected groups that are at work on these topics, whether or not they have
+        committed an offset yet; none where their coordinator does not tell."""
+        committed = {status.group for status in statuses if status.selected and status.source.active}
+        with ConsumerGroups(self.file.clusters[self.link.source], self.link.source) as groups:
+            sides = {name: Side(*group) for name, group in groups.listed().items()}
+        active = {name for name, side in sides.items() if side.active and can_move(name, side) and self._selected(name)}
+        told = self.source.members_each(sorted(active | committed)).results
+        found = {}
+        for group in sorted(active | committed):
+            members = told.get(group, ())
+            if group in committed or any(member.topics & set(topics) for member in members):
+                found[group] = [Member(member.client_id, member.host) for member in members]
+        return found
 
-    def last_words(self, link: str | None = None) -> StateView:
-        """A link's newest reports, however long ago its application was last heard within a day; and its plans.
+    def last_words(self, link: str | None = None) -> tuple[LastWords, GroupSyncReport | None]:
+        """What a link's applications have said last of each planned partition and of consumer groups, within a day.
         ``link``: another one of the links file."""
         name = link or self.name
         destination = self.file.links[name].destination
         properties = self.file.clusters[destination]
-        view = StateView(name)
-        topic = naming.plan_topic(name)
-        for message in read_topic(properties, destination, topic):
-            view.apply("plan", message.key(), message.value(), Place(topic, 0, message.offset() or 0))
-        wanted = {(group, slot) for group, plan in view.plans.items() for slot in range(plan.slots) if plan.topics}
-        topic = naming.reports_topic(name)
+        with StateReader(properties, destination, name, follow=("plan",)) as state:
+            state.catch_up()
+            plans = dict(state.plans)
+        words, group_sync, topic = last_words(plans, ()), None, naming.reports_topic(name)
         for seconds in _LOOK_BACK_SECONDS:
             since_ms = time.time_ns() // 1_000_000 - seconds * 1000
+            reports: list[Report] = []
             for message in read_topic(properties, destination, topic, since_ms=since_ms):
-                view.apply("reports", message.key(), message.value(), Place(topic, 0, message.offset() or 0))
-            if view.reports.keys() >= wanted and view.group_sync is not None:
+                raw = message.key(), message.value() or b""
+                with contextlib.suppress(Unreadable):  # a report is only shown
+                    if kind_of_report(message.key()) is Report:
+                        reports.append(decode(Report, *raw))
+                    else:
+                        group_sync = decode(GroupSyncReport, *raw)
+            words = last_words(plans, reports)
+            if all(word.known for word in words.values()) and group_sync is not None:
                 break
-        return view
+        return words, group_sync
 
     def reverse(self) -> str | None:
         """The link of the links file that copies the other way; None: there is none."""
@@ -132,12 +162,12 @@ class Observation:
         )
 
     def tail(self, link: str) -> tuple[MissingRecords, ...]:
-        """What the destination has and the link that copies the other way has not copied, copies by this one
-        included: those it leaves out when it comes to them."""
-        view = self.last_words(link)
-        words = last_words(view.plans, view.reports)
-        ends = self.destination.offsets_each(words, "end").results
-        return missing({place: max(0, word.position) for place, word in words.items()}, ends)
+        """What the destination had at the first call that the link which copies the other way has not copied yet."""
+        words, _ = self.last_words(link)
+        if link not in self._tail_ends:
+            self._tail_ends[link] = self.destination.offsets_each(words, "end").results
+        positions = {place: max(0, word.position) for place, word in words.items()}
+        return missing(positions, self._tail_ends[link])
 
     def has_plan(self, link: str) -> bool:
         """Whether a plan of that link was ever published."""

@@ -4,14 +4,15 @@ Until the link is stopped everything can be taken back, and is, whatever goes wr
 record that the next one goes on with. From then on the steps only go forward.
 """
 
+import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from strait.control import pausing
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_groups
-from strait.errors import ClusterUnavailable, PlanConflict, StraitError
+from strait.errors import ClusterError, ClusterUnavailable, FailoverTakenOver, StraitError
 from strait.model import TopicAcl, TopicPartition
 from strait.planning import failover
 from strait.planning.consumer_groups import GroupStatus
@@ -40,10 +41,12 @@ class PlannedFailover:
     def run(self) -> None:
         """Raises FailoverStopped, and what clusters raise; all that was changed is then as it was before, or, from the
         stop on, stays as it is for the next run."""
-        if not self._turn.took(STOP):
+        if not (self._turn.took(STOP) and self._look.status().stopped):
             try:
+                if self._turn.record.steps:  # what an earlier turn has found may be long ago
+                    self._turn.keep(steps=(), ends=())
                 self._before()
-            except PlanConflict:
+            except FailoverTakenOver:
                 raise  # whoever has taken over needs what was done
             except BaseException:
                 self._take_back()
@@ -67,7 +70,7 @@ class PlannedFailover:
 
     def _source_partitions(self) -> list[TopicPartition]:
         """All that the source has of the planned topics, also those that no plan knows yet."""
-        planned = {row.topic for row in self._look.status().rows}
+        planned = {row.topic for row in self._look.status().rows} - self._look.heartbeats()
         topics = self._look.source.observe(lambda _: False).topics
         return [
             TopicPartition(name, number)
@@ -96,18 +99,23 @@ class PlannedFailover:
         return check
 
     def _consumers(self) -> Check:
-        return failover.attached(self._look.members(self._statuses(sync=False)))
+        if not self._look.synchronizes:
+            return Check(Verdict.WARNING, "the link does not synchronize consumer groups, so they were not looked at")
+        topics = {place.topic for place in self._places}
+        return failover.attached(self._look.members(self._statuses(sync=False), topics))
 
     def _statuses(self, *, sync: bool) -> list[GroupStatus]:
         return self._look.groups(sync=sync, include_moved=self._settings.include_moved)
 
     def _groups(self) -> Check:
+        if not self._look.synchronizes:
+            return Check(Verdict.WARNING, "the link does not synchronize consumer groups")
         until = time.monotonic() + (0.0 if self._dry_run else _GROUPS_SETTLE_SECONDS)
         while True:
             if not self._dry_run:
                 self._statuses(sync=True)
             found = self._statuses(sync=False)
-            check = failover.groups(found, accept=self._settings.accept_inexact or self._dry_run)
+            check = failover.groups(found, accept=self._settings.accept_inexact, soon=self._dry_run)
             if not self._dry_run:
                 self._count(found)
             if check.verdict is Verdict.DONE or time.monotonic() >= until:
@@ -119,9 +127,11 @@ class PlannedFailover:
         self._turn.keep(groups=len(chosen), groups_exact=sum(status.synced for status in chosen))
 
     def _quiet(self) -> Check:
-        """Nothing may have come since the producers were found to have stopped."""
-        before = self._ends() or self._look.ends(self._places)
-        check = failover.still(before, self._look.ends(self._places), {}, _now_ms())
+        """Nobody may have come since the producers and the consumers were found to have stopped."""
+        places = self._source_partitions()
+        check = failover.still(self._ends() or self._look.ends(places), self._look.ends(places), {}, _now_ms())
+        if check.verdict is Verdict.DONE and (attached := self._consumers()).verdict is Verdict.WAITING:
+            check = attached
         return check if check.verdict is Verdict.DONE else Check(Verdict.FAILED, check.detail)
 
     def _ends(self) -> Ends:
@@ -130,15 +140,22 @@ class PlannedFailover:
         return {TopicPartition(item.topic, item.partition): item.offset for item in self._turn.record.ends}
 
     def _take_back(self) -> None:
-        """That it cannot be is no reason to hide why."""
+        """That it cannot be is told, and is no reason to hide why the failover was stopped."""
         if self._dry_run:
             return
+        with contextlib.suppress(ClusterError):  # the rules are on the source, whatever the destination does
+            try:
+                self._turn.keep()
+            except FailoverTakenOver:
+                return
         try:
-            self._turn.keep()  # refused where another turn has begun, which needs the fence
-            lift_fence(self._look, self._turn)
+            lift_fence(self._look, self._turn, self._turn.added_fence)
             self._turn.end("aborted")
-        except StraitError:
-            return  # the record says which rules are left; `unfence` removes them
+        except StraitError as error:
+            left = f"{len(self._turn.added_fence)} ACLs may be left on {self._look.link.source}"
+            self._turn.say(
+                "take back", Check(Verdict.FAILED, f"{error}; {left}: strait failover --unfence removes them")
+            )
 
     # --- what only goes forward ---------------------------------------------------------------------------------------
 
@@ -146,16 +163,19 @@ class PlannedFailover:
         take = self._turn.take
         if not self._dry_run:
             take(STOP, lambda: stop(self._look), announced=True)
+            self._turn.keep(plans=self._look.plan_versions())
             take("verify", self._verify)
         take("reverse", lambda: reverse(self._look))
         self._turn.end("done")
 
     def _verify(self) -> Check:
-        drained = self._ends()
+        drained, (words, _) = self._ends(), self._look.last_words()
         try:
-            found = failover.missing(drained, self._look.ends(drained))
+            ends = self._look.ends(self._source_partitions())
         except ClusterUnavailable as error:
             return Check(Verdict.WARNING, f"whether anything was written to the source too late is not known: {error}")
+        copied = {place: max(drained.get(place, 0), words[place].position if place in words else 0) for place in ends}
+        found = failover.missing(copied, ends)
         number = failover.records(found)
         self._turn.keep(missing=found, rpo_records=number, rpo_seconds=None if number else 0.0)
         return failover.late(found)
@@ -196,13 +216,11 @@ def reverse(look: Observation) -> Check:
     return Check(Verdict.DONE, f"link {link} copies {ends}")
 
 
-def lift_fence(look: Observation, turn: Turn) -> int:
-    """Remove the rules that a failover has given; return how many."""
-    rules = [TopicAcl(**rule.model_dump()) for rule in turn.record.fence]
-    if rules:
-        look.source.remove_acls_each(rules).or_raise()
-        turn.keep(fence=())
-    return len(rules)
+def lift_fence(look: Observation, turn: Turn, fence: Collection[GivenAcl]) -> None:
+    """Remove these rules, which a failover has given."""
+    if fence:
+        look.source.remove_acls_each([TopicAcl(**rule.model_dump()) for rule in fence]).or_raise()
+        turn.keep(fence=tuple(rule for rule in turn.record.fence if rule not in fence))
 
 
 def _rules(principals: Iterable[str], topics: Iterable[str]) -> list[TopicAcl]:

@@ -60,7 +60,7 @@ class Rehearsal:
         found = self._look.groups(sync=False, include_moved=self._settings.include_moved)
         self._groups = [status for status in found if status.selected]
         self._turn.keep(groups=len(self._groups), groups_exact=sum(status.synced for status in self._groups))
-        return failover.groups(found, accept=True)
+        return failover.groups(found, accept=True, soon=True)
 
     def _shadow(self) -> Check:
         return readiness.shadow(*try_shadow_groups(self._clusters, self._groups))

@@ -10,6 +10,7 @@ from strait.control.failover.journal import Journal
 from strait.errors import FailoverStopped
 from strait.planning.failover import Check, Verdict
 from strait.state.failover_records import Failover, FailoverStep
+from strait.state.schema import GivenAcl
 
 _POLL_SECONDS = 1.0
 _TELL_SECONDS = 5.0
@@ -56,7 +57,21 @@ class Turn:
         self._journal = journal
         self._tell = tell
         self._timeout_seconds = timeout_seconds
+        self._fence_before = record.fence if record.outcome != "running" or not record.steps else ()
         self.keep()
+
+    @property
+    def added_fence(self) -> tuple[GivenAcl, ...]:
+        """Rules that this failover has given, and none before it."""
+        return tuple(rule for rule in self.record.fence if rule not in self._fence_before)
+
+    def say(self, name: str, check: Check) -> None:
+        """Tell of something that is no step."""
+        self._tell(
+            FailoverStep(
+                name=name, verdict=check.verdict.value, detail=check.detail, began_at_ms=_now_ms(), seconds=0.0
+            )
+        )
 
     def take(self, name: str, look: Callable[[], Check], *, announced: bool = False) -> None:
         """Take one step. ``announced``: that it has begun is kept before it is.
@@ -96,7 +111,7 @@ class Turn:
         return any(step.name == name for step in self.record.steps)
 
     def keep(self, **changes: Any) -> None:
-        """Keep facts in the record. Raises PlanConflict where another turn has begun since."""
+        """Keep facts in the record. Raises FailoverTakenOver where another turn has begun since."""
         self.record = self.record.model_copy(update=changes)
         if self._journal is not None:
             self._journal.write(self.record)

@@ -6,6 +6,7 @@ import time
 from strait.control.failover.observation import Observation
 from strait.control.failover.planned import STOP, reverse, stop
 from strait.control.failover.turn import Settings, Turn
+from strait.errors import FailoverTakenOver
 from strait.planning import failover
 from strait.planning.failover import Check, Verdict
 from strait.state.schema import GroupSyncReport
@@ -26,10 +27,18 @@ class UnplannedFailover:
     def run(self) -> None:
         """Raises FailoverStopped, and what the destination raises; run again, it goes on."""
         take = self._turn.take
-        if not self._turn.took(STOP):
-            take("source", self._source)
+        if not (self._turn.took(STOP) and self._look.status().stopped):
+            try:
+                take("source", self._source)
+            except FailoverTakenOver:
+                raise
+            except BaseException:
+                if not self._dry_run:
+                    self._turn.end("aborted")
+                raise
         if not self._dry_run:
             take(STOP, lambda: stop(self._look), announced=True)
+            self._turn.keep(plans=self._look.plan_versions())
         take("missing", self._missing)
         take("groups", self._groups)
         take("reverse", lambda: reverse(self._look))
@@ -44,19 +53,24 @@ class UnplannedFailover:
         return Check(Verdict.FAILED, f"cluster {self._look.link.source} answers: {hint}")
 
     def _missing(self) -> Check:
-        view = self._look.last_words()
-        self._group_sync = view.group_sync
-        words = failover.last_words(view.plans, view.reports)
+        words, self._group_sync = self._look.last_words()
         found = failover.missing(
             {place: word.position for place, word in words.items()}, {place: word.end for place, word in words.items()}
         )
-        seen_ms = None if view.group_sync is None else view.group_sync.at_ms
+        seen_ms = None if self._group_sync is None else self._group_sync.at_ms
+        known = all(word.known for word in words.values())
         self._turn.keep(
             missing=found,
-            rpo_records=failover.records(found),
-            rpo_seconds=failover.rpo_seconds(words, seen_ms, self._turn.record.began_at_ms),
+            rpo_records=failover.records(found) if known else None,
+            rpo_seconds=failover.rpo_seconds(words, seen_ms, self._stopped_at_ms),
         )
         return failover.lost(found, words)
+
+    @property
+    def _stopped_at_ms(self) -> int:
+        """Until then the link may have copied; of one that was begun long ago and gone on with now, that is now."""
+        steps = {step.name: step for step in self._turn.record.steps}
+        return steps[STOP].began_at_ms if STOP in steps else self._turn.record.began_at_ms
 
     def _groups(self) -> Check:
         report = self._group_sync
