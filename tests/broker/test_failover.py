@@ -16,6 +16,7 @@ from strait.control.failover.journal import Journal
 from strait.control.failover.planned import PlannedFailover
 from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_groups
+from strait.control.pausing import set_stopped
 from strait.embedded.kafka import Cluster
 from strait.errors import FailoverStopped, FailoverTakenOver
 from strait.kafka.admin import Admin, ConfigChange
@@ -436,3 +437,45 @@ def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLi
         "rehearsal",
         "planned",
     ]
+
+
+def test_the_links_own_heartbeats_are_no_producer(make_link: MakeLink, topic_name: str) -> None:
+    link = make_link(settings={"heartbeats": {"enabled": True, "topic": f"{topic_name}-beats"}})
+    until_ready(link)
+    Writer(link).write(20)
+    assert run(link, replace(QUICK, quiet_seconds=3.0, timeout_seconds=20.0)).outcome == "done"
+
+
+def test_back_and_forth_with_links_both_ways(make_mesh: Callable[..., Mesh], topic_name: str) -> None:
+    """A group follows to b and back to a, and meets each record once, of either side."""
+    there, back, group = LINK, ("b", "a"), f"{topic_name}-group"
+    mesh = make_mesh(links=[there, back])
+    for link in (there, back):
+        mesh.start(link)
+    seen: list[bytes] = []
+
+    def stint(cluster: str, records: int) -> None:
+        reader = Reader(mesh.clusters[cluster], group, topic_name)
+        reader.read(records)
+        reader.leave()
+        seen.extend(reader.values)
+
+    mesh.write("a", 200)
+    stint("a", 120)
+    mesh.until_everywhere()
+    done = failovers.run(mesh.file, mesh.name(there), "planned", QUICK, lambda _: None)
+    assert (done.outcome, done.groups_exact, done.rpo_records) == ("done", 1, 0), done.steps
+    mesh.write("b", 100)
+    stint("b", 130)
+    mesh.kill(there)
+    with pytest.raises(FailoverStopped, match=r"strait start .* copies them"):  # nobody knows what a has got since
+        failovers.run(mesh.file, mesh.name(back), "planned", replace(QUICK, timeout_seconds=30.0), lambda _: None)
+    set_stopped(mesh.file, mesh.name(there), stopped=False)
+    mesh.start(there)
+    mesh.until_everywhere()
+    with pytest.raises(FailoverStopped, match="--include-moved"):
+        failovers.run(mesh.file, mesh.name(back), "planned", replace(QUICK, timeout_seconds=30.0), lambda _: None)
+    done = failovers.run(mesh.file, mesh.name(back), "planned", replace(QUICK, include_moved=True), lambda _: None)
+    assert (done.outcome, done.groups_exact, done.rpo_records) == ("done", 1, 0), done.steps
+    stint("a", 50)
+    assert len(seen) == len(set(seen)) == 300

@@ -8,7 +8,7 @@ from strait.importing.naming import add_patterns
 from strait.importing.table import Row, Take, needless, no, row
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,249}")
-_NO_GROUPS = "consumer groups are not synchronised yet"
+_NO_GROUPS = "consumer groups are synchronized by default; the link's `consumer_groups` selects them"
 _NO_CODE = "own code cannot be taken over"
 
 

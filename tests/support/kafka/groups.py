@@ -2,7 +2,7 @@
 
 import threading
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
 from strait.embedded.kafka import Cluster
@@ -55,8 +55,12 @@ class Reader:
         self.leave()
 
     def commit(self) -> None:
-        """What was read."""
-        self._consumer.commit(asynchronous=False)
+        """What was read; nothing, where that was committed already."""
+        try:
+            self._consumer.commit(asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._NO_OFFSET:
+                raise
 
     def leave(self) -> None:
         """Commit what was read, and go."""

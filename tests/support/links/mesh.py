@@ -28,7 +28,8 @@ from support.kafka.records import Record, ends, read_all
 @dataclass
 class Mesh:
     """``links``: pairs of names in ``clusters``. The topic is on every cluster; whoever writes there writes what
-    `born` made. ``rule``: of the topic; ``topics``: more for the links' blocks of that name."""
+    `born` made. ``rule``: of the topic; ``topics``: more for the links' blocks of that name;
+    ``settings``: more for the links."""
 
     clusters: Mapping[str, Cluster]
     links: Iterable[tuple[str, str]]
@@ -37,6 +38,7 @@ class Mesh:
     copies: str | None = None
     rule: Mapping[str, Any] = field(default_factory=lambda: {"on_foreign": "expect"})
     topics: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     partitions: int = 2
     epoch_seconds: int = 3600
     born: dict[str, int] = field(default_factory=dict)
@@ -48,7 +50,7 @@ class Mesh:
     @property
     def file(self) -> links.LinksFile:
         topics = {"include": [self.topic], "rules": [{"match": ".*", **self.rule}], **self.topics}
-        settings: dict[str, Any] = {"topics": topics, "epoch_seconds": self.epoch_seconds}
+        settings: dict[str, Any] = {"topics": topics, "epoch_seconds": self.epoch_seconds, **self.settings}
         if self.copies is not None:
             settings["copies"] = self.copies
         every = {self.name(link): settings | {"source": link[0], "destination": link[1]} for link in self.links}

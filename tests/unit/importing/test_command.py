@@ -39,7 +39,10 @@ def test_the_links_file_is_what_strait_reads(tmp_path: Path) -> None:
     assert file.clusters["us"]["bootstrap.servers"] == "u:1,u:2"
     assert file.clusters["us"]["sasl.password"] == "${directory:/run/secrets:us.sasl.password}"
     assert "# Put the secret of `us.sasl.jaas.config` into this file, /run/secrets/us.sasl.password." in result.stdout
-    assert result.stderr == "left out  eu->us.groups: consumer groups are not synchronised yet\n"
+    assert (
+        result.stderr
+        == "left out  eu->us.groups: consumer groups are synchronized by default; the link's `consumer_groups` selects them\n"
+    )
     assert "hunter2" not in result.output
 
 
@@ -49,7 +52,9 @@ def test_json_has_the_same_and_what_is_left_out(tmp_path: Path) -> None:
     result = run("mm2", tmp_path / "mm2.properties", "--json")
     said = json.loads(result.stdout)
     assert said["links_file"] == yaml.safe_load(plain.stdout)
-    assert said["left_out"] == {"eu->us.groups": "consumer groups are not synchronised yet"}
+    assert said["left_out"] == {
+        "eu->us.groups": "consumer groups are synchronized by default; the link's `consumer_groups` selects them"
+    }
     assert {"at": ["links", "eu-to-us", "configs", "sync"], "note": "MirrorMaker 2's default."} in said["notes"]
     assert result.stderr == ""
 
