@@ -17,6 +17,7 @@ from strait.control.failover.planned import PlannedFailover
 from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_groups
 from strait.control.pausing import set_stopped
+from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.errors import FailoverStopped, FailoverTakenOver
 from strait.kafka.admin import Admin, ConfigChange
@@ -441,9 +442,12 @@ def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLi
 
 def test_the_links_own_heartbeats_are_no_producer(make_link: MakeLink, topic_name: str) -> None:
     link = make_link(settings={"heartbeats": {"enabled": True, "topic": f"{topic_name}-beats"}})
+    with Control(link.file, link.name(LINK)) as control:
+        control.run_cycle()  # their topic is there now, and is copied
     until_ready(link)
     Writer(link).write(20)
-    assert run(link, replace(QUICK, quiet_seconds=3.0, timeout_seconds=20.0)).outcome == "done"
+    eventually(lambda: len(link_groups(link.file, link.name(LINK)).rows) == 3, what="heartbeats are copied")
+    assert run(link, replace(QUICK, quiet_seconds=3.0, timeout_seconds=30.0)).outcome == "done"
 
 
 def test_back_and_forth_with_links_both_ways(make_mesh: Callable[..., Mesh], topic_name: str) -> None:
