@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiokafka.record.memory_records import MemoryRecords as AnyCodec
 from crc32c import crc32c
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords as OtherCode
 
@@ -229,7 +229,9 @@ def test_the_compiled_codec_and_the_slow_one_agree_on_damaged_records(
 ) -> None:
     raw = build_batch(records, 0)
     at = data.draw(st.integers(batches.HEADER_BYTES, len(raw) - 1))
+    in_attributes = at in _attributes_at(raw, len(records))
     raw[at] ^= data.draw(st.integers(1, 255))
+    assume(not (in_attributes and raw[at] >= 0x80))  # which are always 0; aiokafka takes them for a varint
     batch = parsed(sealed(raw))
 
     def outcome(read: Any) -> list[Record] | None:
@@ -241,6 +243,22 @@ def test_the_compiled_codec_and_the_slow_one_agree_on_damaged_records(
     fast, slow = outcome(subject._read), outcome(subject._read_slowly)
     if fast is not None:  # where it is None, the slow one may have read a key that is not UTF-8
         assert fast == slow
+
+
+def _attributes_at(raw: bytearray, records: int) -> list[int]:
+    """Where each record has its attributes: behind its length."""
+    found, at = [], batches.HEADER_BYTES
+    for _ in range(records):
+        length, shift = 0, 0
+        while True:
+            byte, at = raw[at], at + 1
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        found.append(at)
+        at += length >> 1
+    return found
 
 
 def _with_deltas(records: list[Record], deltas: list[int]) -> bytearray:
