@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,6 +32,17 @@ from support.links.mesh import Mesh
 from support.security.secured import Secured
 
 pytestmark = pytest.mark.broker
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+    """Their own: a link whose plans cannot be read may write to any topic of its cluster."""
+    with (
+        Cluster(tmp_path_factory.mktemp("own-source")) as one,
+        Cluster(tmp_path_factory.mktemp("own-destination")) as two,
+    ):
+        yield SimpleNamespace(source=one, destination=two)
+
 
 MakeLink = Callable[..., Mesh]
 QUICK = Settings(by="a test", reason="to see", quiet_seconds=1.0, timeout_seconds=60.0)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import permutations
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,6 +27,17 @@ from support.kafka.transactions import Transactions
 from support.links.mesh import Mesh
 
 pytestmark = pytest.mark.broker
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+    """Their own: a link whose plans cannot be read may write to any topic of its cluster."""
+    with (
+        Cluster(tmp_path_factory.mktemp("own-source")) as one,
+        Cluster(tmp_path_factory.mktemp("own-destination")) as two,
+    ):
+        yield SimpleNamespace(source=one, destination=two)
+
 
 MakeMesh = Callable[..., Mesh]
 THERE, BACK = ("a", "b"), ("b", "a")

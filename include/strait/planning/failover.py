@@ -10,6 +10,7 @@ from strait.planning.history.overrun import duration
 from strait.planning.status.status import PartitionStatus
 from strait.state.failover_records import Failover, MissingRecords
 from strait.state.schema import GroupSyncReport, Plan, Report
+from strait.state.translation import Fit
 
 _LISTED_MOST = 5
 _SOON = frozenset({OffsetState.BEHIND, OffsetState.AHEAD_OF_COPY, OffsetState.IN_SYNC})
@@ -301,4 +302,8 @@ def _will(status: GroupStatus) -> bool:
 def _why(status: GroupStatus) -> str:
     if status.note:
         return status.note
-    return ", ".join(f"{count} {state}" for state, count in status.states)
+    fits = sorted({item.fit for item in status.offsets if item.fit != Fit.EXACT})
+    states = ", ".join(f"{count} {state}" for state, count in status.states)
+    return (
+        states + (f"; {', '.join(fits)}" if fits else "") + (f"; {status.rereads:,} re-reads" if status.rereads else "")
+    )
