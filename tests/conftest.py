@@ -30,11 +30,14 @@ class Clusters:
 @pytest.fixture(scope="session")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
     """Shared by all tests: use topics of your own (``topic_name``), and leave both running."""
-    pair = Clusters(
-        source=Cluster(tmp_path_factory.mktemp("source")),
-        destination=Cluster(tmp_path_factory.mktemp("destination")),
-    )
-    with _running(pair.source, pair.destination):
+    with _pair(tmp_path_factory) as pair:
+        yield pair
+
+
+@pytest.fixture(scope="module")
+def own_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
+    """A pair that no other module uses."""
+    with _pair(tmp_path_factory) as pair:
         yield pair
 
 
@@ -51,6 +54,16 @@ def topic_name(request: pytest.FixtureRequest) -> str:
     """Nobody else's, and it tells whose."""
     test = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name).strip("-")
     return f"{test[:200]}.{uuid.uuid4().hex[:8]}"
+
+
+@contextmanager
+def _pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
+    pair = Clusters(
+        source=Cluster(tmp_path_factory.mktemp("source")),
+        destination=Cluster(tmp_path_factory.mktemp("destination")),
+    )
+    with _running(pair.source, pair.destination):
+        yield pair
 
 
 @contextmanager

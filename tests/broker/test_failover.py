@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,13 +34,9 @@ pytestmark = pytest.mark.broker
 
 
 @pytest.fixture(scope="module")
-def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
-    """Their own: a link whose plans cannot be read may write to any topic of its cluster."""
-    with (
-        Cluster(tmp_path_factory.mktemp("own-source")) as one,
-        Cluster(tmp_path_factory.mktemp("own-destination")) as two,
-    ):
-        yield SimpleNamespace(source=one, destination=two)
+def clusters(own_clusters: Any) -> Any:
+    """A link whose plans cannot be read may write to any topic of its cluster, and other tests leave such links."""
+    return own_clusters
 
 
 MakeLink = Callable[..., Mesh]
@@ -104,14 +99,14 @@ class Writer:
             time.sleep(0.05)
 
 
-def until_ready(link: Mesh) -> None:
+def until_ready(mesh: Mesh, link: tuple[str, str] = LINK) -> None:
     """Its slot reports, and every partition is copied."""
     eventually(
         lambda: (
-            (rows := link_groups(link.file, link.name(LINK)).rows)
+            (rows := link_groups(mesh.file, mesh.name(link)).rows)
             and all(row.state in ("copying", "caught_up") for row in rows)
         ),
-        what=lambda: f"the link copies: {link_groups(link.file, link.name(LINK)).rows} {link.log()}",
+        what=lambda: f"the link copies: {link_groups(mesh.file, mesh.name(link)).rows} {mesh.log()}",
     )
 
 
@@ -253,7 +248,7 @@ def test_an_open_transaction_is_waited_for_and_named(make_link: MakeLink, topic_
 
     def tell(step: FailoverStep) -> None:
         told.append(step.detail)
-        if step.verdict == "waiting":
+        if (step.name, step.verdict) == ("producers", "waiting"):
             writer.commit()
 
     record = run(link, tell=tell)
@@ -479,6 +474,8 @@ def test_back_and_forth_with_links_both_ways(make_mesh: Callable[..., Mesh], top
     mesh.write("a", 200)
     stint("a", 120)
     mesh.until_everywhere()
+    for link in (there, back):
+        until_ready(mesh, link)
     done = failovers.run(mesh.file, mesh.name(there), "planned", QUICK, lambda _: None)
     assert (done.outcome, done.groups_exact, done.rpo_records) == ("done", 1, 0), done.steps
     mesh.write("b", 100)
@@ -489,6 +486,7 @@ def test_back_and_forth_with_links_both_ways(make_mesh: Callable[..., Mesh], top
     set_stopped(mesh.file, mesh.name(there), stopped=False)
     mesh.start(there)
     mesh.until_everywhere()
+    until_ready(mesh, there)
     with pytest.raises(FailoverStopped, match="--include-moved"):
         failovers.run(mesh.file, mesh.name(back), "planned", replace(QUICK, timeout_seconds=30.0), lambda _: None)
     done = failovers.run(mesh.file, mesh.name(back), "planned", replace(QUICK, include_moved=True), lambda _: None)
