@@ -39,7 +39,8 @@ def failover(
         bool,
         typer.Option(
             "--rehearse",
-            help="Go through it with consumer groups of other names, touching no client, and keep a report with a score.",
+            help="Go through it with consumer groups of other names, touching no client, and keep a report with a "
+            "score.",
         ),
     ] = False,
     fence: Annotated[

@@ -1,5 +1,6 @@
 """Reading a topic of one partition once, from some place to its end; and records of many partitions."""
 
+import sys
 import time
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -30,15 +31,7 @@ def read_topic(
         ClusterUnavailable, NotAuthorized
     """
     watch = Watch(cluster)
-    consumer = make_consumer(
-        properties,
-        watch,
-        group_id=f"{topic}.read",  # demanded by librdkafka, used by nobody
-        isolation_level="read_committed",
-        enable_partition_eof=True,
-        auto_offset_reset="earliest",
-        fetch_wait_max_ms=100,  # an empty read tells the end of a topic
-    )
+    consumer = _make_consumer(properties, watch, topic)
     try:
         if _exists(consumer, watch, topic):
             begin = first if since_ms is None else _offset_at(consumer, watch, topic, since_ms)
@@ -65,37 +58,10 @@ def first_records(
     Raises:
         ClusterUnavailable, NotAuthorized
     """
-    found: dict[Partition, Content | None] = {}
-    watch = Watch(cluster)
-    consumer = make_consumer(
-        properties,
-        watch,
-        group_id=f"{naming.STATE_PREFIX}read",  # demanded by librdkafka, used by nobody
-        isolation_level="read_committed",
-        enable_partition_eof=True,
-        auto_offset_reset="earliest",
-        queued_max_messages_kbytes=16_384,
-    )
-    try:
-        if places:
-            consumer.assign([TopicPartition(*place, offset) for place, offset in places.items()])
-        deadline = time.monotonic() + _SECONDS
-        while len(found) < len(places):
-            message = consumer.poll(0.5)
-            if time.monotonic() > deadline:
-                raise ClusterUnavailable(cluster, f"reading {next(iter(places.keys() - found.keys()))}: timed out")
-            error = None if message is None else message.error()
-            if message is None or (error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED):
-                continue
-            if error is not None and error.code() != _EOF:
-                raise watch.translate(error, f"reading {message.topic()}")
-            place = Partition(message.topic(), message.partition())
-            if place not in found:
-                found[place] = None if error is not None else _content(message)
-                consumer.incremental_unassign([TopicPartition(*place)])
-    finally:
-        consumer.close()
-    return found
+    found: dict[Partition, Content] = {}
+    for message in read_ranges(properties, cluster, {place: (at, sys.maxsize) for place, at in places.items()}, found):
+        found[Partition(message.topic(), message.partition())] = _content(message)
+    return {place: found.get(place) for place in places}
 
 
 def _content(message: Message) -> Content:
@@ -121,15 +87,7 @@ def read_ranges(
     if not left:
         return
     watch = Watch(cluster)
-    consumer = make_consumer(
-        properties,
-        watch,
-        group_id=f"{naming.STATE_PREFIX}read",  # demanded by librdkafka, used by nobody
-        isolation_level="read_committed",
-        enable_partition_eof=True,
-        auto_offset_reset="earliest",
-        fetch_wait_max_ms=100,
-    )
+    consumer = _make_consumer(properties, watch, naming.STATE_PREFIX.rstrip("."))
     try:
         consumer.assign([TopicPartition(*place, ranges[place][0]) for place in left])
         deadline = time.monotonic() + _SECONDS
@@ -154,6 +112,18 @@ def read_ranges(
                     consumer.incremental_unassign([TopicPartition(*place)])
     finally:
         consumer.close()
+
+
+def _make_consumer(properties: Mapping[str, str], watch: Watch, name: str) -> Consumer:
+    return make_consumer(
+        properties,
+        watch,
+        group_id=f"{name}.read",  # demanded by librdkafka, used by nobody
+        isolation_level="read_committed",
+        enable_partition_eof=True,
+        auto_offset_reset="earliest",
+        fetch_wait_max_ms=100,  # an empty read tells the end of a topic
+    )
 
 
 def _until_end(consumer: Consumer, watch: Watch, topic: str) -> Iterator[Message]:

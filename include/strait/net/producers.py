@@ -28,7 +28,6 @@ class ActiveProducer(NamedTuple):
     """
 
     producer_id: int
-    epoch: int
     last_ms: int
     open_since: int
 
@@ -47,7 +46,7 @@ def active_producers(
         found: dict[TopicPartition, list[ActiveProducer]] = {}
         for address, of_leader in _by_leader(properties, cluster, wanted).items():
             with broker_at(properties, cluster, address) as connection:
-                request = _request(connection.version(*_DESCRIBE_PRODUCERS), of_leader)
+                request = describe_request(connection.version(*_DESCRIBE_PRODUCERS), of_leader)
                 reply = connection.ask(request, DescribeProducersResponse, _REPLY_BYTES)
             for topic in reply.topics:
                 for item in topic.partitions:
@@ -56,7 +55,6 @@ def active_producers(
                     found[place] = [
                         ActiveProducer(
                             producer.producer_id,
-                            producer.producer_epoch,
                             producer.last_timestamp,
                             producer.current_txn_start_offset,
                         )
@@ -91,13 +89,19 @@ def _by_leader(
     return found
 
 
-def _request(version: int, places: Iterable[TopicPartition]) -> DescribeProducersRequest:
+def describe_request(version: int, places: Iterable[tuple[str, int]]) -> DescribeProducersRequest:
+    """Ask a leader for the producers of these partitions."""
     topic_class = DescribeProducersRequest.TopicRequest
-    by_topic: dict[str, list[int]] = defaultdict(list)
-    for topic, number in places:
-        by_topic[topic].append(number)
-    topics = [topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
+    topics = [topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic(places).items()]
     return DescribeProducersRequest(version=version, topics=topics)
+
+
+def by_topic(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Topic -> its partitions among these."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, number in places:
+        topics[topic].append(number)
+    return topics
 
 
 def _check(cluster: str, place: TopicPartition, code: int) -> None:

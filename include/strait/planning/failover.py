@@ -210,7 +210,8 @@ def missing(positions: Ends, ends: Ends) -> tuple[MissingRecords, ...]:
 
 
 def rpo_seconds(words: LastWords, source_seen_ms: int | None, at_ms: int) -> float | None:
-    """How old the newest record was at most at ``at_ms`` that is on the destination, in the partition where that is longest ago.
+    """How old the newest record was at most at ``at_ms`` that is on the destination, in the partition where that is longest
+    ago.
     ``source_seen_ms``: when the source answered for the last time; None: not known."""
     if source_seen_ms is None or not all(word.known for word in words.values()):
         return None

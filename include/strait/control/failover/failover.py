@@ -54,7 +54,8 @@ def dry_run(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Te
 
 
 def rehearse(file: LinksFile, link: str, settings: Settings, tell: Tell) -> Failover:
-    """Go through a failover with groups of other names, touching no client, and keep what it comes to. Raises as `run`."""
+    """Go through a failover with groups of other names, touching no client, and keep what it comes to. Raises as
+    `run`."""
     look = Observation(file, link)
     turn = Turn(_begun(look, "rehearsal", settings, None), _journal(file, link), tell, None)
     Rehearsal(look, turn, settings).run()
@@ -121,7 +122,8 @@ def _still_over(look: Observation, record: Failover) -> bool:
 
 @contextlib.contextmanager
 def _signals_as_errors() -> Iterator[None]:
-    """What ends a process, such as Airflow or a closed terminal, lets it take back what was done, if it waits so long."""
+    """What ends a process, such as Airflow or a closed terminal, lets it take back what was done, if it waits so
+    long."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -27,9 +27,7 @@ _GROUPS_SETTLE_SECONDS = 15.0
 
 
 class PlannedFailover:
-    """Args:
-    rehearsal: look only, change nothing.
-    """
+    """``dry_run``: it looks only, and changes nothing."""
 
     def __init__(self, observation: Observation, turn: Turn, settings: Settings, *, dry_run: bool = False) -> None:
         self._look = observation

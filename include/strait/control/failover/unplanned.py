@@ -13,9 +13,7 @@ from strait.state.schema import GroupSyncReport
 
 
 class UnplannedFailover:
-    """Args:
-    rehearsal: look only, change nothing.
-    """
+    """``dry_run``: it looks only, and changes nothing."""
 
     def __init__(self, observation: Observation, turn: Turn, settings: Settings, *, dry_run: bool = False) -> None:
         self._look = observation
@@ -68,7 +66,7 @@ class UnplannedFailover:
 
     @property
     def _stopped_at_ms(self) -> int:
-        """Until then the link may have copied; of one that was begun long ago and gone on with now, that is now."""
+        """Until then the link may have copied; without a stop, in a dry run, until the beginning."""
         steps = {step.name: step for step in self._turn.record.steps}
         return steps[STOP].began_at_ms if STOP in steps else self._turn.record.began_at_ms
 

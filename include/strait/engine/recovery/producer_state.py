@@ -1,17 +1,17 @@
 """Asks a destination broker what it knows of partitions that it leads: how far their logs go, and the link's last
 sequence."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
+from kafka.protocol.admin import DescribeProducersResponse
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
 from strait.engine.recovery.decision import LogState
 from strait.net import error_policy, offsets
 from strait.net.channel import Channel
 from strait.net.event_loop import Loop
+from strait.net.producers import by_topic, describe_request
 from strait.net.tasks import Future, ask
 from strait.wire import error_codes
 
@@ -108,7 +108,7 @@ def _ask_log_ends(loop: Loop, channel: Channel, epochs: Mapping[Key, int], *, cu
                     for number in numbers
                 ],
             )
-            for topic, numbers in _by_topic(epochs).items()
+            for topic, numbers in by_topic(epochs).items()
         ],
     )
     return ask(loop, channel, request, OffsetForLeaderEpochResponse)
@@ -123,12 +123,7 @@ def _log_ends(reply: Any) -> dict[Key, tuple[int, int]]:
 
 
 def _ask_producers(loop: Loop, channel: Channel, keys: Iterable[Key]) -> Future[Any]:
-    topic_class = DescribeProducersRequest.TopicRequest
-    request = DescribeProducersRequest(
-        version=0,
-        topics=[topic_class(name=topic, partition_indexes=numbers) for topic, numbers in _by_topic(keys).items()],
-    )
-    return ask(loop, channel, request, DescribeProducersResponse)
+    return ask(loop, channel, describe_request(0, keys), DescribeProducersResponse)
 
 
 def _states(reply: Any, producer_id: int) -> dict[Key, tuple[int, int | None]]:
@@ -140,10 +135,3 @@ def _states(reply: Any, producer_id: int) -> dict[Key, tuple[int, int | None]]:
             known = ours[0] if ours and ours[0] >= 0 else None
             found[topic.name, item.partition_index] = item.error_code, known
     return found
-
-
-def _by_topic(keys: Iterable[Key]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, number in keys:
-        topics[topic].append(number)
-    return topics
