@@ -87,7 +87,7 @@ def test_groups_that_would_not_continue_exactly_stop_it_unless_that_is_accepted(
     check = failover.groups([exact, moved, inexact], accept=False)
     assert check.verdict is Verdict.FAILED
     assert "1 of 3" in check.detail
-    assert "1 have moved before: b; not exactly: c (1 in_sync)" in check.detail
+    assert "1 have moved before: b; not exactly: c (1 in_sync; inexact)" in check.detail
     assert failover.groups([inexact], accept=True).verdict is Verdict.WARNING
     held = failover.groups([group("e", OffsetState.HELD_MOVED)], accept=False)  # it would read again what it has read
     assert held.verdict is Verdict.FAILED
