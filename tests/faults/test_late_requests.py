@@ -2,6 +2,7 @@
 for."""
 
 import random
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -80,6 +81,29 @@ def test_a_late_request_with_records_that_the_broker_forgets_at_once(
                 link.kill(writer)
                 writer = standby
     link.until_copied()
+    link.assert_equal()
+
+
+def test_a_late_request_after_the_source_was_silent(
+    make_link: MakeLink, far_source: FarCluster, far_forgetful: FarCluster, topic_name: str
+) -> None:
+    """The standby has seen nothing come for a while already when the last request of the copy that dies is sent."""
+    link = make_link(source=far_source, destination=far_forgetful, topics={topic_name: 1})
+    link.make_topics()
+    link.publish()
+    writer = link.start_slot()
+    with writing(far_source, link.topics, seed=27, age_seconds=TWO_DAYS_SECONDS):
+        eventually(lambda: link.copied() > 1000, what=lambda: f"it copies: {link.log()}")
+        link.start_slot()
+        link.until_waiting(topic_name, 0, Reason.ANOTHER_COPY)
+    link.until_copied()
+    time.sleep(2.5)
+    held = far_forgetful.proxy.hold(PRODUCE, seconds=2.0)
+    with writing(far_source, link.topics, seed=28, records=10, age_seconds=TWO_DAYS_SECONDS):
+        eventually(lambda: held() > 0, what=lambda: f"a request is held: {link.log()}")
+        link.kill(writer)
+    link.until_copied()
+    time.sleep(3.0)  # the late one arrives, if it was not the first
     link.assert_equal()
 
 

@@ -56,7 +56,7 @@ def overtaken(link: EngineLink, topic: str, proxy: Proxy, others: str) -> None:
         )
     proxy.stall()
     append(link.source, topic, "bc")
-    time.sleep(1.0)  # it is read and sent, and waited for four seconds
+    time.sleep(1.0)  # it is read and sent, and waited for
     append(link.destination, topic, others, plan.producer_id)
     proxy.calm()
 

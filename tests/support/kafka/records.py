@@ -100,7 +100,9 @@ def assert_copied(source: Cluster, destination: Cluster, topic: str, partitions:
     theirs: list[deque[Record]] = [deque() for _ in range(partitions)]
     compared = 0
     for one, other in zip_longest(read(source, topic, partitions), read(destination, topic, partitions)):
-        assert one is not None and other is not None, f"{topic}: the {'copy' if one is None else 'source'} has more"
+        if one is None or other is None:
+            counts = [sum(ends(cluster, topic, partitions)) for cluster in (source, destination)]
+            raise AssertionError(f"{topic}: {compared} equal, ends at {counts}, next {one or other}")
         ours[one[0]].append(one[1])
         theirs[other[0]].append(other[1])
         for partition in {one[0], other[0]}:

@@ -212,8 +212,12 @@ class EngineLink:
             assert_same_records(read_all(self.source, topic, partitions), read_all(self.destination, topic, partitions))
 
     def assert_equal(self) -> None:
-        for topic, partitions in self.topics.items():
-            assert_copied(self.source, self.destination, topic, partitions)
+        try:
+            for topic, partitions in self.topics.items():
+                assert_copied(self.source, self.destination, topic, partitions)
+        except AssertionError as unequal:
+            unequal.add_note(self.log())
+            raise
 
     def log(self) -> str:
         path = self.folder / "slots.log"

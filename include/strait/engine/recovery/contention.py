@@ -32,8 +32,8 @@ QUIET_SECONDS = 3.0
 other, and may see that the connection is closed only when it answers: after PRODUCE_TIMEOUT_MS for a request that waits
 for followers. It then still takes the next request that had arrived, and finds at that one's answer that nobody is
 there."""
-_LONGER_SECONDS = 1.0
-"""For a copy that was not the one writing, so that it does not send together with the one that was."""
+_LONGER_SECONDS = 3.0
+"""For a copy that was not the one writing. The one that was may have been silent for a while before its last request."""
 _LOOK_SECONDS = (0.8, 1.2)
 _GAP_SECONDS = 1.5
 """No more counts between two looks: the broker may have stood still, with requests in its hands."""
