@@ -46,12 +46,17 @@ def dag_id(link: str, *suffix: str) -> str:
 def clusters_of(link: str, *, reverse: bool = False) -> "LinksFile":
     """The links file with this link alone, its clusters as the Connections have them, its topics as in the file;
     ``reverse``: also with the links that copy the other way."""
-    from strait.config.links import load_link
+    from strait.config.links import load_link, with_origin
 
     file = load_link(links_file(), link, reverse=reverse)
-    used = (file.links[link].source, file.links[link].destination)
-    clusters = {name: dict(file.clusters[name]) | _connection(name) for name in used}
-    return file.model_copy(update={"clusters": clusters})
+    found = file.links[link]
+    clusters = {}
+    for name in (found.source, found.destination):
+        over = _connection(name)
+        clusters[name] = dict(file.clusters[name]) | over
+        if over:
+            found = with_origin(found, name, f"Airflow Connection {connection_id(name)}")
+    return file.model_copy(update={"clusters": clusters, "links": {**file.links, link: found}})
 
 
 def with_live_topics(file: "LinksFile", link: str) -> "LinksFile":

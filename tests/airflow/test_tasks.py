@@ -1,7 +1,10 @@
 """What the tasks do, on real brokers, called as Airflow calls them but without Airflow around."""
 
 import asyncio
+import json
 import logging
+import subprocess
+import sys
 import time
 import uuid
 from pathlib import Path
@@ -72,6 +75,32 @@ def test_an_invalid_variable_fails_plan_with_one_line_and_leaves_the_plan_in_for
     assert f"strait_topics_{link}: include: " in str(failed.value)
     assert "\n" not in str(failed.value)
     assert f"{link}: 0 records copied" in control.metrics(link)
+
+
+def test_whoever_plans_without_airflow_leaves_the_variable_s_topics_in_force(link, clusters, tmp_path, monkeypatch):
+    added = f"{link}-added"
+    Admin(clusters.source.client_properties, "a").create([NewTopic(added, 1, 1)])
+    monkeypatch.setenv(f"AIRFLOW_VAR_STRAIT_TOPICS_{link.upper()}", json.dumps({"include": [link, added]}))
+    control.apply(link)
+    file = ("-f", str(tmp_path / "links.yaml"))
+
+    planned = strait("plan", link, *file)
+    assert "stays as it is" in planned.stdout
+    assert f"(plan 1), from Airflow Variable strait_topics_{link}; --from-file" in planned.stderr
+    assert "stays as it is" in strait("apply", link, *file, "--yes").stdout
+    shown = json.loads(strait("settings", link, *file, "-o", "json").stdout)
+    assert shown["settings"]["topics"] == {"include": [link, added]}
+    assert (shown["same_topics"], shown["same_others"]) == (False, True)
+
+    assert f"leaves    {added} 0" in strait("plan", link, *file, "--from-file").stdout
+    assert control.plan(link).startswith("plan 1 stays as it is")
+    strait("apply", link, *file, "--from-file")
+    assert control.apply(link).startswith("plan 3: 3 partitions of 2 topics")
+
+
+def strait(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [Path(sys.executable).with_name("strait"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
 
 
 def test_without_a_plan_there_is_nothing_to_run_measure_or_worry_about(link):

@@ -15,6 +15,9 @@ _EXAMPLES = {
     "apply": """
         strait apply a-to-b
         strait apply plan.json                      # exactly what was reviewed""",
+    "settings": """
+        strait settings a-to-b                      # as the plan in force has them, and where from
+        strait settings a-to-b -o json""",
     "status": """
         strait status                               # every link of ./links.yaml
         strait status a-to-b                        # its topics, problems first

@@ -28,6 +28,7 @@ from strait.cli import (
     quarantine,
     run,
     schema,
+    settings,
     status,
     validate,
     wait,
@@ -71,6 +72,7 @@ _add("run", run.run)
 _add("validate", validate.validate)
 _add("plan", plan.plan)
 _add("apply", plan.apply)
+_add("settings", settings.settings)
 _add("status", status.status)
 _add("wait", wait.wait)
 _add("explain", explain.explain)

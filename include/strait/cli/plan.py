@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,7 +10,16 @@ from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOpt
 from strait.errors import ConfigError, SetupError
 
 if TYPE_CHECKING:
+    from strait.control.plane import Control
     from strait.planning.review.approval import ShownPlan
+
+FromFileOption = Annotated[
+    bool,
+    typer.Option(
+        "--from-file",
+        help="Use the topics of the links file, even if those in force come from an Airflow Variable.",
+    ),
+]
 
 
 def plan(
@@ -24,14 +33,19 @@ def plan(
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes, with 0 if there are none.")
     ] = False,
+    from_file: FromFileOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Preview changes, backlog and risks. Read-only."""
+    """Preview changes, backlog and risks. Read-only.
+
+    Uses the topics of the links file; those of the plan in force if an Airflow Variable replaces that block.
+    """
     from strait.control.plane import Control
     from strait.planning.review import text
 
     name, _ = one_link(config, link, first)
     with Control.of(config, name) as control:
+        origin = _settle_topics(control, from_file=from_file)
         proposal = control.propose()
         ahead = control.forecast(proposal)
         shown = control.show(proposal, ahead)
@@ -40,7 +54,7 @@ def plan(
     if output.structured:
         said = {"fingerprint": shown.fingerprint, "effects": [list(effect) for effect in shown.effects]}
         risks = [risk._asdict() for risk in (*proposal.state_risks, *ahead.risks)]
-        output.write(text.proposal_data(proposal) | said | ahead.as_data() | {"risks": risks})
+        output.write(text.proposal_data(proposal) | said | ahead.as_data() | {"risks": risks} | origin)
     else:
         typer.echo(shown.text)
     if detailed_exitcode and not (proposal.empty and proposal.previous is not None):
@@ -60,6 +74,7 @@ def apply(
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    from_file: FromFileOption = False,
     output: OutputOption = Output.TABLE,
     stopped: Annotated[
         bool | None,
@@ -69,6 +84,7 @@ def apply(
     """Create missing topics and publish the plan.
 
     Running Spark applications follow a new plan within a second. On a terminal, asks before it deletes a topic.
+    Uses the topics of the links file; those of the plan in force if an Airflow Variable replaces that block.
     """
     from strait.control.plane import Control
     from strait.planning.topic_sync.actions import DeleteTopic
@@ -77,6 +93,7 @@ def apply(
         typer.echo("--stop and --start are deprecated: use `strait stop` or `strait start`", err=True)
     name, shown = _chosen(config, link, first, second)
     with Control.of(config, name) as control:
+        origin = _settle_topics(control, from_file=from_file)
         proposal = control.propose(stopped=stopped)
         deleted = [action for action in proposal.actions if isinstance(action, DeleteTopic)]
         if deleted and shown is None and not yes and sys.stdin.isatty():
@@ -84,9 +101,24 @@ def apply(
             typer.confirm(f"Delete {len(deleted)} destination topics?", abort=True, err=True)
         outcome = control.apply(proposal, stopped=stopped, shown=shown)
     if output.structured:
-        output.write(outcome.as_data())
+        output.write(outcome.as_data() | origin)
     else:
         typer.echo(outcome.as_text())
+
+
+def _settle_topics(control: "Control", *, from_file: bool) -> "dict[str, Any]":
+    """Plan with the topics in force. A links file that Airflow does not follow must not drop what it has added."""
+    found = control.settings_in_force(adopt=not from_file)
+    if found.elsewhere:
+        if from_file:
+            said = f"topics are those of the links file; Airflow's next run takes those of {found.elsewhere} again"
+        else:
+            said = (
+                f"topics are those in force (plan {found.version}), from {found.elsewhere}; "
+                "--from-file takes those of the links file"
+            )
+        typer.echo(said, err=True)
+    return {"topics_from": "" if from_file else found.elsewhere}
 
 
 def _write(path: Path, shown: "ShownPlan") -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from strait.config.consumer_groups import ConsumerGroups
 from strait.config.copy_settings import Acls, Configs, ReplicationFactor
@@ -79,6 +79,9 @@ class Spark(Settings):
     )
 
 
+TOPICS = "topics"
+
+
 class Link(Settings):
     """One source, one destination, one policy."""
 
@@ -141,12 +144,18 @@ class Link(Settings):
         description="Length of a micro-batch, in seconds; after each one the replication ledger gets a row per partition.",
     )
     spark: Spark = Field(default_factory=Spark, description="Settings of the Spark applications.")
+    _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _groups_are_there(self) -> "Link":
         if problems := list(self.group_problems()):
             raise ValueError("\n".join(problems))
         return self
+
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Where what does not come from the links file comes from: `topics`, or a cluster's name -> that place."""
+        return self._origins
 
     def group_problems(self) -> Iterator[str]:
         """Task groups that something names and `groups` does not have. To be asked again when `topics` is replaced."""
@@ -294,6 +303,13 @@ def with_topics(link: Link, topics: Topics, *, where: str) -> Link:
     changed = link.model_copy(update={"topics": topics})
     if problems := list(changed.group_problems()):
         raise ConfigError(where, problems)
+    return with_origin(changed, TOPICS, where)
+
+
+def with_origin(link: Link, what: str, where: str) -> Link:
+    """The link, knowing where a part of it comes from; see `Link.origins`."""
+    changed = link.model_copy()
+    changed._origins = {**link.origins, what: where}  # noqa: SLF001  set here alone
     return changed
 
 

@@ -29,6 +29,7 @@ from strait.model import ClusterFacts, TopicPartition
 from strait.planning.history.load import cores_for
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.plan.planner import Proposal, compose, survey
+from strait.planning.plan.settings import InForce, in_force, planned_settings
 from strait.planning.review import text
 from strait.planning.review.approval import Approval, ShownPlan
 from strait.planning.review.backfill import Reports
@@ -64,7 +65,8 @@ class Control:
 
     def __init__(self, file: LinksFile, link: str) -> None:
         self.name = link
-        self.link = with_heartbeats(file.links[link])
+        self._configured = file.links[link]
+        self.link = with_heartbeats(self._configured)
         self._file = file
         self._source_properties = file.clusters[self.link.source]
         self._destination_properties = file.clusters[self.link.destination]
@@ -75,6 +77,21 @@ class Control:
     def of(cls, path: Path, link: str) -> "Control":
         """For a link in a links file. Raises ConfigError."""
         return cls(load_link(path, link), link)
+
+    def settings_in_force(self, *, adopt: bool = False) -> InForce:
+        """What the plan in force was made of.
+
+        Args:
+            adopt: plan from now on with its topics, if they came from elsewhere than the links file.
+
+        Raises (besides): ConfigError where the links file does not have the task groups that those topics name.
+        """
+        self._state.catch_up()
+        found = in_force(self._configured, self._state.plans.get(GROUP))
+        if adopt:
+            self._configured = found.link
+            self.link = with_heartbeats(found.link)
+        return found
 
     def propose(self, *, stopped: bool | None = None) -> Proposal:
         """Say what would make the link as it is configured. Changes nothing.
@@ -262,6 +279,7 @@ class Control:
                 pauses=pauses,
                 sync=sync,
                 loads=loads,
+                settings=planned_settings(self._configured),
                 now_ms=now_ms,
             )
         topics = facts[1].topics

@@ -147,6 +147,18 @@ class PlannedGroupSync(Record):
     offset_syncs_topic: str = Field("", description="For MirrorMaker 2's offset syncs, likewise.")
 
 
+class PlannedSettings(Record):
+    """Which settings a plan was made of. Two plans of equal digests were made of equal settings."""
+
+    digest: str = Field(description="Of the link's settings but for its topics, which always come from a links file.")
+    topics_digest: str = Field(description="Of the `topics` block.")
+    origins: dict[str, str] = Field(
+        default_factory=dict,
+        description="`topics` or a cluster's name -> where it came from, if not from the links file.",
+    )
+    topics: str = Field("", description="That block as JSON, where it did not come from the links file.")
+
+
 class Plan(Record):
     """All that the slots of one task group do. ``version`` grows by one with each publication."""
 
@@ -164,6 +176,9 @@ class Plan(Record):
     pauses: tuple[Pause, ...] = Field((), description="The whole link's, the same in the plan of every task group.")
     heartbeat: PlannedHeartbeat | None = None
     consumer_groups: PlannedGroupSync | None = Field(None, description="In the plan of the `default` group alone.")
+    settings: PlannedSettings | None = Field(
+        None, description="In the plan of the `default` group alone; None also in plans of older versions."
+    )
     copied_from: str = Field("", description="Id of the source cluster as it was when the link began.")
     acls: tuple[GivenAcl, ...] = Field((), description="Rules that the link has given for copies in all its life.")
     published_at_ms: int = Field(ge=0)

@@ -13,6 +13,7 @@ from strait.state.schema import (
     Plan,
     PlannedGroupSync,
     PlannedHeartbeat,
+    PlannedSettings,
     PlannedTopic,
     Waiting,
 )
@@ -30,6 +31,7 @@ class Draft:
     budgets: tuple[Budget, ...]
     heartbeat: PlannedHeartbeat | None = None
     consumer_groups: PlannedGroupSync | None = None
+    settings: PlannedSettings | None = None
     pauses: tuple[Pause, ...] = ()
     copied_from: str = ""
     acls: tuple[GivenAcl, ...] = ()
@@ -57,6 +59,7 @@ class Draft:
             pauses=self.pauses,
             heartbeat=self.heartbeat,
             consumer_groups=self.consumer_groups,
+            settings=self.settings,
             copied_from=self.copied_from,
             acls=self.acls,
             registered=self.registered,

@@ -42,6 +42,7 @@ from strait.state.schema import (
     Loss,
     OffsetMapping,
     Plan,
+    PlannedSettings,
     PlannedTopic,
     TopicPolicy,
     Waiting,
@@ -222,6 +223,7 @@ def compose(
     pauses: Pauses = (),
     sync: TopicSync = _NO_SYNC,
     loads: Mapping[TopicPartition, Load] = _NO_LOADS,
+    settings: PlannedSettings | None = None,
     now_ms: int = 0,
 ) -> Proposal:
     """Make the proposal.
@@ -232,6 +234,7 @@ def compose(
         pauses: those of the link; the plans carry them on.
         sync: what is to be done to copies; the plans remember it.
         loads: what was reported of partitions just now.
+        settings: which settings ``link`` has; the plan of the `default` group says so.
     """
     paused = held(pauses, [*found.copyable, *found.new]) if pauses else {}
     begun = {partition: beginning for partition, beginning in found.new.items() if partition not in paused}
@@ -253,6 +256,7 @@ def compose(
             budgets=budgets.get(group, ()),
             heartbeat=heartbeats.planned(link) if known else None,
             consumer_groups=planned_sync(link) if group == DEFAULT_GROUP else None,
+            settings=settings if group == DEFAULT_GROUP else None,
             pauses=tuple(pauses),
             copied_from=sync.memory.copied_from,
             acls=sync.given,

@@ -1,0 +1,63 @@
+"""`strait settings`: which settings are in force, and where they come from."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
+
+if TYPE_CHECKING:
+    from strait.planning.plan.settings import InForce
+
+
+def settings(
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show the settings in force, and where they come from.
+
+    Airflow's Variables and Connections can replace parts of the links file. Clusters' properties are not shown.
+    """
+    from strait.control.plane import Control
+
+    name, _ = one_link(config, link, first)
+    with Control.of(config, name) as control:
+        found = control.settings_in_force()
+    data = _data(name, found)
+    if output.structured:
+        output.write(data)
+        return
+    import yaml
+
+    typer.echo("\n".join(f"# {line}" for line in _lines(found, str(config))))
+    typer.echo(yaml.safe_dump({name: data["settings"]}, sort_keys=False, allow_unicode=True).rstrip())
+
+
+def _data(name: str, found: "InForce") -> dict[str, Any]:
+    planned = found.settings
+    return {
+        "link": name,
+        "plan": found.version or None,
+        "digest": planned and planned.digest,
+        "topics_digest": planned and planned.topics_digest,
+        "origins": planned and planned.origins,
+        "same_topics": found.same_topics,
+        "same_others": found.same_others,
+        "settings": json.loads(found.link.model_dump_json(exclude_defaults=True)),
+    }
+
+
+def _lines(found: "InForce", file: str) -> list[str]:
+    if found.settings is None:
+        why = f"plan {found.version} does not say what it was made of" if found.version else "no plan was published yet"
+        return [f"{why}; these are the settings in {file}"]
+    equal = {True: f"equal to {file}", False: f"other than in {file}"}
+    elsewhere = [f"{what}: from {where}" for what, where in sorted(found.settings.origins.items())]
+    topics = f"topics {found.settings.topics_digest}: {equal[found.same_topics]}"
+    others = f"all others {found.settings.digest}: {equal[found.same_others]}"
+    if not found.same_others:
+        others += "; shown as they are here"
+    return [f"plan {found.version}", *elsewhere, topics, others]

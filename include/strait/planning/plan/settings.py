@@ -1,0 +1,69 @@
+"""Where the settings come from that a plan is made of, and the link as the plan in force has it. Pure."""
+
+import hashlib
+from dataclasses import dataclass
+
+from strait.config.links import TOPICS, Link, parse_topics, with_topics
+from strait.state.schema import Plan, PlannedSettings
+
+_DIGEST_CHARACTERS = 12
+
+
+def planned_settings(link: Link) -> PlannedSettings:
+    """What a plan made of these settings says of them. It has no secrets: those are properties of clusters."""
+    topics = link.topics.model_dump_json(exclude_defaults=True)
+    return PlannedSettings(
+        digest=_digest(link.model_dump_json(exclude={"topics"})),
+        topics_digest=_digest(topics),
+        origins=dict(link.origins),
+        topics=topics if TOPICS in link.origins else "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What the plan in force was made of, beside a link as a links file has it.
+
+    Attributes:
+        settings: as the plan says; None: there is no plan, or one of an older version that does not say.
+        link: the link of the links file, with the topics in force where these came from elsewhere.
+        version: of the plan; 0: there is none.
+        same_topics: the plan was made of the topics in the links file.
+        same_others: likewise of its other settings.
+    """
+
+    settings: PlannedSettings | None
+    link: Link
+    version: int = 0
+    same_topics: bool = False
+    same_others: bool = False
+
+    @property
+    def elsewhere(self) -> str:
+        """Where the topics in force come from, if not from the links file; "" if they do."""
+        return "" if self.settings is None else self.settings.origins.get(TOPICS, "")
+
+
+def in_force(link: Link, plan: Plan | None) -> InForce:
+    """Hold a link of a links file against the plan in force.
+
+    Args:
+        plan: that of the `default` group; None: there is none.
+
+    Raises:
+        ConfigError: the topics in force name task groups that the links file does not have.
+    """
+    if plan is None or plan.settings is None:
+        return InForce(None, link, 0 if plan is None else plan.version)
+    settings, own = plan.settings, planned_settings(link)
+    if TOPICS in settings.origins:
+        where = settings.origins[TOPICS]
+        topics = parse_topics(settings.topics, where=f"{where} (plan {plan.version})")
+        link = with_topics(link, topics, where=where)
+    return InForce(
+        settings, link, plan.version, settings.topics_digest == own.topics_digest, settings.digest == own.digest
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
