@@ -27,7 +27,7 @@ def launcher() -> "LocalLauncher":
 
 
 def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> list[str]:
-    """Bring the application of each task group to what its plan says; what fails for one stops no other.
+    """Bring the applications of each task group to what its plan says; what fails for one stops no other.
 
     Raises:
         StraitError: the first that failed.
@@ -35,9 +35,9 @@ def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> list[st
     from strait.errors import StraitError
 
     done, failed = [], []
-    for plan in plans:
+    for plan, standby in ((plan, standby) for plan in plans for standby in (False, True)):
         try:
-            done.append(ensure(file, link, plan))
+            done += ensure(file, link, plan, standby=standby)
         except StraitError as error:
             log.error("group %s: %s", plan.group, error)  # noqa: TRY400  its text says it all
             failed.append(error)
@@ -46,8 +46,9 @@ def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> list[st
     return done
 
 
-def ensure(file: "LinksFile", link: str, plan: "Plan") -> str:
-    """Leave, submit or replace the application of one task group. Returns a line that says what was done.
+def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False) -> list[str]:
+    """Leave, submit or replace an application of one task group. Returns a line that says what was done; none for a
+    standby that is neither wanted nor there.
 
     Raises:
         LaunchError: it could not be submitted, or it keeps ending and a person must look.
@@ -56,14 +57,19 @@ def ensure(file: "LinksFile", link: str, plan: "Plan") -> str:
     from strait.errors import LaunchError
     from strait.launch.applications import GiveUp, Leave, Replace, decide
 
-    launch, name = launcher(), application_name(link, plan.group)
+    launch, name = launcher(), application_name(link, plan.group, standby=standby)
     found = launch.state(name)
-    wanted = None if plan.stopped else _spec(file, link, plan)
+    if standby and not has_standby(file, link, plan.group):
+        if found is None or not found.state.alive:
+            return []
+        end(name, "its task group has no standby any more")
+        return [f"{name}: ended, its task group has no standby"]
+    wanted = None if plan.stopped else _spec(file, link, plan, standby=standby)
     action = decide(wanted, found, _spec_of(found), launch.submitted_ms(name), time.time_ns() // 1_000_000)
     ended = f": {launch.cause(found)}" if found is not None and not found.state.alive else ""
     if isinstance(action, Leave):
         log.info("application %s: unchanged: %s%s", name, action.because, ended)
-        return f"{name}: {action.because}"
+        return [f"{name}: {action.because}"]
     if isinstance(action, GiveUp):
         raise LaunchError(
             f"application {name}: not submitted: {action.because}; the last time{ended}",
@@ -77,7 +83,12 @@ def ensure(file: "LinksFile", link: str, plan: "Plan") -> str:
     wanted.write(spec_path)
     submitted = launch.submit(name, spec_path, file.links[link].spark)
     log.info("application %s: submitted as %s, log %s", name, submitted.id, submitted.log_path)
-    return f"{name}: submitted: {action.because}{ended}"
+    return [f"{name}: submitted: {action.because}{ended}"]
+
+
+def has_standby(file: "LinksFile", link: str, group: str) -> bool:
+    """Whether a second application of the task group is to stand by."""
+    return group in file.links[link].groups and file.links[link].groups[group].standby
 
 
 def starting(link: str, group: str) -> bool:
@@ -89,11 +100,8 @@ def starting(link: str, group: str) -> bool:
     return found is not None and found.state is State.SUBMITTED
 
 
-def end(link: str, group: str, because: str) -> None:
-    """End the application of a task group, whatever it does."""
-    from strait.config.naming import application_name
-
-    name = application_name(link, group)
+def end(name: str, because: str) -> None:
+    """End an application, whatever it does."""
     log.warning("application %s: stopping it: %s", name, because)
     launcher().stop(name)
 
@@ -108,19 +116,19 @@ def end_orphans() -> list[str]:
     known = {application.name for application in found if _belongs_to(application, links)}
     done = []
     for application in orphans(found, known):
-        log.warning("application %s: stopping it: its link is not in the links file", application.name)
-        launch.stop(application.name)
+        end(application.name, "its link is not in the links file")
         done.append(f"{application.name}: ended, no link has it")
     return done
 
 
-def _spec(file: "LinksFile", link: str, plan: "Plan") -> "AppSpec":
+def _spec(file: "LinksFile", link: str, plan: "Plan", *, standby: bool) -> "AppSpec":
     """By the plan in force, which may differ from the links file until the next one is published."""
     from strait.config.naming import application_name
     from strait.control.plane import Control
 
-    checkpoint_dir = _folder("checkpoints") / application_name(link, plan.group)
-    return Control(file, link).spec(plan, ledger_dir=_folder("ledger"), checkpoint_dir=checkpoint_dir)
+    checkpoint_dir = _folder("checkpoints") / application_name(link, plan.group, standby=standby)
+    control = Control(file, link)
+    return control.spec(plan, ledger_dir=_folder("ledger"), checkpoint_dir=checkpoint_dir, standby=standby)
 
 
 def _belongs_to(application: "Application", links: "Collection[str]") -> bool:

@@ -98,6 +98,7 @@ def metrics(link: str) -> str:
 
 def restart(link: str, troubles: Sequence[Mapping[str, str]]) -> str:
     """Act on what the health sensor found: submit again what does not run, replace what does not report."""
+    from strait.config.naming import application_name
     from strait.reasons import Reason
     from strait_airflow.applications import end, ensure_all
     from strait_airflow.errors import airflow_errors
@@ -110,8 +111,9 @@ def restart(link: str, troubles: Sequence[Mapping[str, str]]) -> str:
         plans = _plans(file, link)
         for trouble in troubles:
             if trouble["reason"] == Reason.SLOT_SILENT:
-                end(link, trouble["group"], trouble["detail"])
-        return "; ".join(ensure_all(file, link, [plans[t["group"]] for t in troubles if t["group"] in plans]))
+                end(application_name(link, trouble["group"]), trouble["detail"])
+        groups = {trouble["group"] for trouble in troubles}
+        return "; ".join(ensure_all(file, link, [plan for group, plan in sorted(plans.items()) if group in groups]))
 
 
 def live_control(link: str) -> "Control":

@@ -1,11 +1,13 @@
 """What the health trigger looks at: the plan, the reports and the applications of one link. Blocking, and brief."""
 
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
     from strait.planning.status.health import Trouble
+    from strait.state.schema import Plan
 
 
 class LinkWatch:
@@ -17,6 +19,7 @@ class LinkWatch:
         from strait_airflow.applications import launcher
 
         destination = file.links[link].destination
+        self._file = file
         self._link = link
         self._launcher = launcher()
         self._reader = StateReader(file.clusters[destination], destination, link, follow=("plan", "reports"))
@@ -25,22 +28,23 @@ class LinkWatch:
 
     def look(self) -> "list[Trouble]":
         """What is wrong now, by group."""
-        from strait.config.naming import application_name
-        from strait.planning.status.health import trouble_of
-
         self._reader.poll()
         now = time.monotonic()
         self._hearing.listen(self._reader.reports, now)
-        found = [
-            trouble_of(
-                plan,
-                self._launcher.state(application_name(self._link, group)),
-                self._hearing.silent(plan, now),
-                time.time_ns() // 1_000_000,
-            )
-            for group, plan in sorted(self._reader.plans.items())
-        ]
-        return [trouble for trouble in found if trouble is not None]
+        found = [trouble for plan in self._reader.plans.values() for trouble in self._look_at(plan, now)]
+        return sorted(found, key=lambda trouble: trouble.group)
+
+    def _look_at(self, plan: "Plan", now: float) -> "Iterator[Trouble]":
+        from strait.config.naming import application_name
+        from strait.planning.status.health import trouble_of
+        from strait_airflow.applications import has_standby
+
+        silent, now_ms = self._hearing.silent(plan, now), time.time_ns() // 1_000_000
+        for standby in (False, True) if has_standby(self._file, self._link, plan.group) else (False,):
+            found = self._launcher.state(application_name(self._link, plan.group, standby=standby))
+            trouble = trouble_of(plan, found, () if standby else silent, now_ms)
+            if trouble is not None:
+                yield trouble
 
     def close(self) -> None:
         self._reader.close()

@@ -110,6 +110,32 @@ def test_without_a_plan_there_is_nothing_to_run_measure_or_worry_about(link):
 
 
 @pytest.mark.spark
+def test_a_standby_is_submitted_watched_and_ended(link, tmp_path):
+    links_file = tmp_path / "links.yaml"
+    raw = yaml.safe_load(links_file.read_text())
+    raw["links"][link]["groups"] = {"default": {"standby": True}}
+    links_file.write_text(yaml.safe_dump(raw))
+    launch, names = launcher(), [f"strait-{link}-default", f"strait-{link}-default.standby"]
+    control.apply(link)
+    try:
+        done = control.applications(link)
+        assert [f"{name}: submitted" in done for name in names] == [True, True]
+        launch.stop(names[1], grace_seconds=0)
+        trigger = HealthTrigger(link=link, until=time.time() + 3600)
+        (trouble,) = fire(trigger)["troubles"]
+        assert trouble["reason"] == Reason.APPLICATION_DEAD
+        assert f"{names[1]}: submitted: it ended" in control.restart(link, [trouble])
+
+        del raw["links"][link]["groups"]
+        links_file.write_text(yaml.safe_dump(raw))
+        assert f"{names[1]}: ended" in control.applications(link)
+        assert [launch.state(name).state.alive for name in names] == [True, False]
+    finally:
+        for name in names:
+            launch.stop(name, grace_seconds=0)
+
+
+@pytest.mark.spark
 def test_an_application_is_kept_running_and_one_of_no_link_is_ended(link, caplog, tmp_path, monkeypatch):
     caplog.set_level(logging.INFO)
     launch = launcher()

@@ -12,6 +12,7 @@ import pytest
 from strait.errors import SetupError
 from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES, State
 from strait.launch.local import LocalLauncher
+from support.fixtures.waiting import eventually
 from support.links.links import Link
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -51,6 +52,30 @@ def test_asked_to_stop_it_ends_with_0_and_keeps_the_rows_of_the_epoch_it_was_in(
     assert sum(row["records"] for row in link.ledger()) == 1000
     assert not link.processes()
     assert not any(Path(link.spec.checkpoint_dir).iterdir())
+
+
+def test_a_standby_goes_on_where_everything_of_the_first_application_was_killed(link: Link) -> None:
+    link.produce(1000)
+    link.publish(slots=1)
+    link.submit(epoch_seconds=3600)
+    link.until(lambda: link.copied() == 1000, "everything is copied")
+    spec = link.folder / "standby.json"
+    link.spec.model_copy(update={"standby": True}).write(spec)
+    standby = f"{link.name}.standby"
+    link.launcher.submit(standby, spec, link.spark)
+    try:
+        eventually(lambda: link.launcher.state(standby).state is State.RUNNING, what="it stands by", within_seconds=180)
+        link.produce(1000)
+        link.until(lambda: link.copied() == 2000, "by the first one")
+        link.kill_everything()
+        link.produce(1000)
+        eventually(lambda: link.copied() == 3000, what="taken over", within_seconds=180)
+        link.publish(slots=1, stopped=True)
+        eventually(lambda: not link.launcher.state(standby).state.alive, what="the end", within_seconds=180)
+        assert link.launcher.state(standby).state is State.FINISHED
+    finally:
+        link.launcher.stop(standby, grace_seconds=0.0)
+    assert sum(row["records"] for row in link.ledger()) == 1000  # the first one had no time to write its own
 
 
 def test_a_plan_that_says_stopped_ends_it_with_0(link: Link) -> None:

@@ -42,7 +42,8 @@ _EXAMPLES = {
         strait resume a-to-b orders-3""",
     "logs": """
         strait logs a-to-b --follow
-        strait logs a-to-b --group default --lines 200""",
+        strait logs a-to-b --group default --lines 200
+        strait logs a-to-b --standby""",
     "losses": """
         strait losses a-to-b
         strait losses a-to-b orders -o json""",

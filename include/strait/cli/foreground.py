@@ -71,6 +71,7 @@ class Foreground:
         self._progress = progress
         self._stopped = stopped
         self._plans: Mapping[str, Plan] = {}
+        self._groups = file.links[link].groups
         self._applications: dict[str, GroupApplication] = {}
         self._heard_at = -math.inf  # any slot
         self._last_error = ""
@@ -117,14 +118,17 @@ class Foreground:
 
     def _keep_running(self) -> Application | None:
         """Look after every group's application. Returns that of the group which every link has."""
+        for group, plan in self._plans.items():
+            if group in self._groups and self._groups[group].standby:
+                self._of(group, standby=True).keep(plan)
         return {group: self._of(group).keep(plan) for group, plan in self._plans.items()}[GROUP]
 
-    def _of(self, group: str) -> GroupApplication:
-        if group not in self._applications:
-            name = naming.application_name(self._link, group)
-            self._applications[group] = GroupApplication(
+    def _of(self, group: str, *, standby: bool = False) -> GroupApplication:
+        name = naming.application_name(self._link, group, standby=standby)
+        if name not in self._applications:
+            self._applications[name] = GroupApplication(
                 self._link,
-                group,
+                name,
                 self._folder,
                 self._launcher,
                 self._file.links[self._link].spark,
@@ -133,9 +137,10 @@ class Foreground:
                     plan,
                     ledger_dir=home() / "ledger" / self._link / plan.group,
                     checkpoint_dir=self._folder / "checkpoints" / name,
+                    standby=standby,
                 ),
             )
-        return self._applications[group]
+        return self._applications[name]
 
     def _end_applications(self) -> None:
         """All at once, since each may take as long as all have together."""

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from strait.cli.progress import Progress
-from strait.config import naming
 from strait.config.app_spec import AppSpec
 from strait.config.links import Spark
 from strait.errors import LaunchError, SetupError
@@ -21,20 +20,21 @@ class GroupApplication:
     """One application by the plan of its group.
 
     Args:
+        name: of the application.
         make_spec: what it needs to run by a plan.
     """
 
     def __init__(
         self,
         link: str,
-        group: str,
+        name: str,
         folder: Path,
         launcher: LocalLauncher,
         spark: Spark,
         progress: Progress,
         make_spec: Callable[[Plan], AppSpec],
     ) -> None:
-        self.name = naming.application_name(link, group)
+        self.name = name
         self._link = link
         self._spec_path = folder / f"{self.name}.json"
         self._launcher = launcher

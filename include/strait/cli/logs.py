@@ -23,6 +23,7 @@ def logs(
     link: LinkOption = None,
     group: Annotated[str | None, typer.Option("--group", help="Only of this task group.", show_default=False)] = None,
     lines: Annotated[int, typer.Option("--lines", "-n", help="Lines from the end of each log.", min=0)] = 20,
+    standby: Annotated[bool, typer.Option("--standby", help="Of the applications that stand by instead.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Print what is appended, until Ctrl-C.")] = False,
 ) -> None:
     """Show the logs of a link's Spark applications.
@@ -36,7 +37,7 @@ def logs(
     groups = load_link(config, name).links[name].groups
     if group is not None and group not in groups:
         raise ConfigError(f"link {name}", [f"has no task group {group!r}; groups: {', '.join(sorted(groups))}"])
-    found = _logs_of(name, [group] if group is not None else sorted(groups))
+    found = _logs_of(name, [group] if group is not None else sorted(groups), standby=standby)
     if not found:
         raise NoLog(f"link {name}: no application has a log on this machine", hint="run it on the host of the DAGs")
     ends = {path: _show(task_group, path, lines) for task_group, path in found.items()}
@@ -45,7 +46,7 @@ def logs(
         ends = {path: _print_from(path, end) for path, end in ends.items()}
 
 
-def _logs_of(link: str, groups: list[str]) -> Mapping[str, Path]:
+def _logs_of(link: str, groups: list[str], *, standby: bool) -> Mapping[str, Path]:
     """Task group -> log of its newest application here."""
     from strait.config import naming
     from strait.embedded.paths import home
@@ -54,7 +55,7 @@ def _logs_of(link: str, groups: list[str]) -> Mapping[str, Path]:
     found: dict[str, tuple[int, Path]] = {}
     for directory in (home() / "applications", *home().glob(f"run/{link}-*/applications")):
         for group in groups if directory.is_dir() else ():
-            application = LocalLauncher(directory).state(naming.application_name(link, group))
+            application = LocalLauncher(directory).state(naming.application_name(link, group, standby=standby))
             if application is not None and application.log_path.is_file():
                 found[group] = max(found.get(group, (-1, Path())), (application.submitted_at_ms, application.log_path))
     return {group: path for group, (_, path) in found.items()}

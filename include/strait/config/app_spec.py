@@ -26,6 +26,7 @@ class AppSpec(BaseModel):
     source: Mapping[str, str] = Field(description="librdkafka properties of the source cluster.", repr=False)
     destination_name: str
     destination: Mapping[str, str] = Field(description="librdkafka properties of the destination cluster.", repr=False)
+    standby: bool = Field(False, description="Copy only while no other application of the task group reports.")
     slots: int = Field(ge=1, description="Number of slots at submission; a later plan may change it.")
     slot_memory_bytes: int = Field(ge=1)
     epoch_seconds: int = Field(ge=1)

@@ -28,6 +28,12 @@ class Group(Settings):
         description="Target throughput per slot. The number of slots is the load divided by this value, from `slots` to `max_slots`.",
     )
 
+    standby: bool = Field(
+        False,
+        description="Run a second application of the task group, which takes over within seconds if the first one stops "
+        "reporting. It needs as many cores and as much memory.",
+    )
+
     @property
     def most_slots(self) -> int:
         """As many as there may ever be."""

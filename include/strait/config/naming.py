@@ -134,9 +134,10 @@ def _separator(link: Link) -> str:
     return link.naming.separator
 
 
-def application_name(link: str, group: str) -> str:
-    """The Spark application of one task group, as shown in Spark's own pages."""
-    return f"strait-{link}-{group}"
+def application_name(link: str, group: str, *, standby: bool = False) -> str:
+    """The Spark application of one task group, as shown in Spark's own pages. ``standby``: the one that waits to take
+    over. Neither a link nor a group has a dot in its name."""
+    return f"strait-{link}-{group}" + (".standby" if standby else "")
 
 
 def is_never_copied(topic: str) -> bool:

@@ -179,7 +179,7 @@ class Control:
                     found[where] = max(found.get(where, 0), row.written)
         return found
 
-    def spec(self, plan: Plan, *, ledger_dir: Path, checkpoint_dir: Path) -> AppSpec:
+    def spec(self, plan: Plan, *, ledger_dir: Path, checkpoint_dir: Path, standby: bool = False) -> AppSpec:
         """What the application of the plan's task group needs. It holds secrets: write it with its own `write` only."""
         return AppSpec(
             link=self.name,
@@ -188,6 +188,7 @@ class Control:
             source=self._source_properties,
             destination_name=self.link.destination,
             destination=self._destination_properties,
+            standby=standby,
             slots=cores_for(self.link, plan),
             slot_memory_bytes=self.link.slot_memory_mib << 20,
             epoch_seconds=self.link.epoch_seconds,

@@ -3,6 +3,7 @@
 import gc
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 
 from strait.config.app_spec import AppSpec
 from strait.engine.checkpointer import Checkpointer
@@ -12,7 +13,9 @@ from strait.engine.partition.partition import Partition
 from strait.engine.partition.report import state_of
 from strait.engine.replicator import Replicator
 from strait.engine.slot_metrics import SlotMetrics
+from strait.engine.standby import is_for, plan_to_take_over, until_it_is_back
 from strait.errors import StateError, StraitError
+from strait.state.presence import Presence
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
 from strait.state.writer import StateWriter
@@ -33,16 +36,22 @@ def run_epoch(
     """Copy what the plan gives to this slot, and say what was copied.
 
     Ends after ``spec.epoch_seconds``, or at once when ``should_stop()`` says so or the plan is stopped or has another
-    number of slots than ``spec.slots``, with which the epoch was started. The plan is followed while it runs.
+    number of slots than ``spec.slots``, with which the epoch was started. The plan is followed while it runs. A slot of
+    a standby copies nothing while another application reports for it.
 
     Raises:
         StraitError: the state topics are forbidden to us or hold nothing that can be started from.
     """
     _spare_the_collector()
     ends_at = time.monotonic() + spec.epoch_seconds
-    with StateReader(spec.destination, spec.destination_name, spec.link) as state:
+    with ExitStack() as opened:
+        state = opened.enter_context(StateReader(spec.destination, spec.destination_name, spec.link))
         plan = _first_plan(state, spec, lambda: should_stop() or time.monotonic() >= ends_at)
-        if plan is None or plan.stopped or plan.slots != spec.slots:
+        if plan is not None and spec.standby:
+            other = opened.enter_context(Presence.of_slot(spec, slot, application))
+            plan = plan_to_take_over(other, state, spec, lambda: should_stop() or time.monotonic() >= ends_at)
+            should_stop = until_it_is_back(should_stop, other)
+        if plan is None or not is_for(plan, spec):
             return []
         writer = StateWriter(spec.destination, spec.destination_name, spec.link)
         return _Epoch(spec, slot, epoch, application, state, writer, plan).run(ends_at, should_stop)
@@ -121,7 +130,7 @@ class _Epoch:
         now = time.monotonic()
         poll_at = report_at = now
         checkpoint_at = now + CHECKPOINT_SECONDS
-        while now < ends_at and not self._plan.stopped and self._plan.slots == self._spec.slots:
+        while now < ends_at and is_for(self._plan, self._spec):
             now = self._replicator.step(max(0.0, min(poll_at, ends_at) - now))
             if now < poll_at and not self._replicator.needs_state:
                 continue

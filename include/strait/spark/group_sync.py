@@ -9,23 +9,47 @@ from strait.config.app_spec import AppSpec
 from strait.config.groups import DEFAULT_GROUP
 
 _FAREWELL_SECONDS = 3.0
+_SILENT_SECONDS = 15.0
+"""After which a standby looks after the groups: they are reported every five seconds."""
+_LISTEN_SECONDS = 1.0
 
 
 @contextmanager
 def consumer_groups_in_sync(spec: AppSpec, application: str) -> Iterator[None]:
-    """For as long as the block runs, beside it."""
+    """For as long as the block runs, beside it. A standby does so only while nobody else does."""
     if spec.group != DEFAULT_GROUP:
         yield
         return
-    from strait.consumer_groups.clusters import LinkClusters
-    from strait.consumer_groups.continuous import ContinuousSync
-
     stopped = threading.Event()
-    sync = ContinuousSync(LinkClusters.of_application(spec), application)
-    thread = threading.Thread(target=sync.run, args=(stopped,), name="consumer-groups", daemon=True)
+    work = _stand_by if spec.standby else _synchronize
+    thread = threading.Thread(target=work, args=(spec, application, stopped), name="consumer-groups", daemon=True)
     thread.start()
     try:
         yield
     finally:
         stopped.set()
         thread.join(_FAREWELL_SECONDS)
+
+
+def _synchronize(spec: AppSpec, application: str, stopped: threading.Event) -> None:
+    from strait.consumer_groups.clusters import LinkClusters
+    from strait.consumer_groups.continuous import ContinuousSync
+
+    ContinuousSync(LinkClusters.of_application(spec), application).run(stopped)
+
+
+def _stand_by(spec: AppSpec, application: str, stopped: threading.Event) -> None:
+    from strait.state.presence import Presence
+
+    with Presence.of_group_sync(spec, application, _SILENT_SECONDS) as other:
+        while not stopped.is_set():
+            other.listen(_LISTEN_SECONDS)
+            if not other.is_gone():
+                continue
+            over = threading.Event()
+            thread = threading.Thread(target=_synchronize, args=(spec, application, over), daemon=True)
+            thread.start()
+            while not (stopped.is_set() or other.is_back()):
+                other.listen(_LISTEN_SECONDS)
+            over.set()
+            thread.join(_FAREWELL_SECONDS)

@@ -130,11 +130,12 @@ class EngineLink:
         group: str = GROUP,
         changed: Mapping[str, float] | None = None,
         clock_jumps_seconds: float = 0.0,
+        standby: bool = False,
     ) -> subprocess.Popen[bytes]:
         """Run a slot in a process of its own, epoch after epoch. ``changed``: constants ("module:NAME") that have other
         values there, such as time-outs too long for a test. Its wall clock jumps that far every second, and back."""
         path = self.folder / f"spec-{time.monotonic_ns()}.json"
-        self.spec.model_copy(update={"group": group}).write(path)
+        self.spec.model_copy(update={"group": group, "standby": standby}).write(path)
         unlike = {"changed": dict(changed or {}), "clock_jumps_seconds": clock_jumps_seconds}
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         process = subprocess.Popen(
@@ -242,6 +243,13 @@ class EngineLink:
                 return max(found, key=lambda pair: pair[0])[1] if found else None
 
             yield newest
+
+    def reporters(self) -> set[int]:
+        """The processes that have reported within the last two seconds."""
+        with StateReader(self.destination.client_properties, "destination", self.name, follow=("reports",)) as state:
+            state.catch_up()
+        since_ms = time.time() * 1000 - 2000
+        return {report.pid for parts in state.reports.values() for report in parts if report.at_ms >= since_ms}
 
     def waiting(self) -> list[str]:
         """What the slots say now of partitions that wait, and why."""

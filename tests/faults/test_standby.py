@@ -1,0 +1,49 @@
+"""A second application that stands by: it takes over when the first one is killed, and steps back when it returns."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from support.fixtures.waiting import eventually
+from support.kafka.records import ends
+from support.links.engine_link import EngineLink
+from support.links.load import writing
+from support.links.taking_over import take_over
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+
+MakeLink = Callable[..., EngineLink]
+
+
+@pytest.mark.parametrize("seed", [31])
+def test_a_standby_takes_over_again_and_again_and_steps_back(make_link: MakeLink, clusters: Any, seed: int) -> None:
+    """Each time the one that copies is killed under load; the other one goes on, and the next one takes the work
+    back. `benchmarks/standby.py` does it more often, and measures it."""
+    link = make_link(source=clusters.source, destination=clusters.destination, topics={f"standby-{seed}": 4})
+    link.make_topics()
+    link.publish()
+    assert len(take_over(link, kills=6, seed=seed)) == 6
+
+
+def test_a_standby_copies_nothing_while_another_one_does(make_link: MakeLink, clusters: Any, topic_name: str) -> None:
+    link = make_link(source=clusters.source, destination=clusters.destination, topics={topic_name: 2})
+    link.make_topics()
+    link.publish()
+    link.start_slot(standby=True)
+    first = link.start_slot()
+    with writing(clusters.source, link.topics, seed=1, records=1_000):
+        pass
+    link.until_copied()
+    eventually(lambda: link.reporters() == {first.pid}, what=lambda: f"the standby steps back: {link.log()}")
+    link.publish(turn=0, stopped=True)
+    eventually(lambda: first.poll() is not None, what=lambda: f"it ends: {link.log()}")
+    before = ends(clusters.destination, topic_name, 2)
+    with writing(clusters.source, link.topics, seed=2, records=100):
+        pass
+    time.sleep(5.0)
+    assert ends(clusters.destination, topic_name, 2) == before, "a stopped link has nobody to take over from"
+    link.publish()
+    link.until_copied()  # nobody else is there
+    link.assert_equal()
