@@ -15,8 +15,6 @@ import time
 from pathlib import Path
 from statistics import median
 
-import psutil
-
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measuring import add_row
@@ -39,9 +37,10 @@ HEAD = ("kills", "median", "longest", "CPU standing by")
 IDLE_SECONDS = 60.0
 
 
-def cpu_seconds(below: Path) -> float:
+def cpu_seconds(below: Path) -> dict[int, float]:
+    """Of each process of the applications there."""
     found = [one for some in processes.find(below).values() for one in some]
-    return sum(sum(one.cpu_times()[:2]) for one in found if psutil.pid_exists(one.pid))
+    return {one.pid: sum(one.cpu_times()[:2]) for one in found}
 
 
 def standing_by(link: EngineLink) -> float:
@@ -55,7 +54,8 @@ def standing_by(link: EngineLink) -> float:
         time.sleep(20.0)  # what Spark does at its start is over
         before = cpu_seconds(launcher.directory)
         time.sleep(IDLE_SECONDS)
-        return (cpu_seconds(launcher.directory) - before) / IDLE_SECONDS
+        spent = sum(after - before.get(pid, 0.0) for pid, after in cpu_seconds(launcher.directory).items())
+        return spent / IDLE_SECONDS
     finally:
         launcher.stop("standby", grace_seconds=0.0)
 
@@ -77,6 +77,7 @@ def main() -> None:
             share = standing_by(link)
         finally:
             link.stop()
+    print(" ".join(f"{one:.1f}" for one in sorted(seconds)))
     row = (str(kills), f"{median(seconds):.1f} s", f"{max(seconds):.1f} s", f"{100 * share:.1f} %")
     add_row(RESULTS, INTRODUCTION, HEAD, row)
 

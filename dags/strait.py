@@ -41,7 +41,7 @@ MONITOR_PAGE = """
 | `plan` | Queries both clusters and prints the topics to create, copy and skip. Changes nothing. |
 | `apply` | Plans again, creates missing topics and publishes the plan. Running applications apply it within 1 s. |
 | `applications` | Submits applications that are not running (its log shows the cause), stops those without a plan. |
-| `metrics` | Prints one line per topic: records, rates, lag, waiting partitions and their reason. Sends StatsD gauges. |
+| `metrics` | Prints one line per topic: records, rates, lag, waiting partitions and their reason; then consumer groups that are not in sync, and why. Sends StatsD gauges. |
 
 **Edit** the Variable `strait_topics_{link}` (`include`, `regex`, `exclude`) to change what is copied. An invalid edit
 fails `plan` with one line; the last good plan stays active and copying continues. **Pause** this DAG to freeze the

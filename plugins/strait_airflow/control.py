@@ -59,6 +59,7 @@ def applications(link: str) -> str:
 def metrics(link: str) -> str:
     """Log a line of figures for each topic, and send them as gauges."""
     from strait.control.group_status import group_status
+    from strait.model import printable
     from strait.planning.consumer_groups import summary
     from strait.planning.status.metrics import missing_destination_partitions, topic_metrics
     from strait.state.reader import StateReader
@@ -93,6 +94,7 @@ def metrics(link: str) -> str:
         if state.group_sync is not None:
             send_groups(state.group_sync, time.time_ns() // 1_000_000)
             lines.append(summary(state.group_sync, time.time_ns() // 1_000_000))
+            lines += [printable(f"consumer group {one.group}: {one.why}") for one in state.group_sync.out_of_sync]
         return _logged("\n".join(lines) or "no plan was ever published: there is nothing to measure")
 
 

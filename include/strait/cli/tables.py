@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.table import Table
 
+from strait.model import printable
 from strait.planning.history.overrun import WARN_SECONDS, duration
 from strait.planning.status.status import PartitionStatus, SlotStatus, Status
 from strait.planning.status.topics import by_topic
@@ -27,7 +28,7 @@ def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         )
     table.add_column(head[-1], overflow="fold", min_width=_LAST_WIDTH)
     for row in rows:
-        table.add_row(*map(_printable, row))
+        table.add_row(*map(printable, row))
     _console().print(table)
 
 
@@ -35,11 +36,6 @@ def _console() -> Console:
     """On a terminal its width counts; into a pipe each row is one line. Names of others are text, not markup."""
     console = Console(highlight=False, markup=False, emoji=False)
     return console if console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=_NO_WIDTH)
-
-
-def _printable(cell: str) -> str:
-    """Nothing that moves a terminal's cursor or breaks a row."""
-    return cell if cell.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in cell)
 
 
 def utc(time_ms: int) -> str:

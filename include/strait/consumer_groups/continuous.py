@@ -17,7 +17,7 @@ from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.sync import GroupSync
 from strait.errors import StraitError
 from strait.kafka.clients import Rotation
-from strait.planning.consumer_groups import GroupStatus, OffsetState
+from strait.planning.consumer_groups import GroupStatus, OffsetState, most_urgent
 from strait.state.schema import GroupSyncReport, PlannedGroupSync
 from strait.state.writer import StateWriter
 
@@ -112,6 +112,7 @@ class ContinuousSync:
         self, found: Sequence[GroupStatus], settings: PlannedGroupSync, seconds: float, trouble: str
     ) -> GroupSyncReport:
         states = Counter[OffsetState]()
+        others = [status for status in found if not status.synced]
         for status in found:
             states.update(dict(status.states))
         return GroupSyncReport(
@@ -121,10 +122,11 @@ class ContinuousSync:
             seconds=round(seconds, 3),
             interval_seconds=settings.interval_seconds,
             groups=len(found),
-            in_sync=sum(status.synced for status in found),
+            in_sync=len(found) - len(others),
             offsets={str(state): states[state] for state in OffsetState if states[state]},
             committed=sum(status.committed for status in found),
             rereads=sum(status.rereads or 0 for status in found),
+            out_of_sync=most_urgent(others),
             trouble=trouble,
         )
 

@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from strait.config import naming
 from strait.config.links import Link
 from strait.model import TopicPartition
-from strait.state.schema import GroupSyncReport, PlannedGroupSync
+from strait.state.schema import GroupOutOfSync, GroupSyncReport, PlannedGroupSync
 from strait.state.translation import Fit, Translation
 
 SHARE = "share"
@@ -24,6 +25,7 @@ SHARE_START = "share group's start only"
 SHARE_DETAIL = f"{SHARE_START}: records after it are delivered again after a move, acknowledged or not"
 _CLASSIC = ("", "classic")
 _MOVABLE_PROTOCOLS = frozenset({"", "consumer", "streams"})  # not those of Connect workers or schema registries
+_MOST_OUT_OF_SYNC = 20
 _WITHOUT_MEMBERS = frozenset({"", "empty", "dead"})
 
 
@@ -149,6 +151,16 @@ class GroupStatus:
         """How many partitions are in each state, the most urgent first."""
         counted = Counter(item.state for item in self.offsets)
         return [(state, counted[state]) for state in OffsetState if state in counted]
+
+    @property
+    def why(self) -> str:
+        """What keeps it from continuing exactly where it is, in a few words."""
+        if self.note:
+            return self.note
+        fits = sorted({item.fit for item in self.offsets if item.fit != Fit.EXACT})
+        states = ", ".join(f"{count} {state}" for state, count in self.states)
+        rereads = f"{self.rereads:,} re-reads" if self.rereads else ""
+        return "; ".join(filter(None, (states, ", ".join(fits), rereads)))
 
     @property
     def rereads(self) -> int | None:
@@ -290,6 +302,18 @@ def _state(found: Translation, present: int | None, *, active: bool) -> OffsetSt
     if found.fit == Fit.AHEAD:
         return OffsetState.AHEAD_OF_COPY
     return OffsetState.IN_SYNC if present == found.to_offset else OffsetState.BEHIND
+
+
+def most_urgent(out_of_sync: Iterable[GroupStatus]) -> tuple[GroupOutOfSync, ...]:
+    """Of groups that would not continue exactly where they are, as many as a person looks at, those first that need one
+    most."""
+    urgency = {state: number for number, state in enumerate(OffsetState)}
+
+    def order(status: GroupStatus) -> tuple[int, str]:
+        return min((urgency[item.state] for item in status.offsets), default=0), status.group
+
+    chosen = nsmallest(_MOST_OUT_OF_SYNC, out_of_sync, key=order)
+    return tuple(GroupOutOfSync(group=status.group, why=status.why) for status in chosen)
 
 
 def summary(report: GroupSyncReport, now_ms: int) -> str:

@@ -10,7 +10,6 @@ from strait.planning.history.overrun import duration
 from strait.planning.status.status import PartitionStatus
 from strait.state.failover_records import Failover, MissingRecords
 from strait.state.schema import GroupSyncReport, Plan, Report
-from strait.state.translation import Fit
 
 _LISTED_MOST = 5
 _SOON = frozenset({OffsetState.BEHIND, OffsetState.AHEAD_OF_COPY, OffsetState.IN_SYNC})
@@ -153,7 +152,7 @@ def groups(statuses: Sequence[GroupStatus], *, accept: bool, soon: bool = False)
     if moved:
         text += f"; {len(moved)} have moved before: {listed([status.group for status in moved])}"
     if inexact:
-        text += f"; not exactly: {listed([f'{status.group} ({_why(status)})' for status in inexact])}"
+        text += f"; not exactly: {listed([f'{status.group} ({status.why})' for status in inexact])}"
         if any(item.state is OffsetState.HELD_MOVED for status in inexact for item in status.offsets):
             text += "; --include-moved commits for those that have consumed on the destination before"
         return Check(Verdict.WARNING if accept else Verdict.FAILED, text)
@@ -298,13 +297,3 @@ def _moved(status: GroupStatus) -> bool:
 
 def _will(status: GroupStatus) -> bool:
     return not status.note and all(item.state in _SOON for item in status.offsets)
-
-
-def _why(status: GroupStatus) -> str:
-    if status.note:
-        return status.note
-    fits = sorted({item.fit for item in status.offsets if item.fit != Fit.EXACT})
-    states = ", ".join(f"{count} {state}" for state, count in status.states)
-    return (
-        states + (f"; {', '.join(fits)}" if fits else "") + (f"; {status.rereads:,} re-reads" if status.rereads else "")
-    )

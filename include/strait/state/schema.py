@@ -305,6 +305,13 @@ class Report(Record):
     partitions: tuple[PartitionReport, ...]
 
 
+class GroupOutOfSync(Record):
+    """A consumer group that would not continue exactly where it is."""
+
+    group: str
+    why: str
+
+
 class GroupSyncReport(Record):
     """How the consumer groups of a link stand on the destination, after each look at them."""
 
@@ -319,6 +326,9 @@ class GroupSyncReport(Record):
     offsets: dict[str, int] = Field(description="State -> number of group-partitions in it.")
     committed: int = Field(description="Offsets that this look has committed.")
     rereads: int = Field(description="Offsets that all groups together would read again, where that is known.")
+    out_of_sync: tuple[GroupOutOfSync, ...] = Field(
+        (), description="The first 20 of the other groups, most urgent first."
+    )
     trouble: str = Field(
         "",
         description="Why it could not look, the figures are then those of the last look; or could not write checkpoints.",

@@ -1,5 +1,8 @@
 """What becomes of a group's offsets on the destination: nothing is taken back, and nobody at work is disturbed."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from strait.config.links import Link
@@ -11,6 +14,7 @@ from strait.planning.consumer_groups import (
     OffsetState,
     Side,
     can_move,
+    most_urgent,
     planned_sync,
     status_of,
     written,
@@ -264,3 +268,18 @@ def test_checkpoints_are_where_mirror_maker_2s_clients_look(
     assert (without.checkpoints_topic, without.offset_syncs_topic) == ("", "")
     with pytest.raises(ValueError, match="needs `sync`"):
         link(mm2_checkpoints=True, sync=False)
+
+
+def test_the_groups_that_need_a_person_most_are_named_first_and_not_all() -> None:
+    def named(name: str, **how: Any) -> GroupStatus:
+        return replace(status(100, **how), group=name)
+
+    behind = [named(f"behind-{number:02}", present=90) for number in range(30)]
+    found = most_urgent([*behind, named("moved", present=90, there=HAD_MEMBERS), named("ahead", present=110)])
+    assert [one.group for one in found][:3] == ["moved", "ahead", "behind-00"]
+    assert [one.why for one in found][:3] == [
+        "1 held_moved; 10 re-reads",
+        "1 destination_ahead",
+        "1 behind; 10 re-reads",
+    ]
+    assert len(found) == 20
