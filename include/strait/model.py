@@ -90,11 +90,6 @@ def topic_id_text(topic_id: bytes) -> str:
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
-def printable(name: str) -> str:
-    """A name of others as text: nothing in it moves a terminal's cursor or breaks a line."""
-    return name if name.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
-
-
 def spans(partitions: Iterable[TopicPartition]) -> Iterator[str]:
     """Partitions in few words, by topic: ``orders 0-5, 8``. ``partitions`` are in order."""
     for topic, of_topic in groupby(partitions, key=lambda partition: partition.topic):

@@ -56,6 +56,7 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False)
     from strait.config.naming import application_name
     from strait.errors import LaunchError
     from strait.launch.applications import GiveUp, Leave, Replace, decide
+    from strait.text import utc
 
     launch, name = launcher(), application_name(link, plan.group, standby=standby)
     found = launch.state(name)
@@ -65,14 +66,14 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False)
         end(name, "its task group has no standby any more")
         return [f"{name}: ended, its task group has no standby"]
     wanted = None if plan.stopped else _spec(file, link, plan, standby=standby)
-    action = decide(wanted, found, _spec_of(found), launch.submitted_ms(name), time.time_ns() // 1_000_000)
+    action = decide(wanted, found, _spec_of(found), launch.history(name), time.time_ns() // 1_000_000)
     ended = f": {launch.cause(found)}" if found is not None and not found.state.alive else ""
     if isinstance(action, Leave):
         log.info("application %s: unchanged: %s%s", name, action.because, ended)
         return [f"{name}: {action.because}"]
     if isinstance(action, GiveUp):
         raise LaunchError(
-            f"application {name}: not submitted: {action.because}; the last time{ended}",
+            f"application {name}: not submitted before {utc(action.until_ms)} UTC: {action.because}; the last time{ended}",
             hint=f"its log is {found.log_path if found else 'lost'}",
         )
     log.warning("application %s: submitting: %s%s", name, action.because, ended)

@@ -59,10 +59,10 @@ def applications(link: str) -> str:
 def metrics(link: str) -> str:
     """Log a line of figures for each topic, and send them as gauges."""
     from strait.control.group_status import group_status
-    from strait.model import printable
     from strait.planning.consumer_groups import summary
     from strait.planning.status.metrics import missing_destination_partitions, topic_metrics
     from strait.state.reader import StateReader
+    from strait.text import printable
     from strait_airflow.applications import starting
     from strait_airflow.errors import airflow_errors
     from strait_airflow.gauges import send, send_groups

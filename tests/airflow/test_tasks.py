@@ -125,6 +125,10 @@ def test_a_standby_is_submitted_watched_and_ended(link, tmp_path):
         (trouble,) = fire(trigger)["troubles"]
         assert trouble["reason"] == Reason.APPLICATION_DEAD
         assert f"{names[1]}: submitted: it ended" in control.restart(link, [trouble])
+        shown = json.loads(strait("applications", link, "-f", str(links_file), "-o", "json").stdout)["applications"]
+        assert [(one["name"], len(one["submissions"])) for one in shown] == [(names[0], 1), (names[1], 2)]
+        assert "killed" in shown[1]["submissions"][1]["cause"]
+        assert "killed" in strait("applications", link, "-f", str(links_file)).stdout
 
         del raw["links"][link]["groups"]
         links_file.write_text(yaml.safe_dump(raw))

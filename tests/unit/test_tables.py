@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from strait.cli.tables import plain_table, print_status, utc
+from strait.cli.tables import plain_table, print_status
 from strait.planning.status.status import PartitionStatus, SlotStatus, Status
+from strait.text import utc
 
 ROW = PartitionStatus("orders", 0, "orders", 0, "copying", "", "", 5, 9, 4, 1.0)
 

@@ -40,6 +40,9 @@ _EXAMPLES = {
     "resume": """
         strait resume a-to-b                        # what was paused as a whole
         strait resume a-to-b orders-3""",
+    "applications": """
+        strait applications a-to-b                  # with the cause of the last end
+        strait applications a-to-b -o wide          # each of the last submissions""",
     "logs": """
         strait logs a-to-b --follow
         strait logs a-to-b --group default --lines 200

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from strait.cli.applications import launchers
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, one_link
 from strait.errors import ConfigError, StraitError
 
@@ -49,13 +50,11 @@ def logs(
 def _logs_of(link: str, groups: list[str], *, standby: bool) -> Mapping[str, Path]:
     """Task group -> log of its newest application here."""
     from strait.config import naming
-    from strait.embedded.paths import home
-    from strait.launch.local import LocalLauncher
 
     found: dict[str, tuple[int, Path]] = {}
-    for directory in (home() / "applications", *home().glob(f"run/{link}-*/applications")):
-        for group in groups if directory.is_dir() else ():
-            application = LocalLauncher(directory).state(naming.application_name(link, group, standby=standby))
+    for launcher in launchers(link):
+        for group in groups:
+            application = launcher.state(naming.application_name(link, group, standby=standby))
             if application is not None and application.log_path.is_file():
                 found[group] = max(found.get(group, (-1, Path())), (application.submitted_at_ms, application.log_path))
     return {group: path for group, (_, path) in found.items()}

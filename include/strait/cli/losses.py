@@ -56,7 +56,8 @@ def _require_known(link: str, topic: str, state: "StateReader") -> None:
 
 
 def _print(found: "list[Loss]") -> None:
-    from strait.cli.tables import plain_table, utc
+    from strait.cli.tables import plain_table
+    from strait.text import utc
 
     rows = (
         [

@@ -15,6 +15,7 @@ import typer
 
 from strait import __version__
 from strait.cli import (
+    applications,
     demo,
     explain,
     failover,
@@ -80,6 +81,7 @@ _add("stop", pause.stop)
 _add("start", pause.start)
 _add("pause", pause.pause)
 _add("resume", pause.resume)
+_add("applications", applications.applications)
 _add("logs", logs.logs)
 _add("losses", losses.losses)
 _add("groups", groups.groups)

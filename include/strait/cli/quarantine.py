@@ -177,7 +177,8 @@ def _show(found: "list[Entry]", output: Output, nothing: str, into: dict[str, st
     elif not found:
         typer.echo(nothing)
     else:
-        from strait.cli.tables import plain_table, utc
+        from strait.cli.tables import plain_table
+        from strait.text import utc
 
         with_settled = any(entry.settled for entry in found)
         rows = (

@@ -1,16 +1,15 @@
 """Tables on a terminal."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.table import Table
 
-from strait.model import printable
 from strait.planning.history.overrun import WARN_SECONDS, duration
 from strait.planning.status.status import PartitionStatus, SlotStatus, Status
 from strait.planning.status.topics import by_topic
 from strait.reasons import Reason
+from strait.text import printable
 
 _STYLES = {"copying": "green", "caught_up": "green", "starting": "yellow", "waiting": "red"}
 _URGENT = {0: "bold red", 1: "red", 2: "yellow"}
@@ -36,11 +35,6 @@ def _console() -> Console:
     """On a terminal its width counts; into a pipe each row is one line. Names of others are text, not markup."""
     console = Console(highlight=False, markup=False, emoji=False)
     return console if console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=_NO_WIDTH)
-
-
-def utc(time_ms: int) -> str:
-    """A time for people."""
-    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def print_status(status: Status, *, by_partition: bool = False, wide: bool = False) -> None:

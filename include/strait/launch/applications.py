@@ -35,9 +35,10 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """It keeps ending: do not submit it now, and call a person."""
+    """It keeps ending: do not submit it before that time, and call a person."""
 
     because: str
+    until_ms: int
 
 
 Action = Leave | Submit | Replace | GiveUp
@@ -47,7 +48,7 @@ def decide(
     wanted: AppSpec | None,
     found: Application | None,
     runs_with: AppSpec | None,
-    submitted_ms: Iterable[int],
+    history: Iterable[Application],
     now_ms: int,
 ) -> Action:
     """What to do about one task group.
@@ -56,7 +57,7 @@ def decide(
         wanted: the spec that it should run with; None where its plan says stopped.
         found: its application as last seen, or None.
         runs_with: the spec that ``found`` was submitted with; None where it cannot be read.
-        submitted_ms: when it was submitted, as far as it is remembered.
+        history: its submissions, as far as they are remembered.
     """
     if wanted is None:
         return Leave("its plan says stopped")
@@ -67,12 +68,23 @@ def decide(
     if found.state.alive:
         changed = _changed(wanted, runs_with)
         return Replace(f"other {', '.join(changed)}") if changed else Leave(f"it is {found.state}")
-    # One that only asked for more cores did not fail.
-    recent = [at_ms for at_ms in submitted_ms if now_ms - at_ms < RESTART_WINDOW_SECONDS * 1000]
-    if len(recent) >= RESTART_LIMIT and found.exit_code != EXIT_NEEDS_MORE_CORES:
+    until_ms = held_until_ms(history, now_ms)
+    if until_ms:
         minutes = RESTART_WINDOW_SECONDS / 60
-        return GiveUp(f"submitted {len(recent)} times within {minutes:g} minutes, and it exited each time")
+        return GiveUp(f"submitted {RESTART_LIMIT} times within {minutes:g} minutes, and it exited each time", until_ms)
     return Submit("it ended")
+
+
+def held_until_ms(history: Iterable[Application], now_ms: int) -> int:
+    """When an application that keeps ending is submitted again; 0: at once. It begins to count anew with the window."""
+    window_ms = int(RESTART_WINDOW_SECONDS * 1000)
+    newest = sorted(history, key=lambda one: one.submitted_at_ms, reverse=True)
+    recent = [one for one in newest if now_ms - one.submitted_at_ms < window_ms]
+    if len(recent) < RESTART_LIMIT or recent[0].state.alive:
+        return 0
+    if recent[0].exit_code == EXIT_NEEDS_MORE_CORES:
+        return 0  # one that only asked for more cores did not fail
+    return recent[RESTART_LIMIT - 1].submitted_at_ms + window_ms
 
 
 def orphans(found: Sequence[Application], known: Collection[str]) -> list[Application]:

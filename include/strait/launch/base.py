@@ -75,8 +75,8 @@ class Launcher(Protocol):
     def list(self) -> Sequence[Application]:
         """The state of every name that is known or that runs, in order of names, whether anybody wants it or not."""
 
-    def submitted_ms(self, name: str) -> Sequence[int]:
-        """When this name was submitted, the newest first, as far as it is remembered: the last five times at least."""
+    def history(self, name: str) -> Sequence[Application]:
+        """Every submission of this name, the newest first, as far as it is remembered: the last five at least."""
 
     def cause(self, application: Application) -> str:
         """Why an application that ended did so, for people: how it ended and its own last words, without secrets."""

@@ -112,9 +112,12 @@ class LocalLauncher:
         found = (self.state(name) for name in sorted(running | known))
         return tuple(application for application in found if application is not None)
 
-    def submitted_ms(self, name: str) -> Sequence[int]:
-        """As many as submissions are kept."""
-        return tuple(one.submitted_at_ms for one in submission.of_name(self.directory / name))
+    def history(self, name: str) -> Sequence[Application]:
+        """As many as submissions are kept. Only the newest one can live."""
+        newest = self.state(name)
+        kept = submission.of_name(self.directory / name)
+        ended = (self._application(one, alive=False) for one in kept if newest is None or one.folder.name != newest.id)
+        return ((newest,) if newest is not None else ()) + tuple(ended)
 
     def cause(self, application: Application) -> str:
         """From the exit code that the attending shell wrote, and the log."""

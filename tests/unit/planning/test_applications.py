@@ -11,6 +11,7 @@ from strait.launch.applications import (
     Replace,
     Submit,
     decide,
+    held_until_ms,
     orphans,
 )
 from strait.launch.base import EXIT_NEEDS_MORE_CORES, Application, State
@@ -31,8 +32,15 @@ SPEC = AppSpec(
 )
 
 
-def application(state: State, *, name: str = "strait-l-default", exit_code: int | None = None) -> Application:
-    return Application(name, "1", state, Path("spec"), Path("log"), 0, exit_code)
+def application(
+    state: State, *, name: str = "strait-l-default", exit_code: int | None = None, at_ms: int = 0
+) -> Application:
+    return Application(name, str(at_ms), state, Path("spec"), Path("log"), at_ms, exit_code)
+
+
+def ends(exit_code: int) -> list[Application]:
+    """As many as are too many within the window, one a second."""
+    return [application(State.DEAD, exit_code=exit_code, at_ms=NOW_MS - 1000 * n) for n in range(RESTART_LIMIT)]
 
 
 def test_what_was_never_submitted_is_submitted():
@@ -46,7 +54,7 @@ def test_what_runs_as_it_should_or_cannot_be_seen_is_left_alone(state):
 
 @pytest.mark.parametrize("state", [State.DEAD, State.FINISHED])
 def test_what_ended_is_submitted_again(state):
-    assert isinstance(decide(SPEC, application(state), SPEC, [NOW_MS - 1], NOW_MS), Submit)
+    assert isinstance(decide(SPEC, application(state), SPEC, [application(state, at_ms=NOW_MS - 1)], NOW_MS), Submit)
 
 
 def test_a_group_whose_plan_says_stopped_is_not_brought_back():
@@ -65,18 +73,21 @@ def test_another_secret_needs_a_new_submission_and_is_not_told():
     assert action == Replace("other source")
 
 
-def test_what_keeps_ending_is_left_to_a_person_until_the_window_has_passed():
-    submitted = [NOW_MS - 1000 * n for n in range(RESTART_LIMIT)]
-    dead = application(State.DEAD, exit_code=1)
-    assert isinstance(decide(SPEC, dead, SPEC, submitted, NOW_MS), GiveUp)
-    later_ms = NOW_MS + int(RESTART_WINDOW_SECONDS * 1000)
-    assert isinstance(decide(SPEC, dead, SPEC, submitted, later_ms), Submit)
+def test_what_keeps_ending_is_left_to_a_person_until_the_oldest_leaves_the_window():
+    found = decide(SPEC, ends(1)[0], SPEC, ends(1), NOW_MS)
+    assert isinstance(found, GiveUp)
+    assert found.until_ms == NOW_MS - 1000 * (RESTART_LIMIT - 1) + int(RESTART_WINDOW_SECONDS * 1000)
+    assert isinstance(decide(SPEC, ends(1)[0], SPEC, ends(1), found.until_ms - 1), GiveUp)
+    assert isinstance(decide(SPEC, ends(1)[0], SPEC, ends(1), found.until_ms), Submit)
 
 
 def test_asking_for_more_cores_is_no_failure():
-    submitted = [NOW_MS - 1000 * n for n in range(RESTART_LIMIT)]
-    asks = application(State.DEAD, exit_code=EXIT_NEEDS_MORE_CORES)
-    assert isinstance(decide(SPEC, asks, SPEC, submitted, NOW_MS), Submit)
+    found = ends(EXIT_NEEDS_MORE_CORES)
+    assert isinstance(decide(SPEC, found[0], SPEC, found, NOW_MS), Submit)
+
+
+def test_one_that_runs_now_is_not_held_back():
+    assert held_until_ms([application(State.RUNNING, at_ms=NOW_MS), *ends(1)], NOW_MS) == 0
 
 
 def test_only_what_runs_and_belongs_to_no_link_is_an_orphan():

@@ -8,7 +8,6 @@ it.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from strait.config.validation import did_you_mean
@@ -18,6 +17,7 @@ from strait.planning.assignment.budgets import dealt_anew
 from strait.planning.plan.draft import Draft
 from strait.reasons import Reason
 from strait.state.schema import OffsetMapping, Pause, Plan, PlannedTopic, Waiting
+from strait.text import utc
 
 Pauses = Sequence[Pause]
 Runs = Mapping[tuple[str, int], Sequence[OffsetMapping]]
@@ -105,8 +105,9 @@ def held(pauses: Pauses, partitions: Iterable[TopicPartition]) -> dict[TopicPart
 
 def described(item: Pause) -> str:
     """What, by whom, when and why."""
-    when = datetime.fromtimestamp(item.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return f"{Scope.of(item)} was paused by {item.by} at {when} UTC" + (f": {item.reason}" if item.reason else "")
+    return f"{Scope.of(item)} was paused by {item.by} at {utc(item.at_ms)} UTC" + (
+        f": {item.reason}" if item.reason else ""
+    )
 
 
 def waiting_of(paused: Mapping[TopicPartition, Pause]) -> Iterator[Waiting]:

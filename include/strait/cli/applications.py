@@ -1,0 +1,86 @@
+"""`strait applications`: the Spark applications of a link on this machine, and how their submissions ended."""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
+
+if TYPE_CHECKING:
+    from strait.launch.base import Application
+    from strait.launch.local import LocalLauncher
+
+
+def applications(
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show a link's Spark applications on this machine.
+
+    Each with its last submissions, the causes of their ends, and the time of the next attempt if it keeps ending.
+    With `-o wide`, a line for each submission.
+    """
+    from strait.config.links import load_link
+
+    name, _ = one_link(config, link, first)
+    found = list(_all(name, sorted(load_link(config, name).links[name].groups)))
+    if output.structured:
+        output.write({"link": name, "applications": found})
+        return
+    if not found:
+        typer.echo(f"link {name}: no application was ever submitted on this machine")
+        return
+    from strait.cli.tables import plain_table
+
+    rows = [row for one in found for row in _rows(one, every=output is Output.WIDE)]
+    plain_table(["application", "state", "submitted", ">submissions", "cause"], rows)
+
+
+def launchers(link: str) -> "Iterator[LocalLauncher]":
+    """Those of the DAGs and of each `strait run` of the link on this machine."""
+    from strait.embedded.paths import home
+    from strait.launch.local import LocalLauncher
+
+    for directory in (home() / "applications", *home().glob(f"run/{link}-*/applications")):
+        if directory.is_dir():
+            yield LocalLauncher(directory)
+
+
+def _all(link: str, groups: list[str]) -> Iterator[dict[str, Any]]:
+    from strait.config import naming
+    from strait.launch.applications import held_until_ms
+
+    for launcher in launchers(link):
+        for name in (naming.application_name(link, group, standby=also) for group in groups for also in (False, True)):
+            if history := launcher.history(name):
+                held = held_until_ms(history, time.time_ns() // 1_000_000)
+                submissions = [_submission(launcher, one) for one in history]
+                yield {"name": name, "not_before_ms": held or None, "submissions": submissions}
+
+
+def _submission(launcher: "LocalLauncher", one: "Application") -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "state": str(one.state),
+        "submitted_at_ms": one.submitted_at_ms,
+        "exit_code": one.exit_code,
+        "cause": "" if one.state.alive else launcher.cause(one),
+        "log": str(one.log_path),
+    }
+
+
+def _rows(one: dict[str, Any], *, every: bool) -> Iterator[list[str]]:
+    """Why it ended the last time is told of an application that runs, too."""
+    from strait.text import utc
+
+    submissions = one["submissions"]
+    causes = [submission["cause"] for submission in submissions if submission["cause"]]
+    if one["not_before_ms"]:
+        causes.insert(0, f"not submitted before {utc(one['not_before_ms'])}")
+    for submission in submissions if every else submissions[:1]:
+        cause = submission["cause"] if every else "; ".join(causes[: 2 if one["not_before_ms"] else 1])
+        yield [one["name"], submission["state"], utc(submission["submitted_at_ms"]), str(len(submissions)), cause]
