@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from kafka import errors
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
@@ -537,8 +537,17 @@ def create_and_wait(broker: Broker, topic: str, partitions: int = 1, **configs: 
 
 
 def delete_records(cluster: Cluster, topic: str, before: int) -> None:
+    place = TopicPartition(topic, 0, before)
     client = AdminClient(cluster.client_properties)
-    client.delete_records([TopicPartition(topic, 0, before)])[TopicPartition(topic, 0)].result(60)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            client.delete_records([place])[place].result(60)
+        except KafkaException as error:  # a broker that has just started leads nothing yet
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+                raise
+        else:
+            return
 
 
 def log_bytes(cluster: Cluster, topic: str) -> int:
