@@ -293,6 +293,8 @@ def history(broker: Broker, offsets: int) -> Rows:
     seconds = time.monotonic() - begun
     begins, ends = broker.offset(topic, EARLIEST), broker.offset(topic)
     rows.append(("DeleteRecords", f"{seconds * 1000:.0f} ms; log from {begins:,} to {ends:,}"))
+    early = broker.append(topic, stamped(build_batch(records(5), LZ4), link, offsets + 5))
+    rows.append(("a batch of the link after it that leaves one out", early[0]))
     first = broker.append(topic, stamped(build_batch(records(5), LZ4), link, offsets))
     rows.append(("the link's first batch after it", f"{first[0]} at {first[1]:,}"))
     rows.append(("a consumer from the beginning", f"reads offsets {read(broker.cluster, topic, 'read_committed')}"))
