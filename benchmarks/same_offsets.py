@@ -78,6 +78,9 @@ PASSING = {
     "CoordinatorLoadInProgressError",
     "CoordinatorNotAvailableError",
     "NotCoordinatorError",
+    "NotLeaderForPartitionError",
+    "LeaderNotAvailableError",
+    "UnknownTopicOrPartitionError",
 }
 Rows = list[tuple[str, str]]
 """What was tried, and what was found."""
@@ -185,7 +188,12 @@ class Broker:
             isolation_level=isolation,
             topics=[topic_class(name=topic, partitions=[asked])],
         )
-        return int(self.connection.ask(request, ListOffsetsResponse).topics[0].partitions[0].offset)
+        answer = self._settled(
+            lambda: self.connection.ask(request, ListOffsetsResponse), lambda it: it.topics[0].partitions[0].error_code
+        )
+        found = answer.topics[0].partitions[0]
+        require(found.error_code == 0, f"ListOffsets: {name(found.error_code)}")
+        return int(found.offset)
 
     def until_end(self, topic: str, end: int, partition: int = 0) -> None:
         """EndTxn returns before the markers are written."""
@@ -194,7 +202,7 @@ class Broker:
             require(time.monotonic() < deadline, f"{topic} does not come to {end}")
 
     def _settled(self, ask: Callable[[], Any], code: Callable[[Any], int]) -> Any:
-        """While the transaction before is being ended, or the coordinator loads, brokers ask for patience."""
+        """A broker asks for patience while it ends the transaction before, or becomes a leader or coordinator."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             answer = ask()
@@ -528,14 +536,8 @@ def start(cluster: Cluster, broker: int) -> None:
 
 def create_and_wait(broker: Broker, topic: str, partitions: int = 1, **configs: str) -> None:
     create(broker.cluster, topic, partitions, retention_ms="-1", **configs)
-    deadline = time.monotonic() + PATIENCE_SECONDS
     for partition in range(partitions):
-        while True:
-            try:
-                if broker.offset(topic, partition=partition) == 0:
-                    break
-            except IndexError:
-                require(time.monotonic() < deadline, f"{topic} does not come")
+        broker.until_end(topic, 0, partition)
 
 
 def delete_records(cluster: Cluster, topic: str, before: int) -> None:
