@@ -82,6 +82,7 @@ PASSING = {
     "LeaderNotAvailableError",
     "UnknownTopicOrPartitionError",
 }
+NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._NOENT)  # noqa: SLF001 - its public name of that code
 Rows = list[tuple[str, str]]
 """What was tried, and what was found."""
 
@@ -547,7 +548,7 @@ def delete_records(cluster: Cluster, topic: str, before: int) -> None:
         try:
             client.delete_records([place])[place].result(60)
         except KafkaException as error:  # a broker that has just started leads nothing yet
-            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+            if error.args[0].code() not in NO_LEADER or time.monotonic() > deadline:
                 raise
         else:
             return
