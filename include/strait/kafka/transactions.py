@@ -1,0 +1,170 @@
+"""Writing records in transactions, by one process at a time: whoever opens the writer next takes over from the last."""
+
+import contextlib
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from strait.errors import ClusterUnavailable, PlanConflict, StraitError
+from strait.kafka.clients import Watch, ask, make_producer
+
+_SECONDS = 60.0  # that a step may take
+_TRANSACTION_TIMEOUT_MS = 90_000
+_CHUNK_BYTES = 16 << 20
+_CHUNK_RECORDS = 500
+
+Item = TypeVar("Item")
+
+
+class TransactionalWriter:
+    """Over after its first error.
+
+    Args:
+        taken_over: what another process does that has opened the same writer since.
+        hint: what to do then.
+    """
+
+    def __init__(self, producer: Producer, watch: Watch, taken_over: str, hint: str) -> None:
+        self._producer = producer
+        self._watch = watch
+        self._taken_over = taken_over
+        self._hint = hint
+        self._refused: StraitError | None = None
+
+    @contextlib.contextmanager
+    def transaction(self, doing: str) -> Iterator[None]:
+        """All that is produced inside is committed together, or not at all.
+
+        Raises:
+            PlanConflict: another process has taken over.
+            ClusterUnavailable, NotAuthorized, ClusterError: the record that was rejected first is named.
+        """
+        self._refused = None
+        self.step(doing, lambda _: self._producer.begin_transaction())
+        try:
+            yield
+            self.step(doing, self._commit)
+        except StraitError as error:
+            raise self._given_up(doing, error) from error
+
+    def produce(self, doing: str, **record: Any) -> None:
+        """Queue one record, as `confluent_kafka.Producer.produce` takes it. That it is rejected shows at the commit."""
+
+        def done(error: KafkaError | None, _: Message) -> None:
+            if error is not None and self._refused is None and error.code() != KafkaError._PURGE_QUEUE:  # noqa: SLF001
+                self._refused = self._watch.translate(error, doing)
+
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            try:
+                self._producer.produce(on_delivery=done, **record)
+            except BufferError:  # the local queue is full
+                if time.monotonic() > deadline:
+                    raise ClusterUnavailable(self._watch.cluster, f"{doing}: not acknowledged in time") from None
+                with _fatal_error_itself():
+                    self._producer.poll(0.1)
+            except KafkaException as exception:
+                raise self._watch.translate(exception, doing) from exception
+            else:
+                return
+
+    def step(self, doing: str, call: Callable[[float], None]) -> None:
+        """Take one step of the transaction, again while librdkafka says that it may be tried again."""
+
+        def served(seconds: float) -> None:
+            with _fatal_error_itself():
+                try:
+                    call(seconds)
+                finally:
+                    self._producer.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
+
+        ask(self._watch, doing, _SECONDS, served)
+
+    def _given_up(self, doing: str, error: StraitError) -> StraitError:
+        """Take the transaction back; return why, as well as it can be known: which record was refused is heard last, and
+        that somebody took over shows at first in one of many ways, but at last in this step."""
+        try:
+            self.step(doing, self._producer.abort_transaction)
+        except PlanConflict as conflict:  # whoever took over has ended the transaction
+            error = conflict
+        except StraitError:
+            pass  # the cluster is away, and the broker ends the transaction after its timeout
+        if isinstance(error, PlanConflict):
+            return PlanConflict(f"cluster {self._watch.cluster}: {doing}: {self._taken_over}", hint=self._hint)
+        return self._refused or error
+
+    def _commit(self, seconds: float) -> None:
+        if waiting := self._producer.flush(seconds):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{waiting} records are not acknowledged"))  # noqa: SLF001
+        self._producer.commit_transaction(seconds)
+
+
+@contextlib.contextmanager
+def transactional_writer(
+    properties: Mapping[str, str],
+    cluster: str,
+    transactional_id: str,
+    *,
+    doing: str,
+    taken_over: str,
+    hint: str,
+    message_max_bytes: int,
+) -> Iterator[TransactionalWriter]:
+    """Become the one who writes under this id; what is read from now on was written by those before.
+
+    Args:
+        doing: of taking over, in errors.
+        taken_over, hint: of whoever takes over from this one.
+
+    Raises:
+        PlanConflict: another process takes over at the same moment.
+        ClusterUnavailable, NotAuthorized
+    """
+    watch = Watch(cluster)
+    producer = make_producer(
+        properties,
+        watch,
+        transactional_id=transactional_id,
+        transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+        message_max_bytes=message_max_bytes,
+        compression_type="lz4",
+    )
+    writer = TransactionalWriter(producer, watch, taken_over, hint)
+    try:
+        writer.step(doing, producer.init_transactions)
+        yield writer
+    finally:
+        with warnings.catch_warnings():  # it tries to abort even what a fencing has ended, and says so
+            warnings.simplefilter("ignore", RuntimeWarning)
+            producer.close()
+
+
+def chunks(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """The items in their order, as many together as fit one transaction. ``size_of``: bytes."""
+    chunk: list[Item] = []
+    size = 0
+    for item in items:
+        chunk.append(item)
+        size += size_of(item)
+        if len(chunk) == _CHUNK_RECORDS or size >= _CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+@contextlib.contextmanager
+def _fatal_error_itself() -> Iterator[None]:
+    """confluent-kafka raises a fatal error from inside a poll and then still calls back, which Python takes amiss."""
+    try:
+        yield
+    except SystemError as error:
+        inner: BaseException | None = error
+        while inner is not None and not isinstance(inner, KafkaException):
+            inner = inner.__cause__ or inner.__context__
+        if inner is None:
+            raise
+        raise inner from None
