@@ -68,6 +68,12 @@ _EXAMPLES = {
         strait failover a-to-b --fence User:orders --reason "move to the new region"
         strait failover a-to-b --unplanned          # the source is lost
         strait failover a-to-b --history -o json    # the reports""",
+    "tail list": """
+        strait tail list a-to-b                     # how much of each partition
+        strait tail list a-to-b --topic orders --records""",
+    "tail export": """
+        strait tail export a-to-b --out tail.jsonl
+        strait tail export a-to-b --topic orders --to orders.tail""",
     "offsets translate": """
         strait offsets translate a-to-b orders-3:1200 orders-4:800
         strait offsets translate a-to-b --group billing

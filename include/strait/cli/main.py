@@ -31,6 +31,7 @@ from strait.cli import (
     schema,
     settings,
     status,
+    tail,
     validate,
     wait,
 )
@@ -87,6 +88,7 @@ _add("losses", losses.losses)
 _add("groups", groups.groups)
 _add("failover", failover.failover)
 app.add_typer(quarantine.app, name="quarantine")
+app.add_typer(tail.app, name="tail")
 app.add_typer(offsets.app, name="offsets")
 _add("schema", schema.schema)
 app.add_typer(importing.app, name="import")

@@ -116,6 +116,11 @@ def quarantine_transactional_id(link: str) -> str:
     return f"{STATE_PREFIX}{link}.quarantine"
 
 
+def tail_transactional_id(link: str) -> str:
+    """The transactional id under which one process at a time exports a link's tail into a topic."""
+    return f"{STATE_PREFIX}{link}.tail"
+
+
 def checkpoints_topic(link: Link) -> str:
     """MirrorMaker 2's, on the destination: its clients find it by the source's alias."""
     return f"{_alias(link)}{_separator(link)}checkpoints{_separator(link)}internal"

@@ -28,7 +28,7 @@ _ABORT = b"\0\0"
 class LoggedBatch(NamedTuple):
     """Offsets [``base``, ``next``) of a log. ``sequence``: of its first record, as on the wire; -1 without a producer.
     ``control``: it holds no record but the marker of its producer's transaction, ``aborts``: which is that of an
-    abort."""
+    abort. ``time_ms``: its newest timestamp, of a marker by the broker's clock."""
 
     base: int
     next: int
@@ -37,6 +37,7 @@ class LoggedBatch(NamedTuple):
     transactional: bool = False
     control: bool = False
     aborts: bool = False
+    time_ms: int = -1
 
 
 class LogPart(NamedTuple):
@@ -167,6 +168,7 @@ def _part(item: Any, offset: int) -> LogPart:
             LoggedBatch(
                 *(base, following, batch.producer_id, batch.base_sequence, bool(batch.attributes & TRANSACTIONAL)),
                 *(control, control and any(_is_abort(record.key) for record in read_records(batch))),
+                batch.max_timestamp,
             )
         )
     ended = not batches or following >= item.high_watermark

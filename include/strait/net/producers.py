@@ -25,11 +25,13 @@ class ActiveProducer(NamedTuple):
     Attributes:
         last_ms: newest timestamp in its last batch.
         open_since: offset of the first record of its open transaction; -1: it has none.
+        last_sequence: of its last record there, as on the wire; -1: not known.
     """
 
     producer_id: int
     last_ms: int
     open_since: int
+    last_sequence: int = -1
 
 
 def active_producers(
@@ -57,6 +59,7 @@ def active_producers(
                             producer.producer_id,
                             producer.last_timestamp,
                             producer.current_txn_start_offset,
+                            producer.last_sequence,
                         )
                         for producer in item.active_producers
                     ]

@@ -1,0 +1,185 @@
+"""`strait tail`: records that a link's source holds and its destination never got: list, export or drop them."""
+
+import contextlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from strait.cli.examples import examples
+from strait.cli.options import (
+    DEFAULT_FILE,
+    Command,
+    ConfigOption,
+    LinkArgument,
+    LinkOption,
+    Output,
+    OutputOption,
+    one_link,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from strait.control.tail import TailReader
+    from strait.planning.tail import TailPart
+    from strait.state.tail_records import TailRecord
+
+app = typer.Typer(help="List or export records that the source holds and the link never copied.", no_args_is_help=True)
+
+TopicOption = Annotated[str | None, typer.Option("--topic", help="Only of this source topic.", show_default=False)]
+PartitionOption = Annotated[
+    int | None, typer.Option("--partition", help="Only of this partition.", min=0, show_default=False)
+]
+_KEY_CHARACTERS = 60
+
+
+@app.command("list", cls=Command, epilog=examples("tail list"))
+def list_(
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    topic: TopicOption = None,
+    partition: PartitionOption = None,
+    records: Annotated[
+        bool, typer.Option("--records", help="Show each record: offset, timestamp, size and key.")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List records that the source holds and the destination never got.
+
+    Counts committed records only. Exits with 1 if the tail of a partition is unknown.
+    """
+    reader, parts = _open(config, link, first, topic, partition)
+    if records:
+        _show_records(reader.records(parts), output)
+    else:
+        _show_parts(reader, parts, output)
+    if any(part.from_offset is None for part in parts):
+        raise typer.Exit(1)
+
+
+@app.command(cls=Command, epilog=examples("tail export"))
+def export(
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    topic: TopicOption = None,
+    partition: PartitionOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write to this new file, as lines of JSON.", show_default=False)
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="Write to this topic of the destination, each record once.", show_default=False),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Write the records to a file, or to a topic of the destination.
+
+    In a topic they keep key, value, timestamp, headers and partition, and get headers with their source coordinates.
+    """
+    from strait.control import tail_export
+
+    if (out is None) == (to is None):
+        raise typer.BadParameter("name either a file with --out, or a topic with --to")
+    reader, parts = _open(config, link, first, topic, partition)
+    _require_known(reader, parts)
+    if out is not None:
+        counted, target = tail_export.to_file(out, reader.records(parts)), f"file {out}"
+    else:
+        topic_export = tail_export.TopicExport(reader.properties, reader.destination, reader.link, to or "")
+        topic_export.require_fit(parts, {part.destination for part in reader.parts})
+        counted, target = topic_export.write(reader.records(parts)), f"topic {to}"
+    if output.structured:
+        output.write({"exported": counted.total(), "to": target.partition(" ")[2]})
+    else:
+        typer.echo(f"exported {counted.total():,} records of {len(counted)} partitions to {target}")
+
+
+def _open(
+    config: Path, link: str | None, first: str | None, topic: str | None, partition: int | None
+) -> "tuple[TailReader, list[TailPart]]":
+    from strait.config.links import load_link
+    from strait.config.validation import did_you_mean
+    from strait.control.tail import TailReader
+    from strait.errors import ConfigError
+
+    name, _ = one_link(config, link, first)
+    reader = TailReader(load_link(config, name), name)
+    known = {part.topic for part in reader.parts}
+    if topic is not None and topic not in known:
+        raise ConfigError(f"link {name}", [f"its plan has no topic {topic!r}{did_you_mean(topic, known)}"])
+    if not reader.resumption.stopped:
+        typer.echo(f"link {name} is not stopped: it copies these records while it runs", err=True)
+    chosen = [part for part in reader.parts if topic in (None, part.topic) and partition in (None, part.partition)]
+    return reader, chosen
+
+
+def _require_known(reader: "TailReader", parts: "list[TailPart]") -> None:
+    from strait.errors import ConfigError
+
+    problems = [f"{part.place}: {part.detail}" for part in parts if part.from_offset is None]
+    if problems:
+        hint = "choose other partitions with --topic and --partition"
+        raise ConfigError(f"link {reader.link}: the tail is unknown", problems, hint=hint)
+
+
+def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -> None:
+    from strait.cli.tables import plain_table, utc
+    from strait.planning.tail import Extent, extents
+
+    found = extents(parts, reader.records(parts))
+    shown = [part for part in parts if part.detail or found[part.place].records]
+    if output.structured:
+        rows: list[dict[str, Any]] = [asdict(part) | found[part.place]._asdict() for part in parts]
+        output.write({"link": reader.link, "stopped": reader.resumption.stopped, "partitions": rows})
+        return
+    if not shown:
+        typer.echo(f"link {reader.link}: the destination has every record of {len(parts)} partitions")
+        return
+
+    def times(extent: Extent) -> list[str]:
+        return ["-" if time_ms is None else utc(time_ms) for time_ms in (extent.first_ms, extent.last_ms)]
+
+    plain_table(
+        ["partition", ">from", ">to", ">records", ">bytes", "first (UTC)", "last (UTC)", "detail"],
+        (
+            [
+                str(part.place),
+                "?" if part.from_offset is None else f"{part.from_offset:,}",
+                f"{part.to_offset:,}",
+                f"{found[part.place].records:,}",
+                f"{found[part.place].bytes:,}",
+                *times(found[part.place]),
+                part.detail,
+            ]
+            for part in shown
+        ),
+    )
+    typer.echo(f"{sum(one.records for one in found.values()):,} records are on the source alone")
+
+
+def _show_records(records: "Iterable[TailRecord]", output: Output) -> None:
+    """One document or line each, as they come: there may be many."""
+    from strait.cli.tables import utc
+    from strait.state.tail_records import summary
+
+    for record in records:
+        if output.structured:
+            output.write({**summary(record), "bytes": record.bytes})
+        else:
+            place = f"{record.topic}-{record.partition} {record.offset}"
+            time = "-" if record.timestamp_ms < 0 else utc(record.timestamp_ms)
+            typer.echo(f"{place}  {time}  {record.bytes} bytes  key {_printed(record.key)}")
+
+
+def _printed(key: bytes | None) -> str:
+    """A key in few characters, none of which moves a terminal's cursor."""
+    if key is None:
+        return "null"
+    text = repr(key)[1:]
+    with contextlib.suppress(UnicodeDecodeError):
+        text = repr(key.decode())
+    return text if len(text) <= _KEY_CHARACTERS else text[:_KEY_CHARACTERS] + "…"

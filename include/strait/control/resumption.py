@@ -1,0 +1,178 @@
+"""Where a link would resume each partition of its source: by the destination's logs and the map, as its own recovery
+does, but without an application."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from strait.config.links import LinksFile
+from strait.engine.recovery import decision
+from strait.engine.recovery.decision import Found, LogState, Refused, Scan, Tail, Unproven
+from strait.errors import ConfigError
+from strait.kafka.admin import Admin
+from strait.model import TopicPartition
+from strait.net.partition_logs import PartitionLogs
+from strait.net.producers import active_producers
+from strait.state.offset_map import locate, places, wire_sequence
+from strait.state.reader import StateReader
+from strait.state.schema import OffsetMapping, Plan, PlannedTopic
+
+_READ_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ResumePoint:
+    """Of one partition.
+
+    Attributes:
+        topic: as the plan in force has it.
+        partition: of both topics.
+        offset: the next source offset that the link copies; None: not known, and ``detail`` says why.
+        exact: no record before ``offset`` is missing on the destination, and none from there on is there. If not, some
+            records from there on may be there.
+        written: so many records of the link are in the destination partition.
+        runs: what the map says of these two topics.
+    """
+
+    topic: PlannedTopic
+    partition: int
+    offset: int | None
+    exact: bool = False
+    detail: str = ""
+    written: int = 0
+    runs: Sequence[OffsetMapping] = ()
+
+    @property
+    def place(self) -> TopicPartition:
+        """The source partition."""
+        return TopicPartition(self.topic.source, self.partition)
+
+    @property
+    def copy(self) -> TopicPartition:
+        """The destination partition."""
+        return TopicPartition(self.topic.destination, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """All partitions of a link's plans, by topic and number. ``stopped``: the plans say so of all task groups."""
+
+    points: Sequence[ResumePoint]
+    plans: Mapping[str, Plan]
+
+    @property
+    def stopped(self) -> bool:
+        return all(plan.stopped for plan in self.plans.values())
+
+
+def resumption(file: LinksFile, link: str, source: Admin, destination: Admin) -> Resumption:
+    """Ask both clusters. Changes nothing.
+
+    Raises:
+        ConfigError: the link has no plan.
+        ClusterUnavailable, NotAuthorized, StateError
+    """
+    properties = file.clusters[file.links[link].destination]
+    with StateReader(properties, destination.cluster, link, follow=("plan",)) as state:
+        state.catch_up()
+        plans = dict(state.plans)
+    planned = {
+        TopicPartition(topic.source, number): (topic, plan.producer_id)
+        for plan in plans.values()
+        for topic in plan.topics
+        for number in range(len(topic.slots))
+    }
+    if not planned:
+        raise ConfigError(f"link {link}", ["has no plan with topics"], hint=f"run `strait apply {link}`")
+    replaced = _replaced({topic.source: topic for topic, _ in planned.values()}, source, destination)
+    live = {place: item for place, item in planned.items() if place.topic not in replaced}
+    states = _log_states(properties, destination, live)
+    with StateReader(properties, destination.cluster, link, follow=("map",)) as state:  # after the logs: it is ahead
+        state.catch_up()
+        runs = {place: _of(state.runs.get(place, ()), topic) for place, (topic, _) in planned.items()}
+    with PartitionLogs(properties, destination.cluster) as logs:
+        points = [
+            _point(place, *planned[place], states[place], runs[place], logs)
+            if place in live
+            else ResumePoint(planned[place][0], place.partition, None, detail=replaced[place.topic])
+            for place in sorted(planned)
+        ]
+    return Resumption(points, plans)
+
+
+def _replaced(topics: Mapping[str, PlannedTopic], source: Admin, destination: Admin) -> dict[str, str]:
+    """Source topics of pairs that are not those that the link copies any more, and why."""
+    found: dict[str, str] = {}
+    for admin, side in ((destination, "destination"), (source, "source")):
+        names = {getattr(topic, side): topic for topic in topics.values()}
+        facts = admin.observe(names.__contains__).topics
+        for name, topic in names.items():
+            if name not in facts:
+                found[topic.source] = f"cluster {admin.cluster} has no topic {name}"
+            elif facts[name].topic_id not in ("", getattr(topic, f"{side}_id")):
+                found[topic.source] = f"topic {name} of cluster {admin.cluster} is not the one that the link copies"
+    return found
+
+
+def _log_states(
+    properties: Mapping[str, str], destination: Admin, planned: Mapping[TopicPartition, tuple[PlannedTopic, int]]
+) -> dict[TopicPartition, LogState]:
+    copies = {place: TopicPartition(topic.destination, place.partition) for place, (topic, _) in planned.items()}
+    before = destination.offsets(copies.values(), "end")
+    producers = active_producers(properties, destination.cluster, copies.values())
+    end, start = destination.offsets(copies.values(), "end"), destination.offsets(copies.values(), "earliest")
+    found = {}
+    for place, copy in copies.items():
+        ours = [item.last_sequence for item in producers[copy] if item.producer_id == planned[place][1]]
+        last = ours[0] if ours and ours[0] >= 0 else None
+        found[place] = LogState(before[copy], last, end[copy], end[copy], start[copy])
+    return found
+
+
+def _point(
+    place: TopicPartition,
+    topic: PlannedTopic,
+    producer_id: int,
+    state: LogState,
+    runs: Sequence[OffsetMapping],
+    logs: PartitionLogs,
+) -> ResumePoint:
+    """Other producers may have written to the destination since, so their records are no reason not to tell."""
+    if not runs:
+        return ResumePoint(topic, place.partition, None, detail="the offset map has no entry for these two topics")
+    outcome: Found | Scan | Refused | Unproven = decision.from_leader(runs, state, "continue")
+    if isinstance(outcome, Scan):
+        copy = TopicPartition(topic.destination, place.partition)
+        tail = _scanned(logs, copy, producer_id, max(outcome.start, state.log_start), state.end)
+        outcome = decision.from_tail(runs, state.end, tail, "continue")
+    if isinstance(outcome, Found):
+        named = places(runs, outcome.sequence)
+        detail = "" if len(named) == 1 else "the offset map names several places; this is the first"
+        return ResumePoint(topic, place.partition, min(named), not detail, detail, outcome.sequence, runs)
+    if isinstance(outcome, Unproven):
+        first = locate(runs, decision.checkpoint_of(runs))
+        return ResumePoint(topic, place.partition, first, detail=outcome.detail, runs=runs)
+    return ResumePoint(topic, place.partition, None, detail=outcome.detail if isinstance(outcome, Refused) else "")
+
+
+def _scanned(logs: PartitionLogs, copy: TopicPartition, producer_id: int, start: int, end: int) -> Tail:
+    """What the destination's log holds of the link in [``start``, ``end``)."""
+    at, found = start, Tail(start)
+    while at < end:
+        part = logs.read(copy, at, _READ_BYTES)
+        for batch in part.batches:
+            if not start <= batch.base < end:
+                continue
+            if batch.producer_id == producer_id and not batch.control:
+                last = wire_sequence(batch.sequence + batch.next - batch.base - 1)
+                found = found._replace(last_sequence=last, last_offset=batch.next - 1)
+            else:
+                found = found._replace(foreign=batch.base)
+        if part.ended or part.next <= at:
+            break
+        at = part.next
+    return found
+
+
+def _of(runs: Sequence[OffsetMapping], topic: PlannedTopic) -> list[OffsetMapping]:
+    ids = topic.destination, topic.destination_id, topic.source_id
+    return [run for run in runs if (run.destination, run.destination_id, run.source_id) == ids]

@@ -1,0 +1,161 @@
+"""The tail of a link: records that its source holds and its destination never got, as after a failover on disaster."""
+
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+
+from confluent_kafka import Message
+
+from strait.config.links import LinksFile
+from strait.control.quarantine import Quarantine
+from strait.control.resumption import ResumePoint, Resumption, resumption
+from strait.errors import StateError
+from strait.kafka.admin import Admin
+from strait.kafka.reading import read_ranges
+from strait.model import TopicPartition
+from strait.net.partition_logs import LoggedBatch, PartitionLogs
+from strait.planning.tail import TailPart, tail_part
+from strait.state.reader import registrations
+from strait.state.schema import Registration
+from strait.state.tail_records import TailRecord
+
+_READ_BYTES = 4 << 20
+
+
+class TailReader:
+    """Of one link. What it has asked once it does not ask again, so that all that it tells is of one moment.
+
+    Raises (every method and property):
+        ConfigError: the link has no plan.
+        ClusterUnavailable, NotAuthorized, StateError
+    """
+
+    def __init__(self, file: LinksFile, link: str) -> None:
+        self._file = file
+        self.link = link
+        self._settings = file.links[link]
+        self._batches: dict[TopicPartition, list[LoggedBatch]] = {}
+
+    @cached_property
+    def source(self) -> Admin:
+        return Admin(self._file.clusters[self._settings.source], self._settings.source)
+
+    @cached_property
+    def destination(self) -> Admin:
+        return Admin(self._file.clusters[self._settings.destination], self._settings.destination)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Of the destination, for a client."""
+        return self._file.clusters[self._settings.destination]
+
+    @cached_property
+    def resumption(self) -> Resumption:
+        """Where the link would go on, of all partitions but those of heartbeats, which links write themselves."""
+        found = resumption(self._file, self.link, self.source, self.destination)
+        points = [point for point in found.points if not self._is_heartbeat(point.topic.source)]
+        return Resumption(points, found.plans)
+
+    @cached_property
+    def parts(self) -> list[TailPart]:
+        """The tail of each partition, also of those that have none."""
+        points = {point.place: point for point in self.resumption.points}
+        first, stable, end = (self.source.offsets_each(points, where) for where in ("earliest", "latest", "end"))
+        failures = {**first.failures, **stable.failures, **end.failures}
+        return [
+            tail_part(
+                place,
+                point.topic.destination,
+                (None, False, failures[place].message, 0) if place in failures else _known(point),
+                (0, 0, 0) if place in failures else (first.results[place], stable.results[place], end.results[place]),
+            )
+            for place, point in points.items()
+        ]
+
+    def records(self, parts: Collection[TailPart]) -> Iterator[TailRecord]:
+        """Every committed record of these tails, in order within each partition; without records that links have
+        written there if the link does not copy them, and without those in quarantine."""
+        ranges = {part.place: part.range for part in parts if part.has_offsets}
+        skipped = {place: self._copies(place) for place in ranges}
+        quarantined = self._quarantined if ranges else frozenset()
+        for message in read_ranges(self._file.clusters[self._settings.source], self._settings.source, ranges):
+            record = _record(message)
+            place = TopicPartition(record.topic, record.partition)
+            if (*place, record.offset, record.timestamp_ms) in quarantined:
+                continue
+            if not _within(skipped[place], record.offset):
+                yield record
+
+    def batches(self, place: TopicPartition) -> list[LoggedBatch]:
+        """What the source's log holds from the tail's first offset on."""
+        if place not in self._batches:
+            offset = next(part.range[0] for part in self.parts if part.place == place)
+            with PartitionLogs(self._file.clusters[self._settings.source], self._settings.source) as logs:
+                self._batches[place] = list(read_log(logs, place, offset))
+        return self._batches[place]
+
+    # --- what is no part of the tail ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _registered(self) -> dict[int, Registration]:
+        """Links that write to the source. Read after the tails' ends: each is registered before it writes."""
+        self.parts  # noqa: B018
+        known = registrations(self._file.clusters[self._settings.source], self._settings.source)
+        if known.trouble:
+            raise StateError(f"cluster {self._settings.source}: topic strait.producers: {known.trouble}")
+        return {item.producer_id: item for item in known.all()}
+
+    @cached_property
+    def _quarantined(self) -> frozenset[tuple[str, int, int, int]]:
+        entries = Quarantine(self.properties, self._settings.destination, self.link).contents().entries()
+        return frozenset((entry.topic, entry.partition, entry.offset, entry.timestamp_ms) for entry in entries)
+
+    def _copies(self, place: TopicPartition) -> list[tuple[int, int]]:
+        """Offsets [from, to) of batches that the link leaves out, since a link has written them."""
+        policy = next(point.topic.policy.copies for point in self.resumption.points if point.place == place)
+        if policy == "all":
+            return []
+        there = self.destination.cluster_id
+        one_cluster = self.source.cluster_id == there
+        left_out = {
+            producer
+            for producer, item in self._registered.items()
+            if policy == "skip" or (not one_cluster and item.source == there)
+        }
+        if not left_out:
+            return []
+        return [(batch.base, batch.next) for batch in self.batches(place) if batch.producer_id in left_out]
+
+    def _is_heartbeat(self, topic: str) -> bool:
+        beats = self._settings.heartbeats.topic
+        return topic == beats or topic.endswith(f"{self._settings.naming.separator}{beats}")
+
+
+def read_log(logs: PartitionLogs, place: TopicPartition, offset: int, end: int = sys.maxsize) -> Iterator[LoggedBatch]:
+    """Every batch with offsets in [``offset``, ``end``)."""
+    at = offset
+    while at < end:
+        part = logs.read(place, at, _READ_BYTES)
+        for batch in part.batches:
+            if batch.next > at and batch.base < end:
+                yield batch
+        if part.ended or part.next <= at:
+            return
+        at = part.next
+
+
+def _known(point: ResumePoint) -> tuple[int | None, bool, str, int]:
+    return point.offset, point.exact, point.detail, point.written
+
+
+def _record(message: Message) -> TailRecord:
+    _, timestamp_ms = message.timestamp()
+    place = message.topic() or "", message.partition() or 0, message.offset() or 0
+    return TailRecord(*place, timestamp_ms, message.key(), message.value(), tuple(message.headers() or ()))
+
+
+def _within(ranges: list[tuple[int, int]], offset: int) -> bool:
+    """Ranges are taken off as they are passed: offsets come in order."""
+    while ranges and ranges[0][1] <= offset:
+        ranges.pop(0)
+    return bool(ranges) and ranges[0][0] <= offset

@@ -1,0 +1,150 @@
+"""Exporting a link's tail: into a file, or into a topic of the destination."""
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+from strait.config import naming
+from strait.errors import ConfigError, SetupError
+from strait.kafka.admin import Admin
+from strait.kafka.reading import read_ranges
+from strait.kafka.transactions import TransactionalWriter, chunks, transactional_writer
+from strait.model import TopicPartition
+from strait.planning.tail import TailPart
+from strait.state.tail_records import Origin, TailRecord, as_line, origin_headers, origin_of
+from strait.state.writer import QUARANTINED_BYTES
+
+_WHERE = "tail export"
+
+
+def to_file(path: Path, records: Iterable[TailRecord]) -> Counter[TopicPartition]:
+    """Write each record as a line of JSON into a new file that only its owner may read; return how many of each
+    partition. The file is there once it is complete: until then its name ends with ``.part``.
+
+    Raises:
+        ConfigError: there is such a file.
+        SetupError: it cannot be written.
+    """
+    counted: Counter[TopicPartition] = Counter()
+    with _new_file(path) as file:
+        for record in records:
+            file.write(as_line(record))
+            counted[TopicPartition(record.topic, record.partition)] += 1
+    return counted
+
+
+@contextlib.contextmanager
+def _new_file(path: Path) -> Iterator[IO[str]]:
+    part = path.with_name(path.name + ".part")
+    if path.exists():
+        raise ConfigError(_WHERE, [f"file {path} exists; name another one"])
+    try:
+        number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        hint = "delete it if no other export is running"
+        raise ConfigError(_WHERE, [f"file {part} exists: another export writes it, or was killed"], hint=hint) from None
+    except OSError as error:
+        raise SetupError(f"{_WHERE}: creating {part}: {error.strerror}") from error
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise SetupError(f"{_WHERE}: writing {part}: {error.strerror}") from error
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+class TopicExport:
+    """Into one topic of the destination, each record once, however often it is cut off and run again: what the topic
+    holds already is not written again.
+
+    Raises (every method): ClusterUnavailable, NotAuthorized.
+    """
+
+    def __init__(self, properties: Mapping[str, str], admin: Admin, link: str, topic: str) -> None:
+        self._properties = properties
+        self._admin = admin
+        self._link = link
+        self._topic = topic
+
+    def require_fit(self, parts: Collection[TailPart], copies: Collection[str]) -> None:
+        """Raises ConfigError if the topic cannot take the records.
+
+        Args:
+            copies: topics that the link writes to.
+        """
+        facts = self._admin.observe(lambda _: False).topics.get(self._topic)
+        highest = max((part.partition for part in parts if part.has_offsets), default=0)
+        problem = ""
+        if naming.is_internal(self._topic):
+            problem = f"{self._topic} is an internal topic"
+        elif self._topic in copies:
+            problem = f"the link itself writes into {self._topic}; `strait start {self._link}` copies the records there"
+        elif facts is None:
+            problem = f"the destination has no topic {self._topic}; create it, with {highest + 1} partitions or more"
+        elif facts.partitions <= highest:
+            problem = f"topic {self._topic} has {facts.partitions} partitions, and records are of partition {highest}"
+        if problem:
+            raise ConfigError(_WHERE, [problem])
+
+    def write(self, records: Iterable[TailRecord]) -> Counter[TopicPartition]:
+        """Write those that are not there yet, each into its own partition; return how many of each source partition.
+
+        Raises:
+            ConfigError: the topic holds a record that is not of such an export.
+            PlanConflict: another export of the link's tail has begun since.
+            ClusterError: the destination rejects a record; those before it may be there.
+        """
+        with transactional_writer(
+            self._properties,
+            self._admin.cluster,
+            naming.tail_transactional_id(self._link),
+            doing="taking over the export of the tail",
+            taken_over="another export of the tail has begun",
+            hint="run it again once that one is over",
+            message_max_bytes=QUARANTINED_BYTES,
+        ) as writer:
+            there = self._exported()
+            new = (record for record in records if record.origin(self._link) not in there)
+            return self._write(writer, new)
+
+    def _write(self, writer: TransactionalWriter, records: Iterable[TailRecord]) -> Counter[TopicPartition]:
+        counted: Counter[TopicPartition] = Counter()
+        for chunk in chunks(records, lambda record: record.bytes):
+            with writer.transaction("exporting the tail"):
+                for record in chunk:
+                    place = TopicPartition(record.topic, record.partition)
+                    writer.produce(
+                        f"exporting {place} offset {record.offset} into {self._topic}",
+                        topic=self._topic,
+                        partition=record.partition,
+                        key=record.key,
+                        value=record.value,
+                        headers=origin_headers(record, self._link),
+                        timestamp=max(0, record.timestamp_ms),
+                    )
+                    counted[place] += 1
+        return counted
+
+    def _exported(self) -> set[Origin]:
+        number = self._admin.observe(lambda _: False).topics[self._topic].partitions
+        places = [TopicPartition(self._topic, partition) for partition in range(number)]
+        ends = self._admin.offsets(places, "latest")
+        found = set()
+        for message in read_ranges(
+            self._properties, self._admin.cluster, {place: (0, ends[place]) for place in places}
+        ):
+            origin = origin_of(message.headers() or ())
+            if origin is None:
+                at = f"{message.topic()}-{message.partition()} offset {message.offset()}"
+                raise ConfigError(_WHERE, [f"{at} is no exported record; name a topic that holds nothing else"])
+            found.add(origin)
+        return found

@@ -1,0 +1,259 @@
+"""The tail of a link: what its source holds and its destination never got, and transactions that this cuts. Pure.
+
+A transaction writes to several partitions at one time, but each partition is copied at its own pace. If the source is
+lost, a transaction may be on the destination in some of its partitions and not in others. The source's log does not say
+which markers in different partitions end the same transaction. Its transaction log does: it names each transaction's
+partitions, in order. The last marker of a producer in a partition belongs to its last transaction there, and so on
+backward.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from strait.model import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class TailPart:
+    """The tail of one source partition.
+
+    Attributes:
+        from_offset: the next offset that the link would copy; None: not known, and ``detail`` says why.
+        to_offset: the source's last stable offset: what comes after it is of open transactions.
+        exact: every record from ``from_offset`` on is missing on the destination. If not, some may be there.
+        written: so many records of the link are in the destination partition.
+    """
+
+    topic: str
+    partition: int
+    destination: str
+    from_offset: int | None
+    to_offset: int
+    exact: bool
+    detail: str = ""
+    written: int = 0
+
+    @property
+    def place(self) -> TopicPartition:
+        """The source partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Source offsets [from, to) to read."""
+        return (self.to_offset, self.to_offset) if self.from_offset is None else (self.from_offset, self.to_offset)
+
+    @property
+    def has_offsets(self) -> bool:
+        first, end = self.range
+        return first < end
+
+
+def tail_part(
+    place: TopicPartition,
+    destination: str,
+    point: tuple[int | None, bool, str, int],
+    log: tuple[int, int, int],
+) -> TailPart:
+    """Judge one partition.
+
+    Args:
+        point: next offset to copy, whether that is exact, why not, and how many records were written.
+        log: the source's first offset, its last stable offset, and its end.
+    """
+    offset, exact, detail, written = point
+    start, stable, end = log
+    notes = [detail] if detail else []
+    if offset is not None and offset < start:
+        notes.append(f"offsets {offset:,} to {start - 1:,} were deleted on the source")
+        offset = start
+    if offset is not None and offset > end:
+        notes.append(f"the source ends at offset {end:,}, before what was copied")
+    if stable < end:
+        notes.append(f"offsets {stable:,} to {end - 1:,} are of open transactions, or between them")
+    return TailPart(*place, destination, offset, stable, exact, "; ".join(notes), written)
+
+
+class Extent(NamedTuple):
+    """How much a tail holds. ``bytes``: of keys, values and headers; the times: None without a record that has one."""
+
+    records: int = 0
+    bytes: int = 0
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+
+class SizedRecord(Protocol):
+    """A record of a tail."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def timestamp_ms(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+
+def extents(parts: Iterable[TailPart], records: Iterable[SizedRecord]) -> dict[TopicPartition, Extent]:
+    """Of each partition."""
+    found = {part.place: Extent() for part in parts}
+    for record in records:
+        place = TopicPartition(record.topic, record.partition)
+        count, size, *times = found[place]
+        known = [time for time in (*times, record.timestamp_ms) if time is not None and time >= 0]
+        found[place] = Extent(count + 1, size + record.bytes, min(known, default=None), max(known, default=None))
+    return found
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+class Batch(Protocol):
+    """Offsets [base, next) of a log, as `strait.net.partition_logs` reads it."""
+
+    @property
+    def base(self) -> int: ...
+    @property
+    def next(self) -> int: ...
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def transactional(self) -> bool: ...
+    @property
+    def control(self) -> bool: ...
+    @property
+    def aborts(self) -> bool: ...
+    @property
+    def time_ms(self) -> int: ...
+
+
+class Remainder(NamedTuple):
+    """What a partition's tail holds of one transaction. ``first``: offset of the first record; -1: no record, only the
+    marker at offset ``marker``."""
+
+    first: int
+    marker: int
+    committed: bool
+    time_ms: int
+
+
+Remainders = Mapping[TopicPartition, Mapping[int, Sequence[Remainder]]]
+"""Source partition -> producer ID -> what its tail holds of the producer's transactions that have ended, in order."""
+
+
+def remainders(batches: Iterable[Batch], position: int) -> dict[int, list[Remainder]]:
+    """Of one partition.
+
+    Args:
+        batches: from the one that holds ``position`` on, to the end of the log.
+        position: the next offset that the link would copy.
+    """
+    found: dict[int, list[Remainder]] = defaultdict(list)
+    first: dict[int, int] = {}
+    for batch in batches:
+        if not batch.transactional or batch.next <= position:
+            continue
+        if batch.control:
+            begun = first.pop(batch.producer_id, -1)
+            found[batch.producer_id].append(Remainder(begun, batch.base, not batch.aborts, batch.time_ms))
+        else:
+            first.setdefault(batch.producer_id, max(batch.base, position))
+    return dict(found)
+
+
+class Ended(NamedTuple):
+    """A transaction that has ended, as the transaction log has it."""
+
+    transactional_id: str
+    producer_id: int
+    committed: bool
+    partitions: frozenset[TopicPartition]
+    at_ms: int
+
+
+class MissingPart(NamedTuple):
+    """Records of a transaction in source offsets [``from_offset``, ``to_offset``), between which others' records may
+    be. ``in_part``: those of the same transaction before them are on the destination."""
+
+    topic: str
+    partition: int
+    from_offset: int
+    to_offset: int
+    in_part: bool
+
+
+class CutTransaction(NamedTuple):
+    """A committed transaction of which some records are on the destination, and some are not. ``copied``: partitions of
+    which all of it is there."""
+
+    transactional_id: str
+    producer_id: int
+    committed_at_ms: int
+    copied: tuple[TopicPartition, ...]
+    missing: tuple[MissingPart, ...]
+
+
+def to_resolve(found: Remainders) -> set[int]:
+    """Producers of which a committed transaction is not copied."""
+    return {
+        producer
+        for of_place in found.values()
+        for producer, parts in of_place.items()
+        if any(part.committed and part.first >= 0 for part in parts)
+    }
+
+
+def cut(
+    found: Remainders, ended: Mapping[int, Sequence[Ended]], begun: Mapping[tuple[TopicPartition, int], bool | None]
+) -> tuple[list[CutTransaction], set[int]]:
+    """The transactions that the tail cuts, and the producers of which that cannot be told.
+
+    Args:
+        ended: producer -> its transactions in order, up to the newest, without one left out between them.
+        begun: whether a producer's last batch before the tail of a partition is a record of its first transaction in
+            that tail; None: not known. Missing pairs are not asked for.
+    """
+    transactions: list[CutTransaction] = []
+    unknown: set[int] = set()
+    places = found.keys()
+    for producer in sorted(to_resolve(found)):
+        left = Counter({place: len(of_place.get(producer, ())) for place, of_place in found.items()})
+        if any(begun.get((place, producer), False) is None for place in places if left[place]):
+            unknown.add(producer)
+        for one in reversed(ended.get(producer, ())):
+            if not any(left.values()):
+                break
+            transactions.extend(_cut_one(one, found, left, begun))
+            left.subtract({place: 1 for place in one.partitions & places if left[place]})
+        if any(left.values()):
+            unknown.add(producer)
+    return sorted(transactions, key=lambda one: (one.committed_at_ms, one.producer_id)), unknown
+
+
+def _cut_one(
+    one: Ended,
+    found: Remainders,
+    left: Mapping[TopicPartition, int],
+    begun: Mapping[tuple[TopicPartition, int], bool | None],
+) -> list[CutTransaction]:
+    """``left``: so many of the producer's transactions in each tail are this one or older."""
+    if not one.committed:
+        return []
+    copied, missing = [], []
+    for place in sorted(one.partitions & found.keys()):
+        if not left[place]:
+            copied.append(place)
+            continue
+        part = found[place][one.producer_id][left[place] - 1]
+        in_part = left[place] == 1 and bool(begun.get((place, one.producer_id)))
+        if part.first >= 0:
+            missing.append(MissingPart(*place, part.first, part.marker, in_part))
+        elif in_part:
+            copied.append(place)
+    if not missing or not (copied or any(part.in_part for part in missing)):
+        return []
+    return [CutTransaction(one.transactional_id, one.producer_id, one.at_ms, tuple(copied), tuple(missing))]

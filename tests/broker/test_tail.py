@@ -1,0 +1,239 @@
+"""A source is lost with records that were never copied, and comes back: they are named, and exported, each once."""
+
+import base64
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka import Producer
+from typer.testing import CliRunner
+
+from strait.cli.main import app
+from strait.control.failover import failover as failovers
+from strait.control.failover.turn import Settings
+from strait.control.link_status import link_groups
+from strait.control.pausing import pause, resume, set_stopped
+from strait.embedded.kafka import Cluster
+from strait.kafka.admin import Admin, NewTopic
+from strait.planning.plan.pauses import Scope
+from support.fixtures.waiting import eventually
+from support.kafka.records import Record, ends, read_all
+from support.kafka.transactions import Transactions
+from support.links.mesh import Mesh
+
+pytestmark = pytest.mark.broker
+
+THERE, BACK = ("a", "b"), ("b", "a")
+PARTITIONS = 2
+DISASTER = Settings(by="a test", timeout_seconds=60.0)
+BYTES = b"\xff\x00 no text"
+
+
+class Site:
+    """Two links in opposite directions, of which the first one's source is lost and comes back."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.topic = mesh.topic
+        self.link = mesh.name(THERE)
+        self._path = mesh.folder / "links.yaml"
+        settings = {"topics": {"include": [self.topic], "rules": [{"match": ".*", "on_foreign": "expect"}]}}
+        links = {mesh.name(pair): settings | {"source": pair[0], "destination": pair[1]} for pair in (THERE, BACK)}
+        clusters = {name: dict(cluster.client_properties) for name, cluster in mesh.clusters.items()}
+        self._path.write_text(yaml.safe_dump({"clusters": clusters, "links": links}))
+
+    def command(self, *words: str, code: int = 0) -> str:
+        """What a command writes to standard output, or where it fails, its error."""
+        done = CliRunner().invoke(app, [*words[:2], self.link, "-f", str(self._path), *words[2:]])
+        error = "" if done.exception is None or isinstance(done.exception, SystemExit) else str(done.exception)
+        assert (done.exit_code == code) or (code and error), f"{done.output}{error}"
+        return done.stdout if not code else done.output + error
+
+    def json(self, *words: str, code: int = 0) -> Any:
+        return json.loads(self.command(*words, "-o", "json", code=code))
+
+    def named(self, *words: str) -> list[dict[str, Any]]:
+        """The records that the list names."""
+        lines = self.command("tail", "list", "--records", "-o", "json", *words).splitlines()
+        return [json.loads(line) for line in lines]
+
+    def write(self, name: str, records: int, first: int = 0, to: str = "a") -> None:
+        """Plain records, round the partitions, each unlike any other, with keys and headers of every kind."""
+        producer = Producer(self.mesh.clusters[to].client_properties | {"linger.ms": 0})
+        for number in range(first, first + records):
+            key = (None, b"key %d" % number, BYTES + b"%d" % number)[number % 3]
+            headers = [("n", b"%d" % number), ("null", None), ("n", BYTES)] if number % 2 else None
+            producer.produce(self.topic, f"{name} {number}", key, number % PARTITIONS, headers=headers)
+            producer.flush(30)
+
+    def pause(self, partition: int | None = None) -> None:
+        """Returns when the slot copies it no more."""
+        pause(self.mesh.file, self.link, Scope(self.topic, partition), by="a test", reason="")
+        self.until_state(partition, "waiting")
+
+    def until_state(self, partition: int | None, *states: str) -> None:
+        def held() -> bool:
+            rows = [row for row in link_groups(self.mesh.file, self.link).rows if partition in (None, row.partition)]
+            return bool(rows) and all(row.state in states for row in rows)
+
+        eventually(held, what=lambda: f"{states}: {link_groups(self.mesh.file, self.link).rows} {self.mesh.log()}")
+
+    def until_copied(self, partition: int) -> None:
+        """All that can be read of it on a has come to b."""
+
+        def held() -> bool:
+            one, other = (self.read(name)[partition] for name in THERE)
+            return len(one) == len(other)
+
+        eventually(held, what=lambda: f"partition {partition} is copied: {self.mesh.log()}")
+
+    def read(self, name: str) -> list[list[Record]]:
+        return read_all(self.mesh.clusters[name], self.topic, PARTITIONS)
+
+    def missing(self) -> dict[tuple[int, int], Record]:
+        """By what both clusters hold: partition and offset on a of each record that is not on b."""
+        there = {record.value for records in self.read("b") for record in records}
+        return {
+            (partition, record.offset): record
+            for partition, records in enumerate(self.read("a"))
+            for record in records
+            if record.value not in there
+        }
+
+    def lose(self) -> None:
+        """The source, and fail over."""
+        self.mesh.clusters["a"].stop()
+        record = failovers.run(self.mesh.file, self.link, "unplanned", DISASTER, lambda _: None)
+        assert record.outcome == "done"
+
+    def come_back(self) -> None:
+        """The source, and the link in the opposite direction brings what was written to b meanwhile."""
+        self.mesh.clusters["a"].start()
+        self.mesh.start(BACK)
+
+
+@pytest.fixture
+def site(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[Site]:
+    """A source of its own, since it is lost."""
+    source = Cluster(tmp_path / "source")
+    source.start()
+    mesh = Mesh(
+        clusters={"a": source, "b": clusters.destination}, links=[THERE, BACK], topic=topic_name, folder=tmp_path
+    )
+    try:
+        mesh.make_topics()
+        made = Site(mesh)
+        mesh.start(THERE)
+        made.until_state(None, "caught_up")
+        yield made
+    finally:
+        mesh.stop()
+        source.stop()
+
+
+def text(data: bytes | None, line: dict[str, Any], name: str) -> bool:
+    """Whether a line of JSON has just these bytes under a name."""
+    if data is None:
+        return line[name] is None
+    if name in line:
+        return bool(line[name].encode() == data)
+    return base64.b64decode(line[f"{name}_base64"]) == data
+
+
+def test_what_was_never_copied_is_named_and_exported_and_nothing_else(site: Site, tmp_path: Path) -> None:
+    """Each partition stops elsewhere; markers, an aborted transaction and copies from b lie in the tail."""
+    mesh, topic = site.mesh, site.topic
+    writer = Transactions(mesh.clusters["a"], f"{topic}-writer", topic, PARTITIONS)
+    site.write("early", 40)
+    for partition in range(PARTITIONS):
+        site.until_copied(partition)
+    site.pause(1)
+    site.write("middle", 20)
+    site.until_copied(0)
+    site.pause()
+    for commit in (True, False, True):
+        writer.begin()
+        writer.write(6, payload=b"commit " if commit else b"abort ")
+        writer.end(commit)
+        site.write(f"late {commit}", 4, first=writer._number)
+    expected = site.missing()
+    assert len({partition for partition, _ in expected}) == PARTITIONS
+    assert len(expected) == 10 + 3 * 4 + 2 * 6 - 0, sorted(expected)
+    site.lose()
+    site.write("on b", 30, to="b")
+    site.come_back()
+    eventually(lambda: len(site.read("a")[0]) + len(site.read("a")[1]) >= 60 + 24 + 30, what="b's records come to a")
+    assert site.missing().keys() == expected.keys()
+
+    found = site.json("tail", "list")
+    assert found["stopped"]
+    rows = {row["partition"]: row for row in found["partitions"]}
+    for partition in range(PARTITIONS):
+        mine = {at[1]: record for at, record in expected.items() if at[0] == partition}
+        row = rows[partition]
+        assert (row["records"], row["exact"]) == (len(mine), True)
+        assert row["from_offset"] <= min(mine) and row["to_offset"] > max(mine)
+        times = [record.timestamp[1] for record in mine.values()]
+        assert (row["first_ms"], row["last_ms"]) == (min(times), max(times))
+    named = site.named()
+    assert sorted((one["partition"], one["offset"]) for one in named) == sorted(expected)
+    assert all(text(expected[one["partition"], one["offset"]].key, one, "key") for one in named)
+    assert [one for one in named if one["partition"] == 1] == site.named("--topic", topic, "--partition", "1")
+
+    file = tmp_path / "tail.jsonl"
+    site.command("tail", "export", "--out", str(file))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert sorted((line["partition"], line["offset"]) for line in lines) == sorted(expected)
+    for line in lines:
+        record = expected[line["partition"], line["offset"]]
+        assert text(record.key, line, "key") and text(record.value, line, "value")
+        assert line["timestamp_ms"] == record.timestamp[1]
+        assert [header["name"] for header in line["headers"]] == [name for name, _ in record.headers]
+        assert all(text(value, line["headers"][at], "value") for at, (_, value) in enumerate(record.headers))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "exists" in site.command("tail", "export", "--out", str(file), code=2)
+    assert not list(tmp_path.glob("*.part"))
+
+    into = f"{topic}.tail"
+    assert "has no topic" in site.command("tail", "export", "--to", into, code=2)
+    assert "strait start" in site.command("tail", "export", "--to", topic, code=2)
+    Admin(mesh.clusters["b"].client_properties, "b").create([NewTopic(into, PARTITIONS, 1)])
+    first = site.json("tail", "export", "--to", into, "--partition", "1")["exported"]
+    again = site.json("tail", "export", "--to", into)["exported"]
+    assert (first, again) == (sum(at[0] == 1 for at in expected), sum(at[0] == 0 for at in expected))
+    assert site.json("tail", "export", "--to", into)["exported"] == 0
+    exported = read_all(mesh.clusters["b"], into, PARTITIONS)
+    for partition, records in enumerate(exported):
+        mine = [record for at, record in sorted(expected.items()) if at[0] == partition]
+        assert [(record.key, record.value, record.timestamp[1], record.headers[:-5]) for record in records] == [
+            (record.key, record.value, record.timestamp[1], record.headers) for record in mine
+        ]
+        assert [dict(record.headers[-5:])["strait.offset"] for record in records] == [
+            b"%d" % record.offset for record in mine
+        ]
+
+    resume(mesh.file, site.link, Scope(topic))
+    resume(mesh.file, site.link, Scope(topic, 1))
+    set_stopped(mesh.file, site.link, stopped=False)
+    mesh.start(THERE)
+    eventually(lambda: not site.missing(), what=lambda: f"the link copies its tail: {mesh.log()}")
+    eventually(lambda: not site.named(), what="nothing is left to name")
+
+
+def test_a_topic_that_holds_anything_else_takes_no_export(site: Site) -> None:
+    mesh, topic = site.mesh, site.topic
+    site.pause()
+    site.write("late", 4)
+    into = f"{topic}.tail"
+    Admin(mesh.clusters["b"].client_properties, "b").create([NewTopic(into, 1, 1)])
+    assert "has 1 partitions" in site.command("tail", "export", "--to", into, code=2)
+    producer = Producer(mesh.clusters["b"].client_properties)
+    producer.produce(into, b"somebody's own")
+    assert producer.flush(30) == 0
+    error = site.command("tail", "export", "--to", into, "--partition", "0", code=2)
+    assert f"{into}-0 offset 0 is no exported record" in error
+    assert ends(mesh.clusters["b"], into, 1) == [1]
