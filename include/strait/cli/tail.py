@@ -49,7 +49,8 @@ def list_(
 ) -> None:
     """List records that the source holds and the destination never got.
 
-    Counts committed records only. Exits with 1 if the tail of a partition is unknown.
+    Counts committed records only, and names transactions that are replicated in part. Exits with 1 if the tail of a
+    partition is unknown.
     """
     reader, parts = _open(config, link, first, topic, partition)
     if records:
@@ -128,13 +129,17 @@ def _require_known(reader: "TailReader", parts: "list[TailPart]") -> None:
 
 def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -> None:
     from strait.cli.tables import plain_table, utc
-    from strait.planning.tail import Extent, extents
+    from strait.control.cut_transactions import cut_transactions
+    from strait.planning.tail import Extent, as_data, described, extents
 
     found = extents(parts, reader.records(parts))
+    cut, unknown = cut_transactions(reader)
     shown = [part for part in parts if part.detail or found[part.place].records]
     if output.structured:
         rows: list[dict[str, Any]] = [asdict(part) | found[part.place]._asdict() for part in parts]
-        output.write({"link": reader.link, "stopped": reader.resumption.stopped, "partitions": rows})
+        transactions = {"cut": [as_data(one) for one in cut], "unknown": list(unknown)}
+        stopped = reader.resumption.stopped
+        output.write({"link": reader.link, "stopped": stopped, "partitions": rows, "transactions": transactions})
         return
     if not shown:
         typer.echo(f"link {reader.link}: the destination has every record of {len(parts)} partitions")
@@ -159,6 +164,10 @@ def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -
         ),
     )
     typer.echo(f"{sum(one.records for one in found.values()):,} records are on the source alone")
+    for one in cut:
+        typer.echo(f"replicated in part: {described(one)}, committed {utc(one.committed_at_ms)} UTC")
+    for why in unknown:
+        typer.echo(f"transactions that may be replicated in part are unknown: {why}")
 
 
 def _show_records(records: "Iterable[TailRecord]", output: Output) -> None:

@@ -49,6 +49,11 @@ class TailReader:
         """Of the destination, for a client."""
         return self._file.clusters[self._settings.destination]
 
+    @property
+    def source_cluster(self) -> tuple[Mapping[str, str], str]:
+        """Its properties, for a client, and its name."""
+        return self._file.clusters[self._settings.source], self._settings.source
+
     @cached_property
     def resumption(self) -> Resumption:
         """Where the link would go on, of all partitions but those of heartbeats, which links write themselves."""
@@ -78,7 +83,7 @@ class TailReader:
         ranges = {part.place: part.range for part in parts if part.has_offsets}
         skipped = {place: self._copies(place) for place in ranges}
         quarantined = self._quarantined if ranges else frozenset()
-        for message in read_ranges(self._file.clusters[self._settings.source], self._settings.source, ranges):
+        for message in read_ranges(*self.source_cluster, ranges):
             record = _record(message)
             place = TopicPartition(record.topic, record.partition)
             if (*place, record.offset, record.timestamp_ms) in quarantined:
@@ -90,7 +95,7 @@ class TailReader:
         """What the source's log holds from the tail's first offset on."""
         if place not in self._batches:
             offset = next(part.range[0] for part in self.parts if part.place == place)
-            with PartitionLogs(self._file.clusters[self._settings.source], self._settings.source) as logs:
+            with PartitionLogs(*self.source_cluster) as logs:
                 self._batches[place] = list(read_log(logs, place, offset))
         return self._batches[place]
 
@@ -100,7 +105,7 @@ class TailReader:
     def _registered(self) -> dict[int, Registration]:
         """Links that write to the source. Read after the tails' ends: each is registered before it writes."""
         self.parts  # noqa: B018
-        known = registrations(self._file.clusters[self._settings.source], self._settings.source)
+        known = registrations(*self.source_cluster)
         if known.trouble:
             raise StateError(f"cluster {self._settings.source}: topic strait.producers: {known.trouble}")
         return {item.producer_id: item for item in known.all()}

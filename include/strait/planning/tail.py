@@ -10,7 +10,7 @@ backward.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from strait.model import TopicPartition
 
@@ -195,6 +195,23 @@ class CutTransaction(NamedTuple):
     committed_at_ms: int
     copied: tuple[TopicPartition, ...]
     missing: tuple[MissingPart, ...]
+
+
+def as_data(one: CutTransaction) -> dict[str, Any]:
+    """For programs."""
+    copied = [place._asdict() for place in one.copied]
+    return {**one._asdict(), "copied": copied, "missing": [part._asdict() for part in one.missing]}
+
+
+def described(one: CutTransaction) -> str:
+    """In words."""
+    whole = f"replicated {', '.join(map(str, one.copied))}; " if one.copied else ""
+    lacks = [
+        f"{part.topic}-{part.partition} from {part.from_offset:,} to {part.to_offset - 1:,}"
+        + (", where it is replicated up to there" if part.in_part else "")
+        for part in one.missing
+    ]
+    return f"transaction {one.transactional_id} (producer ID {one.producer_id}): {whole}missing {', '.join(lacks)}"
 
 
 def to_resolve(found: Remainders) -> set[int]:

@@ -1,0 +1,147 @@
+"""Finds the transactions that a link's tail cuts, once the source can be read again."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from strait.control.tail import TailReader, read_log
+from strait.errors import NotAuthorized, ProtocolError
+from strait.kafka.reading import read_ranges
+from strait.model import TopicPartition
+from strait.net.partition_logs import LoggedBatch, PartitionLogs
+from strait.planning.tail import CutTransaction, Ended, Remainders, cut, remainders, to_resolve
+from strait.wire.transaction_log import COMPLETE, PREPARE_ABORT, PREPARE_COMMIT, TransactionStep, read_step
+
+_LOG = "__transaction_state"
+_EARLIER_MS = 3_600_000
+"""A transaction's end is in the transaction log before its markers are written; usually milliseconds before."""
+_FIRST_STEP = 1_000
+_MOST_OFFSETS = 1_000_000
+"""So far before a tail a producer's last batch is searched for."""
+
+
+class CutTransactions(NamedTuple):
+    """``unknown``: why some cannot be told, one line for each reason."""
+
+    cut: Sequence[CutTransaction]
+    unknown: Sequence[str]
+
+
+def cut_transactions(reader: TailReader) -> CutTransactions:
+    """All committed transactions of which some records are on the destination and some are not.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized, StateError, ConfigError: as ``reader`` does. That the transaction log may not
+            be read is no error.
+    """
+    parts = {part.place: part for part in reader.parts if part.exact and part.from_offset is not None}
+    unknown = [f"{part.place}: its tail is not exactly known" for part in reader.parts if part.place not in parts]
+    found: Remainders = {
+        place: remainders(reader.batches(place), part.range[0]) for place, part in parts.items() if part.has_offsets
+    }
+    producers = to_resolve(found)
+    if not producers:
+        return CutTransactions([], unknown)
+    found = {
+        place: found.get(place) or remainders(reader.batches(place), part.range[0]) for place, part in parts.items()
+    }
+    begun = {
+        (place, producer): is_begun
+        for place in parts
+        for producer, is_begun in _begun(reader, place, producers & found[place].keys()).items()
+    }
+    transactions: list[CutTransaction] = []
+    unsure: set[int] = producers
+    for since_ms in (_first_marker_ms(found, producers) - _EARLIER_MS, 0):
+        try:
+            ended, unended = _ended(reader, producers, since_ms)
+        except (NotAuthorized, ProtocolError) as error:
+            return CutTransactions([], [*unknown, f"{len(producers)} producers had transactions in the tail: {error}"])
+        transactions, unsure = cut(found, ended, begun)
+        if not unsure - unended:
+            break
+    unsure |= unended | _still_writing(reader, parts, producers)
+    unknown += [f"producer ID {producer}: its transactions cannot be told apart" for producer in sorted(unsure)]
+    return CutTransactions([one for one in transactions if one.producer_id not in unsure], unknown)
+
+
+def _first_marker_ms(found: Remainders, producers: Iterable[int]) -> int:
+    times = [
+        part.time_ms for of_place in found.values() for producer in producers for part in of_place.get(producer, ())
+    ]
+    return min(times)
+
+
+def _begun(reader: TailReader, place: TopicPartition, producers: Iterable[int]) -> dict[int, bool | None]:
+    """Whether each one's last batch before the tail is one of records, so of a transaction that ends in the tail."""
+    left, found = set(producers), dict[int, bool | None]()
+
+    def look(batches: Sequence[LoggedBatch]) -> None:
+        for batch in reversed(batches):
+            if batch.transactional and batch.producer_id in left:
+                left.discard(batch.producer_id)
+                found[batch.producer_id] = not batch.control
+
+    position = next(part.range[0] for part in reader.parts if part.place == place)
+    look([batch for batch in reader.batches(place) if batch.base < position])
+    start = reader.source.offsets([place], "earliest")[place] if left else 0
+    stop, step = position, _FIRST_STEP
+    with PartitionLogs(*reader.source_cluster) as logs:
+        while left and stop > start and step <= _MOST_OFFSETS:
+            begin = max(start, stop - step)
+            look(list(read_log(logs, place, begin, stop)))
+            stop, step = begin, 4 * step
+    return {**dict.fromkeys(left, None if stop > start else False), **found}
+
+
+def _ended(reader: TailReader, producers: set[int], since_ms: int) -> tuple[Mapping[int, Sequence[Ended]], set[int]]:
+    """Their transactions in order, as far back as the log has each step; and producers whose last one has not quite
+    ended."""
+    properties, cluster = reader.source_cluster
+    facts = reader.source.observe(lambda _: False).topics.get(_LOG)
+    if facts is None:
+        raise NotAuthorized(cluster, f"topic {_LOG} is not visible", hint="grant READ and DESCRIBE on it")
+    places = [TopicPartition(_LOG, number) for number in range(facts.partitions)]
+    ends = reader.source.offsets(places, "latest")
+    starts = reader.source.offsets_since_each(dict.fromkeys(places, since_ms)).or_raise()
+    ranges = {place: (starts[place] if starts[place] >= 0 else ends[place], ends[place]) for place in places}
+    steps: dict[TopicPartition, list[TransactionStep]] = defaultdict(list)
+    following = {place: first for place, (first, _) in ranges.items()}
+    for message in read_ranges(properties, cluster, ranges):
+        place = TopicPartition(message.topic() or "", message.partition() or 0)
+        if message.offset() != following[place]:
+            steps[place].clear()  # compaction has taken steps away, so what is before is not all that there was
+        following[place] = (message.offset() or 0) + 1
+        step = read_step(message.key(), message.value())
+        if step is not None and step.producer_id in producers:
+            steps[place].append(step)
+    return _transactions(step for of_place in steps.values() for step in of_place)
+
+
+def _transactions(steps: Iterable[TransactionStep]) -> tuple[dict[int, list[Ended]], set[int]]:
+    found: dict[int, list[Ended]] = defaultdict(list)
+    unended: set[int] = set()
+    for step in steps:
+        producer = step.producer_id
+        if step.state in COMPLETE:
+            unended.discard(producer)
+        elif step.state in (PREPARE_COMMIT, PREPARE_ABORT):
+            if producer in unended:
+                found[producer].pop()  # the same one, written once more
+            unended.add(producer)
+            partitions = frozenset(TopicPartition(*place) for place in step.partitions)
+            is_commit = step.state == PREPARE_COMMIT
+            found[producer].append(Ended(step.transactional_id, producer, is_commit, partitions, step.at_ms))
+    return dict(found), unended
+
+
+def _still_writing(reader: TailReader, places: Iterable[TopicPartition], producers: set[int]) -> set[int]:
+    """Producers that have ended a transaction since the source was read: the transaction log tells of later ones."""
+    found: set[int] = set()
+    with PartitionLogs(*reader.source_cluster) as logs:
+        for place in places:
+            batches = reader.batches(place)
+            part = next(part for part in reader.parts if part.place == place)
+            read_to = batches[-1].next if batches else part.range[0]
+            found |= {batch.producer_id for batch in read_log(logs, place, read_to) if batch.control}
+    return found & producers
