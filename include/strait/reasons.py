@@ -35,6 +35,7 @@ class Reason(StrEnum):
     NAMING_CHANGED = "naming_changed"
     START_OUT_OF_RANGE = "start_out_of_range"
     START_FORCED = "start_forced"
+    TAIL_DROPPED = "tail_dropped"
     SOURCE_TRUNCATED = "source_truncated"
     SOURCE_DATA_LOST = "source_data_lost"
     DESTINATION_TRUNCATED = "destination_truncated"
@@ -183,6 +184,12 @@ _TEXTS = {
         "An operator forced the first source offset with `strait offsets import --force`, although the destination's "
         "records did not confirm it: some may be missing or duplicated. The loss log has the user and the reason.",
         "Compare both topics at the offset in `strait losses`. No other action is needed.",
+        Kind.INFORMATIONAL,
+    ),
+    Reason.TAIL_DROPPED: _Text(
+        "An operator dropped records with `strait tail drop`: the source holds them, and the link does not copy them. "
+        "The loss log has the user and the reason.",
+        "No action is needed. `strait losses` lists the offsets.",
         Kind.INFORMATIONAL,
     ),
     Reason.SOURCE_TRUNCATED: _Text(

@@ -21,6 +21,8 @@ from strait.control.pausing import pause, resume, set_stopped
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.planning.plan.pauses import Scope
+from strait.state.translation import Translator
+from strait.state.writer import StateWriter
 from support.fixtures.waiting import eventually
 from support.kafka.records import Record, ends, read_all
 from support.kafka.transactions import Transactions
@@ -49,7 +51,7 @@ class Site:
 
     def command(self, *words: str, code: int = 0) -> str:
         """What a command writes to standard output, or where it fails, its error."""
-        done = CliRunner().invoke(app, [*words[:2], self.link, "-f", str(self._path), *words[2:]])
+        done = CliRunner().invoke(app, [*words, "--link", self.link, "-f", str(self._path)])
         error = "" if done.exception is None or isinstance(done.exception, SystemExit) else str(done.exception)
         assert (done.exit_code == code) or (code and error), f"{done.output}{error}"
         return done.stdout if not code else done.output + error
@@ -97,13 +99,22 @@ class Site:
 
     def missing(self) -> dict[tuple[int, int], Record]:
         """By what both clusters hold: partition and offset on a of each record that is not on b."""
-        there = {record.value for records in self.read("b") for record in records}
+        there = {record.value for records in self.read("b") for record in records}  # each value is there once
         return {
             (partition, record.offset): record
             for partition, records in enumerate(self.read("a"))
             for record in records
             if record.value not in there
         }
+
+    def promise(self, partition: int, number: int, offset: int) -> None:
+        """What a slot writes before it sends a record, here its last word: its next record is at that source offset."""
+        run = self.mesh.runs(THERE)[partition][-1]
+        at = {"sequence_base": number, "sequence_end": number, "source_base": offset, "destination_base": number}
+        failed: list[object] = []
+        writer = StateWriter(self.mesh.clusters["b"].client_properties, "b", self.link)
+        writer.write_run(run.model_copy(update={**at, "gaps": ""}), failed.append)
+        assert writer.flush(60) and failed == [None]
 
     def lose(self) -> None:
         """The source, and fail over."""
@@ -388,3 +399,74 @@ def test_a_transaction_that_is_copied_in_part_within_a_partition_is_named(make_s
     assert assert_named(site, ledger) == [(name, 2)]
     parts = ledger.cut()[name, 2]
     assert any(has and lacks for has, lacks in parts.values()), parts
+
+
+def test_what_is_dropped_is_never_copied_and_all_after_it_is(make_site: Callable[..., Site]) -> None:
+    """Also through crashes of the link before and after its next record; the map stays exact."""
+    site = make_site()
+    mesh, topic = site.mesh, site.topic
+    writer = Transactions(mesh.clusters["a"], f"{topic}-writer", topic, PARTITIONS)
+    writer.begin()
+    writer.write(8, payload=b"first ")
+    writer.commit()
+    site.write("early", 10)
+    for partition in range(PARTITIONS):
+        site.until_copied(partition)
+    site.pause(1)
+    site.write("middle", 10)
+    site.until_copied(0)
+    site.pause()
+    writer.begin()
+    writer.write(6, payload=b"second ")
+    writer.commit()
+    site.write("late", 10)
+    dropped = site.missing()
+    site.promise(1, len(site.read("b")[1]), min(offset for partition, offset in dropped if partition == 1))
+    words = ("tail", "drop", "--reason", "entered by hand", "--by", "a test")
+    assert "it is not stopped" in site.command(*words, "--yes", code=2)
+    site.lose()
+    site.write("on b", 10, to="b")
+    site.come_back()
+    eventually(lambda: sum(map(len, site.read("a"))) == 54, what="b's records come to a")
+    of_one = [at for at in dropped if at[0] == 1]
+    assert site.json("tail", "drop", "--reason", "x", "--dry-run")["partitions"][1]["records"] == len(of_one)
+    assert site.missing().keys() == dropped.keys()
+    assert site.json(*words, "--partition", "1", "--yes")["dropped"] == len(of_one)
+    assert [(one["partition"], one["offset"]) for one in site.named()] == sorted(set(dropped) - set(of_one))
+    assert site.json(*words, "--yes")["dropped"] == len(dropped) - len(of_one)
+    assert site.json(*words, "--yes")["dropped"] == 0
+    assert site.named() == []
+    losses = json.loads(site.command("losses", topic, "-o", "json"))
+    assert {(loss["partition"], loss["cause"], loss["action"], loss["side"]) for loss in losses} == {
+        (partition, "tail_dropped", "continued", "source") for partition in range(PARTITIONS)
+    }
+    for loss in losses:
+        mine = [offset for partition, offset in dropped if partition == loss["partition"]]
+        assert loss["from_offset"] <= min(mine) and loss["to_offset"] > max(mine)
+        assert loss["detail"] == f"a test: entered by hand ({len(mine)} records)"
+
+    resume(mesh.file, site.link, Scope(topic))
+    resume(mesh.file, site.link, Scope(topic, 1))
+    set_stopped(mesh.file, site.link, stopped=False)
+    mesh.start(THERE)
+    site.until_state(None, "caught_up")
+    mesh.kill(THERE)
+    assert site.missing().keys() == dropped.keys()
+    site.write("after", 20)
+    assert len(site.named()) == 20
+    mesh.start(THERE)
+    eventually(lambda: site.missing().keys() == dropped.keys(), what=lambda: f"all after it is copied: {mesh.log()}")
+    mesh.kill(THERE)
+    site.write("at last", 20)
+    mesh.start(THERE)
+    eventually(lambda: site.missing().keys() == dropped.keys(), what=lambda: f"all after it is copied: {mesh.log()}")
+    values = [record.value for records in site.read("b") for record in records]
+    assert len(values) == len(set(values)) == 8 + 10 + 5 + 10 + 40
+    set_stopped(mesh.file, site.link, stopped=True)
+    eventually(lambda: site.named() == [], what="nothing is left to name")
+    here = {record.value: record.offset for records in site.read("a") for record in records}
+    for partition, records in enumerate(site.read("b")):
+        copies = [record for record in records if not (record.value or b"").startswith(b"on b")]
+        translator = Translator(mesh.runs(THERE)[partition], len(copies), shared=True)
+        for number, record in enumerate(copies):
+            assert translator.records_before(here[record.value]) == (number, True), (partition, record)

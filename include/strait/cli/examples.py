@@ -74,6 +74,9 @@ _EXAMPLES = {
     "tail export": """
         strait tail export a-to-b --out tail.jsonl
         strait tail export a-to-b --topic orders --to orders.tail""",
+    "tail drop": """
+        strait tail drop a-to-b --topic orders --reason "entered again by hand"
+        strait tail drop a-to-b --reason "test data" --dry-run""",
     "offsets translate": """
         strait offsets translate a-to-b orders-3:1200 orders-4:800
         strait offsets translate a-to-b --group billing

@@ -1,4 +1,4 @@
-"""`strait tail`: records that a link's source holds and its destination never got: list, export or drop them."""
+"""`strait tail`: records that a link's source holds and its destination never got: listed, exported or dropped."""
 
 import contextlib
 from dataclasses import asdict
@@ -16,6 +16,7 @@ from strait.cli.options import (
     LinkOption,
     Output,
     OutputOption,
+    myself,
     one_link,
 )
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from strait.planning.tail import TailPart
     from strait.state.tail_records import TailRecord
 
-app = typer.Typer(help="List or export records that the source holds and the link never copied.", no_args_is_help=True)
+app = typer.Typer(help="List, export or drop records that were never copied.", no_args_is_help=True)
 
 TopicOption = Annotated[str | None, typer.Option("--topic", help="Only of this source topic.", show_default=False)]
 PartitionOption = Annotated[
@@ -97,6 +98,47 @@ def export(
         output.write({"exported": counted.total(), "to": target.partition(" ")[2]})
     else:
         typer.echo(f"exported {counted.total():,} records of {len(counted)} partitions to {target}")
+
+
+@app.command(cls=Command, epilog=examples("tail drop"))
+def drop(
+    reason: Annotated[str, typer.Option("--reason", help="Reason, kept in the loss log.", show_default=False)],
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    topic: TopicOption = None,
+    partition: PartitionOption = None,
+    by: Annotated[
+        str, typer.Option("--by", help="Who decides. Default: the current user and host.", show_default=False)
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be dropped; change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Never copy these records: the stopped link resumes after them.
+
+    They stay on the source. `strait losses` shows the offsets, who decided and why.
+    """
+    from strait.config.links import load_link
+    from strait.control.tail_drop import Decision, require_at_rest
+    from strait.control.tail_drop import drop as drop_tail
+    from strait.planning.tail import extents
+
+    reader, parts = _open(config, link, first, topic, partition)
+    if dry_run:
+        _show_parts(reader, parts, output)
+        return
+    file = load_link(config, reader.link)
+    require_at_rest(file, reader.link, parts)
+    found = extents(parts, reader.records(parts))
+    count = sum(one.records for one in found.values())
+    if count and not yes:
+        typer.confirm(f"Drop {count:,} records of {reader.link}, so that they are never copied?", abort=True, err=True)
+    dropped = drop_tail(file, reader, found, Decision(by or myself(), reason))
+    if output.structured:
+        output.write({"dropped": count, "partitions": [asdict(part) for part in dropped]})
+    else:
+        typer.echo(f"dropped {count:,} records of {len(dropped)} partitions")
 
 
 def _open(

@@ -133,7 +133,8 @@ def tail(link: str, found: Sequence[MissingRecords], *, stopped: bool, accept: b
     if accept:
         return Check(Verdict.WARNING, text)
     if stopped:
-        return Check(Verdict.FAILED, f"{text}; strait start {link} copies them, --accept-tail goes on without them")
+        ways = f"strait start {link} copies them, strait tail list {link} names them, --accept-tail goes on without them"
+        return Check(Verdict.FAILED, f"{text}; {ways}")
     return Check(Verdict.WAITING, text)
 
 
@@ -224,7 +225,8 @@ def lost(found: Sequence[MissingRecords], words: LastWords) -> Check:
     text = f"{records(found):,} offsets of {len(found)} partitions are known to be missing"
     text += f": {listed([_range(item) for item in found])}" if found else ""
     text += f"; of {len(unknown)} partitions nothing is known: {listed(unknown)}" if unknown else ""
-    return Check(Verdict.WARNING, f"{text}; what was written after the last look at the source is not known")
+    later = "what was written after the last look at the source is not known, nor which transactions are cut"
+    return Check(Verdict.WARNING, f"{text}; {later}: strait tail list names both once the source is back")
 
 
 def late(found: Sequence[MissingRecords]) -> Check:
