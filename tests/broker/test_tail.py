@@ -4,7 +4,9 @@ import base64
 import json
 import os
 import stat
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,13 @@ from strait.control.failover import failover as failovers
 from strait.control.failover.turn import Settings
 from strait.control.link_status import link_groups
 from strait.control.pausing import pause, resume, set_stopped
+from strait.control.tail import TailReader
+from strait.control.tail_export import TopicExport
 from strait.embedded.kafka import Cluster
+from strait.errors import PlanConflict
 from strait.kafka.admin import Admin, NewTopic
 from strait.planning.plan.pauses import Scope
+from strait.state.tail_records import TailRecord
 from strait.state.translation import Translator
 from strait.state.writer import StateWriter
 from support.fixtures.waiting import eventually
@@ -106,6 +112,13 @@ class Site:
             for record in records
             if record.value not in there
         }
+
+    @contextmanager
+    def forgotten_on_b(self) -> Iterator[None]:
+        """As if b's brokers had forgotten the link's producer ID, which they do after a day without a record."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("strait.control.resumption.active_producers", lambda *_: defaultdict(list))
+            yield
 
     def promise(self, partition: int, number: int, offset: int) -> None:
         """What a slot writes before it sends a record, here its last word: its next record is at that source offset."""
@@ -204,6 +217,8 @@ def test_what_was_never_copied_is_named_and_exported_and_nothing_else(
     assert sorted((one["partition"], one["offset"]) for one in named) == sorted(expected)
     assert all(text(expected[one["partition"], one["offset"]].key, one, "key") for one in named)
     assert [one for one in named if one["partition"] == 1] == site.named("--topic", topic, "--partition", "1")
+    with site.forgotten_on_b():
+        assert sorted(site.named(), key=str) == sorted(named, key=str)
 
     file = tmp_path / "tail.jsonl"
     site.command("tail", "export", "--out", str(file))
@@ -259,6 +274,30 @@ def test_a_topic_that_holds_anything_else_takes_no_export(make_site: Callable[..
     error = site.command("tail", "export", "--to", into, "--partition", "0", code=2)
     assert f"{into}-0 offset 0 is no exported record" in error
     assert ends(mesh.clusters["b"], into, 1) == [1]
+
+
+def test_of_two_exports_at_once_the_first_gives_up_and_each_record_is_there_once(
+    make_site: Callable[..., Site],
+) -> None:
+    site = make_site()
+    site.pause()
+    site.write("late", 6)
+    into, properties = f"{site.topic}.tail", site.mesh.clusters["b"].client_properties
+    admin = Admin(properties, "b")
+    admin.create([NewTopic(into, PARTITIONS, 1)])
+    reader = TailReader(site.mesh.file, site.link)
+
+    def interrupted() -> Iterator[TailRecord]:
+        records = reader.records(reader.parts)
+        yield next(records)
+        assert site.json("tail", "export", "--to", into)["exported"] == 6
+        yield from records
+
+    with pytest.raises(PlanConflict, match="another export of the tail has begun"):
+        TopicExport(properties, admin, site.link, into).write(interrupted())
+    found = [record.value for records in read_all(site.mesh.clusters["b"], into, PARTITIONS) for record in records]
+    assert sorted(found, key=str) == sorted((record.value for record in site.missing().values()), key=str)
+    assert site.json("tail", "export", "--to", into)["exported"] == 0
 
 
 class Ledger:
@@ -458,6 +497,10 @@ def test_what_is_dropped_is_never_copied_and_all_after_it_is(make_site: Callable
     eventually(lambda: site.missing().keys() == dropped.keys(), what=lambda: f"all after it is copied: {mesh.log()}")
     mesh.kill(THERE)
     site.write("at last", 20)
+    named = site.named()
+    assert len(named) == 20
+    with site.forgotten_on_b():  # the copies after the last checkpoint are found in the log
+        assert sorted(site.named(), key=str) == sorted(named, key=str)
     mesh.start(THERE)
     eventually(lambda: site.missing().keys() == dropped.keys(), what=lambda: f"all after it is copied: {mesh.log()}")
     values = [record.value for records in site.read("b") for record in records]

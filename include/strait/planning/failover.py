@@ -133,7 +133,9 @@ def tail(link: str, found: Sequence[MissingRecords], *, stopped: bool, accept: b
     if accept:
         return Check(Verdict.WARNING, text)
     if stopped:
-        ways = f"strait start {link} copies them, strait tail list {link} names them, --accept-tail goes on without them"
+        ways = (
+            f"strait start {link} copies them, strait tail list {link} names them, --accept-tail goes on without them"
+        )
         return Check(Verdict.FAILED, f"{text}; {ways}")
     return Check(Verdict.WAITING, text)
 
