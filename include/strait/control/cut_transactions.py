@@ -1,7 +1,7 @@
 """Finds the transactions that a link's tail cuts, once the source can be read again."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from strait.control.tail import TailReader, read_log
@@ -9,7 +9,7 @@ from strait.errors import NotAuthorized, ProtocolError
 from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.net.partition_logs import LoggedBatch, PartitionLogs
-from strait.planning.tail import CutTransaction, Ended, Remainders, cut, remainders, to_resolve
+from strait.planning.tail import CutTransaction, Ended, Remainders, TailPart, cut, remainders, to_resolve
 from strait.wire.transaction_log import COMPLETE, PREPARE_ABORT, PREPARE_COMMIT, TransactionStep, read_step
 
 _LOG = "__transaction_state"
@@ -36,19 +36,14 @@ def cut_transactions(reader: TailReader) -> CutTransactions:
     """
     parts = {part.place: part for part in reader.parts if part.exact and part.from_offset is not None}
     unknown = [f"{part.place}: its tail is not exactly known" for part in reader.parts if part.place not in parts]
-    found: Remainders = {
-        place: remainders(reader.batches(place), part.range[0]) for place, part in parts.items() if part.has_offsets
-    }
-    producers = to_resolve(found)
+    producers = to_resolve(_remainders(reader, {place: part for place, part in parts.items() if part.has_offsets}))
     if not producers:
         return CutTransactions([], unknown)
-    found = {
-        place: found.get(place) or remainders(reader.batches(place), part.range[0]) for place, part in parts.items()
-    }
+    found = _remainders(reader, parts)
     begun = {
         (place, producer): is_begun
-        for place in parts
-        for producer, is_begun in _begun(reader, place, producers & found[place].keys()).items()
+        for place, part in parts.items()
+        for producer, is_begun in _begun(reader, place, part.range[0], producers & found[place].keys()).items()
     }
     transactions: list[CutTransaction] = []
     unsure: set[int] = producers
@@ -65,6 +60,10 @@ def cut_transactions(reader: TailReader) -> CutTransactions:
     return CutTransactions([one for one in transactions if one.producer_id not in unsure], unknown)
 
 
+def _remainders(reader: TailReader, parts: Mapping[TopicPartition, TailPart]) -> Remainders:
+    return {place: remainders(batches, parts[place].range[0]) for place, batches in reader.batches(parts).items()}
+
+
 def _first_marker_ms(found: Remainders, producers: Iterable[int]) -> int:
     times = [
         part.time_ms for of_place in found.values() for producer in producers for part in of_place.get(producer, ())
@@ -72,9 +71,13 @@ def _first_marker_ms(found: Remainders, producers: Iterable[int]) -> int:
     return min(times)
 
 
-def _begun(reader: TailReader, place: TopicPartition, producers: Iterable[int]) -> dict[int, bool | None]:
+def _begun(
+    reader: TailReader, place: TopicPartition, position: int, producers: Collection[int]
+) -> dict[int, bool | None]:
     """Whether each one's last batch before the tail is one of records, so of a transaction that ends in the tail."""
     left, found = set(producers), dict[int, bool | None]()
+    if not left:
+        return found
 
     def look(batches: Sequence[LoggedBatch]) -> None:
         for batch in reversed(batches):
@@ -82,9 +85,8 @@ def _begun(reader: TailReader, place: TopicPartition, producers: Iterable[int]) 
                 left.discard(batch.producer_id)
                 found[batch.producer_id] = not batch.control
 
-    position = next(part.range[0] for part in reader.parts if part.place == place)
-    look([batch for batch in reader.batches(place) if batch.base < position])
-    start = reader.source.offsets([place], "earliest")[place] if left else 0
+    look([batch for batch in reader.batches([place])[place] if batch.base < position])
+    start = reader.source.offsets([place], "earliest")[place]
     stop, step = position, _FIRST_STEP
     with PartitionLogs(*reader.source_cluster) as logs:
         while left and stop > start and step <= _MOST_OFFSETS:
@@ -135,13 +137,11 @@ def _transactions(steps: Iterable[TransactionStep]) -> tuple[dict[int, list[Ende
     return dict(found), unended
 
 
-def _still_writing(reader: TailReader, places: Iterable[TopicPartition], producers: set[int]) -> set[int]:
+def _still_writing(reader: TailReader, parts: Mapping[TopicPartition, TailPart], producers: set[int]) -> set[int]:
     """Producers that have ended a transaction since the source was read: the transaction log tells of later ones."""
     found: set[int] = set()
     with PartitionLogs(*reader.source_cluster) as logs:
-        for place in places:
-            batches = reader.batches(place)
-            part = next(part for part in reader.parts if part.place == place)
-            read_to = batches[-1].next if batches else part.range[0]
+        for place, batches in reader.batches(parts).items():
+            read_to = batches[-1].next if batches else parts[place].range[0]
             found |= {batch.producer_id for batch in read_log(logs, place, read_to) if batch.control}
     return found & producers

@@ -1,7 +1,7 @@
 """The tail of a link: records that its source holds and its destination never got, as after a failover on disaster."""
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from confluent_kafka import Message
@@ -81,7 +81,7 @@ class TailReader:
         """Every committed record of these tails, in order within each partition; without records that links have
         written there if the link does not copy them, and without those in quarantine."""
         ranges = {part.place: part.range for part in parts if part.has_offsets}
-        skipped = {place: self._copies(place) for place in ranges}
+        skipped = self._copies(ranges)
         quarantined = self._quarantined if ranges else frozenset()
         for message in read_ranges(*self.source_cluster, ranges):
             record = _record(message)
@@ -91,13 +91,14 @@ class TailReader:
             if not _within(skipped[place], record.offset):
                 yield record
 
-    def batches(self, place: TopicPartition) -> list[LoggedBatch]:
-        """What the source's log holds from the tail's first offset on."""
-        if place not in self._batches:
-            offset = next(part.range[0] for part in self.parts if part.place == place)
-            with PartitionLogs(*self.source_cluster) as logs:
-                self._batches[place] = list(read_log(logs, place, offset))
-        return self._batches[place]
+    def batches(self, places: Collection[TopicPartition]) -> Mapping[TopicPartition, Sequence[LoggedBatch]]:
+        """What the source's log holds of each from the tail's first offset on."""
+        first = {part.place: part.range[0] for part in self.parts}
+        with PartitionLogs(*self.source_cluster) as logs:
+            for place in places:
+                if place not in self._batches:
+                    self._batches[place] = list(read_log(logs, place, first[place]))
+        return {place: self._batches[place] for place in places}
 
     # --- what is no part of the tail ----------------------------------------------------------------------------------
 
@@ -115,21 +116,27 @@ class TailReader:
         entries = Quarantine(self.properties, self._settings.destination, self.link).contents().entries()
         return frozenset((entry.topic, entry.partition, entry.offset, entry.timestamp_ms) for entry in entries)
 
-    def _copies(self, place: TopicPartition) -> list[tuple[int, int]]:
+    def _copies(self, places: Collection[TopicPartition]) -> dict[TopicPartition, list[tuple[int, int]]]:
         """Offsets [from, to) of batches that the link leaves out, since a link has written them."""
-        policy = next(point.topic.policy.copies for point in self.resumption.points if point.place == place)
+        policies = {point.place: point.topic.policy.copies for point in self.resumption.points}
+        left_out = {place: self._left_out(policies[place]) for place in places}
+        batches = self.batches([place for place, producers in left_out.items() if producers])
+        return {
+            place: [(one.base, one.next) for one in batches.get(place, ()) if one.producer_id in producers]
+            for place, producers in left_out.items()
+        }
+
+    def _left_out(self, policy: str) -> Collection[int]:
+        """Producers whose batches the link does not copy, as its slots decide it."""
         if policy == "all":
-            return []
+            return ()
         there = self.destination.cluster_id
         one_cluster = self.source.cluster_id == there
-        left_out = {
+        return {
             producer
             for producer, item in self._registered.items()
             if policy == "skip" or (not one_cluster and item.source == there)
         }
-        if not left_out:
-            return []
-        return [(batch.base, batch.next) for batch in self.batches(place) if batch.producer_id in left_out]
 
     def _is_heartbeat(self, topic: str) -> bool:
         beats = self._settings.heartbeats.topic

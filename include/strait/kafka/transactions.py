@@ -158,13 +158,12 @@ def chunks(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[li
 
 @contextlib.contextmanager
 def _fatal_error_itself() -> Iterator[None]:
-    """confluent-kafka raises a fatal error from inside a poll and then still calls back, which Python takes amiss."""
+    """confluent-kafka raises a fatal error from inside a poll and then still calls back, which Python takes amiss.
+    Sometimes the error itself is lost on the way."""
     try:
         yield
     except SystemError as error:
         inner: BaseException | None = error
         while inner is not None and not isinstance(inner, KafkaException):
             inner = inner.__cause__ or inner.__context__
-        if inner is None:
-            raise
-        raise inner from None
+        raise inner or KafkaException(KafkaError(KafkaError._FATAL, str(error), fatal=True)) from None  # noqa: SLF001
