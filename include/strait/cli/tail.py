@@ -170,9 +170,10 @@ def _require_known(reader: "TailReader", parts: "list[TailPart]") -> None:
 
 
 def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -> None:
-    from strait.cli.tables import plain_table, utc
+    from strait.cli.tables import plain_table
     from strait.control.cut_transactions import cut_transactions
     from strait.planning.tail import Extent, as_data, described, extents
+    from strait.text import utc
 
     found = extents(parts, reader.records(parts))
     cut, unknown = cut_transactions(reader)
@@ -214,8 +215,8 @@ def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -
 
 def _show_records(records: "Iterable[TailRecord]", output: Output) -> None:
     """One document or line each, as they come: there may be many."""
-    from strait.cli.tables import utc
     from strait.state.tail_records import summary
+    from strait.text import utc
 
     for record in records:
         if output.structured:
