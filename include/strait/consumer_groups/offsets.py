@@ -30,8 +30,7 @@ _DETAILS = {
     Fit.BEFORE_START: "older than the first replicated record; the result is that record",
     Fit.INEXACT: "the offset map cannot tell exactly; some records may be read again, none is skipped",
 }
-
-
+_REBUILT = "the offset map was rebuilt, and does not know the records before this offset"
 _Last = tuple[Sequence[OffsetMapping], PlannedTopic, tuple[int, int] | None]
 
 
@@ -298,6 +297,11 @@ def _translation(place: TopicPartition, offset: int, known: Known, *, reverse: b
         detail = "no record of the partition has been replicated into the present topic"
         return Translation(*place, offset, target, None, str(Fit.NOT_REPLICATED), detail, known.shared)
     found = translator.to_source(offset) if reverse else translator.to_destination(offset)
+    if found.fit is Fit.UNKNOWN and found.offset > known.start:
+        return Translation(*place, offset, target, None, str(Fit.UNKNOWN), _REBUILT, known.shared)
+    if found.fit is Fit.UNKNOWN:
+        detail = f"records before offset {known.start} were deleted there; the result is the first that is left"
+        return Translation(*place, offset, target, known.start, str(Fit.DELETED), detail, known.shared)
     return result(place, offset, known, found.offset, found.fit, shared=known.shared)
 
 

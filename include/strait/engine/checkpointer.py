@@ -87,7 +87,7 @@ def checkpoint(partition: Partition, at_ms: int) -> OffsetMapping | None:
     if end == position.found_sequence:
         return None
     last = {"sequence_base": end - 1, "source_base": here[0] - 1, "destination_base": here[1] - 1, "gaps": ""}
-    return run.model_copy(update=confirmed | last)
+    return run.model_copy(update=confirmed | last | {"after_unknown": False})
 
 
 def passed_over(partition: Partition, at_ms: int) -> OffsetMapping | None:
@@ -109,6 +109,7 @@ def passed_over(partition: Partition, at_ms: int) -> OffsetMapping | None:
             "sequence_end": position.acked_sequence,
             "checkpoint_at_ms": at_ms,
             "source_epoch": cursor.last_epoch,
+            "after_unknown": False,
         }
     )
 
@@ -146,6 +147,8 @@ def packing(
         and (shared or destination_offset(run, newest.sequence_base) == newest.destination_base)
         and run.source_base - run.sequence_base <= newest.source_base - newest.sequence_base
     ]
+    known_from = max((run.sequence_base for run in (*known, newest) if run.after_unknown), default=0)
+    older = [run for run in older if run.sequence_base >= known_from]
     if len(older) < PACK_RUNS:
         return newest, ()
     first = older[0]
@@ -159,6 +162,7 @@ def packing(
             "source_base": first.source_base,
             "destination_base": max(0, newest.destination_base - newest.sequence_base + first.sequence_base),
             "gaps": pack(gaps[1:], sequence_base=first.sequence_base, source_base=first.source_base),
+            "after_unknown": any(run.after_unknown for run in older),
         }
     )
     behind = [run for run in older if all(gap.sequence < newest.sequence_end for gap in gaps_of(run))]

@@ -59,7 +59,7 @@ class LossLedger:
         position.shift_to(offset - sequence)
         if position.run is not None:
             here = {"sequence_base": sequence, "source_base": source, "gaps": "", "sequence_end": sequence}
-            moved = self._moved(position.run.model_copy(update=here), position.shift)
+            moved = self._moved(position.run.model_copy(update=here | {"after_unknown": False}), position.shift)
             claims = list(position.claims)
             position.redraw(moved, [self._moved(run, position.shift) for run in claims])
             written = {run_key(run) for run in (moved, *position.claims)}

@@ -1,9 +1,9 @@
 """Reading what a partition's log holds, batch by batch: whose they are, and how the producer numbered them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsResponse
 from kafka.protocol.metadata import MetadataResponse
@@ -15,7 +15,8 @@ from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
 from strait.net.cluster_client import METADATA, metadata_request
 from strait.net.handshake import Connection
 from strait.wire import error_codes, fetch
-from strait.wire.batch import CONTROL, TRANSACTIONAL, split_batches
+from strait.wire.batch import CONTROL, TRANSACTIONAL, Batch, split_batches
+from strait.wire.rebatch import committed
 from strait.wire.records import read_records
 
 _FETCH = (fetch.API_KEY, 12, 12)
@@ -23,6 +24,7 @@ _FETCH = (fetch.API_KEY, 12, 12)
 _OVERHEAD_BYTES = 64 << 20  # a broker sends a first batch whole, however large
 _PATIENCE_SECONDS = 10.0
 _ABORT = b"\0\0"
+Part = TypeVar("Part", "LogPart", "CommittedPart")
 
 
 class LoggedBatch(NamedTuple):
@@ -45,6 +47,16 @@ class LogPart(NamedTuple):
     ``ended``: there is nothing more to read now. ``start``: the first offset that was not deleted."""
 
     batches: tuple[LoggedBatch, ...]
+    next: int
+    ended: bool
+    start: int
+
+
+class CommittedPart(NamedTuple):
+    """As `LogPart`, up to the last stable offset, with the batches whole. Markers and batches of aborted transactions
+    have 0 records."""
+
+    batches: tuple[Batch, ...]
     next: int
     ended: bool
     start: int
@@ -78,16 +90,33 @@ class PartitionLogs:
             NotAuthorized: this principal may not read it.
         """
 
-        def once() -> LogPart:
+        return self._until_read(place, offset, most_bytes, fetch.READ_UNCOMMITTED, _part, LogPart)
+
+    def read_committed(self, place: TopicPartition, offset: int, most_bytes: int) -> CommittedPart:
+        """As `read`, of what readers of committed records see. Raises CorruptBatch besides."""
+        return self._until_read(place, offset, most_bytes, fetch.READ_COMMITTED, _committed_part, CommittedPart)
+
+    def _until_read(
+        self,
+        place: TopicPartition,
+        offset: int,
+        most_bytes: int,
+        isolation: int,
+        part: Callable[[Any, int], Part],
+        empty: Callable[[tuple[()], int, bool, int], Part],
+    ) -> Part:
+        def once() -> Part:
             try:
-                return self._read(place, offset, most_bytes)
+                found = self._read(place, offset, most_bytes, isolation)
             except ClusterUnavailable:
                 self.__exit__(None, None, None)
                 raise
+            return empty((), *found) if isinstance(found, tuple) else part(found, offset)
 
         return until_answered(once, _PATIENCE_SECONDS)
 
-    def _read(self, place: TopicPartition, offset: int, most_bytes: int) -> LogPart:
+    def _read(self, place: TopicPartition, offset: int, most_bytes: int, isolation: int) -> Any:
+        """What the leader answers; (next, ended, start) if the log does not hold the offset."""
         connection = self._leader(place)
         topic_class = FetchRequest.FetchTopic
         asked = topic_class.FetchPartition(
@@ -104,7 +133,7 @@ class PartitionLogs:
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=most_bytes,
-            isolation_level=fetch.READ_UNCOMMITTED,
+            isolation_level=isolation,
             session_id=0,
             session_epoch=-1,
             topics=[topic_class(topic=place.topic, partitions=[asked])],
@@ -119,10 +148,10 @@ class PartitionLogs:
             raise NotAuthorized(self._cluster, f"{doing}: {error_policy.name(code)}", hint="grant READ on the topic")
         if code == error_codes.OFFSET_OUT_OF_RANGE:
             start, end = (self._end(connection, place, which) for which in (offsets.EARLIEST, offsets.LATEST))
-            return LogPart((), start, False, start) if offset < start else LogPart((), end, True, start)
+            return (start, False, start) if offset < start else (end, True, start)
         if code:
             raise ClusterUnavailable(self._cluster, f"{doing}: {error_policy.name(code)}")
-        return _part(items[0], offset)
+        return items[0]
 
     def _end(self, connection: Connection, place: TopicPartition, which: int) -> int:
         request = offsets.offsets_request(
@@ -175,6 +204,14 @@ def _part(item: Any, offset: int) -> LogPart:
     if ended:
         following = max(following, item.high_watermark)
     return LogPart(tuple(batches), following, ended, item.log_start_offset)
+
+
+def _committed_part(item: Any, offset: int) -> CommittedPart:
+    aborted = [(one.producer_id, one.first_offset) for one in item.aborted_transactions or ()]
+    batches = tuple(committed(split_batches(memoryview(item.records or b"")), aborted))
+    following = max([offset, *(batch.next_offset for batch in batches)])
+    ended = not batches or following >= item.last_stable_offset
+    return CommittedPart(batches, max(following, item.last_stable_offset if ended else 0), ended, item.log_start_offset)
 
 
 def _is_abort(key: bytes | None) -> bool:

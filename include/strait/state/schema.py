@@ -210,6 +210,11 @@ class OffsetMapping(Record):
         False, description="Others may write there: ``destination_base`` is what follows from the record at the end."
     )
     source_epoch: int = Field(-1, description="Leader epoch at the source of the last confirmed record; -1: not known.")
+    after_unknown: bool = Field(
+        False,
+        description="The map was rebuilt, and the source offsets of the records before ``sequence_base`` are unknown, "
+        "down to the ``sequence_end`` of the run before.",
+    )
     checkpoint_at_ms: int = Field(ge=0)
 
 

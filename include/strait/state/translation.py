@@ -12,6 +12,8 @@ which it cannot tell. Then the result is the earliest that is possible: it may b
 - The source was truncated, or a compacted one was read again from an older checkpoint. Its offsets are those of the
   records that it has now; a destination offset before that point may stand for records that came again.
 - Other producers write to the destination. The map knows at its checkpoints how many of their records came before.
+
+A rebuilt map also has stretches of which it knows nothing. There is no result then.
 """
 
 from bisect import bisect_right
@@ -24,6 +26,7 @@ from typing import Any, NamedTuple
 from strait.state.destination_log import Found, OwnLog, SharedLog
 from strait.state.offset_map import Gap, gaps_of, newest_checkpoint
 from strait.state.schema import OffsetMapping
+from strait.state.unknown_stretches import unknown_stretches
 
 _NOWHERE = Gap(1 << 62, 1 << 62)
 
@@ -38,7 +41,7 @@ class Fit(StrEnum):
     INEXACT = "inexact"  # the map cannot tell: the result may be too early, never too late
     DELETED = "deleted"  # the records there were deleted: the result is the first that is left
     NOT_REPLICATED = "not_replicated"  # nothing of the partition is: there is no result
-    UNKNOWN = "unknown"  # the clusters do not say what it takes: there is no result
+    UNKNOWN = "unknown"  # the clusters or a rebuilt map do not say what it takes: there is no result
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,7 @@ class Translator:
         begun = [run for run in ordered if run.sequence_base <= self._written]
         self._source = _Source(begun, self._written, compacted=compacted)
         self._log = SharedLog(begun, log_end) if shared else OwnLog(begun)
+        self._unknown = unknown_stretches(begun, lambda records: self._source.after(records).number)
         self._log_end = log_end
         self.position = max(position, self._source.after(self._written).number)
 
@@ -109,7 +113,11 @@ class Translator:
         return source.number - 1, copy.number - 1
 
     def to_destination(self, offset: int) -> Translated:
-        """The destination's committed offset for a committed offset of the source."""
+        """The destination's committed offset for a committed offset of the source. If that is unknown, the first offset
+        from which on it is known again; so with `to_source`."""
+        for stretch in self._unknown:
+            if stretch.covers_source(offset):
+                return Translated(self._log.after(stretch.end).number, Fit.UNKNOWN)
         records = self._source.records_before(offset)
         result = self._log.after(min(records.number, self._written))
         if 0 <= self._log_end < result.number:
@@ -123,6 +131,9 @@ class Translator:
     def to_source(self, offset: int) -> Translated:
         """The source's committed offset for a committed offset of the destination."""
         records = self._log.records_before(offset)
+        for stretch in self._unknown:
+            if stretch.covers(records.number):
+                return Translated(stretch.source_end, Fit.UNKNOWN)
         result = self._source.after(min(records.number, self._written))
         if records.number < self._first:
             return Translated(result.number, Fit.BEFORE_START)
@@ -137,22 +148,35 @@ class Translator:
 
     def records_before(self, offset: int) -> Found:
         """How many of the link's records come before a source offset; where that is not exact, at least so many."""
+        for stretch in self._unknown:
+            if stretch.covers_source(offset):
+                return Found(max(0, stretch.first), exact=False)
         records = self._source.records_before(offset)
         return Found(min(records.number, self._written), records.exact)
 
     def next_at_source(self, records: int) -> Found:
         """The first source offset, or an earlier one, at which a record can be that is not one of the link's first
         ``records``."""
-        after = self._source.after(records)
+        after = self._after(records)
         if records >= self._written:
             return after
-        following = self._source.after(records + 1)
+        following = self._after(records + 1)
         return Found(max(after.number, following.number - 1), after.exact and following.exact)
 
     def replicated_from(self, offset: int) -> int:
         """All offsets of the source from this one up to the result are known to hold records that the link replicates;
         the same offset where nothing is known."""
-        return self._source.run_end(offset, self._written)
+        end = self._source.run_end(offset, self._written)
+        for stretch in self._unknown:
+            if offset < stretch.source_end:
+                end = min(end, max(offset, stretch.source_from))
+        return end
+
+    def _after(self, records: int) -> Found:
+        for stretch in self._unknown:
+            if stretch.covers(records):
+                return Found(max(0, stretch.source_from), exact=False)
+        return self._source.after(records)
 
     def checkpoints(self) -> list[tuple[int, int]]:
         """Destination offsets, and how many of the link's records are before each."""

@@ -116,7 +116,7 @@ class NextRecord:
         if run.source_id == partition.ids[0] and destination_offset(run, checkpoint) < offset:
             position = locate(runs, checkpoint)
             base = {"sequence_base": checkpoint, "source_base": position, "destination_base": offset, "gaps": ""}
-            passed = run.model_copy(update=base | {"sequence_end": checkpoint})
+            passed = run.model_copy(update=base | {"sequence_end": checkpoint, "after_unknown": False})
             earlier = [one for one in runs[1:] if one != passed and _is_passed(one, checkpoint, position, offset)]
             self._state_sink.write_run(passed, lambda error: None if error else self._forget_all(earlier))
 

@@ -1,0 +1,123 @@
+"""Entries of the offset map from records whose offsets on both sides are known. Pure."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from strait.planning.map_rebuild.matching import Item, Stretch, Unknown
+from strait.state.offset_map import SEQUENCE_MODULUS, Gap, pack, wire_sequence
+from strait.state.schema import OffsetMapping
+
+MOST_GAPS = 5_000
+"""So many gaps make an entry of some kilobytes; more go into another one."""
+MOST_SPANS = 1_000
+"""An entry begins after each stretch that stays unknown; of more than this many, only the newest are written."""
+
+LEFT_OUT = f"only the newest {MOST_SPANS} known stretches are written"
+DELETED = "the destination no longer holds these records"
+
+
+class Logged(NamedTuple):
+    """A batch of the link as the destination's log holds it. ``sequence``: of its first record, as on the wire."""
+
+    first: int
+    end: int
+    sequence: int
+
+
+def numbers(batches: Sequence[Logged]) -> list[int]:
+    """The number of each batch's first record among those of the link.
+
+    A number is at most the offset, since each record of the link has an offset of its own: so the first one is known
+    but for multiples of 2^31, of which the largest possible one is taken. Others follow from their predecessor.
+    """
+    found: list[int] = []
+    for batch in batches:
+        if not found:
+            at_most = batch.first - (batch.first - batch.sequence) % SEQUENCE_MODULUS
+            found.append(at_most if at_most >= 0 else batch.sequence)
+            continue
+        ahead = (batch.sequence - wire_sequence(found[-1])) % SEQUENCE_MODULUS
+        found.append(found[-1] + ahead - (SEQUENCE_MODULUS if ahead >= SEQUENCE_MODULUS // 2 else 0))
+    return found
+
+
+def last_ascending(copy: Sequence[Item]) -> int:
+    """Index of the first batch from which on numbers ascend: what lies before was numbered by an earlier life of the
+    link."""
+    for at in range(len(copy) - 1, 0, -1):
+        if copy[at].number < copy[at - 1].number + copy[at - 1].records:
+            return at
+    return 0
+
+
+def entries(
+    like: OffsetMapping, stretches: Sequence[Stretch], *, source_epoch: int
+) -> tuple[list[OffsetMapping], list[Unknown]]:
+    """The entries to write, and what they leave out besides what is unknown.
+
+    Args:
+        like: has the topics, their ids and the time of the checkpoint; all else is replaced.
+        stretches: exact, in order; the last one ends with the last record of the link.
+        source_epoch: the source's leader epoch of that record.
+    """
+    spans = _spans(stretches)
+    left_out = [
+        Unknown(span[0].number, span[-1].number + span[-1].records - span[0].number, span[0].copy, _end(span), LEFT_OUT)
+        for span in spans[:-MOST_SPANS]
+    ]
+    spans = spans[-MOST_SPANS:]
+    shared = len({one.copy - one.number for span in spans for one in span}) > 1
+    found = []
+    for span in spans:
+        for at, part in enumerate(_parts(span)):
+            found.append(_entry(like, part, shared=shared, after_unknown=at == 0 and part[0].number > 0))
+    return [*found[:-1], found[-1].model_copy(update={"source_epoch": source_epoch})], left_out
+
+
+def first_entry(like: OffsetMapping, source: int, copy: int) -> OffsetMapping:
+    """The entry of a partition of which nothing was copied yet."""
+    return like.model_copy(
+        update={"source_base": source, "destination_base": copy, "sequence_base": 0, "sequence_end": 0, "gaps": ""}
+    )
+
+
+def _spans(stretches: Sequence[Stretch]) -> list[list[Stretch]]:
+    """Together those between which no number is missing."""
+    spans: list[list[Stretch]] = []
+    for one in stretches:
+        if spans and spans[-1][-1].number + spans[-1][-1].records == one.number:
+            spans[-1].append(one)
+        else:
+            spans.append([one])
+    return spans
+
+
+def _parts(span: Sequence[Stretch]) -> list[Sequence[Stretch]]:
+    return [span[at : at + MOST_GAPS] for at in range(0, len(span), MOST_GAPS)]
+
+
+def _entry(like: OffsetMapping, part: Sequence[Stretch], *, shared: bool, after_unknown: bool) -> OffsetMapping:
+    number, source = part[0].number, part[0].source
+    gaps = [
+        Gap(other.number, other.source)
+        for one, other in pairwise(part)
+        if other.source - other.number != one.source - one.number
+    ]
+    end = part[-1].number + part[-1].records
+    return like.model_copy(
+        update={
+            "source_base": source,
+            # What follows from the last record: records of other producers may lie before it.
+            "destination_base": max(0, _end(part) - (end - number)),
+            "sequence_base": number,
+            "sequence_end": end,
+            "gaps": pack(gaps, sequence_base=number, source_base=source),
+            "shared": shared or like.shared,
+            "after_unknown": after_unknown,
+        }
+    )
+
+
+def _end(part: Sequence[Stretch]) -> int:
+    return part[-1].copy + part[-1].records
