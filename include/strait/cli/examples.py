@@ -90,6 +90,9 @@ _EXAMPLES = {
         strait offsets import a-to-b --from-connect mm2-offsets.a.internal --dry-run
         strait offsets import a-to-b --group ureplicator-a-b
         strait offsets import a-to-b positions.csv --topic orders""",
+    "map rebuild": """
+        strait map rebuild a-to-b --dry-run         # what could be written, and what would stay unknown
+        strait map rebuild a-to-b --topic orders --yes""",
     "schema": """
         strait schema > links.schema.json""",
     "import mirus": """

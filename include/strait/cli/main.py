@@ -23,6 +23,7 @@ from strait.cli import (
     importing,
     logs,
     losses,
+    map_rebuild,
     offsets,
     pause,
     plan,
@@ -90,6 +91,7 @@ _add("failover", failover.failover)
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(tail.app, name="tail")
 app.add_typer(offsets.app, name="offsets")
+app.add_typer(map_rebuild.app, name="map")
 _add("schema", schema.schema)
 app.add_typer(importing.app, name="import")
 app.add_typer(demo.app, name="demo")

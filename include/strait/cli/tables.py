@@ -17,7 +17,7 @@ _NO_WIDTH = 10_000
 _LAST_WIDTH = 30  # of what is said at length, however narrow the terminal
 
 
-def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False) -> None:
     """A table; columns whose name begins with ``>`` are numbers, and the last one may take several lines."""
     table = Table(box=None, pad_edge=False, show_edge=False)
     for name in head[:-1]:
@@ -28,13 +28,15 @@ def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     table.add_column(head[-1], overflow="fold", min_width=_LAST_WIDTH)
     for row in rows:
         table.add_row(*map(printable, row))
-    _console().print(table)
+    _console(err=err).print(table)
 
 
-def _console() -> Console:
+def _console(*, err: bool = False) -> Console:
     """On a terminal its width counts; into a pipe each row is one line. Names of others are text, not markup."""
-    console = Console(highlight=False, markup=False, emoji=False)
-    return console if console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=_NO_WIDTH)
+    console = Console(highlight=False, markup=False, emoji=False, stderr=err)
+    if console.is_terminal:
+        return console
+    return Console(highlight=False, markup=False, emoji=False, stderr=err, width=_NO_WIDTH)
 
 
 def print_status(status: Status, *, by_partition: bool = False, wide: bool = False) -> None:

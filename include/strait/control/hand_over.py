@@ -120,7 +120,7 @@ def hand_over(
         ClusterUnavailable, NotAuthorized, StateError
     """
     clusters = LinkClusters.of(file, link)
-    _require_at_rest(link, Offsets(clusters).plans().values())
+    require_at_rest(link, Offsets(clusters).plans().values())
     source, destination = (
         Side(Admin(clusters.properties[name], name), clusters.properties[name])
         for name in (clusters.source, clusters.destination)
@@ -145,7 +145,8 @@ def hand_over(
     return certain
 
 
-def _require_at_rest(link: str, plans: Iterable[Plan]) -> None:
+def require_at_rest(link: str, plans: Iterable[Plan]) -> None:
+    """Raise ConfigError unless the link is stopped, or everything in it paused."""
     copying = [
         topic.source
         for plan in plans

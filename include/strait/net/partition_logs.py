@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -16,7 +17,7 @@ from strait.net.cluster_client import METADATA, metadata_request
 from strait.net.handshake import Connection
 from strait.wire import error_codes, fetch
 from strait.wire.batch import CONTROL, TRANSACTIONAL, Batch, split_batches
-from strait.wire.rebatch import committed
+from strait.wire.rebatch import without_aborted
 from strait.wire.records import read_records
 
 _FETCH = (fetch.API_KEY, 12, 12)
@@ -24,7 +25,7 @@ _FETCH = (fetch.API_KEY, 12, 12)
 _OVERHEAD_BYTES = 64 << 20  # a broker sends a first batch whole, however large
 _PATIENCE_SECONDS = 10.0
 _ABORT = b"\0\0"
-Part = TypeVar("Part", "LogPart", "CommittedPart")
+Part = TypeVar("Part", "LogPart", "WholePart")
 
 
 class LoggedBatch(NamedTuple):
@@ -52,9 +53,9 @@ class LogPart(NamedTuple):
     start: int
 
 
-class CommittedPart(NamedTuple):
-    """As `LogPart`, up to the last stable offset, with the batches whole. Markers and batches of aborted transactions
-    have 0 records."""
+class WholePart(NamedTuple):
+    """As `LogPart`, with the batches whole. Markers have 0 records, and so have batches of aborted transactions if only
+    committed records were asked for."""
 
     batches: tuple[Batch, ...]
     next: int
@@ -92,9 +93,12 @@ class PartitionLogs:
 
         return self._until_read(place, offset, most_bytes, fetch.READ_UNCOMMITTED, _part, LogPart)
 
-    def read_committed(self, place: TopicPartition, offset: int, most_bytes: int) -> CommittedPart:
-        """As `read`, of what readers of committed records see. Raises CorruptBatch besides."""
-        return self._until_read(place, offset, most_bytes, fetch.READ_COMMITTED, _committed_part, CommittedPart)
+    def read_whole(self, place: TopicPartition, offset: int, most_bytes: int, *, committed: bool) -> WholePart:
+        """As `read`, with the batches themselves; ``committed``: only up to the last stable offset. Raises CorruptBatch
+        besides."""
+        isolation = fetch.READ_COMMITTED if committed else fetch.READ_UNCOMMITTED
+        whole = partial(_whole_part, committed=committed)
+        return self._until_read(place, offset, most_bytes, isolation, whole, WholePart)
 
     def _until_read(
         self,
@@ -206,12 +210,13 @@ def _part(item: Any, offset: int) -> LogPart:
     return LogPart(tuple(batches), following, ended, item.log_start_offset)
 
 
-def _committed_part(item: Any, offset: int) -> CommittedPart:
+def _whole_part(item: Any, offset: int, *, committed: bool) -> WholePart:
+    readable = item.last_stable_offset if committed else item.high_watermark
     aborted = [(one.producer_id, one.first_offset) for one in item.aborted_transactions or ()]
-    batches = tuple(committed(split_batches(memoryview(item.records or b"")), aborted))
+    batches = tuple(without_aborted(split_batches(memoryview(item.records or b"")), aborted))
     following = max([offset, *(batch.next_offset for batch in batches)])
-    ended = not batches or following >= item.last_stable_offset
-    return CommittedPart(batches, max(following, item.last_stable_offset if ended else 0), ended, item.log_start_offset)
+    ended = not batches or following >= readable
+    return WholePart(batches, max(following, readable if ended else 0), ended, item.log_start_offset)
 
 
 def _is_abort(key: bytes | None) -> bool:

@@ -91,7 +91,7 @@ def _one_by_one(
     done, epoch, left_out = position, -1, 0
     small: list[Batch] = []
     unjudged: frozenset[int] = frozenset()
-    found = committed(split_batches(records, checked_to=rules.checked_to), aborted)
+    found = without_aborted(split_batches(records, checked_to=rules.checked_to), aborted)
     for batch in found:
         if batch.magic == 2 and batch.base_offset < done and done > position:
             raise CorruptBatch(f"batch at offset {batch.base_offset} follows one that ends at {done - 1}")
@@ -135,7 +135,7 @@ def _unjudged(rest: Iterable[Batch], judged: Mapping[int, bool]) -> frozenset[in
     return frozenset(found)
 
 
-def committed(found: Iterator[Batch], aborted: Sequence[tuple[int, int]]) -> Iterator[Batch]:
+def without_aborted(found: Iterator[Batch], aborted: Sequence[tuple[int, int]]) -> Iterator[Batch]:
     """Markers and aborted batches keep their offsets but lose their records (the consumer's algorithm of KIP-98)."""
     begun = sorted(aborted, key=lambda transaction: transaction[1], reverse=True)
     aborting: set[int] = set()

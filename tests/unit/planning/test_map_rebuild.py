@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -85,7 +86,7 @@ def _dense(part) -> bool:
 
 def _cut(records, cuts: set[int]):
     bounds = sorted({0, len(records), *(cut for cut in cuts if cut < len(records))})
-    return [records[one:other] for one, other in zip(bounds, bounds[1:], strict=False) if records[one:other]]
+    return [records[one:other] for one, other in pairwise(bounds) if records[one:other]]
 
 
 def pairs(stretches: Sequence[Stretch]) -> Pairs:

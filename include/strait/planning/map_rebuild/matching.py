@@ -203,13 +203,12 @@ def _assigned(
         return nowhere, COMPACTED if not rules.dense else DIFFERENT
     there, here = [item.digest for item in theirs], [item.digest for item in ours]
     common = min(len(there), len(here))
-    if part.after and len(here) <= len(there) and there[: len(here)] == here:
-        if not part.before or len(here) == len(there):
-            return range(len(here)), ""
-    elif not part.after and part.before and there[len(there) - common :] == here[len(here) - common :]:
-        if common == len(here) or not rules.complete:
-            shift = len(there) - len(here)
-            return [at + shift if at + shift >= 0 else None for at in range(len(here))], EXPIRED
+    if part.after and there[: len(here)] == here and (not part.before or len(here) == len(there)):
+        return range(len(here)), ""
+    at_end = not part.after and part.before and there[len(there) - common :] == here[len(here) - common :]
+    if at_end and (common == len(here) or not rules.complete):
+        shift = len(there) - len(here)
+        return [at + shift if at + shift >= 0 else None for at in range(len(here))], EXPIRED
     if part.after or rules.complete:
         first, last = _embedded(there, here), _embedded(there[::-1], here[::-1])
         if first is None or last is None:
@@ -248,7 +247,8 @@ def _side_by_side(theirs: Sequence[Item], ours: Sequence[Item]) -> list[Stretch]
 def _consecutive(copy: Sequence[Item], part: slice) -> bool:
     """No number is missing between the anchors around a part."""
     return all(
-        other.number == one.number + one.records for one, other in pairwise(copy[max(0, part.start - 1) : part.stop + 1])
+        other.number == one.number + one.records
+        for one, other in pairwise(copy[max(0, part.start - 1) : part.stop + 1])
     )
 
 

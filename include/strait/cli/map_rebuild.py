@@ -1,0 +1,113 @@
+"""`strait map`: rebuild a lost offset map."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strait.cli.examples import examples
+from strait.cli.options import (
+    DEFAULT_FILE,
+    Command,
+    ConfigOption,
+    LinkArgument,
+    LinkOption,
+    Output,
+    OutputOption,
+    one_link,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from strait.control.map_rebuild import Rebuilt
+
+app = typer.Typer(help="Rebuild a lost offset map.", no_args_is_help=True)
+_PROGRESS_SECONDS = 2.0
+
+
+@app.callback()
+def _map() -> None:
+    """Rebuild a lost offset map."""
+
+
+@app.command("rebuild", cls=Command, epilog=examples("map rebuild"))
+def rebuild(
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", help="Only this source topic. Repeatable.", show_default=False)
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also partitions of which the map has entries; replaces these entries.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Rebuild the offset map from both clusters' records.
+
+    Use it if the map topic was deleted, truncated or damaged. The link must be stopped. Reads both logs completely and
+    matches their batches; writes only offsets that are exact, and lists the records whose source offsets stay unknown.
+    Exits with 1 if a partition cannot be rebuilt.
+    """
+    from strait.config.links import load_link
+    from strait.control.map_rebuild import MapRebuild
+
+    name, _ = one_link(config, link, first)
+    rebuilding = MapRebuild(load_link(config, name), name, _progress())
+    found = rebuilding.propose(topic or (), everything=everything)
+    ready = [one for one in found if one.verdict == "ready"]
+    if not dry_run and ready:
+        if not yes:
+            _show(name, found, Output.TABLE, err=True)
+            count = sum(len(one.entries) for one in ready)
+            typer.confirm(f"Write {count:,} entries for {len(ready):,} partitions?", abort=True, err=True)
+        found = rebuilding.carry_out(found)
+    _show(name, found, output)
+    if any(one.verdict == "refused" for one in found):
+        raise typer.Exit(1)
+
+
+def _progress() -> "Callable[[str], None]":
+    """Prints a line on standard error now and then."""
+    shown_at = time.monotonic()
+
+    def tell(text: str) -> None:
+        nonlocal shown_at
+        if time.monotonic() - shown_at > _PROGRESS_SECONDS:
+            shown_at = time.monotonic()
+            typer.echo(text, err=True)
+
+    return tell
+
+
+def _show(link: str, found: "Sequence[Rebuilt]", output: Output, *, err: bool = False) -> None:
+    if output.structured:
+        output.write({"link": link, "partitions": [one.as_data() for one in found]})
+        return
+    if not found:
+        typer.echo(f"link {link}: its plan has no partitions", err=err)
+        return
+    from strait.cli.tables import plain_table
+
+    rows = (
+        [
+            f"{one.topic}-{one.partition}",
+            f"{one.destination}-{one.partition}",
+            one.verdict,
+            "-" if one.position < 0 else f"{one.position:,}",
+            f"{one.records:,}",
+            f"{sum(part.records for part in one.unknown):,}",
+            f"{len(one.entries):,}",
+            one.detail,
+        ]
+        for one in found
+    )
+    head = ["partition", "destination", "verdict", ">position", ">exact", ">unknown", ">entries", "detail"]
+    plain_table(head, rows, err=err)
+    for one in found:
+        for part in one.unknown:
+            numbers = f"{one.destination}-{one.partition} offsets {part.copy_from:,} to {part.copy_to - 1:,}"
+            typer.echo(f"unknown: {numbers} ({part.records:,} records): {part.reason}", err=err)

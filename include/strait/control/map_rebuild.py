@@ -1,0 +1,323 @@
+"""Rebuilds the offset map of a link whose map topic was lost: both logs are read and matched, and the entries written.
+
+A partition is rebuilt only if the source offset of its last record is exact: the link continues there. Earlier records
+may stay unknown; the entries say so, and offsets among them are then not translated.
+"""
+
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
+
+from strait.config.links import LinksFile
+from strait.config.validation import did_you_mean
+from strait.control.hand_over import require_at_rest
+from strait.control.map_logs import CopyLog, SourceLog, copy_log, copy_records, source_log, source_records
+from strait.errors import ClusterError, ConfigError, CorruptBatch, PlanConflict, StateError
+from strait.kafka.admin import Admin
+from strait.model import ClusterFacts, TopicPartition
+from strait.net.partition_logs import PartitionLogs
+from strait.planning.map_rebuild.entries import entries, first_entry
+from strait.planning.map_rebuild.matching import Rules, Stretch, Unknown, joined, match_batches, match_records
+from strait.planning.topics.policies import start_of
+from strait.state.publisher import ControlPublisher
+from strait.state.reader import StateReader, registrations
+from strait.state.schema import OffsetMapping, Plan, PlannedTopic
+from strait.state.topics import ensure_state_topics
+from strait.wire.batch import Batch
+
+Verdict = Literal["ready", "written", "kept", "refused"]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """One partition of the source.
+
+    Attributes:
+        verdict: ``ready``: can be written; ``written``; ``kept``: the map has entries of it; ``refused``: ``detail``
+            says why nothing can be written.
+        position: the next source offset to replicate; -1: not known.
+        records: those whose offsets on both sides are known.
+        unknown: those on the destination whose source offsets stay unknown.
+        end: the destination's end offset when it was read.
+    """
+
+    topic: str
+    partition: int
+    destination: str
+    verdict: Verdict
+    detail: str = ""
+    position: int = -1
+    records: int = 0
+    unknown: tuple[Unknown, ...] = ()
+    entries: tuple[OffsetMapping, ...] = field(default=(), repr=False)
+    end: int = -1
+
+    @property
+    def place(self) -> TopicPartition:
+        """On the source."""
+        return TopicPartition(self.topic, self.partition)
+
+    def as_data(self) -> dict[str, Any]:
+        """For programs; without the entries, of which only the number is told."""
+        data = {name: value for name, value in asdict(self).items() if name not in ("entries", "end")}
+        return data | {"unknown": [one._asdict() for one in self.unknown], "entries": len(self.entries)}
+
+
+class _Place(NamedTuple):
+    """A partition to rebuild."""
+
+    place: TopicPartition
+    topic: PlannedTopic
+    producer_id: int
+
+
+class MapRebuild:
+    """Of one link.
+
+    Raises (every method): ClusterUnavailable, NotAuthorized, StateError.
+    """
+
+    def __init__(self, file: LinksFile, link: str, tell: Tell = lambda _: None) -> None:
+        """``tell`` gets a line about every step of reading."""
+        self._name = link
+        self._link = file.links[link]
+        self._source, self._destination = self._link.source, self._link.destination
+        self._properties = {end: file.clusters[end] for end in (self._source, self._destination)}
+        self._admins = {end: Admin(self._properties[end], end) for end in self._properties}
+        self._tell = tell
+        self._skipped: dict[str, frozenset[int]] = {"all": frozenset()}  # by `copies`
+
+    def propose(self, topics: Collection[str] = (), *, everything: bool = False) -> list[Rebuilt]:
+        """Read both logs and say for each partition what can be written. Changes nothing.
+
+        Args:
+            topics: only these source topics; none: all of the link's plans.
+            everything: also partitions of which the map has entries.
+
+        Raises:
+            ConfigError: the link is not stopped, or replicates no such topic.
+        """
+        with self._state() as state:
+            plans, runs = list(state.plans.values()), dict(state.runs)
+        self._require_stopped(plans)
+        places = _places(plans)
+        names = {one.topic.source for one in places}
+        for topic in topics:
+            if topic not in names:
+                raise ConfigError(
+                    f"link {self._name}", [f"its plan has no topic {topic!r}{did_you_mean(topic, names)}"]
+                )
+        chosen = [one for one in places if not topics or one.topic.source in topics]
+        doubts = self._doubts({one.topic for one in chosen})
+        compacted = self._compacted(chosen)
+        found = []
+        with ExitStack() as connections:
+            logs = {
+                end: connections.enter_context(PartitionLogs(self._properties[end], end)) for end in self._properties
+            }
+            for one in chosen:
+                copy = one.topic.destination
+                if one.topic.source in doubts:
+                    found.append(Rebuilt(*one.place, copy, "refused", doubts[one.topic.source]))
+                elif _of(runs.get(one.place, ()), one.topic) and not everything:
+                    found.append(Rebuilt(*one.place, copy, "kept", "the map has entries"))
+                else:
+                    found.append(self._look(one, logs, one.topic.source in compacted))
+        return found
+
+    def carry_out(self, found: Sequence[Rebuilt]) -> list[Rebuilt]:
+        """Write the entries of all that are ready, in one transaction, in place of those that the map has of them.
+
+        Raises:
+            ConfigError: the link is not stopped any more.
+            PlanConflict: a destination topic has grown since it was read; nothing was written.
+        """
+        ready = [one for one in found if one.verdict == "ready"]
+        if not ready:
+            return list(found)
+        factor = self._link.replication_factor
+        admin = self._admins[self._destination]
+        ensure_state_topics(admin, self._name, None if factor == "source" else factor)
+        publisher = ControlPublisher(self._properties[self._destination], self._destination, self._name)
+        with self._state() as state, publisher.exclusive(state) as publication:
+            self._require_stopped(state.plans.values())
+            ends = admin.offsets([TopicPartition(one.destination, one.partition) for one in ready], "end")
+            for one in ready:
+                end = ends[TopicPartition(one.destination, one.partition)]
+                if end != one.end:
+                    raise PlanConflict(
+                        f"link {self._name}: rebuilding the offset map: {one.destination}-{one.partition} has grown "
+                        f"from offset {one.end} to {end} since it was read; nothing was written",
+                        hint=f"run `strait wait {self._name} --for stopped`, then rebuild again",
+                    )
+            written = [run for one in ready for run in one.entries]
+            before = [run for one in ready for run in state.runs.get(one.place, ())]
+            publication.publish((), written, (), [run for run in before if run not in written])
+        return [replace(one, verdict="written") if one in ready else one for one in found]
+
+    def _require_stopped(self, plans: Iterable[Plan]) -> None:
+        plans = list(plans)
+        if not plans:
+            raise StateError(
+                f"link {self._name}: it has no plan, so its producer ID is unknown",
+                hint="without its plan topic a link cannot continue; use a new link name and new destination topics",
+            )
+        require_at_rest(self._name, plans)
+
+    def _look(self, one: _Place, logs: Mapping[str, PartitionLogs], compacted: bool) -> Rebuilt:
+        copy = TopicPartition(one.topic.destination, one.place.partition)
+        try:
+            there = copy_log(logs[self._destination], copy, one.producer_id, self._progress(self._destination, copy))
+            here = source_log(
+                logs[self._source], one.place, self._wanted(one.topic), self._progress(self._source, one.place)
+            )
+            rules = Rules(dense=not compacted, complete=here.start == 0)
+            if not there.batches:
+                return self._begun(one, here, there)
+            return self._matched(one, logs, here, there, rules)
+        except (ClusterError, CorruptBatch) as error:
+            return Rebuilt(*one.place, copy.topic, "refused", error.message)
+
+    def _matched(
+        self, one: _Place, logs: Mapping[str, PartitionLogs], here: SourceLog, there: CopyLog, rules: Rules
+    ) -> Rebuilt:
+        copy = TopicPartition(one.topic.destination, one.place.partition)
+        with_time = not one.topic.policy.destination_append_time
+        found, undecided = match_batches(here.batches, there.batches, rules)
+        unknown: list[Unknown] = []
+        for at in undecided:
+            self._tell(f"{copy}: comparing records at offsets {at.copy_from:,} to {at.copy_to - 1:,}")
+            ours = copy_records(logs[self._destination], copy, at, there.batches, one.producer_id, with_time=with_time)
+            theirs = source_records(logs[self._source], one.place, at, self._wanted(one.topic), with_time=with_time)
+            more, left = match_records(theirs, ours, at, rules)
+            found += more
+            unknown += left
+        exact = joined(sorted(found))
+        last = there.batches[-1]
+        if not exact or exact[-1].copy + exact[-1].records != last.end:
+            why = max(unknown, key=attrgetter("number")).reason if unknown else "it is in no batch"
+            detail = f"the source offset of the last record, {copy} offset {last.end - 1}, is unknown: {why}"
+            return Rebuilt(*one.place, copy.topic, "refused", detail, unknown=tuple(unknown))
+        written, left_out = entries(_like(one), exact, source_epoch=_epoch(here, exact[-1]))
+        unknown = sorted([*unknown, *left_out])
+        return Rebuilt(
+            *one.place,
+            copy.topic,
+            "ready",
+            position=exact[-1].source + exact[-1].records,
+            records=sum(stretch.records for stretch in exact) - sum(part.records for part in left_out),
+            unknown=tuple(unknown),
+            entries=tuple(written),
+            end=there.end,
+        )
+
+    def _begun(self, one: _Place, here: SourceLog, there: CopyLog) -> Rebuilt:
+        """Nothing of the link is on the destination. If nothing ever was, and it does not matter where it begins, or
+        the rule says so, it begins at the source's start."""
+        copy = one.topic.destination
+        if there.end:
+            detail = f"{copy}-{one.place.partition} holds no record of this link, so its position is unknown"
+            return Rebuilt(*one.place, copy, "refused", detail)
+        if here.batches and start_of(self._link, one.topic.source) != "earliest":
+            detail = "nothing was replicated yet, and the start offset is unknown"
+            return Rebuilt(*one.place, copy, "refused", detail)
+        begin = first_entry(_like(one), here.start, 0)
+        return Rebuilt(*one.place, copy, "ready", position=here.start, entries=(begin,), end=0)
+
+    def _wanted(self, topic: PlannedTopic) -> Callable[[Batch], bool]:
+        """Whether the link copies a batch of the source: it may skip those that links wrote."""
+        copies = topic.policy.copies
+        if copies not in self._skipped:
+            self._skipped[copies] = self._skipped_by(copies)
+        skipped = self._skipped[copies]
+        return lambda batch: batch.producer_id not in skipped
+
+    def _skipped_by(self, copies: str) -> frozenset[int]:
+        known = registrations(self._properties[self._source], self._source)
+        if known.trouble:
+            raise StateError(f"cluster {self._source}: reading which links write there: {known.trouble}")
+        ids = [self._admins[end].observe(lambda _: False, ()).cluster_id for end in (self._source, self._destination)]
+        return frozenset(
+            one.producer_id for one in known.all() if copies == "skip" or (ids[0] != ids[1] and one.source == ids[1])
+        )
+
+    def _doubts(self, topics: Collection[PlannedTopic]) -> dict[str, str]:
+        """Source topics that were deleted or recreated on either side since the current plan."""
+        found = {}
+        for end, side in ((self._source, "source"), (self._destination, "destination")):
+            facts = self._facts(end, {getattr(topic, side) for topic in topics})
+            for topic in topics:
+                name = getattr(topic, side)
+                present = facts.topics[name].topic_id if name in facts.topics else "none"
+                if present and present != getattr(topic, f"{side}_id"):
+                    found[topic.source] = f"topic {name} of {end} is not the one that the link replicates"
+        return found
+
+    def _compacted(self, places: Collection[_Place]) -> set[str]:
+        """Source topics that are compacted on either side."""
+        topics = {one.topic for one in places}
+        found = {topic.source for topic in topics if topic.policy.source_compacted}
+        for end, side in ((self._source, "source"), (self._destination, "destination")):
+            facts = self._facts(end, {getattr(topic, side) for topic in topics})
+            compact = {name for name, of in facts.topics.items() if "compact" in of.configs.get("cleanup.policy", "")}
+            found |= {topic.source for topic in topics if getattr(topic, side) in compact}
+        return found
+
+    def _facts(self, end: str, names: Collection[str]) -> ClusterFacts:
+        return self._admins[end].observe(names.__contains__, ("cleanup.policy",))
+
+    def _progress(self, end: str, place: TopicPartition) -> Callable[[int, int], None]:
+        return partial(self._tell_progress, end, place)
+
+    def _tell_progress(self, end: str, place: TopicPartition, at: int, start: int) -> None:
+        self._tell(f"{place} on {end}: read from offset {start:,} to {at:,}")
+
+    def _state(self) -> StateReader:
+        state = StateReader(self._properties[self._destination], self._destination, self._name)
+        state.catch_up()
+        return state
+
+
+def _places(plans: Iterable[Plan]) -> list[_Place]:
+    """Partitions that were begun, each once: several task groups may share a topic."""
+    found = {}
+    for plan in plans:
+        for topic in plan.topics:
+            for number in set(range(len(topic.slots))) - set(topic.unbegun or ()):
+                place = TopicPartition(topic.source, number)
+                found[place] = _Place(place, topic, plan.producer_id)
+    return [found[place] for place in sorted(found)]
+
+
+def _of(runs: Iterable[OffsetMapping], topic: PlannedTopic) -> bool:
+    ids = topic.destination, topic.destination_id, topic.source_id
+    return any((run.destination, run.destination_id, run.source_id) == ids for run in runs)
+
+
+def _like(one: _Place) -> OffsetMapping:
+    topic = one.topic
+    return OffsetMapping(
+        topic=topic.source,
+        partition=one.place.partition,
+        destination=topic.destination,
+        source_id=topic.source_id,
+        destination_id=topic.destination_id,
+        source_base=0,
+        destination_base=0,
+        sequence_base=0,
+        sequence_end=0,
+        shared=topic.policy.on_foreign != "halt",
+        checkpoint_at_ms=time.time_ns() // 1_000_000,
+    )
+
+
+def _epoch(here: SourceLog, last: Stretch) -> int:
+    """The leader epoch of the batch that holds the last record of a stretch."""
+    at = bisect_right(here.batches, last.source + last.records - 1, key=attrgetter("first")) - 1
+    return here.epochs[at]

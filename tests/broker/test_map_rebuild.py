@@ -1,0 +1,342 @@
+"""A link's map topic is deleted. Rebuilt from both logs it translates every offset as before, or calls it unknown; never
+otherwise. Then the link continues."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from confluent_kafka import Producer
+
+from strait.config import naming
+from strait.config.links import parse
+from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.offsets import Offsets
+from strait.control.pausing import set_stopped
+from strait.control.plane import Control
+from strait.model import TopicPartition
+from strait.reasons import Reason
+from strait.state.schema import TopicPolicy
+from strait.state.translation import Fit
+from support.fixtures.waiting import eventually
+from support.kafka.records import assert_same_records, ends, read_all
+from support.kafka.topics import create, delete, exists
+from support.kafka.transactions import Transactions, small_transactions
+from support.links.copying import copying
+from support.links.engine_link import EngineLink
+from support.links.moving import settings
+
+pytestmark = pytest.mark.broker
+
+MakeLink = Callable[..., EngineLink]
+PARTITIONS = 3
+
+
+class Answer(NamedTuple):
+    offset: int | None
+    fit: str
+
+
+Answers = Mapping[tuple[str, TopicPartition, int], Answer]
+"""(direction, partition, offset) -> what it translates to."""
+
+
+class CommandLine:
+    """`strait map rebuild` with a links file."""
+
+    def __init__(self, folder: Path, links: Mapping[str, Any]) -> None:
+        self._folder = folder
+        (folder / "links.yaml").write_text(yaml.safe_dump(dict(links)))
+
+    def __call__(self, *words: str, code: int = 0, typed: str = "") -> str:
+        done = subprocess.run(
+            [Path(sys.executable).with_name("strait"), "map", "rebuild", *words],
+            cwd=self._folder, input=typed, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, f"{done.returncode}: {done.stdout}\n{done.stderr}"
+        return done.stdout if code != 2 else done.stderr
+
+    def partitions(self, *words: str, code: int = 0) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self(*words, "--json", code=code))["partitions"]
+        return found
+
+
+def answers(links: Mapping[str, Any], name: str, topic: str, copy: str, sources: Any, copies: Any) -> Answers:
+    """Of every offset of both logs, both ways. ``sources``, ``copies``: the ends of the logs."""
+    offsets = Offsets(LinkClusters.of(parse(dict(links), where="links file"), name))
+    there = [(TopicPartition(topic, number), at) for number, end in enumerate(sources) for at in range(end + 1)]
+    here = [(TopicPartition(copy, number), at) for number, end in enumerate(copies) for at in range(end + 1)]
+    found = {("to", *one): answer for one, answer in zip(there, offsets.to_destination(there), strict=True)}
+    found |= {("back", *one): answer for one, answer in zip(here, offsets.to_source(here), strict=True)}
+    return {asked: Answer(answer.to_offset, answer.fit) for asked, answer in found.items()}
+
+
+def answers_of(link: EngineLink, topic: str) -> Answers:
+    count = link.topics[topic]
+    source, copy = (ends(cluster, topic, count) for cluster in (link.source, link.destination))
+    return answers(link.settings, link.name, topic, topic, source, copy)
+
+
+def assert_exact(found: Answers) -> None:
+    """But for offsets before the first record, where the source begins with an aborted one."""
+    inexact = [asked for asked, answer in found.items() if answer.fit != Fit.EXACT]
+    assert all(found[asked] == Answer(0, Fit.BEFORE_START) for asked in inexact)
+    assert len(inexact) < 20
+
+
+def stop(link: EngineLink, slot: "subprocess.Popen[bytes]", **settings: Any) -> None:
+    link.publish(stopped=True, **settings)
+    slot.wait(60)
+
+
+def lose_map(link: EngineLink) -> None:
+    delete(link.destination, naming.map_topic(link.name))
+
+
+def restart_and_compare(link: EngineLink, topic: str, seed: int) -> None:
+    """Copying continues; every record is there once, and every offset that both logs now have is exact."""
+    slot = link.start_slot()
+    link.publish()
+    with small_transactions(link, topic, 20, seed=seed):
+        pass
+    link.until_seen()
+    stop(link, slot)
+
+
+def test_every_offset_translates_as_before_the_loss_and_the_link_continues(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    """Transactions, aborted ones, tiny batches that were merged, large ones that were passed on, and slots that were
+    killed: they leave neither checkpoints nor reports."""
+    link = make_link(topics={topic_name: PARTITIONS})
+    link.make_topics()
+    link.publish()
+    plain = Producer(link.source.client_properties | {"linger.ms": 50, "compression.type": "lz4"})
+    for seed in range(3):
+        slot = link.start_slot()
+        with small_transactions(link, topic_name, 30, seed=seed):
+            pass
+        for number in range(900):
+            plain.produce(topic_name, b"value %d" % number, b"%d-%d" % (seed, number), number % PARTITIONS)
+        assert plain.flush(60) == 0
+        link.until_seen()
+        if seed < 2:
+            link.kill(slot)
+    strait = CommandLine(tmp_path, link.settings)
+    assert "strait stop" in strait(code=2), "it is refused while the link replicates"
+    stop(link, slot)
+    before = answers_of(link, topic_name)
+    assert_exact(before)
+    assert {row["verdict"] for row in strait.partitions()} == {"kept"}
+    lose_map(link)
+    assert {answer.fit for answer in answers_of(link, topic_name).values()} == {Fit.NOT_REPLICATED}
+
+    tried = strait.partitions("--dry-run")
+    assert [row["verdict"] for row in tried] == ["ready"] * PARTITIONS
+    assert not exists(link.destination, naming.map_topic(link.name))
+    assert "written" not in strait(code=1, typed="n\n"), "it asks first"
+    assert not exists(link.destination, naming.map_topic(link.name))
+    done = strait.partitions("--yes")
+    assert [row | {"verdict": "ready"} for row in done] == tried
+    assert [row["verdict"] for row in done] == ["written"] * PARTITIONS
+    assert all(row["unknown"] == [] for row in done)
+    assert sum(row["records"] for row in done) == link.copied()
+    assert answers_of(link, topic_name) == before
+
+    restart_and_compare(link, topic_name, seed=3)
+    link.assert_same_records()
+    assert link.losses() == ()
+    after = answers_of(link, topic_name)
+    assert before.items() <= after.items()
+    assert_exact(after)
+    assert len(after) > len(before) + 100
+
+
+def test_records_that_were_rebuilt_are_matched_one_by_one(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    """The source stamps them, so no batch has the same bytes on both sides; many are equal but for their time, and some
+    wholly. All of the last batch are."""
+    link = make_link(topics={topic_name: 2})
+    link.make_topics(source_configs={"message.timestamp.type": "LogAppendTime"})
+    link.publish()
+    slot = link.start_slot()
+    writer = Transactions(link.source, topic_name, topic_name, 2)
+    plain = Producer(link.source.client_properties | {"linger.ms": 20})
+    for turn in range(12):
+        for number in range(40):
+            plain.produce(topic_name, b"same", b"same", number % 2)
+        assert plain.flush(60) == 0
+        writer.begin()
+        writer.write(4)
+        writer.end(turn % 2 == 0)
+    for _ in range(10):
+        plain.produce(topic_name, b"last", None, 0)
+    assert plain.flush(60) == 0
+    link.until_seen()
+    stop(link, slot)
+    before = answers_of(link, topic_name)
+    lose_map(link)
+    done = CommandLine(tmp_path, link.settings).partitions("--yes")
+    assert [row["verdict"] for row in done] == ["written"] * 2
+    after = answers_of(link, topic_name)
+    assert after == before
+
+
+def test_where_the_source_has_expired_just_that_is_unknown(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    link = make_link(topics={topic_name: 1})
+    link.make_topics()
+    link.publish()
+    slot = link.start_slot()
+    with small_transactions(link, topic_name, 80, seed=7):
+        pass
+    link.until_seen()
+    stop(link, slot)
+    (written,) = read_all(link.source, topic_name, 1)
+    first = written[len(written) // 2].offset
+    expire(link, topic_name, first)
+    before = answers_of(link, topic_name)
+    lose_map(link)
+    (row,) = CommandLine(tmp_path, link.settings).partitions("--yes")
+    expired = sum(record.offset < first for record in written)
+    assert (row["verdict"], row["records"]) == ("written", len(written) - expired)
+    (unknown,) = row["unknown"]
+    assert (unknown["copy_from"], unknown["copy_to"], unknown["records"]) == (0, expired, expired)
+    assert "no longer holds" in unknown["reason"]
+
+    after = answers_of(link, topic_name)
+    assert after.keys() == before.keys()
+    differing = {asked for asked in after if after[asked] != before[asked]}
+    assert {after[asked] for asked in differing} == {Answer(None, Fit.UNKNOWN)}
+    assert {asked for asked in differing if asked[0] == "to"} == {
+        asked for asked in before if asked[0] == "to" and asked[2] < first
+    }
+    assert not [asked for asked in differing if asked[0] == "back"], "deleted there, as before"
+
+    restart_and_compare(link, topic_name, seed=8)
+    (rest,), (copied,) = read_all(link.source, topic_name, 1), read_all(link.destination, topic_name, 1)
+    assert_same_records([rest], [copied[expired:]])
+    later = answers_of(link, topic_name)
+    assert {asked: later[asked] for asked in after if asked[2] > 0} == {
+        asked: answer for asked, answer in after.items() if asked[2] > 0
+    }
+    assert link.losses() == ()
+
+
+def test_a_position_that_nothing_shows_is_not_written(make_link: MakeLink, topic_name: str, tmp_path: Path) -> None:
+    """All that was copied has expired, or equal records stand at both places where the last one can be: continuing
+    would be a guess."""
+    topics = {topic_name: 1, f"{topic_name}-equal": 1}
+    link = make_link(topics=topics)
+    link.make_topics()
+    link.publish()
+    slot = link.start_slot()
+    producer = Producer(link.source.client_properties | {"linger.ms": 20})
+    for number in range(50):
+        producer.produce(topic_name, b"%d" % number, partition=0)
+    for _ in range(50):
+        producer.produce(f"{topic_name}-equal", b"equal", partition=0, timestamp=1_700_000_000_000)
+    assert producer.flush(60) == 0
+    link.until_seen()
+    stop(link, slot)
+    for number in range(50, 60):
+        producer.produce(topic_name, b"%d" % number, partition=0)
+        producer.produce(f"{topic_name}-equal", b"equal", partition=0, timestamp=1_700_000_000_000)
+    assert producer.flush(60) == 0
+    expire(link, topic_name, 50)
+    lose_map(link)
+    expired, equal = CommandLine(tmp_path, link.settings).partitions("--yes", code=1)
+    assert expired["verdict"] == equal["verdict"] == "refused"
+    assert "no longer holds" in expired["detail"]
+    assert "several assignments" in equal["detail"]
+    link.publish(list(topics)[:1])
+    link.start_slot()
+    eventually(lambda: exists(link.destination, naming.map_topic(link.name)) or link.waiting(), what="it waits")
+
+
+def test_a_history_that_begins_elsewhere_on_both_sides(clusters: Any, topic_name: str, tmp_path: Path) -> None:
+    """The link began in the middle of the source, under another name, and its plan comes from the control plane."""
+    source, destination = clusters.source, clusters.destination
+    link = "m" + topic_name[-8:]
+    topic, copy = f"{link}-orders", f"eu.{link}-orders"
+    links = settings(source, destination, link, naming={"policy": "prefix", "prefix": "eu."}, start={0: 40, 1: 7})
+    create(source, topic, 2)
+
+    def write(numbers: range) -> None:
+        producer = Producer(source.client_properties | {"linger.ms": 5})
+        for number in numbers:
+            producer.produce(topic, b"%d" % number, b"key %d" % number, number % 2)
+        assert producer.flush(30) == 0
+
+    write(range(200))
+    file = parse(links, where="links file")
+    with Control(file, link) as control:
+        with copying(control, tmp_path):
+            eventually(lambda: exists(destination, copy) and ends(destination, copy, 2) == [60, 93], what="the copy")
+        set_stopped(file, link, stopped=True)
+        logs = ends(source, topic, 2), ends(destination, copy, 2)
+        before = answers(links, link, topic, copy, *logs)
+        assert {answer.fit for answer in before.values()} == {Fit.EXACT, Fit.BEFORE_START}
+        delete(destination, naming.map_topic(link))
+        done = CommandLine(tmp_path, links).partitions("--yes")
+        assert [(row["verdict"], row["position"]) for row in done] == [("written", 100), ("written", 100)]
+        assert answers(links, link, topic, copy, *logs) == before
+        set_stopped(file, link, stopped=False)
+        write(range(200, 300))
+        with copying(control, tmp_path):
+            eventually(lambda: ends(destination, copy, 2) == [110, 143], what="it continues")
+        written, copied = read_all(source, topic, 2), read_all(destination, copy, 2)
+        assert_same_records([written[0][40:], written[1][7:]], copied)
+        control.run_cycle()
+        assert not control.run_cycle().plan.waiting
+
+
+def test_among_other_producers_the_map_is_exact_or_says_that_it_is_not(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    link = make_link(topics={topic_name: 1}, policy=TopicPolicy(on_foreign="expect"))
+    link.make_topics()
+    link.publish()
+    slot = link.start_slot()
+    writer = Transactions(link.source, topic_name, topic_name, 1)
+    foreign = Producer(link.destination.client_properties)
+    for turn in range(10):
+        writer.begin()
+        writer.write(6)
+        writer.end(turn % 3 != 0)
+        link.until_seen()
+        foreign.produce(topic_name, b"theirs", b"foreign %d" % turn, partition=0)
+        assert foreign.flush(30) == 0
+    stop(link, slot)
+    before = answers_of(link, topic_name)
+    lose_map(link)
+    (row,) = CommandLine(tmp_path, link.settings).partitions("--yes")
+    assert (row["verdict"], row["unknown"]) == ("written", [])
+    after = answers_of(link, topic_name)
+    for asked, answer in after.items():
+        exact = before[asked].fit == answer.fit == Fit.EXACT
+        assert not exact or answer == before[asked], asked
+        if before[asked].fit == Fit.EXACT and answer.fit == Fit.INEXACT:
+            assert answer.offset is not None
+            assert answer.offset <= (before[asked].offset or 0), asked
+    assert Counter(answer.fit for answer in after.values())[Fit.EXACT] > 10
+
+
+def expire(link: EngineLink, topic: str, offset: int) -> None:
+    """The source deletes what is before an offset."""
+    from confluent_kafka import TopicPartition as Place
+    from confluent_kafka.admin import AdminClient
+
+    client = AdminClient(link.source.client_properties)
+    place = Place(topic, 0, offset)
+    client.delete_records([place])[place].result(30)
+
+
+_ = Reason
