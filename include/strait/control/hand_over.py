@@ -120,7 +120,7 @@ def hand_over(
         ClusterUnavailable, NotAuthorized, StateError
     """
     clusters = LinkClusters.of(file, link)
-    require_at_rest(link, Offsets(clusters).plans().values())
+    _require_at_rest(link, Offsets(clusters).plans().values())
     source, destination = (
         Side(Admin(clusters.properties[name], name), clusters.properties[name])
         for name in (clusters.source, clusters.destination)
@@ -145,8 +145,7 @@ def hand_over(
     return certain
 
 
-def require_at_rest(link: str, plans: Iterable[Plan]) -> None:
-    """Raise ConfigError unless the link is stopped, or everything in it paused."""
+def _require_at_rest(link: str, plans: Iterable[Plan]) -> None:
     copying = [
         topic.source
         for plan in plans

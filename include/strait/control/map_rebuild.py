@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 
 from strait.config.links import LinksFile
 from strait.config.validation import did_you_mean
-from strait.control.hand_over import require_at_rest
 from strait.control.map_logs import CopyLog, SourceLog, copy_log, copy_records, source_log, source_records
 from strait.errors import ClusterError, ConfigError, CorruptBatch, PlanConflict, StateError
 from strait.kafka.admin import Admin
@@ -168,7 +167,12 @@ class MapRebuild:
                 f"link {self._name}: it has no plan, so its producer ID is unknown",
                 hint="without its plan topic a link cannot continue; use a new link name and new destination topics",
             )
-        require_at_rest(self._name, plans)
+        if not all(plan.stopped for plan in plans):
+            raise ConfigError(
+                f"link {self._name}",
+                ["is not stopped; its applications would continue with the map that they have in memory"],
+                hint=f"run `strait stop {self._name}` and `strait wait {self._name} --for stopped`",
+            )
 
     def _look(self, one: _Place, logs: Mapping[str, PartitionLogs], compacted: bool) -> Rebuilt:
         copy = TopicPartition(one.topic.destination, one.place.partition)
