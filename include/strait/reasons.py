@@ -325,8 +325,9 @@ _TEXTS = {
     Reason.MAP_RUN_MISSING: _Text(
         "The destination holds records of this link, but the offset map does not have their source offsets, so "
         "Strait cannot determine where to continue.",
-        "Run `strait stop` and then `strait map rebuild`, which restores the offset map from the records of both clusters; "
-        f"after `strait start` copying resumes. If it refuses the partition: {_REPLICATE_AGAIN}",
+        "Run `strait stop`, then `strait map rebuild`: it restores the offset map from the records of both clusters. "
+        "Copying resumes after `strait start`. If the partition cannot be rebuilt, "
+        + _REPLICATE_AGAIN.replace("Replicate", "replicate", 1),
         Kind.NEEDS_DECISION,
     ),
     Reason.PLAN_MISSING: _Text(

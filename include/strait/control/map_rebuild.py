@@ -23,6 +23,7 @@ from strait.net.partition_logs import PartitionLogs
 from strait.planning.map_rebuild.entries import entries, first_entry
 from strait.planning.map_rebuild.matching import Rules, Stretch, Unknown, joined, match_batches, match_records
 from strait.planning.topics.policies import start_of
+from strait.state.codec import run_key
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader, registrations
 from strait.state.schema import OffsetMapping, Plan, PlannedTopic
@@ -124,7 +125,7 @@ class MapRebuild:
                 copy = one.topic.destination
                 if one.topic.source in doubts:
                     found.append(Rebuilt(*one.place, copy, "refused", doubts[one.topic.source]))
-                elif _of(runs.get(one.place, ()), one.topic) and not everything:
+                elif not everything and any(_ids(run) == _ids(one.topic) for run in runs.get(one.place, ())):
                     found.append(Rebuilt(*one.place, copy, "kept", "the map has entries"))
                 else:
                     found.append(self._look(one, logs, one.topic.source in compacted))
@@ -156,8 +157,11 @@ class MapRebuild:
                         hint=f"run `strait wait {self._name} --for stopped`, then rebuild again",
                     )
             written = [run for one in ready for run in one.entries]
-            before = [run for one in ready for run in state.runs.get(one.place, ())]
-            publication.publish((), written, (), [run for run in before if run not in written])
+            before = [
+                run for one in ready for run in state.runs.get(one.place, ()) if _ids(run) == _ids(one.entries[0])
+            ]
+            keys = {run_key(run) for run in written}
+            publication.publish((), written, (), [run for run in before if run_key(run) not in keys])
         return [replace(one, verdict="written") if one in ready else one for one in found]
 
     def _require_stopped(self, plans: Iterable[Plan]) -> None:
@@ -299,9 +303,8 @@ def _places(plans: Iterable[Plan]) -> list[_Place]:
     return [found[place] for place in sorted(found)]
 
 
-def _of(runs: Iterable[OffsetMapping], topic: PlannedTopic) -> bool:
-    ids = topic.destination, topic.destination_id, topic.source_id
-    return any((run.destination, run.destination_id, run.source_id) == ids for run in runs)
+def _ids(of: OffsetMapping | PlannedTopic) -> tuple[str, str, str]:
+    return of.destination, of.destination_id, of.source_id
 
 
 def _like(one: _Place) -> OffsetMapping:
