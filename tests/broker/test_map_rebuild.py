@@ -1,28 +1,20 @@
 """A link's map topic is deleted. Rebuilt from both logs it translates every offset as before, or calls it unknown; never
 otherwise. Then the link continues."""
 
-import json
 import subprocess
-import sys
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-import yaml
 from confluent_kafka import Producer
 
 from strait.config import naming
 from strait.config.links import parse
-from strait.consumer_groups.clusters import LinkClusters
-from strait.consumer_groups.offsets import Offsets
 from strait.control.pausing import set_stopped
 from strait.control.plane import Control
-from strait.model import TopicPartition
 from strait.reasons import Reason
-from strait.state.reader import StateReader
 from strait.state.schema import TopicPolicy
 from strait.state.translation import Fit
 from support.fixtures.waiting import eventually
@@ -33,6 +25,16 @@ from support.links.copying import copying
 from support.links.engine_link import EngineLink
 from support.links.mesh import Mesh
 from support.links.moving import settings
+from support.links.rebuilding import (
+    Answer,
+    Rebuild,
+    answers,
+    answers_of,
+    assert_exact,
+    assert_never_late,
+    expire,
+    reasons,
+)
 
 pytestmark = pytest.mark.broker
 
@@ -46,58 +48,6 @@ COMPACTED = {
 }
 
 
-class Answer(NamedTuple):
-    offset: int | None
-    fit: str
-
-
-Answers = Mapping[tuple[str, TopicPartition, int], Answer]
-"""(direction, partition, offset) -> what it translates to."""
-
-
-class CommandLine:
-    """`strait map rebuild` with a links file."""
-
-    def __init__(self, folder: Path, links: Mapping[str, Any]) -> None:
-        self._folder = folder
-        (folder / "links.yaml").write_text(yaml.safe_dump(dict(links)))
-
-    def __call__(self, *words: str, code: int = 0, typed: str = "") -> str:
-        done = subprocess.run(
-            [Path(sys.executable).with_name("strait"), "map", "rebuild", *words],
-            cwd=self._folder, input=typed, capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        assert done.returncode == code, f"{done.returncode}: {done.stdout}\n{done.stderr}"
-        return done.stdout if code != 2 else done.stderr
-
-    def partitions(self, *words: str, code: int = 0) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self(*words, "--json", code=code))["partitions"]
-        return found
-
-
-def answers(links: Mapping[str, Any], name: str, topic: str, copy: str, sources: Any, copies: Any) -> Answers:
-    """Of every offset of both logs, both ways. ``sources``, ``copies``: the ends of the logs."""
-    offsets = Offsets(LinkClusters.of(parse(dict(links), where="links file"), name))
-    there = [(TopicPartition(topic, number), at) for number, end in enumerate(sources) for at in range(end + 1)]
-    here = [(TopicPartition(copy, number), at) for number, end in enumerate(copies) for at in range(end + 1)]
-    found = {("to", *one): answer for one, answer in zip(there, offsets.to_destination(there), strict=True)}
-    found |= {("back", *one): answer for one, answer in zip(here, offsets.to_source(here), strict=True)}
-    return {asked: Answer(answer.to_offset, answer.fit) for asked, answer in found.items()}
-
-
-def answers_of(link: EngineLink, topic: str) -> Answers:
-    count = link.topics[topic]
-    source, copy = (ends(cluster, topic, count) for cluster in (link.source, link.destination))
-    return answers(link.settings, link.name, topic, topic, source, copy)
-
-
-def assert_exact(found: Answers) -> None:
-    """But for offsets before the first record, where the source begins with an aborted one."""
-    inexact = [asked for asked, answer in found.items() if answer.fit != Fit.EXACT]
-    assert all(found[asked] == Answer(0, Fit.BEFORE_START) for asked in inexact)
-    assert len(inexact) < 20
-
-
 def stop(link: EngineLink, slot: "subprocess.Popen[bytes]", **settings: Any) -> None:
     link.publish(stopped=True, **settings)
     slot.wait(60)
@@ -107,8 +57,8 @@ def lose_map(link: EngineLink) -> None:
     delete(link.destination, naming.map_topic(link.name))
 
 
-def restart_and_compare(link: EngineLink, topic: str, seed: int) -> None:
-    """Copying continues; every record is there once, and every offset that both logs now have is exact."""
+def copy_more(link: EngineLink, topic: str, seed: int) -> None:
+    """The link is started, copies what is new, and is stopped."""
     slot = link.start_slot()
     link.publish()
     with small_transactions(link, topic, 20, seed=seed):
@@ -136,7 +86,7 @@ def test_every_offset_translates_as_before_the_loss_and_the_link_continues(
         link.until_seen()
         if seed < 2:
             link.kill(slot)
-    strait = CommandLine(tmp_path, link.settings)
+    strait = Rebuild(tmp_path, link.settings)
     assert "strait stop" in strait(code=2), "it is refused while the link replicates"
     stop(link, slot)
     before = answers_of(link, topic_name)
@@ -157,7 +107,7 @@ def test_every_offset_translates_as_before_the_loss_and_the_link_continues(
     assert sum(row["records"] for row in done) == link.copied()
     assert answers_of(link, topic_name) == before
 
-    restart_and_compare(link, topic_name, seed=3)
+    copy_more(link, topic_name, seed=3)
     link.assert_same_records()
     assert link.losses() == ()
     after = answers_of(link, topic_name)
@@ -171,8 +121,8 @@ def test_every_offset_translates_as_before_the_loss_and_the_link_continues(
 
 def test_records_that_were_rebuilt_are_matched_one_by_one(make_link: MakeLink, topic_name: str, tmp_path: Path) -> None:
     """The source stamps them, so no batch has the same bytes on both sides; many are equal but for their time, and some
-    wholly. All of the last batch are."""
-    link = make_link(topics={topic_name: 2})
+    wholly. All of the last batch are. The third partition is empty."""
+    link = make_link(topics={topic_name: 3})
     link.make_topics(source_configs={"message.timestamp.type": "LogAppendTime"})
     link.publish()
     slot = link.start_slot()
@@ -192,8 +142,8 @@ def test_records_that_were_rebuilt_are_matched_one_by_one(make_link: MakeLink, t
     stop(link, slot)
     before = answers_of(link, topic_name)
     lose_map(link)
-    done = CommandLine(tmp_path, link.settings).partitions("--yes")
-    assert [row["verdict"] for row in done] == ["written"] * 2
+    done = Rebuild(tmp_path, link.settings).partitions("--yes")
+    assert [row["verdict"] for row in done] == ["written"] * 3
     after = answers_of(link, topic_name)
     assert after == before
 
@@ -212,10 +162,10 @@ def test_where_the_source_has_expired_just_that_is_unknown(
     (written,) = read_all(link.source, topic_name, 1)
     half = range(len(written) // 2, len(written))
     first = next(written[at].offset for at in half if written[at].offset > written[at - 1].offset + 1)
-    expire(link, topic_name, first)
+    expire(link.source, topic_name, first)
     before = answers_of(link, topic_name)
     lose_map(link)
-    (row,) = CommandLine(tmp_path, link.settings).partitions("--yes")
+    (row,) = Rebuild(tmp_path, link.settings).partitions("--yes")
     expired = sum(record.offset < first for record in written)
     assert (row["verdict"], row["records"]) == ("written", len(written) - expired)
     (unknown,) = row["unknown"]
@@ -232,7 +182,7 @@ def test_where_the_source_has_expired_just_that_is_unknown(
     assert not [asked for asked in differing if asked[0] == "back"], "deleted there, as before"
     assert len(differing) == first
 
-    restart_and_compare(link, topic_name, seed=8)
+    copy_more(link, topic_name, seed=8)
     (rest,), (copied,) = read_all(link.source, topic_name, 1), read_all(link.destination, topic_name, 1)
     assert_same_records([rest], [copied[expired:]])
     later = answers_of(link, topic_name)
@@ -240,6 +190,35 @@ def test_where_the_source_has_expired_just_that_is_unknown(
         asked: answer for asked, answer in after.items() if asked[2] > 0
     }
     assert link.losses() == ()
+
+
+def test_where_the_destination_has_expired_results_are_what_is_left(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    """Numbers do not begin at 0 there. Nothing shows where the source holds the records before."""
+    link = make_link(topics={topic_name: 1})
+    link.make_topics()
+    link.publish()
+    slot = link.start_slot()
+    with small_transactions(link, topic_name, 60, seed=9):
+        pass
+    link.until_seen()
+    stop(link, slot)
+    expire(link.destination, topic_name, 40)
+    before = answers_of(link, topic_name)
+    lose_map(link)
+    (row,) = Rebuild(tmp_path, link.settings).partitions("--yes")
+    assert (row["verdict"], row["unknown"]) == ("written", [])
+    after = answers_of(link, topic_name)
+    for asked, answer in before.items():
+        if asked[0] == "to":
+            assert after[asked].offset == answer.offset, asked
+        else:
+            assert after[asked] in (answer, Answer(None, Fit.UNKNOWN)), asked
+            assert after[asked] == answer or asked[2] <= 40, asked
+    copy_more(link, topic_name, seed=10)
+    (written,), (copied,) = read_all(link.source, topic_name, 1), read_all(link.destination, topic_name, 1)
+    assert_same_records([written[40:]], [copied])
 
 
 def test_a_position_that_nothing_shows_is_not_written(make_link: MakeLink, topic_name: str, tmp_path: Path) -> None:
@@ -262,9 +241,9 @@ def test_a_position_that_nothing_shows_is_not_written(make_link: MakeLink, topic
         producer.produce(topic_name, b"%d" % number, partition=0)
         producer.produce(f"{topic_name}-equal", b"equal", partition=0, timestamp=1_700_000_000_000)
     assert producer.flush(60) == 0
-    expire(link, topic_name, 50)
+    expire(link.source, topic_name, 50)
     lose_map(link)
-    expired, equal = CommandLine(tmp_path, link.settings).partitions("--yes", code=1)
+    expired, equal = Rebuild(tmp_path, link.settings).partitions("--yes", code=1)
     assert expired["verdict"] == equal["verdict"] == "refused"
     assert "no longer holds" in expired["detail"]
     assert "several assignments" in equal["detail"]
@@ -300,7 +279,7 @@ def test_a_history_that_begins_elsewhere_on_both_sides(clusters: Any, topic_name
         eventually(lambda: reasons(links, link) == {Reason.MAP_RUN_MISSING}, what="it does not guess")
     set_stopped(file, link, stopped=True)
     assert ends(destination, copy, 2) == logs[1]
-    done = CommandLine(tmp_path, links).partitions("--yes")
+    done = Rebuild(tmp_path, links).partitions("--yes")
     assert [(row["verdict"], row["position"]) for row in done] == [("written", 100), ("written", 100)]
     assert answers(links, link, topic, copy, *logs) == before
     set_stopped(file, link, stopped=False)
@@ -328,16 +307,15 @@ def test_of_a_compacted_source_what_is_left_is_exact_and_the_rest_unknown(
         assert producer.flush(60) == 0
         link.until_seen()
     stop(link, slot)
-    whole = read_all(link.source, topic_name, 1)[0]
-    before = answers_of(link, topic_name)
+    copied, before = link.copied(), answers_of(link, topic_name)
     producer.produce(topic_name, b"a new segment", b"last", 0)
     assert producer.flush(60) == 0
-    eventually(lambda: len(read_all(link.source, topic_name, 1)[0]) < len(whole) // 2, what="it is compacted")
+    eventually(lambda: len(read_all(link.source, topic_name, 1)[0]) < copied // 2, what="it is compacted")
     lose_map(link)
-    (row,) = CommandLine(tmp_path, link.settings).partitions("--yes")
+    (row,) = Rebuild(tmp_path, link.settings).partitions("--yes")
     assert row["verdict"] == "written"
-    assert 0 < row["records"] < len(whole)
-    assert row["records"] + sum(part["records"] for part in row["unknown"]) == len(whole)
+    assert 0 < row["records"] < copied
+    assert row["records"] + sum(part["records"] for part in row["unknown"]) == copied
     after = answers_of(link, topic_name)
     for asked, answer in before.items():
         if answer.fit == Fit.EXACT:
@@ -365,7 +343,7 @@ def test_among_other_producers_the_map_is_exact_or_says_that_it_is_not(
     stop(link, slot)
     before = answers_of(link, topic_name)
     lose_map(link)
-    (row,) = CommandLine(tmp_path, link.settings).partitions("--yes")
+    (row,) = Rebuild(tmp_path, link.settings).partitions("--yes")
     assert (row["verdict"], row["unknown"]) == ("written", [])
     (written,), (found,) = read_all(link.source, topic_name, 1), read_all(link.destination, topic_name, 1)
     there = [record.offset for record in written]
@@ -394,7 +372,7 @@ def test_of_a_two_way_link_only_its_own_records_are_matched(
     clusters = {end: dict(cluster.client_properties) for end, cluster in mesh.clusters.items()}
     of_link = {"source": "a", "destination": "b", "topics": {"include": [topic_name]}}
     links = {"clusters": clusters, "links": {name: of_link}}
-    rows = CommandLine(tmp_path, links).partitions("--yes")
+    rows = Rebuild(tmp_path, links).partitions("--yes")
     assert [(row["verdict"], row["unknown"]) for row in rows] == [("written", [])] * mesh.partitions
     assert sum(row["records"] for row in rows) == mesh.born["a"]
     logs = [ends(mesh.clusters[end], topic_name, mesh.partitions) for end in ("a", "b")]
@@ -411,36 +389,3 @@ def test_of_a_two_way_link_only_its_own_records_are_matched(
         mesh.write(end, 50)
     mesh.until_everywhere()
     mesh.assert_each_once()
-
-
-def assert_never_late(found: Answers, partition: int, there: Sequence[int], copied: Sequence[int]) -> None:
-    """Held against both logs: exact where an answer says so, else not too late. ``there``, ``copied``: the offsets of
-    the link's records."""
-    for (way, place, offset), answer in found.items():
-        if place.partition != partition:
-            continue
-        asked, result = (there, copied) if way == "to" else (copied, there)
-        records = bisect_left(asked, offset)
-        assert answer.offset is not None
-        if records:
-            latest = result[records - 1] + 1
-            right = answer.offset == latest if answer.fit == Fit.EXACT else answer.offset <= latest
-            assert right, f"{way} {offset}: {answer} instead of {latest}"
-
-
-def reasons(links: Mapping[str, Any], link: str) -> set[str | None]:
-    """Why the partitions wait that the link's slots report now."""
-    with StateReader(links["clusters"]["destination"], "destination", link, follow=("plan", "reports")) as state:
-        state.catch_up()
-        rows = [row for parts in state.reports.values() for report in parts for row in report.partitions]
-        return {row.reason for row in rows}
-
-
-def expire(link: EngineLink, topic: str, offset: int) -> None:
-    """The source deletes what is before an offset."""
-    from confluent_kafka import TopicPartition as Place
-    from confluent_kafka.admin import AdminClient
-
-    client = AdminClient(link.source.client_properties)
-    place = Place(topic, 0, offset)
-    client.delete_records([place])[place].result(30)
