@@ -183,6 +183,28 @@ def test_records_that_were_copied_twice_are_not_assigned() -> None:
     assert {one.reason for one in unknown} == {DIFFERENT}
 
 
+def test_a_record_that_was_not_copied_shifts_all_that_follow() -> None:
+    """Batches were passed on before and after it."""
+    both = Logs([str(n) for n in range(11)], range(11), [n for n in range(11) if n != 5])
+    exact, unknown = both.rebuilt({2, 4, 7, 9}, {2, 4, 6, 8}, Rules())
+    assert (pairs(exact), unknown) == (both.truth, [])
+
+
+def test_a_beginning_that_was_copied_twice_is_not_taken_for_an_expired_one() -> None:
+    both = Logs(list("abc"), range(3), [0, 1, 0, 1, 2])
+    assert both.rebuilt(set(), set(), Rules())[1] == [Unknown(0, 4, 7, 11, DIFFERENT)]
+    assert pairs(both.rebuilt(set(), set(), Rules())[0]) == {4: 2}
+
+
+def test_equal_records_at_an_expired_beginning_are_not_guessed() -> None:
+    """Those that were copied may be the ones that are left, or have expired."""
+    both = Logs(list("aaqz"), range(4), [0, 1, 3])
+    assert pairs(both.rebuilt(set(), set(), Rules())[0]) == both.truth
+    exact, unknown = both.rebuilt(set(), set(), Rules(complete=False))
+    assert pairs(exact) == {2: 3}
+    assert unknown_numbers(unknown) == {0, 1}
+
+
 def test_of_compacted_topics_only_unique_records_count() -> None:
     both = Logs(list("xaaby"), [0, 1, 2, 3, 9], range(5))
     exact, unknown = both.rebuilt({1}, {2}, Rules(dense=False))
