@@ -44,6 +44,13 @@ class Reader:
         eventually(enough, what=lambda: f"{until} records come, so far {len(self.keys)}")
         return self.keys
 
+    def take(self) -> None:
+        """Process what comes within a moment, some records at most."""
+        for message in self._consumer.consume(50, timeout=0.2):
+            if message.error() is None:
+                self.keys.append(message.key() or b"")
+                self.values.append(message.value() or b"")
+
     def work(self, stopped: threading.Event) -> None:
         """Read and commit until told to stop, then leave."""
         while not stopped.is_set():

@@ -21,6 +21,7 @@ def kafka_jvm() -> Iterator[Any]:
         classpath=jars.classpath(),
         jarpath=str(bridge),
         java_path=str(find_java()),
+        javaopts=["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
         die_on_exit=True,
         redirect_stdout=subprocess.DEVNULL,
         redirect_stderr=subprocess.DEVNULL,

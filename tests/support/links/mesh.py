@@ -16,6 +16,8 @@ from typing import Any
 from confluent_kafka import Producer
 
 from strait.config import links
+from strait.control.link_status import link_groups
+from strait.control.pausing import set_stopped
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
@@ -23,6 +25,7 @@ from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, PartitionReport
 from support.fixtures.waiting import eventually
 from support.kafka.records import Record, ends, read_all
+from support.links.far import FarCluster
 
 
 @dataclass
@@ -49,13 +52,21 @@ class Mesh:
 
     @property
     def file(self) -> links.LinksFile:
+        return links.parse(self.contents, where="test")
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """Of the links file. Clusters behind a proxy are reached through it."""
         topics = {"include": [self.topic], "rules": [{"match": ".*", **self.rule}], **self.topics}
         settings: dict[str, Any] = {"topics": topics, "epoch_seconds": self.epoch_seconds, **self.settings}
         if self.copies is not None:
             settings["copies"] = self.copies
         every = {self.name(link): settings | {"source": link[0], "destination": link[1]} for link in self.links}
-        clusters = {name: dict(cluster.client_properties) for name, cluster in self.clusters.items()}
-        return links.parse({"clusters": clusters, "links": every}, where="test")
+        clusters = {
+            name: dict(cluster.far_properties if isinstance(cluster, FarCluster) else cluster.client_properties)
+            for name, cluster in self.clusters.items()
+        }
+        return {"clusters": clusters, "links": every}
 
     def make_topics(self) -> None:
         for name, cluster in self.clusters.items():
@@ -83,6 +94,12 @@ class Mesh:
         """End its slot as a crash would."""
         self._slots[link].send_signal(signal.SIGKILL)
         self._slots.pop(link).wait(10)
+
+    def restart(self, link: tuple[str, str]) -> None:
+        """After a failover: `strait start`, and its slot, which has ended."""
+        set_stopped(self.file, self.name(link), stopped=False)
+        self._slots.pop(link).wait(60)
+        self.start(link)
 
     def stop(self) -> None:
         for link in list(self._slots):
@@ -115,6 +132,16 @@ class Mesh:
         finally:
             for thread in threads:
                 thread.join(120)
+
+    def until_ready(self, link: tuple[str, str]) -> None:
+        """Its slot reports, and every partition is copied."""
+        eventually(
+            lambda: (
+                (rows := link_groups(self.file, self.name(link)).rows)
+                and all(row.state in ("copying", "caught_up") for row in rows)
+            ),
+            what=lambda: f"the link copies: {link_groups(self.file, self.name(link)).rows} {self.log()}",
+        )
 
     def until_everywhere(self) -> None:
         """Wait until every cluster holds as many records as were born in all of them."""
