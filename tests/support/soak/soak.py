@@ -21,6 +21,7 @@ from support.kafka.segments import out_of_order
 from support.links.engine_link import EngineLink
 from support.links.far import FarCluster, FarLink, running
 from support.links.load import writing
+from support.soak.failovers import rounds
 from support.soak.storm import Storm
 
 GOAL_SECONDS = 5.0
@@ -149,6 +150,10 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(description="Break a running link for a while, and compare every record.")
     options.add_argument("--minutes", type=float, default=30.0)
     options.add_argument("--seed", type=int, default=secrets.randbelow(1 << 31))
+    options.add_argument("--failovers", type=int, help="instead, fail over to and fro so often, and compare consumers")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="strait-soak-") as directory:
-        soak(Path(directory), chosen.minutes, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))
+        if chosen.failovers:
+            rounds(Path(directory), chosen.failovers, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))
+        else:
+            soak(Path(directory), chosen.minutes, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))
