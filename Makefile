@@ -44,6 +44,7 @@ compat: install ## Try links between every pair of the oldest, middle and newest
 
 MINUTES ?= 30
 
+# ARGS="--failovers N": fail over back and forth N times instead, and compare what consumers have processed.
 .PHONY: soak
 soak: install ## Break a running link at random for MINUTES=30, again with ARGS="--seed N", and compare every record
 	@PYTHONPATH=tests $(BIN)/python -m support.soak.soak --minutes $(MINUTES) $(ARGS)

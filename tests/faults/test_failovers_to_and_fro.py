@@ -10,7 +10,7 @@ from support.soak.failovers import rounds
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(1200)]
 
 
-@pytest.mark.parametrize("seed", [3])
+@pytest.mark.parametrize("seed", [4])
 def test_each_consumer_processes_each_record_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ) -> None:

@@ -119,7 +119,7 @@ class Rounds:
             said = self._run(link, trouble)
             if said is None:
                 return run
-            self._say(f"    run {run}: {' '.join(said.splitlines()[-1:]) or 'killed'}")
+            self._say(f"    run {run}: {said.splitlines()[-1]}")
         raise AssertionError(f"{trouble}: not over after {_MOST_RUNS} runs, the last of which said: {said}")
 
     def _run(self, link: tuple[str, str], trouble: Trouble) -> str | None:
@@ -140,7 +140,7 @@ class Rounds:
                 self._clients.asked(verdict, step)
                 if verdict == "done":
                     trouble.at(step, command)
-        return None if command.returncode == 0 else "".join(said)
+        return None if command.returncode == 0 else "".join([*said, "killed"] if command.returncode < 0 else said)
 
 
 def rounds(folder: Path, count: int, seed: int, say: Say) -> int:
