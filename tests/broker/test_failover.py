@@ -100,14 +100,7 @@ class Writer:
 
 
 def until_ready(mesh: Mesh, link: tuple[str, str] = LINK) -> None:
-    """Its slot reports, and every partition is copied."""
-    eventually(
-        lambda: (
-            (rows := link_groups(mesh.file, mesh.name(link)).rows)
-            and all(row.state in ("copying", "caught_up") for row in rows)
-        ),
-        what=lambda: f"the link copies: {link_groups(mesh.file, mesh.name(link)).rows} {mesh.log()}",
-    )
+    mesh.until_ready(link)
 
 
 def run(link: Mesh, settings: Settings = QUICK, kind: Any = "planned", tell: Any = lambda _: None) -> Failover:
