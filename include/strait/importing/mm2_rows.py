@@ -8,7 +8,6 @@ from strait.importing.naming import add_patterns
 from strait.importing.table import Row, Take, needless, no, row
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,249}")
-_NO_GROUPS = "consumer groups are synchronized by default; the link's `consumer_groups` selects them"
 _NO_CODE = "own code cannot be taken over"
 
 
@@ -19,16 +18,12 @@ def _topics(flow: Flow, given: Given) -> None:
     add_patterns(flow, given, [item for item in given.items if item not in names], "topics", "regex")
 
 
-def _exclude(flow: Flow, given: Given) -> None:
-    add_patterns(flow, given, given.items, "topics", "exclude")
-
-
-def _config_exclude(flow: Flow, given: Given) -> None:
-    add_patterns(flow, given, given.items, "configs", "exclude")
-
-
 def _name(flow: Flow, given: Given) -> None:
     flow.names[given.name.rpartition(".")[2]] = given
+
+
+def _patterns(*path: str) -> Take:
+    return lambda flow, given: add_patterns(flow, given, given.items, *path)
 
 
 def _truth(*path: str) -> Take:
@@ -68,7 +63,7 @@ MM2_ROWS: tuple[Row, ...] = (
         ours="`topics.include` for names without a dot, `topics.regex` for others",
         take=_topics,
     ),
-    row("topics.exclude", "topics.blacklist", ours="`topics.exclude`", take=_exclude),
+    row("topics.exclude", "topics.blacklist", ours="`topics.exclude`", take=_patterns("topics", "exclude")),
     row(
         "replication.policy.class",
         ours="`naming` with policy `alias` for DefaultReplicationPolicy, `identity` for IdentityReplicationPolicy; – no other",
@@ -81,7 +76,7 @@ MM2_ROWS: tuple[Row, ...] = (
         take=_number("replication_factor"),
     ),
     row("sync.topic.configs.enabled", ours="`configs.sync`", take=_truth("configs", "sync")),
-    row("config.properties.exclude", ours="`configs.exclude`", take=_config_exclude),
+    row("config.properties.exclude", ours="`configs.exclude`", take=_patterns("configs", "exclude")),
     row(
         "use.defaults.from",
         "config.property.filter.use.defaults.from",
@@ -108,11 +103,25 @@ MM2_ROWS: tuple[Row, ...] = (
         why="the link's own map says where each record is, exactly; MirrorMaker 2's topic for it is not written",
     ),
     needless("consumer.poll.timeout.ms", "admin.timeout.ms", why="requests have time-outs of their own"),
-    no(
-        *("groups", "groups.exclude", "groups.blacklist", "refresh.groups.*", "sync.group.offsets.*"),
-        *("emit.checkpoints.*", "checkpoints.topic.*"),
-        why=_NO_GROUPS,
+    row("groups", "groups.whitelist", ours="`consumer_groups.include`", take=_patterns("consumer_groups", "include")),
+    row(
+        *("groups.exclude", "groups.blacklist"),
+        ours="`consumer_groups.exclude`",
+        take=_patterns("consumer_groups", "exclude"),
     ),
+    row("sync.group.offsets.enabled", ours="`consumer_groups.sync`", take=_truth("consumer_groups", "sync")),
+    row(
+        "sync.group.offsets.interval.seconds",
+        ours="`consumer_groups.interval_seconds`",
+        take=_number("consumer_groups", "interval_seconds"),
+    ),
+    row(
+        "emit.checkpoints.enabled",
+        ours="`consumer_groups.mm2_checkpoints`, which needs `consumer_groups.sync`",
+        take=_truth("consumer_groups", "mm2_checkpoints"),
+    ),
+    needless("refresh.groups.*", "emit.checkpoints.interval.seconds", why="groups are looked at with each interval"),
+    no("checkpoints.topic.*", why="the topic for checkpoints is created with the broker's defaults"),
     no(
         *("topic.filter.class", "group.filter.class", "config.property.filter.class", "forwarding.admin.class"),
         why=_NO_CODE,

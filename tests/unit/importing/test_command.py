@@ -22,6 +22,7 @@ us.sasl.jaas.config = PlainLoginModule required username="me" password="hunter2"
 eu->us.enabled = true
 eu->us.topics = orders, metrics\\..*
 eu->us.groups = mine
+eu->us.checkpoints.topic.replication.factor = 3
 """
 
 
@@ -36,12 +37,13 @@ def test_the_links_file_is_what_strait_reads(tmp_path: Path) -> None:
     (tmp_path / "links.yaml").write_text(result.stdout)
     file = load(tmp_path / "links.yaml")
     assert file.links["mine"].topics.regex == (r"metrics\..*",)
+    assert file.links["mine"].consumer_groups.include == ("mine",)
     assert file.clusters["us"]["bootstrap.servers"] == "u:1,u:2"
     assert file.clusters["us"]["sasl.password"] == "${directory:/run/secrets:us.sasl.password}"
     assert "# Put the secret of `us.sasl.jaas.config` into this file, /run/secrets/us.sasl.password." in result.stdout
     assert (
         result.stderr
-        == "left out  eu->us.groups: consumer groups are synchronized by default; the link's `consumer_groups` selects them\n"
+        == "left out  eu->us.checkpoints.topic.replication.factor: the topic for checkpoints is created with the broker's defaults\n"
     )
     assert "hunter2" not in result.output
 
@@ -53,7 +55,7 @@ def test_json_has_the_same_and_what_is_left_out(tmp_path: Path) -> None:
     said = json.loads(result.stdout)
     assert said["links_file"] == yaml.safe_load(plain.stdout)
     assert said["left_out"] == {
-        "eu->us.groups": "consumer groups are synchronized by default; the link's `consumer_groups` selects them"
+        "eu->us.checkpoints.topic.replication.factor": "the topic for checkpoints is created with the broker's defaults"
     }
     assert {"at": ["links", "eu-to-us", "configs", "sync"], "note": "MirrorMaker 2's default."} in said["notes"]
     assert result.stderr == ""

@@ -224,6 +224,34 @@ def test_what_mirror_maker_2_is_told_is_in_the_file() -> None:
     assert (link.heartbeats.interval_seconds, link.start, link.groups["default"].max_slots) == (7, "latest", 5)
 
 
+def test_consumer_groups_of_mirror_maker_2_are_those_of_the_link() -> None:
+    draft = mm2(
+        **{
+            "groups": "billing-.*, audit",
+            "groups.exclude": "console-consumer-.*,tmp(?",
+            "sync.group.offsets.enabled": "true",
+            "sync.group.offsets.interval.seconds": "60",
+            "emit.checkpoints.enabled": "true",
+            "emit.checkpoints.interval.seconds": "10",
+            "checkpoints.topic.replication.factor": "3",
+        }
+    )
+    groups = link_of(draft).consumer_groups
+    assert (groups.include, groups.exclude) == (("billing-.*", "audit"), ("console-consumer-.*",))
+    assert (groups.sync, groups.interval_seconds, groups.mm2_checkpoints) == (True, 60, True)
+    assert set(draft.left) == {
+        "groups.exclude: tmp(?",
+        "emit.checkpoints.interval.seconds",
+        "checkpoints.topic.replication.factor",
+    }
+
+
+def test_checkpoints_of_mirror_maker_2_without_its_synchronization_are_said_not_to_be_written() -> None:
+    draft = mm2(**{"sync.group.offsets.enabled": "false", "emit.checkpoints.enabled": "true"})
+    assert not link_of(draft).consumer_groups.mm2_checkpoints
+    assert "# checkpoints are written with `sync` alone" in as_yaml(draft)
+
+
 def test_a_connector_of_mirror_maker_2_is_translated_like_a_flow() -> None:
     properties = CONNECTOR | {
         "clusters": "a,b",
