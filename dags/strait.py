@@ -52,8 +52,9 @@ HEALTH_PAGE = """
 ### What this DAG does, every minute
 
 `watch` follows the reports of the link's slots for nearly a minute, without occupying a worker. It finishes early if
-an application has exited or a slot is not reporting; `restart` then resubmits the application. A run fails only if an
-application had to be restarted too often: check the log of `restart`.
+an application has exited or a slot is not reporting; `restart` then resubmits the application. It also finishes early
+if the link's Variable, a Connection or the links file is edited; `restart` then applies the edit, unless the monitor
+DAG is paused. A run fails if the edit is invalid, or if an application had to be restarted too often: check the log.
 """
 
 APPROVAL_PAGE = """
@@ -135,7 +136,7 @@ def monitor(link: str) -> DAG:
 def health(link: str) -> DAG:
     @dag(
         dag_id=dag_id(link, "health"),
-        description=f"Detect within seconds that the link {link} has stopped, and restart its applications.",
+        description=f"Detect within seconds that the link {link} has stopped or was edited, and act on it.",
         doc_md=HEALTH_PAGE,
         dagrun_timeout=timedelta(minutes=3),
         tags=["strait", link],
@@ -143,10 +144,13 @@ def health(link: str) -> DAG:
     )
     def build() -> None:
         @task
-        def restart(troubles: list[dict[str, str]]) -> str:
+        def restart(found: dict[str, object]) -> str:
             from strait_airflow import control
 
-            return control.restart(link, troubles)
+            if found["edited"]:
+                frozen = get_current_context()["ti"].get_dag(dag_id(link)).is_paused
+                return control.follow_edit(link, frozen=frozen)
+            return control.restart(link, found["troubles"])
 
         restart(HealthSensor(task_id="watch", link=link).output)
 

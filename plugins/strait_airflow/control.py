@@ -118,6 +118,17 @@ def restart(link: str, troubles: Sequence[Mapping[str, str]]) -> str:
         return "; ".join(ensure_all(file, link, [plan for group, plan in sorted(plans.items()) if group in groups]))
 
 
+def follow_edit(link: str, *, frozen: bool) -> str:
+    """Apply an edit at once, as the monitor would do a minute later.
+
+    Args:
+        frozen: the monitor DAG is paused, so that the plan stays as it is.
+    """
+    if frozen:
+        return _logged("nothing is applied: the monitor DAG is paused")
+    return "; ".join((apply(link), applications(link)))
+
+
 def live_control(link: str) -> "Control":
     """The link as the links file, the Connections and its Variable have it."""
     from strait.control.plane import Control

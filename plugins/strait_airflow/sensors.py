@@ -15,9 +15,10 @@ AT_LEAST_SECONDS = 10
 
 
 class HealthSensor(BaseSensorOperator):
-    """Ends at once when a task group of the link is in trouble, else when the minute is nearly over.
+    """Ends at once when a task group of the link is in trouble or its settings are edited, else when the minute is nearly
+    over.
 
-    Returns the troubles, a list of objects with `group`, `reason` and `detail`; an empty one is good health.
+    Returns `troubles`, a list of objects with `group`, `reason` and `detail`, and whether the settings were `edited`.
     """
 
     def __init__(self, *, link: str, **arguments: Any) -> None:
@@ -33,7 +34,7 @@ class HealthSensor(BaseSensorOperator):
             timeout=timedelta(seconds=seconds + 60),
         )
 
-    def end(self, context: Any, event: dict[str, Any]) -> list[dict[str, str]]:
+    def end(self, context: Any, event: dict[str, Any]) -> dict[str, Any]:
         """Runs in a worker when the trigger has fired."""
         from strait_airflow.errors import raise_for
 
@@ -42,6 +43,8 @@ class HealthSensor(BaseSensorOperator):
         troubles: list[dict[str, str]] = event["troubles"]
         for trouble in troubles:
             self.log.warning("group %(group)s: %(reason)s: %(detail)s", trouble)
-        if not troubles:
+        if event["edited"]:
+            self.log.info("link %s: its settings were edited", self.link)
+        elif not troubles:
             self.log.info("link %s: every application runs and every slot reports", self.link)
-        return troubles
+        return {"troubles": troubles, "edited": event["edited"]}

@@ -7,11 +7,13 @@ Airflow's database, through Airflow.
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile, Topics
+    from strait.errors import ConfigError
 
 CONNECTION_PREFIX = "strait_"
 VARIABLE_PREFIX = "strait_topics_"
@@ -68,6 +70,26 @@ def with_live_topics(file: "LinksFile", link: str) -> "LinksFile":
         return file
     live = with_topics(file.links[link], topics, where=f"Airflow Variable {variable_name(link)}")
     return file.model_copy(update={"links": {**file.links, link: live}})
+
+
+class LiveSettings(NamedTuple):
+    """What a link is configured with, to be compared: ``error`` tells what is wrong with it, and then it is empty. It
+    holds secrets, and no plan has them."""
+
+    link: str = ""
+    clusters: Mapping[str, Mapping[str, str]] = {}
+    error: "ConfigError | None" = None
+
+
+def live_settings(link: str) -> LiveSettings:
+    """As the links file, the Connections and the Variable have it now."""
+    from strait.errors import ConfigError
+
+    try:
+        file = with_live_topics(clusters_of(link), link)
+    except ConfigError as error:
+        return LiveSettings(error=error)
+    return LiveSettings(file.links[link].model_dump_json(), file.clusters)
 
 
 def variable_name(link: str) -> str:

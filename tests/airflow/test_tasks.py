@@ -5,8 +5,10 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 import time
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,49 @@ def test_an_invalid_variable_fails_plan_with_one_line_and_leaves_the_plan_in_for
     assert f"{link}: 0 records copied" in control.metrics(link)
 
 
+def test_an_edit_is_noticed_while_it_is_watched_for_and_applied_unless_the_plan_is_frozen(link, clusters, monkeypatch):
+    added = f"{link}-added"
+    Admin(clusters.source.client_properties, "a").create([NewTopic(added, 1, 1)])
+    variable = f"AIRFLOW_VAR_STRAIT_TOPICS_{link.upper()}"
+    control.apply(link)
+    trigger = HealthTrigger(link=link, until=time.time() + 3600)
+
+    with after(3.0, monkeypatch.setenv, variable, json.dumps({"include": [link, added]})):
+        assert fire(trigger) == {"troubles": [], "edited": True}
+    assert "monitor DAG is paused" in control.follow_edit(link, frozen=True)
+    assert control.plan(link).startswith("plan 2: ")
+
+    with after(3.0, monkeypatch.setenv, variable, '{"include": 5}'):
+        (error,) = fire(trigger).values()
+    assert f"strait_topics_{link}: include: " in error["message"]
+    assert not error["retriable"]
+    still_wrong = HealthTrigger(link=link, until=time.time() + 6)
+    assert fire(still_wrong) == {"troubles": [], "edited": False}
+
+    with after(3.0, monkeypatch.delenv, variable):
+        assert fire(trigger) == {"troubles": [], "edited": True}
+
+
+@contextmanager
+def after(seconds, call, *arguments):
+    """Call it so much later, while the block goes on."""
+    timer = threading.Timer(seconds, call, arguments)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.join()
+
+
+@pytest.mark.spark
+def test_an_edit_is_applied_and_its_application_runs(link, clusters):
+    try:
+        assert control.follow_edit(link, frozen=False).startswith("plan 1: 2 partitions")
+        assert launcher().state(f"strait-{link}-default").state.alive
+    finally:
+        launcher().stop(f"strait-{link}-default", grace_seconds=0)
+
+
 def test_whoever_plans_without_airflow_leaves_the_variable_s_topics_in_force(link, clusters, tmp_path, monkeypatch):
     added = f"{link}-added"
     Admin(clusters.source.client_properties, "a").create([NewTopic(added, 1, 1)])
@@ -106,7 +151,7 @@ def strait(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_without_a_plan_there_is_nothing_to_run_measure_or_worry_about(link):
     assert "no plan" in control.applications(link)
     assert "no plan" in control.metrics(link)
-    assert fire(HealthTrigger(link=link, until=time.time())) == {"troubles": []}
+    assert fire(HealthTrigger(link=link, until=time.time())) == {"troubles": [], "edited": False}
 
 
 @pytest.mark.spark
