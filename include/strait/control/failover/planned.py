@@ -19,11 +19,14 @@ from strait.planning.consumer_groups import GroupStatus
 from strait.planning.failover import Check, Ends, Verdict
 from strait.state.failover_records import SourceEnd
 from strait.state.schema import GivenAcl
+from strait.state.translation import Fit
 
 STOP = "stop"
 """The point of no return: from this step on the record is only continued."""
 _GROUPS_SETTLE_SECONDS = 15.0
 """The application commits offsets too, and a look may fall between its read and its write."""
+_GROUPS_CONFIRM_SECONDS = 75.0
+"""What the offset map cannot tell exactly, it may after the link's next checkpoint, which comes once a minute."""
 
 
 class PlannedFailover:
@@ -108,7 +111,7 @@ class PlannedFailover:
     def _groups(self) -> Check:
         if not self._look.synchronizes:
             return Check(Verdict.WARNING, "the link does not synchronize consumer groups")
-        until = time.monotonic() + (0.0 if self._dry_run else _GROUPS_SETTLE_SECONDS)
+        began = time.monotonic()
         while True:
             if not self._dry_run:
                 self._statuses(sync=True)
@@ -116,9 +119,15 @@ class PlannedFailover:
             check = failover.groups(found, accept=self._settings.accept_inexact, soon=self._dry_run)
             if not self._dry_run:
                 self._count(found)
-            if check.verdict is Verdict.DONE or time.monotonic() >= until:
+            if check.verdict is Verdict.DONE or time.monotonic() >= began + self._groups_patience(found):
                 return check
             time.sleep(1.0)
+
+    def _groups_patience(self, found: Iterable[GroupStatus]) -> float:
+        if self._dry_run:
+            return 0.0
+        inexact = any(item.fit == Fit.INEXACT for status in found if status.selected for item in status.offsets)
+        return _GROUPS_CONFIRM_SECONDS if inexact and not self._settings.accept_inexact else _GROUPS_SETTLE_SECONDS
 
     def _count(self, found: Iterable[GroupStatus]) -> None:
         chosen = [status for status in found if status.selected]
