@@ -15,7 +15,7 @@ SILENT_SECONDS = 2.0
 """A slot reports once a second."""
 _BACK_SECONDS = 5.0
 """So long another copy must have reported again before one that took over leaves the work to it."""
-_ASK_SECONDS = 0.5
+_ASK_SECONDS = 1.0
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 
 
@@ -89,7 +89,7 @@ class Presence:
             auto_offset_reset="latest",
             enable_partition_eof=True,
             socket_timeout_ms=STATE_ANSWER_MS,
-            fetch_wait_max_ms=500,
+            fetch_wait_max_ms=100,  # a question about the end waits behind a fetch that waits for news
         )
         consumer.assign([self._place])
         return consumer
