@@ -1,6 +1,7 @@
 """Hearing whether another copy of an application is at work, by what it reports. Used to stand by, never to be safe: two
 that work side by side do no harm."""
 
+import logging
 import time
 from typing import Self
 
@@ -8,14 +9,21 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Me
 
 from strait.config import naming
 from strait.config.app_spec import AppSpec
-from strait.kafka.clients import STATE_ANSWER_MS, Watch, make_consumer
+from strait.errors import ConfigError
+from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_consumer
 from strait.state.codec import GroupSyncKey, ReportKey, encode_key
+
+log = logging.getLogger(__name__)
 
 SILENT_SECONDS = 2.0
 """A slot reports once a second."""
 _BACK_SECONDS = 5.0
 """So long another copy must have reported again before one that took over leaves the work to it."""
+_FETCH_WAIT_MS = 100
 _ASK_SECONDS = 1.0
+"""The leader answers one request of a connection after the other, so a question waits for the fetch before it: that must
+end soon."""
+_COMPLAINT_SECONDS = 60.0
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 
 
@@ -31,11 +39,16 @@ class Presence:
         self._key = key
         self._own = f'"application":"{application}"'.encode()
         self._silent_seconds = silent_seconds
-        self._place = TopicPartition(naming.reports_topic(spec.link), 0, OFFSET_END)
+        self._place = TopicPartition(naming.reports_topic(spec.link), 0)
         self._next = -1  # the first report not read yet; -1: not known
+        self._end = -1  # of the log, as asked for since the other copy is silent; -1: not asked for
         self._silent_since = time.monotonic()  # unless it was heard since
         self._heard_at = self._began_at = float("-inf")  # of the other copy; and since when without a pause
-        self._consumer = self._make(spec)
+        self._spec = spec
+        self._watch = Watch(spec.destination_name)
+        self._complain_at = 0.0
+        self._rotation = Rotation(spec.destination)
+        self._consumer = self._make()
 
     @classmethod
     def of_slot(cls, spec: AppSpec, slot: int, application: str) -> Self:
@@ -50,6 +63,8 @@ class Presence:
 
     def listen(self, timeout_seconds: float = 0.0) -> None:
         """Take in what was reported; wait for it, but not for long."""
+        if self._rotation.due():
+            self._renew()
         message = self._consumer.poll(timeout_seconds)
         while message is not None:
             self._take(message)
@@ -57,15 +72,19 @@ class Presence:
 
     def is_gone(self) -> bool:
         """Nothing was reported for too long, and the broker says so itself: one that does not answer has no reports of
-        anybody."""
+        anybody. What it tells is the log's end, and all before that must have been read; others may go on reporting."""
         if time.monotonic() - max(self._heard_at, self._silent_since) < self._silent_seconds:
+            self._end = -1
             return False
-        try:
-            _, end = self._consumer.get_watermark_offsets(self._place, timeout=_ASK_SECONDS, cached=False)
-        except KafkaException:
-            self._silent_since = time.monotonic()
-            return False
-        return 0 <= int(end) <= self._next
+        if self._end < 0:
+            try:
+                _, end = self._consumer.get_watermark_offsets(self._place, timeout=_ASK_SECONDS, cached=False)
+            except KafkaException as exception:
+                self._silent_since = time.monotonic()
+                self._complain(exception)
+                return False
+            self._end = int(end)
+        return 0 <= self._end <= self._next
 
     def is_back(self) -> bool:
         """It has reported for a while."""
@@ -81,18 +100,38 @@ class Presence:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _make(self, spec: AppSpec) -> Consumer:
+    def _make(self) -> Consumer:
         consumer = make_consumer(
-            spec.destination,
-            Watch(spec.destination_name),
-            group_id=f"{naming.STATE_PREFIX}{spec.link}.state",  # demanded by librdkafka, used by nobody
+            self._spec.destination,
+            self._watch,
+            group_id=f"{naming.STATE_PREFIX}{self._spec.link}.state",  # demanded by librdkafka, used by nobody
             auto_offset_reset="latest",
             enable_partition_eof=True,
             socket_timeout_ms=STATE_ANSWER_MS,
-            fetch_wait_max_ms=100,  # a question about the end waits behind a fetch that waits for news
+            fetch_wait_max_ms=_FETCH_WAIT_MS,
         )
-        consumer.assign([self._place])
+        start = OFFSET_END if self._next < 0 else self._next
+        consumer.assign([TopicPartition(self._place.topic, 0, start)])
         return consumer
+
+    def _renew(self) -> None:
+        """Go on where we are with a consumer that has read the rotated certificates or password."""
+        try:
+            renewed = self._make()
+        except ConfigError:
+            return  # some files are new and some are not yet; the next look finds out
+        self._rotation.done()
+        self._consumer.close()
+        self._consumer = renewed
+
+    def _complain(self, exception: KafkaException) -> None:
+        """In the log: as long as the end of the reports is not told, nobody is taken over from."""
+        now = time.monotonic()
+        if now >= self._complain_at:
+            self._complain_at = now + _COMPLAINT_SECONDS
+            log.warning(
+                "standing by: %s", self._watch.translate(exception, f"looking up the end of {self._place.topic}")
+            )
 
     def _take(self, message: Message) -> None:
         offset, error = message.offset(), message.error()
