@@ -1,6 +1,7 @@
 """Consumer groups are kept in sync by the driver of a link's default task group: it is there as long as the link copies,
 whatever becomes of Airflow."""
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,10 +9,13 @@ from contextlib import contextmanager
 from strait.config.app_spec import AppSpec
 from strait.config.groups import DEFAULT_GROUP
 
+log = logging.getLogger(__name__)
+
 _FAREWELL_SECONDS = 3.0
 _SILENT_SECONDS = 15.0
 """After which a standby looks after the groups: they are reported every five seconds."""
 _LISTEN_SECONDS = 1.0
+_AFTER_TROUBLE_SECONDS = 10.0
 
 
 @contextmanager
@@ -39,6 +43,16 @@ def _synchronize(spec: AppSpec, application: str, stopped: threading.Event) -> N
 
 
 def _stand_by(spec: AppSpec, application: str, stopped: threading.Event) -> None:
+    """Whatever goes wrong, it listens again: nobody would notice otherwise that nobody stands by."""
+    while not stopped.is_set():
+        try:
+            _follow_the_other(spec, application, stopped)
+        except Exception as error:  # noqa: BLE001  such as files that are being rotated
+            log.warning("consumer groups: standing by: %s", error)
+            stopped.wait(_AFTER_TROUBLE_SECONDS)
+
+
+def _follow_the_other(spec: AppSpec, application: str, stopped: threading.Event) -> None:
     from strait.state.presence import Presence
 
     with Presence.of_group_sync(spec, application, _SILENT_SECONDS) as other:
@@ -49,7 +63,9 @@ def _stand_by(spec: AppSpec, application: str, stopped: threading.Event) -> None
             over = threading.Event()
             thread = threading.Thread(target=_synchronize, args=(spec, application, over), daemon=True)
             thread.start()
-            while not (stopped.is_set() or other.is_back()):
-                other.listen(_LISTEN_SECONDS)
-            over.set()
-            thread.join(_FAREWELL_SECONDS)
+            try:
+                while not (stopped.is_set() or other.is_back()):
+                    other.listen(_LISTEN_SECONDS)
+            finally:
+                over.set()
+                thread.join(_FAREWELL_SECONDS)
