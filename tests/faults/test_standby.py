@@ -1,11 +1,13 @@
 """A second application that stands by: it takes over when the first one is killed, and steps back when it returns."""
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from strait.engine.slot import run_epoch
 from support.fixtures.waiting import eventually
 from support.kafka.records import ends
 from support.links.engine_link import EngineLink
@@ -47,3 +49,34 @@ def test_a_standby_copies_nothing_while_another_one_does(make_link: MakeLink, cl
     link.publish()
     link.until_copied()  # nobody else is there
     link.assert_equal()
+
+
+def test_who_has_stepped_back_stands_by_again_in_the_same_epoch(
+    make_link: MakeLink, clusters: Any, topic_name: str
+) -> None:
+    """Spark starts no other one before all slots have ended theirs, which may take a day."""
+    link = make_link(source=clusters.source, destination=clusters.destination, topics={topic_name: 2})
+    link.make_topics()
+    link.publish()
+    first, stop = link.start_slot(), threading.Event()
+    eventually(lambda: link.reporters() == {first.pid}, what=lambda: f"the first one copies: {link.log()}")
+    spec, rows = link.spec.model_copy(update={"standby": True}), []
+    standby = threading.Thread(target=lambda: rows.extend(run_epoch(spec, 0, 1, "standby", stop.is_set)))
+    standby.start()
+    try:
+        for seed in (1, 2):
+            link.kill(first)
+            with writing(clusters.source, link.topics, seed=seed, records=100):
+                pass
+            link.until_copied()
+            first = link.start_slot()
+            alone = {first.pid}
+            eventually(
+                lambda alone=alone: link.reporters() == alone, what=lambda: f"the standby steps back: {link.log()}"
+            )
+            assert standby.is_alive(), link.log()
+    finally:
+        stop.set()
+        standby.join(60)
+    link.assert_equal()
+    assert sum(row.records for row in rows) == 200

@@ -44,17 +44,26 @@ def run_epoch(
     """
     _spare_the_collector()
     ends_at = time.monotonic() + spec.epoch_seconds
+
+    def is_over() -> bool:
+        return should_stop() or time.monotonic() >= ends_at
+
+    rows: list[LedgerRow] = []
     with ExitStack() as opened:
         state = opened.enter_context(StateReader(spec.destination, spec.destination_name, spec.link))
-        plan = _first_plan(state, spec, lambda: should_stop() or time.monotonic() >= ends_at)
-        if plan is not None and spec.standby:
-            other = opened.enter_context(Presence.of_slot(spec, slot, application))
-            plan = plan_to_take_over(other, state, spec, lambda: should_stop() or time.monotonic() >= ends_at)
-            should_stop = until_it_is_back(should_stop, other)
-        if plan is None or not is_for(plan, spec):
-            return []
-        writer = StateWriter(spec.destination, spec.destination_name, spec.link)
-        return _Epoch(spec, slot, epoch, application, state, writer, plan).run(ends_at, should_stop)
+        plan = _first_plan(state, spec, is_over)
+        other = opened.enter_context(Presence.of_slot(spec, slot, application)) if plan and spec.standby else None
+        while True:
+            if plan is not None and other is not None:
+                plan = plan_to_take_over(other, state, spec, is_over)
+            if plan is None or not is_for(plan, spec):
+                return rows
+            writer = StateWriter(spec.destination, spec.destination_name, spec.link)
+            ends = should_stop if other is None else until_it_is_back(should_stop, other)
+            rows += _Epoch(spec, slot, epoch, application, state, writer, plan).run(ends_at, ends)
+            if other is None:
+                return rows
+            # Spark's epoch lasts as long as another slot's: this one stands by again meanwhile.
 
 
 def _spare_the_collector() -> None:

@@ -34,7 +34,7 @@ def plan_to_take_over(
 
 
 def until_it_is_back(should_stop: Callable[[], bool], other: Presence) -> Callable[[], bool]:
-    """Whether an epoch that took over is to end: the other application has come back, or what else there is."""
+    """Whether to copy no longer after a takeover: the other application has come back, or what else there is."""
 
     def ends() -> bool:
         other.listen()
