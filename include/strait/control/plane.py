@@ -84,7 +84,8 @@ class Control:
         Args:
             adopt: plan from now on with its topics, if they came from elsewhere than the links file.
 
-        Raises (besides): ConfigError where the links file does not have the task groups that those topics name.
+        Raises (besides): ConfigError where it is to adopt topics that name task groups which the links file does not
+            have.
         """
         self._state.catch_up()
         found = in_force(self._configured, self._state.plans.get(GROUP))

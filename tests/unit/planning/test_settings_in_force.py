@@ -72,9 +72,11 @@ def test_without_a_plan_that_says_it_the_file_is_all() -> None:
         assert (found.settings, found.link, found.version) == (None, link(), version)
 
 
-def test_topics_in_force_that_name_a_task_group_of_nobody_are_refused() -> None:
+def test_topics_in_force_that_name_a_task_group_of_nobody_are_refused_unless_those_of_the_file_are_wanted() -> None:
     groups = {"default": {}, "big": {}}
     topics = parse_topics('{"rules": [{"match": "x", "group": "big"}]}', where=VARIABLE)
     made_of = with_topics(link(groups=groups), topics, where=VARIABLE)
+    found = in_force(link(), plan_of(made_of))
+    assert (found.elsewhere, found.same_topics) == (VARIABLE, False)
     with pytest.raises(ConfigError, match="no task group 'big'"):
-        in_force(link(), plan_of(made_of))
+        _ = found.link

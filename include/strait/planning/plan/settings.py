@@ -26,14 +26,14 @@ class InForce:
 
     Attributes:
         settings: as the plan says; None: there is no plan, or one of an older version that does not say.
-        link: the link of the links file, with the topics in force where these came from elsewhere.
+        configured: the link of the links file.
         version: of the plan; 0: there is none.
         same_topics: the plan was made of the topics in the links file.
         same_others: likewise of its other settings.
     """
 
     settings: PlannedSettings | None
-    link: Link
+    configured: Link
     version: int = 0
     same_topics: bool = False
     same_others: bool = False
@@ -43,23 +43,26 @@ class InForce:
         """Where the topics in force come from, if not from the links file; "" if they do."""
         return "" if self.settings is None else self.settings.origins.get(TOPICS, "")
 
+    @property
+    def link(self) -> Link:
+        """The link of the links file, with the topics in force where these came from elsewhere. Raises ConfigError where
+        they name task groups that the links file does not have."""
+        where = self.elsewhere
+        if self.settings is None or not where:
+            return self.configured
+        topics = parse_topics(self.settings.topics, where=f"{where} (plan {self.version})")
+        return with_topics(self.configured, topics, where=where)
+
 
 def in_force(link: Link, plan: Plan | None) -> InForce:
     """Hold a link of a links file against the plan in force.
 
     Args:
         plan: that of the `default` group; None: there is none.
-
-    Raises:
-        ConfigError: the topics in force name task groups that the links file does not have.
     """
     if plan is None or plan.settings is None:
         return InForce(None, link, 0 if plan is None else plan.version)
     settings, own = plan.settings, planned_settings(link)
-    if TOPICS in settings.origins:
-        where = settings.origins[TOPICS]
-        topics = parse_topics(settings.topics, where=f"{where} (plan {plan.version})")
-        link = with_topics(link, topics, where=where)
     return InForce(
         settings, link, plan.version, settings.topics_digest == own.topics_digest, settings.digest == own.digest
     )
