@@ -19,6 +19,7 @@ from strait.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from strait.config.links import LinksFile
     from strait.state.failover_records import Failover, FailoverStep
 
 
@@ -118,6 +119,7 @@ def failover(
         record, lifted = failovers.unfence(file, name)
         typer.echo(f"link {name}: failover {record.id}, {record.outcome}: {lifted} ACLs removed")
         return
+    file = _with_topics_in_force(file, name)
     settings = Settings(
         by=by or myself(),
         reason=reason,
@@ -143,6 +145,15 @@ def failover(
         typer.echo(summary(record))
     if dry_run and any(step.verdict in ("waiting", "failed") for step in record.steps):
         raise typer.Exit(1)
+
+
+def _with_topics_in_force(file: "LinksFile", link: str) -> "LinksFile":
+    """What an Airflow Variable has added is copied, too: it must neither be left out nor hold the failover up."""
+    from strait.control.plane import Control
+
+    with Control(file, link) as control:
+        found = control.settings_in_force().link
+    return file.model_copy(update={"links": {**file.links, link: found}})
 
 
 def _say(step: "FailoverStep") -> None:
