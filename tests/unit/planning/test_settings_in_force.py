@@ -62,7 +62,9 @@ def test_a_connection_is_named_and_nothing_of_it() -> None:
     settings = planned_settings(connected)
     assert settings.origins == {"a": "Airflow Connection strait_a"}
     assert settings.topics == ""
-    assert in_force(link(), plan_of(connected)).elsewhere == ""
+    found = in_force(link(), plan_of(connected))
+    assert found.elsewhere == ""
+    assert planned_settings(found.link) == settings  # planning again without the Connection changes nothing
 
 
 def test_without_a_plan_that_says_it_the_file_is_all() -> None:

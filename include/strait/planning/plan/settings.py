@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
-from strait.config.links import TOPICS, Link, parse_topics, with_topics
+from strait.config.links import TOPICS, Link, parse_topics, with_origin, with_topics
 from strait.state.schema import Plan, PlannedSettings
 
 _DIGEST_CHARACTERS = 12
@@ -45,13 +45,18 @@ class InForce:
 
     @property
     def link(self) -> Link:
-        """The link of the links file, with the topics in force where these came from elsewhere. Raises ConfigError where
-        they name task groups that the links file does not have."""
-        where = self.elsewhere
-        if self.settings is None or not where:
+        """The link of the links file, with the topics in force where these came from elsewhere; and knowing which
+        clusters Airflow has other properties of, or each plan made here would differ from each of Airflow's. Raises
+        ConfigError where the topics name task groups that the links file does not have."""
+        if self.settings is None:
             return self.configured
+        link, where = self.configured, self.elsewhere
+        for cluster in sorted(self.settings.origins.keys() & {link.source, link.destination} - {TOPICS}):
+            link = with_origin(link, cluster, self.settings.origins[cluster])
+        if not where:
+            return link
         topics = parse_topics(self.settings.topics, where=f"{where} (plan {self.version})")
-        return with_topics(self.configured, topics, where=where)
+        return with_topics(link, topics, where=where)
 
 
 def in_force(link: Link, plan: Plan | None) -> InForce:
