@@ -139,7 +139,7 @@ class Link(Settings):
     )
     epoch_seconds: int = Field(
         300,
-        ge=10,  # each begins with a few seconds of looking, for old records (ADR 12)
+        ge=20,  # each begins with looking, for old records: up to 16 s where the destination answers late (ADR 12)
         le=86400,
         description="Length of a micro-batch, in seconds; after each one the replication ledger gets a row per partition.",
     )

@@ -75,7 +75,7 @@ def test_what_is_left_out_has_the_documented_defaults() -> None:
             "links.a-to-b.topics.rules.0: overrides.message.timestamp.type: not allowed, since destination topics keep "
             "the timestamps of the source",
         ),
-        ({"epoch_seconds": 9}, "links.a-to-b.epoch_seconds: Input should be greater than or equal to 10"),
+        ({"epoch_seconds": 19}, "links.a-to-b.epoch_seconds: Input should be greater than or equal to 20"),
         ({"destination": "c"}, "links.a-to-b.destination: `clusters` has no cluster 'c'"),
         ({"naming": {"policy": "prefix"}}, "links.a-to-b.naming: policy 'prefix' needs `prefix`"),
         ({"naming": {"prefix": "x."}}, "links.a-to-b.naming: policy 'identity' does not use `prefix`"),
