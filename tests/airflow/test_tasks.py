@@ -16,6 +16,8 @@ import yaml
 from airflow.sdk.exceptions import AirflowFailException
 from confluent_kafka import Producer
 
+from strait.cli.cycles import Cycles
+from strait.config.links import load_link
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch.base import State
 from strait.reasons import Reason
@@ -137,12 +139,19 @@ def test_whoever_plans_without_airflow_leaves_the_variable_s_topics_in_force(lin
     assert shown["settings"]["topics"] == {"include": [link, added]}
     assert (shown["same_topics"], shown["same_others"]) == (False, True)
 
+    cycles = Cycles(load_link(tmp_path / "links.yaml", link), link, 0.1)
+    cycles.start()
+    assert [cycles.results.get(timeout=60).plan.version for _ in range(2)] == [1, 1]
+    assert cycles.topics_from == f"Airflow Variable strait_topics_{link}"
+
     shown = strait("failover", link, *file, "--dry-run", "--quiet", "1s", check=False)
     assert "3 of 3 partitions are not copied" in shown.stdout
 
     assert f"leaves    {added} 0" in strait("plan", link, *file, "--from-file").stdout
     assert control.plan(link).startswith("plan 1 stays as it is")
     strait("apply", link, *file, "--from-file")
+    eventually(lambda: cycles.topics_from == "", what="`strait run` takes them from the file, too")
+    cycles.stop(60)
     assert control.apply(link).startswith("plan 3: 3 partitions of 2 topics")
 
 

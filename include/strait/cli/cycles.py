@@ -14,11 +14,13 @@ _RETRY_SECONDS = 5.0  # at most, after an error
 class Cycles:
     """Runs a cycle, pauses, runs the next, until `stop`. ``results`` has what came of each, in order.
 
-    An error does not end it: the plan in force stays in force, and the next cycle looks again.
+    An error does not end it: the plan in force stays in force, and the next cycle looks again. As for `strait apply`, the
+    topics are those in force where an Airflow Variable replaces them; ``topics_from`` then says which one.
     """
 
     def __init__(self, file: LinksFile, link: str, interval_seconds: float) -> None:
         self.results: queue.SimpleQueue[Outcome | StraitError] = queue.SimpleQueue()
+        self.topics_from = ""
         self._file = file
         self._link = link
         self._interval_seconds = interval_seconds
@@ -40,6 +42,7 @@ class Cycles:
             with Control(self._file, self._link) as control:
                 try:
                     while not self._stopped.is_set():
+                        self.topics_from = control.settings_in_force(adopt=True).elsewhere
                         self.results.put(control.run_cycle(stopped=stopped))
                         stopped = None
                         self._stopped.wait(self._interval_seconds)

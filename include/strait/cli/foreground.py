@@ -100,6 +100,9 @@ class Foreground:
                 self._plans = first.plans
                 self._progress.begin(self._control.written())
                 self._progress.say("planned", first.as_text(), plan_version=first.plan.version)
+                if where := cycles.topics_from:
+                    text = f"topics are those in force, from {where}; `strait apply --from-file` takes the links file's"
+                    self._progress.say("topics_from", text, topics_from=where)
                 return True
             self._stopped.wait(0.05)
         return False

@@ -88,7 +88,7 @@ class Control:
             have.
         """
         self._state.catch_up()
-        found = in_force(self._configured, self._state.plans.get(GROUP))
+        found = in_force(self._file.links[self.name], self._state.plans.get(GROUP))
         if adopt:
             self._configured = found.link
             self.link = with_heartbeats(found.link)
