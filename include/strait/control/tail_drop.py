@@ -16,7 +16,8 @@ from strait.errors import ConfigError, PlanConflict
 from strait.model import TopicPartition
 from strait.planning.tail import Extent, TailPart
 from strait.reasons import Reason
-from strait.state.offset_map import covering, destination_offset
+from strait.state.codec import run_key
+from strait.state.offset_map import covering, destination_offset, gaps_of, pack
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping
@@ -71,19 +72,73 @@ def drop(
         publisher.exclusive(state) as publication,
     ):
         now = {point.place: point for point in resumption(file, link, reader.source, reader.destination).points}
+        _require_stopped(link, state)
         _require_unchanged(link, parts, before, now)
         now_ms = time.time_ns() // 1_000_000
-        words = [_word(now[part.place], part, now_ms) for part in parts]
-        forgotten = [
-            run
-            for part in parts
-            for run in now[part.place].runs
-            if run.sequence_base >= now[part.place].written and run not in words
-        ]
+        changes = [passed_over(now[part.place].runs, now[part.place].written, part.to_offset, now_ms) for part in parts]
+        words = [run for change in changes for run in change.written]
+        forgotten = [run for change in changes for run in change.forgotten]
         losses = [_loss(link, part, found[part.place], decision, now_ms) for part in parts]
         if parts:
             publication.publish((), words, losses, forgotten)
     return parts
+
+
+class MapChange(NamedTuple):
+    """Entries to write, and entries to remove."""
+
+    written: Sequence[OffsetMapping]
+    forgotten: Sequence[OffsetMapping]
+
+
+def passed_over(runs: Sequence[OffsetMapping], number: int, to_offset: int, now_ms: int) -> MapChange:
+    """Let the map say that record ``number``, the next one to be copied, comes at ``to_offset`` or later.
+
+    What it says of earlier records stays. What it says of this one and later ones goes: entries that were written ahead
+    of records that never came, and confirmations of records that the destination has lost. They would speak against the
+    new entry once other records have these numbers.
+
+    Args:
+        runs: of one partition and these topics, by sequence_base.
+    """
+    run = covering(runs, number)
+    word = run.model_copy(
+        update={
+            "sequence_base": number,
+            "source_base": to_offset,
+            "destination_base": destination_offset(run, number),
+            "gaps": "",
+            "sequence_end": number,
+            "checkpoint_at_ms": now_ms,
+            "source_epoch": -1,
+            "after_unknown": any(one.after_unknown for one in runs if one.sequence_base == number),
+        }
+    )
+    older = [one for one in runs if one.sequence_base < number]
+    shortened = [_before(one, number) for one in older]
+    kept = {run_key(one) for one in (word, *shortened)}
+    changed = [new for new, old in zip(shortened, older, strict=True) if new != old]
+    return MapChange([word, *changed], [one for one in runs if run_key(one) not in kept])
+
+
+def _before(run: OffsetMapping, number: int) -> OffsetMapping:
+    """The same without what it says of record ``number`` and later ones."""
+    said, gaps = gaps_of(run)[1:], gaps_of(run, run.sequence_base + 1, number)
+    if len(gaps) < len(said):
+        text = pack(gaps, sequence_base=run.sequence_base, source_base=run.source_base)
+        run = run.model_copy(update={"gaps": text})
+    if run.sequence_end > number:
+        run = run.model_copy(update={"sequence_end": number, "source_epoch": -1})
+    return run
+
+
+def _require_stopped(link: str, state: StateReader) -> None:
+    """As the plans are now: whoever starts the link after this takes over its control first."""
+    if not all(plan.stopped for plan in state.plans.values()):
+        raise PlanConflict(
+            f"link {link}: dropping its tail: somebody has started it; nothing was dropped",
+            hint=f"run `strait stop {link}`, then `strait wait {link} --for stopped`",
+        )
 
 
 def _require_unchanged(
@@ -99,22 +154,6 @@ def _require_unchanged(
                 f"link {link}: dropping the tail of {part.place}: its position has changed; nothing was dropped",
                 hint="list the tail again",
             )
-
-
-def _word(point: ResumePoint, part: TailPart, now_ms: int) -> OffsetMapping:
-    """Of the next record: it comes after the tail."""
-    run = covering(point.runs, point.written)
-    return run.model_copy(
-        update={
-            "sequence_base": point.written,
-            "source_base": part.to_offset,
-            "destination_base": destination_offset(run, point.written),
-            "gaps": "",
-            "sequence_end": point.written,
-            "checkpoint_at_ms": now_ms,
-            "source_epoch": -1,
-        }
-    )
 
 
 def _loss(link: str, part: TailPart, extent: Extent, decision: Decision, now_ms: int) -> Loss:
