@@ -9,7 +9,7 @@ from strait.errors import NotAuthorized, ProtocolError
 from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.net.partition_logs import LoggedBatch, PartitionLogs
-from strait.planning.tail import CutTransaction, Ended, Remainders, TailPart, cut, remainders, to_resolve
+from strait.planning.tail import CutTransaction, Ended, Remainders, TailPart, cut, is_complete, remainders, to_resolve
 from strait.wire.transaction_log import COMPLETE, PREPARE_ABORT, PREPARE_COMMIT, TransactionStep, read_step
 
 _LOG = "__transaction_state"
@@ -36,10 +36,20 @@ def cut_transactions(reader: TailReader) -> CutTransactions:
     """
     parts = {part.place: part for part in reader.parts if part.exact and part.from_offset is not None}
     unknown = [f"{part.place}: its tail is not exactly known" for part in reader.parts if part.place not in parts]
-    producers = to_resolve(_remainders(reader, {place: part for place, part in parts.items() if part.has_offsets}))
+    for place in _lacking(reader, parts):
+        del parts[place]
+        unknown.append(f"{place}: its source has deleted or compacted away a part of the tail")
+    found = _remainders(reader, {place: part for place, part in parts.items() if part.has_offsets})
+    producers = to_resolve(found)
+    if producers:
+        since_ms = _first_marker_ms(found, producers) - _EARLIER_MS
+        for place in sorted(place for place, at_ms in reader.dropped.items() if place in parts and at_ms >= since_ms):
+            del parts[place]
+            unknown.append(f"{place}: its tail was dropped before")
+        found = _remainders(reader, parts)
+        producers = to_resolve(found)
     if not producers:
         return CutTransactions([], unknown)
-    found = _remainders(reader, parts)
     begun = {
         (place, producer): is_begun
         for place, part in parts.items()
@@ -62,6 +72,17 @@ def cut_transactions(reader: TailReader) -> CutTransactions:
 
 def _remainders(reader: TailReader, parts: Mapping[TopicPartition, TailPart]) -> Remainders:
     return {place: remainders(batches, parts[place].range[0]) for place, batches in reader.batches(parts).items()}
+
+
+def _lacking(reader: TailReader, parts: Mapping[TopicPartition, TailPart]) -> list[TopicPartition]:
+    """Partitions of which offsets after the position are gone, so that markers may be."""
+    positions = {point.place: point.offset or 0 for point in reader.resumption.points}
+    lacking = [place for place, part in parts.items() if positions[place] < part.range[0]]
+    complete = {place: part for place, part in parts.items() if place not in lacking and part.has_offsets}
+    for place, batches in reader.batches(complete).items():
+        if not is_complete(batches, *complete[place].range):
+            lacking.append(place)
+    return sorted(lacking)
 
 
 def _first_marker_ms(found: Remainders, producers: Iterable[int]) -> int:

@@ -15,7 +15,8 @@ from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.net.partition_logs import LoggedBatch, PartitionLogs
 from strait.planning.tail import TailPart, tail_part
-from strait.state.reader import registrations
+from strait.reasons import Reason
+from strait.state.reader import StateReader, registrations
 from strait.state.schema import Registration
 from strait.state.tail_records import TailRecord
 
@@ -90,6 +91,18 @@ class TailReader:
                 continue
             if not _within(skipped[place], record.offset):
                 yield record
+
+    @cached_property
+    def dropped(self) -> dict[TopicPartition, int]:
+        """Partitions of which a tail was dropped -> the time when that was done last."""
+        found: dict[TopicPartition, int] = {}
+        with StateReader(self.properties, self._settings.destination, self.link, follow=("losses",)) as state:
+            state.catch_up()
+            for loss in state.losses:
+                if loss.cause == Reason.TAIL_DROPPED:
+                    place = TopicPartition(loss.topic, loss.partition)
+                    found[place] = max(loss.at_ms, found.get(place, 0))
+        return found
 
     def batches(self, places: Collection[TopicPartition]) -> Mapping[TopicPartition, Sequence[LoggedBatch]]:
         """What the source's log holds of each from the tail's first offset on."""

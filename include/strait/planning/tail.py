@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from strait.model import TopicPartition
+from strait.text import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,16 @@ def remainders(batches: Iterable[Batch], position: int) -> dict[int, list[Remain
     return dict(found)
 
 
+def is_complete(batches: Iterable[Batch], first: int, end: int) -> bool:
+    """Whether batches hold every offset of [``first``, ``end``): nothing in between was deleted or compacted away."""
+    at = first
+    for batch in batches:
+        if batch.base > at:
+            return False
+        at = max(at, batch.next)
+    return at >= end
+
+
 class Ended(NamedTuple):
     """A transaction that has ended, as the transaction log has it."""
 
@@ -211,7 +222,7 @@ def described(one: CutTransaction) -> str:
         + (", where it is replicated up to there" if part.in_part else "")
         for part in one.missing
     ]
-    return f"transaction {one.transactional_id} (producer ID {one.producer_id}): {whole}missing {', '.join(lacks)}"
+    return f"transaction {printable(one.transactional_id)} (producer ID {one.producer_id}): {whole}missing {', '.join(lacks)}"
 
 
 def to_resolve(found: Remainders) -> set[int]:

@@ -15,6 +15,7 @@ from strait.planning.tail import (
     cut,
     described,
     extents,
+    is_complete,
     remainders,
     tail_part,
 )
@@ -151,3 +152,23 @@ def test_a_cut_transaction_in_words_and_for_programs() -> None:
         "where it is replicated up to there"
     )
     assert as_data(one)["copied"] == [{"topic": "t", "partition": 1}]
+
+
+def test_the_name_of_a_transaction_does_not_move_the_cursor() -> None:
+    one = CutTransaction("\x1b[2J\n", 7, 1, (P1,), (MissingPart(*P0, 1, 2, False),))
+    assert described(one).startswith("transaction \\x1b[2J\\n (producer ID 7)")
+
+
+@pytest.mark.parametrize(
+    ("batches", "complete"),
+    [
+        ([Batch(0, 5), Batch(5, 9)], True),
+        ([Batch(0, 5), Batch(5, 12)], True),
+        ([Batch(0, 5), Batch(6, 9)], False),
+        ([Batch(4, 9)], False),
+        ([Batch(0, 5)], False),
+        ([], False),
+    ],
+)
+def test_a_log_with_a_hole_does_not_count_every_marker(batches: list[Batch], complete: bool) -> None:
+    assert is_complete(batches, 3, 9) is complete
