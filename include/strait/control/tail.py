@@ -7,6 +7,7 @@ from functools import cached_property
 from confluent_kafka import Message
 
 from strait.config.links import LinksFile
+from strait.control.last_copied import misplaced
 from strait.control.quarantine import Quarantine
 from strait.control.resumption import ResumePoint, Resumption, resumption
 from strait.errors import StateError
@@ -14,7 +15,7 @@ from strait.kafka.admin import Admin
 from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.net.partition_logs import LoggedBatch, PartitionLogs
-from strait.planning.tail import TailPart, tail_part
+from strait.planning.tail import TailPart, doubted, tail_part
 from strait.reasons import Reason
 from strait.state.reader import StateReader, registrations
 from strait.state.schema import Registration
@@ -51,6 +52,10 @@ class TailReader:
         return self._file.clusters[self._settings.destination]
 
     @property
+    def _copies_cluster(self) -> tuple[Mapping[str, str], str]:
+        return self.properties, self._settings.destination
+
+    @property
     def source_cluster(self) -> tuple[Mapping[str, str], str]:
         """Its properties, for a client, and its name."""
         return self._file.clusters[self._settings.source], self._settings.source
@@ -68,7 +73,7 @@ class TailReader:
         points = {point.place: point for point in self.resumption.points}
         first, stable, end = (self.source.offsets_each(points, where) for where in ("earliest", "latest", "end"))
         failures = {**first.failures, **stable.failures, **end.failures}
-        return [
+        parts = [
             tail_part(
                 place,
                 point.topic.destination,
@@ -77,6 +82,14 @@ class TailReader:
             )
             for place, point in points.items()
         ]
+        producer_id = next(plan.producer_id for plan in self.resumption.plans.values())
+        with PartitionLogs(*self.source_cluster) as source, PartitionLogs(*self._copies_cluster) as copies:
+            return [
+                doubted(part, misplaced(points[part.place], producer_id, source, copies))
+                if part.exact and part.has_offsets
+                else part
+                for part in parts
+            ]
 
     def records(self, parts: Collection[TailPart]) -> Iterator[TailRecord]:
         """Every committed record of these tails, in order within each partition; without records that links have

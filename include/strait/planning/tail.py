@@ -9,7 +9,7 @@ backward.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from strait.model import TopicPartition
@@ -75,6 +75,11 @@ def tail_part(
     if stable < end:
         notes.append(f"offsets {stable:,} to {end - 1:,} are of open transactions, or between them")
     return TailPart(*place, destination, offset, stable, exact, "; ".join(notes), written)
+
+
+def doubted(part: TailPart, why: str) -> TailPart:
+    """The same, or if there is a reason to doubt where it begins, one that is not exact."""
+    return replace(part, exact=False, detail="; ".join(filter(None, (why, part.detail)))) if why else part
 
 
 class Extent(NamedTuple):

@@ -1,0 +1,73 @@
+"""Compares the last record of a copy with the source records that the offset map names, as a link does when it
+starts: the source may have lost that record, and the map may name a place at which nothing was copied."""
+
+from collections.abc import Iterator
+
+from strait.control.resumption import ResumePoint
+from strait.model import TopicPartition
+from strait.net.partition_logs import PartitionLogs
+from strait.state.offset_map import SEQUENCE_MODULUS, candidates, covering, destination_offset, wire_sequence
+from strait.wire.batch import CONTROL, Batch
+from strait.wire.records import Record, read_records
+
+_READ_BYTES = 1 << 20
+_MOST_READS = 16
+"""Records of others may have moved the last one so far back."""
+
+
+def misplaced(point: ResumePoint, producer_id: int, source: PartitionLogs, destination: PartitionLogs) -> str:
+    """Why the link would not go on at ``point``; "" if it would, or if one side no longer holds the record.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized, CorruptBatch
+    """
+    begun = [run for run in point.runs if run.sequence_base < point.written]
+    if point.offset is None or not begun:
+        return ""  # nothing was copied yet
+    last = point.written - 1
+    copied = _copied(destination, point.copy, destination_offset(covering(begun, last), last), (producer_id, last))
+    if copied is None:
+        return ""
+    named = candidates(begun, point.written)
+    original = _record(source, point.place, named[0] - 1)
+    with_time = not point.topic.policy.destination_append_time
+    if original is None or _content(original, with_time) == _content(copied, with_time):
+        return ""
+    return (
+        f"the last record copied, at destination offset {copied.offset:,}, is not the source's at {named[0] - 1:,}, so "
+        "the source may have been truncated"
+    )
+
+
+def _copied(logs: PartitionLogs, copy: TopicPartition, offset: int, producer: tuple[int, int]) -> Record | None:
+    producer_id, number = producer
+    for batch in _batches(logs, copy, offset):
+        place = (wire_sequence(number) - batch.base_sequence) % SEQUENCE_MODULUS
+        if batch.magic == 2 and batch.producer_id == producer_id and place <= batch.last_offset_delta:
+            return _at(batch, batch.base_offset + place)
+    return None
+
+
+def _record(logs: PartitionLogs, place: TopicPartition, offset: int) -> Record | None:
+    batch = next(_batches(logs, place, offset), None)
+    return None if batch is None or batch.magic != 2 else _at(batch, offset)
+
+
+def _batches(logs: PartitionLogs, place: TopicPartition, at: int) -> Iterator[Batch]:
+    """That holds an offset, and some after it; none if the log does not hold it."""
+    for _ in range(_MOST_READS):
+        part = logs.read_whole(place, at, _READ_BYTES, committed=False)
+        yield from part.batches
+        if part.ended or part.next <= at:
+            return
+        at = part.next
+
+
+def _at(batch: Batch, offset: int) -> Record | None:
+    if batch.attributes & CONTROL or not batch.base_offset <= offset < batch.next_offset:
+        return None
+    return next((record for record in read_records(batch) if record.offset == offset), None)
+
+
+def _content(record: Record, with_time: bool) -> tuple[object, ...]:
+    return record.timestamp_ms if with_time else None, record.key, record.value, tuple(record.headers)
