@@ -5,7 +5,7 @@ import json
 import os
 import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,19 +13,24 @@ from typing import Any
 import pytest
 import yaml
 from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner
 
 from strait.cli.main import app
+from strait.config.links import LinksFile
 from strait.control.failover import failover as failovers
 from strait.control.failover.turn import Settings
 from strait.control.link_status import link_groups
 from strait.control.pausing import pause, resume, set_stopped
 from strait.control.tail import TailReader
+from strait.control.tail_drop import require_at_rest
 from strait.control.tail_export import TopicExport
 from strait.embedded.kafka import Cluster
 from strait.errors import PlanConflict
 from strait.kafka.admin import Admin, NewTopic
 from strait.planning.plan.pauses import Scope
+from strait.planning.tail import TailPart
 from strait.state.tail_records import TailRecord
 from strait.state.translation import Translator
 from strait.state.writer import StateWriter
@@ -120,10 +125,16 @@ class Site:
             patch.setattr("strait.control.resumption.active_producers", lambda *_: defaultdict(list))
             yield
 
-    def promise(self, partition: int, number: int, offset: int) -> None:
-        """What a slot writes before it sends a record, here its last word: its next record is at that source offset."""
+    def promise(self, partition: int, number: int, offset: int, written: int | None = None) -> None:
+        """What a slot writes before it sends a record, here its last word: its next record is at that source offset.
+        Or if so many records are ``written``, what it writes then."""
         run = self.mesh.runs(THERE)[partition][-1]
-        at = {"sequence_base": number, "sequence_end": number, "source_base": offset, "destination_base": number}
+        at = {
+            "sequence_base": number,
+            "sequence_end": written or number,
+            "source_base": offset,
+            "destination_base": number,
+        }
         failed: list[object] = []
         writer = StateWriter(self.mesh.clusters["b"].client_properties, "b", self.link)
         writer.write_run(run.model_copy(update={**at, "gaps": ""}), failed.append)
@@ -274,6 +285,32 @@ def test_a_topic_that_holds_anything_else_takes_no_export(make_site: Callable[..
     error = site.command("tail", "export", "--to", into, "--partition", "0", code=2)
     assert f"{into}-0 offset 0 is no exported record" in error
     assert ends(mesh.clusters["b"], into, 1) == [1]
+
+
+def test_an_export_that_cannot_see_what_is_there_writes_nothing(make_site: Callable[..., Site]) -> None:
+    """Behind the open transaction of another link's export nobody sees what was exported before."""
+    site = make_site()
+    mesh, topic = site.mesh, site.topic
+    site.pause()
+    site.write("late", 6)
+    into, properties = f"{topic}.tail", mesh.clusters["b"].client_properties
+    configs = {"b": {"cleanup.policy": "compact"}, "c": {"message.timestamp.type": "LogAppendTime"}}
+    topics = [NewTopic(f"{topic}.{name}", PARTITIONS, 1, config) for name, config in configs.items()]
+    Admin(properties, "b").create([NewTopic(into, PARTITIONS, 1), *topics])
+    assert "is compacted" in site.command("tail", "export", "--to", f"{topic}.b", code=2)
+    assert "would replace every timestamp" in site.command("tail", "export", "--to", f"{topic}.c", code=2)
+    other = Transactions(mesh.clusters["b"], f"{topic}-other", into, PARTITIONS)
+    other.begin()
+    other.write(1)
+    assert "holds an open transaction" in site.command("tail", "export", "--to", into, code=1)
+    other.abort()
+    assert [site.json("tail", "export", "--to", into)["exported"] for _ in range(2)] == [6, 0]
+    found = [record.value for records in read_all(mesh.clusters["b"], into, PARTITIONS) for record in records]
+    assert len(found) == len(set(found)) == 6
+    admin = AdminClient(properties)
+    for future in admin.delete_records([KafkaPartition(into, 1, 2)]).values():
+        future.result(30)
+    assert f"{into}-1 has lost records before offset 2" in site.command("tail", "export", "--to", into, code=2)
 
 
 def test_of_two_exports_at_once_the_first_gives_up_and_each_record_is_there_once(
@@ -438,6 +475,86 @@ def test_a_transaction_that_is_copied_in_part_within_a_partition_is_named(make_s
     assert assert_named(site, ledger) == [(name, 2)]
     parts = ledger.cut()[name, 2]
     assert any(has and lacks for has, lacks in parts.values()), parts
+
+
+def test_nothing_is_dropped_of_a_link_that_is_started_meanwhile(
+    make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = make_site()
+    mesh = site.mesh
+    site.pause()
+    site.write("late", 6)
+    set_stopped(mesh.file, site.link, stopped=True)
+    mesh.kill(THERE)
+    eventually(
+        lambda: all(slot.silent for group in link_groups(mesh.file, site.link).groups for slot in group.slots),
+        what="no slot reports",
+    )
+
+    looks: list[None] = []
+
+    def at_rest(file: LinksFile, link: str, parts: Collection[TailPart]) -> None:
+        require_at_rest(file, link, parts)
+        looks.append(None)
+        set_stopped(file, link, stopped=len(looks) < 2)  # after the last look
+
+    runs = mesh.runs(THERE)
+    words = ("tail", "drop", "--reason", "x", "--yes")
+    assert "no partition 7" in site.command(*words, "--partition", "7", code=2)
+    with monkeypatch.context() as patch:
+        patch.setattr("strait.control.tail_drop.require_at_rest", at_rest)
+        assert "somebody has started it" in site.command(*words, code=1)
+    assert mesh.runs(THERE) == runs
+    assert len(site.named()) == 6
+
+
+def test_nothing_is_dropped_where_the_last_copy_is_not_the_record_that_the_map_names(
+    make_site: Callable[..., Site],
+) -> None:
+    """As after the source has lost its newest records and got others in their place."""
+    site = make_site()
+    mesh = site.mesh
+    site.write("early", 20)
+    for partition in range(PARTITIONS):
+        site.until_copied(partition)
+    site.pause()
+    site.write("late", 6)
+    mesh.kill(THERE)
+    assert all(row["exact"] for row in site.json("tail", "list")["partitions"])
+    site.promise(1, 9, 11, written=10)
+    rows = site.json("tail", "list")["partitions"]
+    assert [row["exact"] for row in rows] == [True, False]
+    assert "the last record copied, at destination offset 9, is not the source's at 11" in rows[1]["detail"]
+
+
+def test_a_transaction_of_which_a_part_is_gone_otherwise_is_not_called_replicated(
+    make_site: Callable[..., Site],
+) -> None:
+    """A part that was dropped, or deleted on the source before it was copied, is not on b either."""
+    site = make_site()
+    mesh = site.mesh
+    ledger = Ledger(site, 1)
+    (name,) = ledger.names
+    site.pause()
+    ledger.write(name, 4)
+    ledger.write(name, 4)
+    set_stopped(mesh.file, site.link, stopped=True)
+    mesh.kill(THERE)
+    eventually(
+        lambda: all(slot.silent for group in link_groups(mesh.file, site.link).groups for slot in group.slots),
+        what="no slot reports",
+    )
+    assert site.json("tail", "list")["transactions"] == {"cut": [], "unknown": []}
+    admin = AdminClient(mesh.clusters["a"].client_properties)
+    for future in admin.delete_records([KafkaPartition(site.topic, 1, 3)]).values():
+        future.result(30)
+    found = site.json("tail", "list")["transactions"]
+    assert (found["cut"], len(found["unknown"])) == ([], 1)
+    assert "has deleted or compacted away a part of the tail" in found["unknown"][0]
+    assert site.json("tail", "drop", "--reason", "x", "--yes", "--partition", "1")["dropped"] == 2
+    found = site.json("tail", "list")["transactions"]
+    assert (found["cut"], len(found["unknown"])) == ([], 1)
+    assert "was dropped before" in found["unknown"][0]
 
 
 def test_what_is_dropped_is_never_copied_and_all_after_it_is(make_site: Callable[..., Site]) -> None:

@@ -157,6 +157,10 @@ def _open(
     if not reader.resumption.stopped:
         typer.echo(f"link {name} is not stopped: it copies these records while it runs", err=True)
     chosen = [part for part in reader.parts if topic in (None, part.topic) and partition in (None, part.partition)]
+    if partition is not None and not chosen:
+        raise ConfigError(
+            f"link {name}", [f"its plan has no partition {partition}" + (f" of {topic}" if topic else "")]
+        )
     return reader, chosen
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from strait.config import naming
-from strait.errors import ConfigError, SetupError
+from strait.errors import ConfigError, PlanConflict, SetupError
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_ranges
 from strait.kafka.transactions import TransactionalWriter, chunks, transactional_writer
@@ -18,6 +18,7 @@ from strait.state.tail_records import Origin, TailRecord, as_line, origin_header
 from strait.state.writer import QUARANTINED_BYTES
 
 _WHERE = "tail export"
+_CONFIGS = ("cleanup.policy", "message.timestamp.type")
 
 
 def to_file(path: Path, records: Iterable[TailRecord]) -> Counter[TopicPartition]:
@@ -81,7 +82,7 @@ class TopicExport:
         Args:
             copies: topics that the link writes to.
         """
-        facts = self._admin.observe(lambda _: False).topics.get(self._topic)
+        facts = self._admin.observe(self._topic.__eq__, _CONFIGS).topics.get(self._topic)
         highest = max((part.partition for part in parts if part.has_offsets), default=0)
         problem = ""
         if naming.is_internal(self._topic):
@@ -92,6 +93,10 @@ class TopicExport:
             problem = f"the destination has no topic {self._topic}; create it, with {highest + 1} partitions or more"
         elif facts.partitions <= highest:
             problem = f"topic {self._topic} has {facts.partitions} partitions, and records are of partition {highest}"
+        elif "compact" in facts.configs.get("cleanup.policy", ""):
+            problem = f"topic {self._topic} is compacted, so it does not keep every record; use cleanup.policy=delete"
+        elif facts.configs.get("message.timestamp.type") == "LogAppendTime":
+            problem = f"topic {self._topic} would replace every timestamp; use message.timestamp.type=CreateTime"
         if problem:
             raise ConfigError(_WHERE, [problem])
 
@@ -99,8 +104,9 @@ class TopicExport:
         """Write those that are not there yet, each into its own partition; return how many of each source partition.
 
         Raises:
-            ConfigError: the topic holds a record that is not of such an export.
-            PlanConflict: another export of the link's tail has begun since.
+            ConfigError: the topic holds a record that is not of such an export, or has lost some.
+            PlanConflict: another export of the link's tail has begun since, or somebody else's transaction is open in
+                the topic.
             ClusterError: the destination rejects a record; those before it may be there.
         """
         with transactional_writer(
@@ -137,7 +143,17 @@ class TopicExport:
     def _exported(self) -> set[Origin]:
         number = self._admin.observe(lambda _: False).topics[self._topic].partitions
         places = [TopicPartition(self._topic, partition) for partition in range(number)]
-        ends = self._admin.offsets(places, "latest")
+        starts, ends, logs = (self._admin.offsets(places, where) for where in ("earliest", "latest", "end"))
+        deleted = [place for place in places if starts[place]]
+        if deleted:
+            problem = f"{deleted[0]} has lost records before offset {starts[deleted[0]]}, and what they were is unknown"
+            raise ConfigError(_WHERE, [problem], hint="name a new topic, with retention.ms=-1 and retention.bytes=-1")
+        hidden = [place for place in places if ends[place] < logs[place]]
+        if hidden:
+            raise PlanConflict(
+                f"{_WHERE}: {hidden[0]} holds an open transaction, so it cannot be seen what was exported before",
+                hint="run it again once nothing else writes to the topic",
+            )
         found = set()
         for message in read_ranges(
             self._properties, self._admin.cluster, {place: (0, ends[place]) for place in places}
