@@ -41,5 +41,16 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
         "tail": "mine",
         "other.part": "of another export",
     }
+
+    def records() -> Iterator[TailRecord]:
+        (tmp_path / "later").write_text("mine, too")
+        yield from RECORDS
+
+    with pytest.raises(ConfigError, match="exists; name another one"):
+        to_file(tmp_path / "later", records())
+    assert (tmp_path / "later").read_text() == "mine, too"
+    (tmp_path / "later").unlink()
+    with pytest.raises(SetupError, match="File name too long"):
+        to_file(tmp_path / ("long" * 100), RECORDS)
     with pytest.raises(SetupError, match="No such file or directory"):
         to_file(tmp_path / "no-directory" / "tail", RECORDS)

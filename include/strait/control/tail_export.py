@@ -40,8 +40,7 @@ def to_file(path: Path, records: Iterable[TailRecord]) -> Counter[TopicPartition
 @contextlib.contextmanager
 def _new_file(path: Path) -> Iterator[IO[str]]:
     part = path.with_name(path.name + ".part")
-    if path.exists():
-        raise ConfigError(_WHERE, [f"file {path} exists; name another one"])
+    _require_new(path)
     try:
         number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -54,6 +53,7 @@ def _new_file(path: Path) -> Iterator[IO[str]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        _require_new(path)
         part.rename(path)
     except OSError as error:
         part.unlink(missing_ok=True)
@@ -61,6 +61,11 @@ def _new_file(path: Path) -> Iterator[IO[str]]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _require_new(path: Path) -> None:
+    if os.path.lexists(path):
+        raise ConfigError(_WHERE, [f"file {path} exists; name another one"])
 
 
 class TopicExport:
