@@ -133,7 +133,16 @@ def _ascending(start: Gap, said: Sequence[Gap]) -> bool:
 
 def newest_checkpoint(runs: Iterable[OffsetMapping]) -> OffsetMapping:
     """The run that confirms most records; of equals the one that begins last, at the lowest source offset."""
-    return max(runs, key=lambda run: (run.sequence_end, run.sequence_base, -run.source_base))
+    return max(runs, key=_confirmed)
+
+
+def newest_first(runs: Iterable[OffsetMapping]) -> list[OffsetMapping]:
+    """Each before those that `newest_checkpoint` would name after it."""
+    return sorted(runs, key=_confirmed, reverse=True)
+
+
+def _confirmed(run: OffsetMapping) -> tuple[int, int, int]:
+    return run.sequence_end, run.sequence_base, -run.source_base
 
 
 def covering(runs: Sequence[OffsetMapping], sequence: int) -> OffsetMapping:

@@ -24,7 +24,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from strait.state.destination_log import Found, OwnLog, SharedLog
-from strait.state.offset_map import Gap, gaps_of, newest_checkpoint
+from strait.state.offset_map import Gap, gaps_of, newest_first
 from strait.state.schema import OffsetMapping
 from strait.state.unknown_stretches import unknown_stretches
 
@@ -288,12 +288,10 @@ def _shift(word: Gap) -> int:
 
 def _words(runs: Sequence[OffsetMapping], written: int) -> tuple[list[Gap], set[Gap]]:
     """What entries say, without what a later checkpoint has replaced; and what a checkpoint has confirmed."""
-    left = [run for run in runs if run.sequence_end > run.sequence_base]
+    confirming = [run for run in runs if run.sequence_end > run.sequence_base]
     confirmed: list[tuple[int, int]] = []
     settled: set[Gap] = set()
-    while left:
-        newest = newest_checkpoint(left)
-        left.remove(newest)
+    for newest in newest_first(confirming):
         known = gaps_of(newest, behind=newest.sequence_end)
         settled |= {gap for gap in known if not _within(gap.sequence, confirmed)}
         confirmed.append((newest.sequence_base, newest.sequence_end))

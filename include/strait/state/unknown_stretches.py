@@ -1,6 +1,7 @@
 """Stretches of a link's records of which a rebuilt map does not know the source offsets. Pure."""
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from strait.state.schema import OffsetMapping
@@ -31,9 +32,12 @@ def unknown_stretches(runs: Sequence[OffsetMapping], after: Callable[[int], int]
         after: from a known number of records to the source offset after them.
     """
     found = []
-    for run in sorted((run for run in runs if run.after_unknown), key=lambda run: run.sequence_base):
-        known = max((one.sequence_end for one in runs if one.sequence_base < run.sequence_base), default=-1)
-        if known < run.sequence_base:
-            source_from = after(known) if known >= 0 else -1
-            found.append(UnknownStretch(known, run.sequence_base, source_from, run.source_base))
+    known, known_before, base = -1, -1, -1  # by runs up to the present base, and by those before it
+    for run in sorted(runs, key=attrgetter("sequence_base")):
+        if run.sequence_base > base:
+            known_before, base = known, run.sequence_base
+        known = max(known, run.sequence_end)
+        if run.after_unknown and known_before < run.sequence_base:
+            source_from = after(known_before) if known_before >= 0 else -1
+            found.append(UnknownStretch(known_before, run.sequence_base, source_from, run.source_base))
     return found
