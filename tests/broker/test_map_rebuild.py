@@ -15,7 +15,9 @@ from strait.config.links import parse
 from strait.control.pausing import set_stopped
 from strait.control.plane import Control
 from strait.reasons import Reason
-from strait.state.schema import TopicPolicy
+from strait.state.publisher import ControlPublisher
+from strait.state.reader import StateReader
+from strait.state.schema import Loss, TopicPolicy
 from strait.state.translation import Fit
 from support.fixtures.waiting import eventually
 from support.kafka.records import assert_same_records, ends, read_all
@@ -248,6 +250,79 @@ def test_a_position_that_nothing_shows_is_not_written(make_link: MakeLink, topic
     assert "no longer holds" in expired["detail"]
     assert "several assignments" in equal["detail"]
     assert not exists(link.destination, naming.map_topic(link.name))
+
+
+def test_without_timestamps_an_equal_record_that_came_later_is_not_taken_for_the_copied_one(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    """Brokers stamp all records. What was copied has expired, and the last record came again after one that was not
+    copied: continuing after it would lose that one."""
+    stamped = {"message.timestamp.type": "LogAppendTime"}
+    policy = TopicPolicy(source_append_time=True, destination_append_time=True)
+    link = make_link(topics={topic_name: 1}, policy=policy)
+    link.make_topics(source_configs=stamped, destination_configs=stamped)
+    link.publish()
+    slot = link.start_slot()
+    producer = Producer(link.source.client_properties)
+    for value in (b"first", b"again"):
+        producer.produce(topic_name, value, partition=0)
+        assert producer.flush(60) == 0
+    link.until_seen()
+    stop(link, slot)
+    for value in (b"not copied", b"again"):
+        producer.produce(topic_name, value, partition=0)
+        assert producer.flush(60) == 0
+    expire(link.source, topic_name, 2)
+    lose_map(link)
+    (row,) = Rebuild(tmp_path, link.settings).partitions("--yes", code=1)
+    assert row["verdict"] == "refused"
+
+
+def test_records_of_a_dropped_tail_are_not_taken_for_copied_ones(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    """Records after the first were dropped; equal ones were copied later. Where the last one is on the source cannot be
+    told then. Of the other partition the tail after the last record was dropped."""
+    link = make_link(topics={topic_name: 2})
+    link.make_topics()
+    link.publish()
+    slot = link.start_slot()
+    producer = Producer(link.source.client_properties)
+    for number in range(2):
+        producer.produce(topic_name, b"first", partition=number)
+    assert producer.flush(60) == 0
+    link.until_seen()
+    stop(link, slot)
+    for number in (0, 0, 1, 1):
+        producer.produce(topic_name, b"equal", partition=number, timestamp=1_700_000_000_000)
+    assert producer.flush(60) == 0
+    publisher = ControlPublisher(link.destination.client_properties, "b", link.name)
+    with StateReader(link.destination.client_properties, "b", link.name) as state, publisher.exclusive(state) as words:
+        tails = [
+            Loss(
+                link=link.name, topic=topic_name, partition=number, side="source", cause=Reason.TAIL_DROPPED,
+                from_offset=1, to_offset=3, at_ms=0, action="continued", detail="dropped",
+            )
+            for number in range(2)
+        ]  # fmt: skip
+        runs = [
+            run.model_copy(update={"sequence_base": 1, "source_base": 3, "destination_base": 1, "sequence_end": 1})
+            for number in range(2)
+            for run in state.runs[topic_name, number][:1]
+        ]
+        words.publish((), runs, tails, ())
+    producer.produce(topic_name, b"equal", partition=0, timestamp=1_700_000_000_000)
+    assert producer.flush(60) == 0
+    slot = link.start_slot()
+    link.publish()
+    eventually(lambda: ends(link.destination, topic_name, 2) == [2, 1], what="what came after the tail is copied")
+    stop(link, slot)
+    lose_map(link)
+    inside, after = Rebuild(tmp_path, link.settings).partitions("--yes", code=1)
+    assert inside["verdict"] == "refused"
+    assert "several assignments" in inside["detail"]
+    assert (after["verdict"], after["position"]) == ("written", 1)
+    assert "offsets 1 to 2 were dropped" in after["detail"]
 
 
 def test_a_history_that_begins_elsewhere_on_both_sides(clusters: Any, topic_name: str, tmp_path: Path) -> None:

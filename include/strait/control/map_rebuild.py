@@ -23,15 +23,19 @@ from strait.net.partition_logs import PartitionLogs
 from strait.planning.map_rebuild.entries import entries, first_entry
 from strait.planning.map_rebuild.matching import Rules, Stretch, Unknown, joined, match_batches, match_records
 from strait.planning.topics.policies import start_of
+from strait.reasons import Reason
 from strait.state.codec import run_key
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader, registrations
-from strait.state.schema import OffsetMapping, Plan, PlannedTopic
+from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic
 from strait.state.topics import ensure_state_topics
+from strait.state.view import Kind
 from strait.wire.batch import Batch
 
 Verdict = Literal["ready", "written", "kept", "refused"]
 Tell = Callable[[str], None]
+_HARMLESS = {Reason.SOURCE_DATA_LOST, Reason.FOREIGN_WRITER, Reason.START_FORCED}
+"""Losses after which each record of the source that the link began with is still copied once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Rebuilt:
 
     Attributes:
         verdict: ``ready``: can be written; ``written``; ``kept``: the map has entries of it; ``refused``: ``detail``
-            says why nothing can be written.
+            says why nothing can be written. Of the others ``detail`` says what else is to be done.
         position: the next source offset to replicate; -1: not known.
         records: those whose offsets on both sides are known.
         unknown: those on the destination whose source offsets stay unknown.
@@ -103,8 +107,8 @@ class MapRebuild:
         Raises:
             ConfigError: the link is not stopped, or replicates no such topic.
         """
-        with self._state() as state:
-            plans, runs = list(state.plans.values()), dict(state.runs)
+        with self._state("plan", "map", "losses") as state:
+            plans, runs, losses = list(state.plans.values()), dict(state.runs), state.losses
         self._require_stopped(plans)
         places = _places(plans)
         names = {one.topic.source for one in places}
@@ -128,7 +132,8 @@ class MapRebuild:
                 elif not everything and any(_ids(run) == _ids(one.topic) for run in runs.get(one.place, ())):
                     found.append(Rebuilt(*one.place, copy, "kept", "the map has entries"))
                 else:
-                    found.append(self._look(one, logs, one.topic.source in compacted))
+                    of_place = [loss for loss in losses if (loss.topic, loss.partition) == one.place]
+                    found.append(self._look(one, logs, one.topic.source in compacted, of_place))
         return found
 
     def carry_out(self, found: Sequence[Rebuilt]) -> list[Rebuilt]:
@@ -178,17 +183,23 @@ class MapRebuild:
                 hint=f"run `strait stop {self._name}` and `strait wait {self._name} --for stopped`",
             )
 
-    def _look(self, one: _Place, logs: Mapping[str, PartitionLogs], compacted: bool) -> Rebuilt:
+    def _look(self, one: _Place, logs: Mapping[str, PartitionLogs], compacted: bool, losses: Sequence[Loss]) -> Rebuilt:
         copy = TopicPartition(one.topic.destination, one.place.partition)
         try:
             there = copy_log(logs[self._destination], copy, one.producer_id, self._progress(self._destination, copy))
             here = source_log(
                 logs[self._source], one.place, self._wanted(one.topic), self._progress(self._source, one.place)
             )
-            rules = Rules(dense=not compacted, complete=here.start == 0)
             if not there.batches:
                 return self._begun(one, here, there)
-            return self._matched(one, logs, here, there, rules)
+            rules = Rules(
+                dense=not compacted,
+                complete=here.start == 0,
+                timed=not one.topic.policy.destination_append_time,
+                lossless=all(loss.action == "halted" or loss.cause in _HARMLESS for loss in losses),
+            )
+            found = self._matched(one, logs, here, there, rules)
+            return replace(found, detail=_dropped(found, losses)) if found.verdict == "ready" else found
         except (ClusterError, CorruptBatch) as error:
             return Rebuilt(*one.place, copy.topic, "refused", error.message)
 
@@ -196,7 +207,7 @@ class MapRebuild:
         self, one: _Place, logs: Mapping[str, PartitionLogs], here: SourceLog, there: CopyLog, rules: Rules
     ) -> Rebuilt:
         copy = TopicPartition(one.topic.destination, one.place.partition)
-        with_time = not one.topic.policy.destination_append_time
+        with_time = rules.timed
         found, undecided = match_batches(here.batches, there.batches, rules)
         unknown: list[Unknown] = []
         for at in undecided:
@@ -286,8 +297,9 @@ class MapRebuild:
     def _tell_progress(self, end: str, place: TopicPartition, at: int, start: int) -> None:
         self._tell(f"{place} on {end}: read from offset {start:,} to {at:,}")
 
-    def _state(self) -> StateReader:
-        state = StateReader(self._properties[self._destination], self._destination, self._name)
+    def _state(self, *follow: Kind) -> StateReader:
+        follow = follow or ("plan", "map")
+        state = StateReader(self._properties[self._destination], self._destination, self._name, follow=follow)
         state.catch_up()
         return state
 
@@ -301,6 +313,15 @@ def _places(plans: Iterable[Plan]) -> list[_Place]:
                 place = TopicPartition(topic.source, number)
                 found[place] = _Place(place, topic, plan.producer_id)
     return [found[place] for place in sorted(found)]
+
+
+def _dropped(found: Rebuilt, losses: Iterable[Loss]) -> str:
+    """What `strait tail drop` has passed over after the last record: the log does not show it."""
+    tails = [loss for loss in losses if loss.cause == Reason.TAIL_DROPPED and loss.to_offset > found.position]
+    if not tails:
+        return ""
+    first, end = min(loss.from_offset for loss in tails), max(loss.to_offset for loss in tails)
+    return f"source offsets {first} to {end - 1} were dropped; run `strait tail drop` again, or they are replicated"
 
 
 def _ids(of: OffsetMapping | PlannedTopic) -> tuple[str, str, str]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from strait.planning.map_rebuild import entries as writing
 from strait.planning.map_rebuild.entries import Logged, entries, last_ascending, numbers
 from strait.planning.map_rebuild.matching import (
+    AMBIGUOUS,
     COMPACTED,
     DIFFERENT,
     EXPIRED,
@@ -203,6 +204,44 @@ def test_equal_records_at_an_expired_beginning_are_not_guessed() -> None:
     exact, unknown = both.rebuilt(set(), set(), Rules(complete=False))
     assert pairs(exact) == {2: 3}
     assert unknown_numbers(unknown) == {0, 1}
+
+
+def test_a_missing_number_next_to_an_anchor_is_not_counted_over() -> None:
+    """The broker took a later batch for a new beginning: the second record is in no batch."""
+    both = Logs(list("abxxx"), range(5), range(4))
+    del both.copy[2]
+    for cuts in (set(), {1, 2}):
+        exact, unknown = both.rebuilt(cuts, cuts, Rules())
+        assert pairs(exact) == {0: 0, 1: 1}
+        assert unknown_numbers(unknown) == {3}
+
+
+def test_records_that_were_passed_over_are_not_counted_at_the_open_end() -> None:
+    """The tail after the second record was dropped; the last one is equal to those in it."""
+    both = Logs(list("axxx"), range(4), [0, 1, 3])
+    exact, unknown = both.rebuilt(set(), set(), Rules(lossless=False))
+    assert pairs(exact) == {0: 0}
+    assert unknown_numbers(unknown) == {1, 2}
+    closed = Logs(list("axxxz"), range(5), range(5))
+    assert pairs(closed.rebuilt(set(), set(), Rules(lossless=False))[0]) == closed.truth
+
+
+def test_without_timestamps_one_equal_record_proves_nothing_where_the_source_has_expired() -> None:
+    """The record that was copied is gone; an equal one came later, after one that was not copied."""
+    both = Logs(list("bxcx"), range(4), [0, 1])
+    untimed = Rules(complete=False, timed=False)
+    assert both.rebuilt(set(), set(), untimed, first=2) == ([], [Unknown(0, 2, 7, 9, AMBIGUOUS)])
+    again = Logs(list("pqrcpqz"), range(7), range(3))
+    assert pairs(again.rebuilt(set(), set(), untimed, first=3)[0]) == {}
+    overlapping = Logs(list("bxcxyzw"), range(7), range(6))
+    assert pairs(overlapping.rebuilt(set(), set(), untimed, first=2)[0]) == {n: n for n in range(2, 6)}
+
+
+def test_without_timestamps_nothing_of_a_compacted_topic_is_assigned() -> None:
+    """A key got its value again, and the record that was copied is gone."""
+    both = Logs(list("abcdc"), [0, 1, 2, 3, 4], range(3))
+    del both.source[2]
+    assert both.rebuilt(set(), set(), Rules(dense=False, timed=False)) == ([], [Unknown(0, 3, 7, 10, COMPACTED)])
 
 
 def test_of_compacted_topics_only_unique_records_count() -> None:

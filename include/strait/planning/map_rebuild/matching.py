@@ -20,6 +20,9 @@ AMBIGUOUS = "several assignments are possible: identical records, or records tha
 DIFFERENT = "the source does not hold these records in this order"
 COMPACTED = "a topic is compacted, and the contents of these records are not unique on both sides"
 
+EQUAL_AROUND = 100
+"""Without timestamps so many records before and after one must be equal, too, where its original may have expired."""
+
 
 class Item(NamedTuple):
     """A batch or a record of a log.
@@ -63,7 +66,7 @@ class Unknown(NamedTuple):
 
 class Open(NamedTuple):
     """A stretch that batches do not decide: offsets [from, to) on either side. ``after``, ``before``: the record before
-    it, or after it, is an anchor."""
+    it, or after it, is an anchor, and no number is missing between the two."""
 
     source_from: int
     source_to: int
@@ -79,10 +82,14 @@ class Rules(NamedTuple):
     Attributes:
         dense: neither topic is compacted: records that were copied are missing only at the beginning of a log.
         complete: the source still holds its very first record.
+        timed: copies have their records' timestamps. Without them, equal contents may well be those of two records.
+        lossless: no record that the source holds is known to have been passed over, and none to have been copied again.
     """
 
     dense: bool = True
     complete: bool = True
+    timed: bool = True
+    lossless: bool = True
 
 
 def match_batches(source: Sequence[Item], copy: Sequence[Item], rules: Rules) -> tuple[list[Stretch], list[Open]]:
@@ -100,7 +107,7 @@ def match_batches(source: Sequence[Item], copy: Sequence[Item], rules: Rules) ->
     anchors = _beside_each_other(source, copy, _anchors(source, copy)) if rules.dense else []
     for part in _parts(source, copy, anchors):
         theirs, ours = source[part.source], copy[part.copy]
-        counted = part.after and part.before and _consecutive(copy, part.copy)
+        counted = part.after and part.before and _consecutive(ours)
         if counted and _whole(theirs) and _whole(ours) and _records(theirs) == _records(ours):
             found += _side_by_side(theirs, ours)
         elif ours:
@@ -118,7 +125,12 @@ def match_records(
     """Assign the records of a stretch: what is exact, and what stays unknown, both in order."""
     found: list[Stretch] = []
     unknown: list[Unknown] = []
-    for part in _parts(source, copy, _anchors(source, copy), at.after, at.before):
+    anchors = _anchors(source, copy)
+    if not rules.timed and not rules.dense:
+        anchors = []  # the record that was copied may be gone, and an equal one have come later
+    elif not (rules.timed or rules.complete or at.after):
+        anchors = _proven(source, copy, anchors)
+    for part in _parts(source, copy, anchors, at.after, at.before):
         theirs, ours = source[part.source], copy[part.copy]
         places, reason = _assigned(theirs, ours, part, rules)
         for item, place in zip(ours, places, strict=True):
@@ -145,7 +157,8 @@ def joined(stretches: Sequence[Stretch]) -> list[Stretch]:
 
 
 class _Part(NamedTuple):
-    """What lies between two anchors. ``anchor``: the indices of the one after it."""
+    """What lies between two anchors. ``after``, ``before``: as in `Open`. ``anchor``: the indices of the one after
+    it."""
 
     source: slice
     copy: slice
@@ -163,8 +176,10 @@ def _parts(
 ) -> Iterator[_Part]:
     there = here = 0
     for one, other in anchors:
-        yield _Part(slice(there, one), slice(here, other), after, True, (one, other))
-        there, here, after = one + 1, other + 1, True
+        before_it = other == 0 or _follows(copy[other - 1], copy[other])
+        yield _Part(slice(there, one), slice(here, other), after, before_it, (one, other))
+        there, here = one + 1, other + 1
+        after = here == len(copy) or _follows(copy[other], copy[here])
     yield _Part(slice(there, len(source)), slice(here, len(copy)), after, before, None)
 
 
@@ -192,6 +207,20 @@ def _beside_each_other(
     return [pair for at, pair in enumerate(anchors, 1) if distances[at] in (distances[at - 1], distances[at + 1])]
 
 
+def _proven(source: Sequence[Item], copy: Sequence[Item], anchors: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Where the copied record may have expired and an equal one have come later: from the first one on that has a
+    neighbor at the same distance, and around which all that both sides hold is equal, as far as `EQUAL_AROUND`."""
+    for first, ((there, here), (one, other)) in enumerate(pairwise(anchors)):
+        if there - here == one - other:
+            back = min(there, here, EQUAL_AROUND)
+            ahead = min(len(source) - there, len(copy) - here, EQUAL_AROUND)
+            ours = copy[here - back : here + ahead]
+            theirs = source[there - back : there + ahead]
+            if _consecutive(ours) and all(a.digest == b.digest for a, b in zip(theirs, ours, strict=True)):
+                return list(anchors[first:])
+    return []
+
+
 def _assigned(
     theirs: Sequence[Item], ours: Sequence[Item], part: _Part, rules: Rules
 ) -> tuple[Sequence[int | None], str]:
@@ -199,14 +228,16 @@ def _assigned(
     nowhere: list[int | None] = [None] * len(ours)
     if not ours:
         return nowhere, ""
-    if not rules.dense or any(other.number != one.number + 1 for one, other in pairwise(ours)):
+    if not rules.dense or not _consecutive(ours):
         return nowhere, COMPACTED if not rules.dense else DIFFERENT
     there, here = [item.digest for item in theirs], [item.digest for item in ours]
     common = min(len(there), len(here))
-    if part.after and there[: len(here)] == here and (not part.before or len(here) == len(there)):
+    both = part.before and len(here) == len(there)
+    open_end = rules.lossless and not part.before
+    if part.after and there[: len(here)] == here and (both or open_end):
         return range(len(here)), ""
     at_end = not part.after and part.before and there[len(there) - common :] == here[len(here) - common :]
-    if at_end and (common == len(here) or not rules.complete):
+    if rules.lossless and at_end and (common == len(here) or not rules.complete):
         shift = len(there) - len(here)
         return [at + shift if at + shift >= 0 else None for at in range(len(here))], EXPIRED
     if part.after or rules.complete:
@@ -244,12 +275,13 @@ def _side_by_side(theirs: Sequence[Item], ours: Sequence[Item]) -> list[Stretch]
     return joined(found)
 
 
-def _consecutive(copy: Sequence[Item], part: slice) -> bool:
-    """No number is missing between the anchors around a part."""
-    return all(
-        other.number == one.number + one.records
-        for one, other in pairwise(copy[max(0, part.start - 1) : part.stop + 1])
-    )
+def _consecutive(items: Sequence[Item]) -> bool:
+    """No number is missing between them."""
+    return all(_follows(one, other) for one, other in pairwise(items))
+
+
+def _follows(one: Item, other: Item) -> bool:
+    return other.number == one.number + one.records
 
 
 def _whole(items: Sequence[Item]) -> bool:
