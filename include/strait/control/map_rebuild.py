@@ -25,6 +25,7 @@ from strait.planning.map_rebuild.matching import Rules, Stretch, Unknown, joined
 from strait.planning.topics.policies import start_of
 from strait.reasons import Reason
 from strait.state.codec import run_key
+from strait.state.offset_map import gaps_of
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader, registrations
 from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic
@@ -162,11 +163,8 @@ class MapRebuild:
                         hint=f"run `strait wait {self._name} --for stopped`, then rebuild again",
                     )
             written = [run for one in ready for run in one.entries]
-            before = [
-                run for one in ready for run in state.runs.get(one.place, ()) if _ids(run) == _ids(one.entries[0])
-            ]
-            keys = {run_key(run) for run in written}
-            publication.publish((), written, (), [run for run in before if run_key(run) not in keys])
+            before = [run for one in ready for run in replaced(state.runs.get(one.place, ()), one.entries)]
+            publication.publish((), written, (), before)
         return [replace(one, verdict="written") if one in ready else one for one in found]
 
     def _require_stopped(self, plans: Iterable[Plan]) -> None:
@@ -302,6 +300,19 @@ class MapRebuild:
         state = StateReader(self._properties[self._destination], self._destination, self._name, follow=follow)
         state.catch_up()
         return state
+
+
+def replaced(known: Iterable[OffsetMapping], written: Sequence[OffsetMapping]) -> list[OffsetMapping]:
+    """Entries of the same topics that others take the place of. Not those that only tell what comes after the last
+    record: it was passed over, or is about to be sent."""
+    keys, end = {run_key(run) for run in written}, written[-1].sequence_end
+    return [
+        run
+        for run in known
+        if _ids(run) == _ids(written[0])
+        and run_key(run) not in keys
+        and (run.sequence_end > end or not gaps_of(run, first=end))
+    ]
 
 
 def _places(plans: Iterable[Plan]) -> list[_Place]:
