@@ -173,9 +173,15 @@ class _Epoch:
     def _drain(self) -> None:
         """What was fetched goes out, so that the ledger's row ends where the next epoch begins."""
         self._replicator.drain()
-        deadline = time.monotonic() + DRAIN_SECONDS
-        while not self._replicator.idle and time.monotonic() < deadline:
-            self._replicator.step(STATE_POLL_SECONDS if not self._replicator.needs_state else PROMISE_POLL_SECONDS)
+        began = now = time.monotonic()
+        report_at = now  # a standby would take a slot that says nothing for gone
+        while not self._replicator.idle and now < began + DRAIN_SECONDS:
+            if now >= report_at:
+                report_at = now + REPORT_SECONDS
+                self._report(now)
+            now = self._replicator.step(
+                STATE_POLL_SECONDS if not self._replicator.needs_state else PROMISE_POLL_SECONDS
+            )
             self._writer.poll()
 
     def _write_checkpoints(self, partitions: Iterable[Partition]) -> None:

@@ -76,15 +76,18 @@ def decide(
 
 
 def held_until_ms(history: Iterable[Application], now_ms: int) -> int:
-    """When an application that keeps ending is submitted again; 0: at once. It begins to count anew with the window."""
+    """When an application that keeps failing is submitted again; 0: at once. It begins to count anew with the window.
+    Whoever stops and starts a link does not make it fail, and one that only asked for more cores did not."""
     window_ms = int(RESTART_WINDOW_SECONDS * 1000)
     newest = sorted(history, key=lambda one: one.submitted_at_ms, reverse=True)
-    recent = [one for one in newest if now_ms - one.submitted_at_ms < window_ms]
-    if len(recent) < RESTART_LIMIT or recent[0].state.alive:
+    if not newest or not _failed(newest[0]):
         return 0
-    if recent[0].exit_code == EXIT_NEEDS_MORE_CORES:
-        return 0  # one that only asked for more cores did not fail
-    return recent[RESTART_LIMIT - 1].submitted_at_ms + window_ms
+    recent = [one for one in newest if _failed(one) and now_ms - one.submitted_at_ms < window_ms]
+    return recent[RESTART_LIMIT - 1].submitted_at_ms + window_ms if len(recent) >= RESTART_LIMIT else 0
+
+
+def _failed(one: Application) -> bool:
+    return one.state is State.DEAD and one.exit_code != EXIT_NEEDS_MORE_CORES
 
 
 def orphans(found: Sequence[Application], known: Collection[str]) -> list[Application]:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,12 @@ def test_what_keeps_ending_is_left_to_a_person_until_the_oldest_leaves_the_windo
 def test_asking_for_more_cores_is_no_failure():
     found = ends(EXIT_NEEDS_MORE_CORES)
     assert isinstance(decide(SPEC, found[0], SPEC, found, NOW_MS), Submit)
+
+
+def test_one_that_was_stopped_and_started_again_and_again_has_not_failed():
+    stopped = [replace(one, state=State.FINISHED, exit_code=0) for one in ends(1)]
+    assert held_until_ms(stopped, NOW_MS) == 0
+    assert held_until_ms([*ends(1)[:2], *stopped[2:]], NOW_MS) == 0
 
 
 def test_one_that_runs_now_is_not_held_back():
