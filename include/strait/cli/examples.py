@@ -77,6 +77,9 @@ _EXAMPLES = {
     "tail drop": """
         strait tail drop a-to-b --topic orders --reason "entered again by hand"
         strait tail drop a-to-b --reason "test data" --dry-run""",
+    "failback": """
+        strait failback a-to-b --dry-run            # by the link in the opposite direction
+        strait failback a-to-b --reason "region a is back\"""",
     "offsets translate": """
         strait offsets translate a-to-b orders-3:1200 orders-4:800
         strait offsets translate a-to-b --group billing

@@ -23,6 +23,53 @@ if TYPE_CHECKING:
     from strait.state.failover_records import Failover, FailoverStep
 
 
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show what each step finds now. Exits with 1 unless all hold.")
+]
+FenceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fence",
+        metavar="PRINCIPAL",
+        help="Deny this principal to write to the link's topics on the source, by ACLs. May be repeated.",
+        show_default=False,
+    ),
+]
+QuietOption = Annotated[
+    float,
+    typer.Option(
+        "--quiet",
+        help="So long nothing must be written to the source.",
+        parser=seconds,
+        metavar="DURATION",
+        show_default="10s",
+    ),
+]
+TimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--timeout", help="Give up a step after this.", parser=seconds, metavar="DURATION", show_default="10m"
+    ),
+]
+AcceptInexactOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-inexact", help="Go on although consumer groups would not continue exactly where they stopped."
+    ),
+]
+AcceptTailOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-tail",
+        help="Go on although the link that copies the other way has not copied all that the destination has.",
+    ),
+]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Reason, kept in the report.", show_default=False)]
+ByOption = Annotated[
+    str, typer.Option("--by", help="Who asks for it. Default: the current user and host.", show_default=False)
+]
+
+
 def failover(
     first: LinkArgument = None,
     config: ConfigOption = DEFAULT_FILE,
@@ -33,9 +80,7 @@ def failover(
     even_if_source_answers: Annotated[
         bool, typer.Option("--even-if-source-answers", help="With `--unplanned`: although the source can be reached.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what each step finds now. Exits with 1 unless all hold.")
-    ] = False,
+    dry_run: DryRunOption = False,
     rehearse: Annotated[
         bool,
         typer.Option(
@@ -44,61 +89,26 @@ def failover(
             "score.",
         ),
     ] = False,
-    fence: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fence",
-            metavar="PRINCIPAL",
-            help="Deny this principal to write to the link's topics on the source, by ACLs. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    fence: FenceOption = None,
     unfence: Annotated[
         bool,
         typer.Option(
             "--unfence", help="Remove the ACLs of the last failover; give it up if it has not stopped the link."
         ),
     ] = False,
-    quiet: Annotated[
-        float,
-        typer.Option(
-            "--quiet",
-            help="So long nothing must be written to the source.",
-            parser=seconds,
-            metavar="DURATION",
-            show_default="10s",
-        ),
-    ] = 10.0,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            "--timeout", help="Give up a step after this.", parser=seconds, metavar="DURATION", show_default="10m"
-        ),
-    ] = 600.0,
-    accept_inexact: Annotated[
-        bool,
-        typer.Option(
-            "--accept-inexact", help="Go on although consumer groups would not continue exactly where they stopped."
-        ),
-    ] = False,
+    quiet: QuietOption = 10.0,
+    timeout: TimeoutOption = 600.0,
+    accept_inexact: AcceptInexactOption = False,
     include_moved: Annotated[
         bool,
         typer.Option(
             "--include-moved", help="Also for groups that have consumed on the destination before, forward only."
         ),
     ] = False,
-    accept_tail: Annotated[
-        bool,
-        typer.Option(
-            "--accept-tail",
-            help="Go on although the link that copies the other way has not copied all that the destination has.",
-        ),
-    ] = False,
+    accept_tail: AcceptTailOption = False,
     history: Annotated[bool, typer.Option("--history", help="List the link's failovers, with their reports.")] = False,
-    reason: Annotated[str, typer.Option("--reason", help="Reason, kept in the report.", show_default=False)] = "",
-    by: Annotated[
-        str, typer.Option("--by", help="Who asks for it. Default: the current user and host.", show_default=False)
-    ] = "",
+    reason: ReasonOption = "",
+    by: ByOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Move a link's clients to its destination: wait until producers have stopped and all is copied, commit the
@@ -145,6 +155,56 @@ def failover(
         typer.echo(summary(record))
     if dry_run and any(step.verdict in ("waiting", "failed") for step in record.steps):
         raise typer.Exit(1)
+
+
+def failback(
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    dry_run: DryRunOption = False,
+    fence: FenceOption = None,
+    quiet: QuietOption = 10.0,
+    timeout: TimeoutOption = 600.0,
+    accept_inexact: AcceptInexactOption = False,
+    accept_tail: AcceptTailOption = False,
+    reason: ReasonOption = "",
+    by: ByOption = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Move the clients of a link that failed over back to its source.
+
+    A failover of the link in the opposite direction, also for groups that have consumed there before. It waits until
+    this link has copied its tail, which `strait start` makes it do.
+    """
+    from strait.config.links import load_link
+
+    name, _ = one_link(config, link, first)
+    failover(
+        _opposite(load_link(config, name, reverse=True), name),
+        config,
+        dry_run=dry_run,
+        fence=fence,
+        quiet=quiet,
+        timeout=timeout,
+        accept_inexact=accept_inexact,
+        include_moved=True,
+        accept_tail=accept_tail,
+        reason=reason,
+        by=by,
+        output=output,
+    )
+
+
+def _opposite(file: "LinksFile", link: str) -> str:
+    """The one link that copies the other way."""
+    from strait.errors import ConfigError
+
+    others = sorted(name for name in file.links if name != link)
+    if len(others) != 1:
+        found = f"several links copy the other way: {', '.join(others)}" if others else "no link copies the other way"
+        hint = "run `strait failover` with the name of one" if others else "add one to the links file"
+        raise ConfigError(f"link {link}", [found], hint=hint)
+    return others[0]
 
 
 def _with_topics_in_force(file: "LinksFile", link: str) -> "LinksFile":

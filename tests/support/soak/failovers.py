@@ -124,8 +124,10 @@ class Rounds:
 
     def _run(self, link: tuple[str, str], trouble: Trouble) -> str | None:
         """None: it ended well; otherwise all that it said."""
-        name, said = self._mesh.name(link), []
-        words = ["failover", name, "--config", str(self._file), "--include-moved", "--quiet", "1s", "--timeout", "90s"]
+        said = []
+        name = self._mesh.name(_THERE)  # the way back is told by the way there
+        act = ["failover", name, "--include-moved"] if link == _THERE else ["failback", name]
+        words = [*act, "--config", str(self._file), "--quiet", "1s", "--timeout", "90s"]
         with subprocess.Popen(
             [_STRAIT, *words],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"},
