@@ -16,6 +16,7 @@ from strait.consumer_groups.clusters import LinkClusters
 from strait.errors import ConfigError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
+from strait.state.planned_pairs import replaced_topics, runs_about
 from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, PartitionReport, Plan, PlannedTopic
 from strait.state.translation import Fit, Translation, Translator
@@ -111,7 +112,11 @@ class Offsets:
         for place, runs in places.items():
             known = self._last.get(place)
             if known is None or known[0] is not runs or known[1] is not topics[place.topic]:
-                known = runs, topics[place.topic], _last_record(_of(runs, topics[place.topic]), topics[place.topic])
+                known = (
+                    runs,
+                    topics[place.topic],
+                    _last_record(runs_about(runs, topics[place.topic]), topics[place.topic]),
+                )
             found[place] = known
         self._last = found
         return {place: pair for place, (_, _, pair) in found.items() if pair is not None}
@@ -159,14 +164,17 @@ class Offsets:
         ends = destination.offsets_each(set(copies.values()), "end")
         targets, admin = (sources, source) if reverse else (copies, destination)
         starts = admin.offsets_each(set(targets.values()), "earliest")
-        doubts = _doubts({place: topic for place, (_, topic) in topics.items()}, source, destination) | {
+        gone = replaced_topics({topic.source: topic for _, topic in topics.values()}, source, destination)
+        doubts = {place: gone[topic.source] for place, (_, topic) in topics.items() if topic.source in gone} | {
             place: failure.message
             for place in topics
             for failure in (ends.failures.get(copies[place]), starts.failures.get(targets[place]))
             if failure is not None
         }
         with self._state("map") as state:
-            runs = {place: _of(state.runs.get(sources[place], ()), topic) for place, (_, topic) in topics.items()}
+            runs = {
+                place: runs_about(state.runs.get(sources[place], ()), topic) for place, (_, topic) in topics.items()
+            }
         return {
             place: Known(
                 self._clusters.link,
@@ -254,26 +262,6 @@ def _shared(topic: PlannedTopic, runs: Sequence[OffsetMapping]) -> bool:
     """Other producers may have written to the destination."""
     shifts = {run.destination_base - run.sequence_base for run in runs}
     return topic.policy.on_foreign != "halt" or any(run.shared for run in runs) or len(shifts) > 1
-
-
-def _doubts(
-    topics: Mapping[TopicPartition, PlannedTopic], source: Admin, destination: Admin
-) -> dict[TopicPartition, str]:
-    """Partitions of topics that were recreated since the plan in force: its map is about the ones before."""
-    found: dict[str, str] = {}
-    for admin, side in ((source, "source"), (destination, "destination")):
-        planned = {getattr(topic, side): topic for topic in topics.values()}
-        facts = admin.observe(planned.__contains__).topics
-        for name, topic in planned.items():
-            live = facts[name].topic_id if name in facts else "none"
-            if live and live != getattr(topic, f"{side}_id"):
-                found[topic.source] = f"topic {name} of {admin.cluster} is not the one that the link replicates"
-    return {place: found[topic.source] for place, topic in topics.items() if topic.source in found}
-
-
-def _of(runs: Iterable[OffsetMapping], topic: PlannedTopic) -> list[OffsetMapping]:
-    ids = topic.destination, topic.destination_id, topic.source_id
-    return [run for run in runs if (run.destination, run.destination_id, run.source_id) == ids]
 
 
 def _last_record(runs: Sequence[OffsetMapping], topic: PlannedTopic) -> tuple[int, int] | None:

@@ -20,12 +20,11 @@ from strait.errors import ClusterError, ConfigError, CorruptBatch, PlanConflict,
 from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
 from strait.net.partition_logs import PartitionLogs
-from strait.planning.map_rebuild.entries import entries, first_entry
+from strait.planning.map_rebuild.entries import entries, first_entry, replaced
 from strait.planning.map_rebuild.matching import Rules, Stretch, Unknown, joined, match_batches, match_records
 from strait.planning.topics.policies import start_of
 from strait.reasons import Reason
-from strait.state.codec import run_key
-from strait.state.offset_map import gaps_of
+from strait.state.planned_pairs import replaced_topics, runs_about
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader, registrations
 from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic
@@ -119,7 +118,7 @@ class MapRebuild:
                     f"link {self._name}", [f"its plan has no topic {topic!r}{did_you_mean(topic, names)}"]
                 )
         chosen = [one for one in places if not topics or one.topic.source in topics]
-        doubts = self._doubts({one.topic for one in chosen})
+        doubts = replaced_topics({one.topic.source: one.topic for one in chosen}, *self._both())
         compacted = self._compacted(chosen)
         found = []
         with ExitStack() as connections:
@@ -130,7 +129,7 @@ class MapRebuild:
                 copy = one.topic.destination
                 if one.topic.source in doubts:
                     found.append(Rebuilt(*one.place, copy, "refused", doubts[one.topic.source]))
-                elif not everything and any(_ids(run) == _ids(one.topic) for run in runs.get(one.place, ())):
+                elif not everything and runs_about(runs.get(one.place, ()), one.topic):
                     found.append(Rebuilt(*one.place, copy, "kept", "the map has entries"))
                 else:
                     of_place = [loss for loss in losses if (loss.topic, loss.partition) == one.place]
@@ -264,18 +263,6 @@ class MapRebuild:
             one.producer_id for one in known.all() if copies == "skip" or (ids[0] != ids[1] and one.source == ids[1])
         )
 
-    def _doubts(self, topics: Collection[PlannedTopic]) -> dict[str, str]:
-        """Source topics that were deleted or recreated on either side since the current plan."""
-        found = {}
-        for end, side in ((self._source, "source"), (self._destination, "destination")):
-            facts = self._facts(end, {getattr(topic, side) for topic in topics})
-            for topic in topics:
-                name = getattr(topic, side)
-                present = facts.topics[name].topic_id if name in facts.topics else "none"
-                if present and present != getattr(topic, f"{side}_id"):
-                    found[topic.source] = f"topic {name} of {end} is not the one that the link replicates"
-        return found
-
     def _compacted(self, places: Collection[_Place]) -> set[str]:
         """Source topics that are compacted on either side."""
         topics = {one.topic for one in places}
@@ -285,6 +272,9 @@ class MapRebuild:
             compact = {name for name, of in facts.topics.items() if "compact" in of.configs.get("cleanup.policy", "")}
             found |= {topic.source for topic in topics if getattr(topic, side) in compact}
         return found
+
+    def _both(self) -> tuple[Admin, Admin]:
+        return self._admins[self._source], self._admins[self._destination]
 
     def _facts(self, end: str, names: Collection[str]) -> ClusterFacts:
         return self._admins[end].observe(names.__contains__, ("cleanup.policy",))
@@ -300,19 +290,6 @@ class MapRebuild:
         state = StateReader(self._properties[self._destination], self._destination, self._name, follow=follow)
         state.catch_up()
         return state
-
-
-def replaced(known: Iterable[OffsetMapping], written: Sequence[OffsetMapping]) -> list[OffsetMapping]:
-    """Entries of the same topics that others take the place of. Not those that only tell what comes after the last
-    record: it was passed over, or is about to be sent."""
-    keys, end = {run_key(run) for run in written}, written[-1].sequence_end
-    return [
-        run
-        for run in known
-        if _ids(run) == _ids(written[0])
-        and run_key(run) not in keys
-        and (run.sequence_end > end or not gaps_of(run, first=end))
-    ]
 
 
 def _places(plans: Iterable[Plan]) -> list[_Place]:
@@ -333,10 +310,6 @@ def _dropped(found: Rebuilt, losses: Iterable[Loss]) -> str:
         return ""
     first, end = min(loss.from_offset for loss in tails), max(loss.to_offset for loss in tails)
     return f"source offsets {first} to {end - 1} were dropped; run `strait tail drop` again, or they are replicated"
-
-
-def _ids(of: OffsetMapping | PlannedTopic) -> tuple[str, str, str]:
-    return of.destination, of.destination_id, of.source_id
 
 
 def _like(one: _Place) -> OffsetMapping:

@@ -35,6 +35,7 @@ from strait.planning.review.approval import Approval, ShownPlan
 from strait.planning.review.backfill import Reports
 from strait.planning.review.effects import effects, planned_effects
 from strait.planning.risks.state_safety import state_changes, state_risks, wanted_replicas
+from strait.planning.status.metrics import written_records
 from strait.planning.status.status import Status
 from strait.planning.topic_sync.configs import OBSERVED_CONFIGS, observed
 from strait.planning.topic_sync.creation import Destinations
@@ -79,13 +80,10 @@ class Control:
         return cls(load_link(path, link), link)
 
     def settings_in_force(self, *, adopt: bool = False) -> InForce:
-        """What the plan in force was made of.
+        """What the plan in force was made of. ``adopt``: plan from now on with its topics, if they came from elsewhere than
+        the links file.
 
-        Args:
-            adopt: plan from now on with its topics, if they came from elsewhere than the links file.
-
-        Raises (besides): ConfigError where it is to adopt topics that name task groups which the links file does not
-            have.
+        Raises (besides): ConfigError where topics to adopt name task groups that the links file does not have.
         """
         self._state.catch_up()
         found = in_force(self._file.links[self.name], self._state.plans.get(GROUP))
@@ -170,15 +168,7 @@ class Control:
         """How many records the link has ever written to each partition, as far as the map and the newest reports
         know."""
         self._state.catch_up()
-        found = {
-            TopicPartition(*place): max(run.sequence_end for run in runs) for place, runs in self._state.runs.items()
-        }
-        for status in self.statuses():
-            for row in status.partitions:
-                if row.partition is not None:
-                    where = TopicPartition(row.topic, row.partition)
-                    found[where] = max(found.get(where, 0), row.written)
-        return found
+        return written_records(self._state.runs, self.statuses())
 
     def spec(self, plan: Plan, *, ledger_dir: Path, checkpoint_dir: Path, standby: bool = False) -> AppSpec:
         """What the application of the plan's task group needs. It holds secrets: write it with its own `write` only."""

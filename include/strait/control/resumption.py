@@ -13,6 +13,7 @@ from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs
 from strait.net.producers import active_producers
 from strait.state.offset_map import locate, places, wire_sequence
+from strait.state.planned_pairs import replaced_topics, runs_about
 from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, Plan, PlannedTopic
 
@@ -83,34 +84,20 @@ def resumption(file: LinksFile, link: str, source: Admin, destination: Admin) ->
     }
     if not planned:
         raise ConfigError(f"link {link}", ["has no plan with topics"], hint=f"run `strait apply {link}`")
-    replaced = _replaced({topic.source: topic for topic, _ in planned.values()}, source, destination)
-    live = {place: item for place, item in planned.items() if place.topic not in replaced}
+    gone = replaced_topics({topic.source: topic for topic, _ in planned.values()}, source, destination)
+    live = {place: item for place, item in planned.items() if place.topic not in gone}
     states = _log_states(properties, destination, live)
     with StateReader(properties, destination.cluster, link, follow=("map",)) as state:  # after the logs: it is ahead
         state.catch_up()
-        runs = {place: _of(state.runs.get(place, ()), topic) for place, (topic, _) in planned.items()}
+        runs = {place: runs_about(state.runs.get(place, ()), topic) for place, (topic, _) in planned.items()}
     with PartitionLogs(properties, destination.cluster) as logs:
         points = [
             _point(place, *planned[place], states[place], runs[place], logs)
             if place in live
-            else ResumePoint(planned[place][0], place.partition, None, detail=replaced[place.topic])
+            else ResumePoint(planned[place][0], place.partition, None, detail=gone[place.topic])
             for place in sorted(planned)
         ]
     return Resumption(points, plans)
-
-
-def _replaced(topics: Mapping[str, PlannedTopic], source: Admin, destination: Admin) -> dict[str, str]:
-    """Source topics of pairs that are not those that the link copies any more, and why."""
-    found: dict[str, str] = {}
-    for admin, side in ((destination, "destination"), (source, "source")):
-        names = {getattr(topic, side): topic for topic in topics.values()}
-        facts = admin.observe(names.__contains__).topics
-        for name, topic in names.items():
-            if name not in facts:
-                found[topic.source] = f"cluster {admin.cluster} has no topic {name}"
-            elif facts[name].topic_id not in ("", getattr(topic, f"{side}_id")):
-                found[topic.source] = f"topic {name} of cluster {admin.cluster} is not the one that the link copies"
-    return found
 
 
 def _log_states(
@@ -171,8 +158,3 @@ def _scanned(logs: PartitionLogs, copy: TopicPartition, producer_id: int, start:
             break
         at = part.next
     return found
-
-
-def _of(runs: Sequence[OffsetMapping], topic: PlannedTopic) -> list[OffsetMapping]:
-    ids = topic.destination, topic.destination_id, topic.source_id
-    return [run for run in runs if (run.destination, run.destination_id, run.source_id) == ids]

@@ -1,11 +1,12 @@
 """Entries of the offset map from records whose offsets on both sides are known. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from strait.planning.map_rebuild.matching import Item, Stretch, Unknown
-from strait.state.offset_map import SEQUENCE_MODULUS, Gap, pack, wire_sequence
+from strait.state.codec import run_key
+from strait.state.offset_map import SEQUENCE_MODULUS, Gap, gaps_of, pack, wire_sequence
 from strait.state.schema import OffsetMapping
 
 MOST_GAPS = 5_000
@@ -121,3 +122,20 @@ def _entry(like: OffsetMapping, part: Sequence[Stretch], *, shared: bool, after_
 
 def _end(part: Sequence[Stretch]) -> int:
     return part[-1].copy + part[-1].records
+
+
+def replaced(known: Iterable[OffsetMapping], written: Sequence[OffsetMapping]) -> list[OffsetMapping]:
+    """Entries of the same topics that others take the place of. Not those that only tell what comes after the last
+    record: it was passed over, or is about to be sent."""
+    keys, end = {run_key(run) for run in written}, written[-1].sequence_end
+    return [
+        run
+        for run in known
+        if _topics(run) == _topics(written[0])
+        and run_key(run) not in keys
+        and (run.sequence_end > end or not gaps_of(run, first=end))
+    ]
+
+
+def _topics(run: OffsetMapping) -> tuple[str, str, str]:
+    return run.destination, run.destination_id, run.source_id

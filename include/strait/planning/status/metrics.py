@@ -2,11 +2,12 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
+from strait.model import TopicPartition
 from strait.planning.history.overrun import WARN_SECONDS, duration
 from strait.planning.status.status import PartitionStatus, Status
 from strait.reasons import Reason
@@ -84,6 +85,17 @@ def topic_metrics(status: Status, runs: Runs, earlier: Reports, later: Reports) 
                 seconds_to_loss=min(losing) if losing else None,
             )
         )
+    return found
+
+
+def written_records(runs: Runs, statuses: Iterable[Status]) -> dict[TopicPartition, int]:
+    """How many records the link has ever written to each partition, as far as the map and the newest reports know."""
+    found = {TopicPartition(*place): max(run.sequence_end for run in some) for place, some in runs.items()}
+    for status in statuses:
+        for row in status.partitions:
+            if row.partition is not None:
+                where = TopicPartition(row.topic, row.partition)
+                found[where] = max(found.get(where, 0), row.written)
     return found
 
 

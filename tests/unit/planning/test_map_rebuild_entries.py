@@ -1,6 +1,6 @@
 """A map that is rebuilt keeps the words about records that are not on the destination yet."""
 
-from strait.control.map_rebuild import replaced
+from strait.planning.map_rebuild.entries import replaced
 from support.model.reports import plain_run
 
 

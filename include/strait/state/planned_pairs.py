@@ -1,0 +1,31 @@
+"""A planned topic and its copy: whether both are still the topics that the plan means, and what the map says of them."""
+
+from collections.abc import Iterable, Mapping
+
+from strait.kafka.admin import Admin
+from strait.state.schema import OffsetMapping, PlannedTopic
+
+
+def replaced_topics(topics: Mapping[str, PlannedTopic], source: Admin, destination: Admin) -> dict[str, str]:
+    """Source topics that were deleted or recreated on either side since the plan in force, and what was. The map is about
+    the ones before.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized
+    """
+    found: dict[str, str] = {}
+    for admin, side in ((source, "source"), (destination, "destination")):
+        names = {getattr(topic, side): topic for topic in topics.values()}
+        facts = admin.observe(names.__contains__).topics
+        for name, topic in names.items():
+            if name not in facts:
+                found[topic.source] = f"cluster {admin.cluster} has no topic {name}"
+            elif facts[name].topic_id not in ("", getattr(topic, f"{side}_id")):  # old brokers tell no ids
+                found[topic.source] = f"topic {name} of {admin.cluster} is not the one that the link replicates"
+    return found
+
+
+def runs_about(runs: Iterable[OffsetMapping], topic: PlannedTopic) -> list[OffsetMapping]:
+    """Those of a partition's runs that are about these two topics, not about earlier ones of their names."""
+    ids = topic.destination, topic.destination_id, topic.source_id
+    return [run for run in runs if (run.destination, run.destination_id, run.source_id) == ids]
