@@ -85,11 +85,12 @@ class Control:
 
         Raises (besides): ConfigError where topics to adopt name task groups that the links file does not have.
         """
+        if adopt:
+            _ = self._source, self._destination  # they connect; of both, the source's trouble is told
         self._state.catch_up()
         found = in_force(self._file.links[self.name], self._state.plans.get(GROUP))
         if adopt:
-            self._configured = found.link
-            self.link = with_heartbeats(found.link)
+            self._configured, self.link = found.link, with_heartbeats(found.link)
         return found
 
     def propose(self, *, stopped: bool | None = None) -> Proposal:
