@@ -32,7 +32,8 @@ def kafka_jvm() -> Iterator[Any]:
         yield gateway.jvm
     finally:
         gateway.shutdown()
-        process.communicate(timeout=30)
+        process.stdin.close()
+        process.wait(30)  # py4j has threads of its own that read its output, and close it when it ends
 
 
 def java_map(jvm: Any, entries: Mapping[str, str]) -> Any:
