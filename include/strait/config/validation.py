@@ -5,6 +5,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -31,9 +32,15 @@ def read_yaml(path: Path, where: str) -> Any:
             where, [f"cannot be read: {error.strerror}"], hint="set the path of an existing, readable file"
         ) from error
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506  a SafeLoader that also refuses doubled keys
+        return _parsed(text)
     except yaml.YAMLError as error:
         raise ConfigError(where, [f"is neither YAML nor JSON: {' '.join(str(error).split())}"]) from error
+
+
+@lru_cache(maxsize=2)
+def _parsed(text: str) -> Any:
+    """Of the same text the same objects, which nobody changes: Airflow looks every two seconds for each link."""
+    return yaml.load(text, Loader=_Loader)  # noqa: S506  a SafeLoader that also refuses doubled keys
 
 
 def validated(model: type[Model], raw: Any, where: str) -> Model:
