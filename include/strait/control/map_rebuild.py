@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from strait.config.links import LinksFile
 from strait.config.validation import did_you_mean
 from strait.control.map_logs import CopyLog, SourceLog, copy_log, copy_records, source_log, source_records
+from strait.control.registration import producers_left_out, writing_links
 from strait.errors import ClusterError, ConfigError, CorruptBatch, PlanConflict, StateError
 from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
@@ -26,7 +27,7 @@ from strait.planning.topics.policies import start_of
 from strait.reasons import Reason
 from strait.state.planned_pairs import replaced_topics, runs_about
 from strait.state.publisher import ControlPublisher
-from strait.state.reader import StateReader, registrations
+from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic
 from strait.state.topics import ensure_state_topics
 from strait.state.view import Kind
@@ -255,13 +256,8 @@ class MapRebuild:
         return lambda batch: batch.producer_id not in skipped
 
     def _skipped_by(self, copies: str) -> frozenset[int]:
-        known = registrations(self._properties[self._source], self._source)
-        if known.trouble:
-            raise StateError(f"cluster {self._source}: reading which links write there: {known.trouble}")
-        ids = [self._admins[end].observe(lambda _: False, ()).cluster_id for end in (self._source, self._destination)]
-        return frozenset(
-            one.producer_id for one in known.all() if copies == "skip" or (ids[0] != ids[1] and one.source == ids[1])
-        )
+        writing = writing_links(self._properties[self._source], self._source)
+        return producers_left_out(copies, writing, *(admin.cluster_id for admin in self._both()))
 
     def _compacted(self, places: Collection[_Place]) -> set[str]:
         """Source topics that are compacted on either side."""

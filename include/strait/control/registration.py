@@ -51,6 +51,36 @@ def producer_id_of(link: str, state: StateReader, properties: Mapping[str, str],
     return allocate_producer_id(properties, cluster)
 
 
+def writing_links(properties: Mapping[str, str], cluster: str) -> Collection[Registration]:
+    """The links into a cluster, all of them.
+
+    Raises:
+        StateError: a record cannot be read, which might name any.
+        ClusterUnavailable, NotAuthorized
+    """
+    known = registrations(properties, cluster)
+    if known.trouble:
+        raise StateError(f"cluster {cluster}: reading which links write there: {known.trouble}")
+    return known.all()
+
+
+def producers_left_out(
+    copies: str, writing: Collection[Registration], source_id: str, destination_id: str
+) -> frozenset[int]:
+    """Producers whose batches a link does not copy, as its slots decide it.
+
+    Args:
+        copies: the policy of the topic.
+        writing: the links into its source; the ids are those of the link's clusters.
+    """
+    if copies == "all":
+        return frozenset()
+    own = source_id == destination_id
+    return frozenset(
+        one.producer_id for one in writing if copies == "skip" or (not own and one.source == destination_id)
+    )
+
+
 def registered(properties: Mapping[str, str], cluster: str) -> Collection[Registration]:
     """The links into a cluster, as far as they can be read. Raises ClusterUnavailable, NotAuthorized."""
     return registrations(properties, cluster).all()

@@ -9,15 +9,15 @@ from confluent_kafka import Message
 from strait.config.links import LinksFile
 from strait.control.last_copied import misplaced
 from strait.control.quarantine import Quarantine
+from strait.control.registration import producers_left_out, writing_links
 from strait.control.resumption import ResumePoint, Resumption, resumption
-from strait.errors import StateError
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.net.partition_logs import LoggedBatch, PartitionLogs
 from strait.planning.tail import TailPart, doubted, tail_part
 from strait.reasons import Reason
-from strait.state.reader import StateReader, registrations
+from strait.state.reader import StateReader
 from strait.state.schema import Registration
 from strait.state.tail_records import TailRecord
 
@@ -129,13 +129,10 @@ class TailReader:
     # --- what is no part of the tail ----------------------------------------------------------------------------------
 
     @cached_property
-    def _registered(self) -> dict[int, Registration]:
+    def _writing(self) -> Collection[Registration]:
         """Links that write to the source. Read after the tails' ends: each is registered before it writes."""
         self.parts  # noqa: B018
-        known = registrations(*self.source_cluster)
-        if known.trouble:
-            raise StateError(f"cluster {self._settings.source}: topic strait.producers: {known.trouble}")
-        return {item.producer_id: item for item in known.all()}
+        return writing_links(*self.source_cluster)
 
     @cached_property
     def _quarantined(self) -> frozenset[tuple[str, int, int, int]]:
@@ -156,13 +153,7 @@ class TailReader:
         """Producers whose batches the link does not copy, as its slots decide it."""
         if policy == "all":
             return ()
-        there = self.destination.cluster_id
-        one_cluster = self.source.cluster_id == there
-        return {
-            producer
-            for producer, item in self._registered.items()
-            if policy == "skip" or (not one_cluster and item.source == there)
-        }
+        return producers_left_out(policy, self._writing, self.source.cluster_id, self.destination.cluster_id)
 
     def _is_heartbeat(self, topic: str) -> bool:
         beats = self._settings.heartbeats.topic
