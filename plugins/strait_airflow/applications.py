@@ -10,20 +10,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from strait.config.app_spec import AppSpec
-    from strait.config.links import LinksFile
-    from strait.launch.base import Application
-    from strait.launch.local import LocalLauncher
+    from strait.config.links import LinksFile, Spark
+    from strait.launch.base import Application, Launcher
     from strait.state.schema import Plan
 
 log = logging.getLogger(__name__)
 
 
-def launcher() -> "LocalLauncher":
-    """The one that knows every application of this Airflow."""
+def launcher(spark: "Spark") -> "Launcher":
+    """The one that knows every application that this Airflow has submitted to run there."""
     from strait.embedded.paths import home
-    from strait.launch.local import LocalLauncher
+    from strait.launch.launchers import launcher_for
 
-    return LocalLauncher(home() / "applications")
+    return launcher_for(spark, home() / "applications")
 
 
 def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> list[str]:
@@ -58,15 +57,17 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False)
     from strait.launch.applications import GiveUp, Leave, Replace, decide
     from strait.text import utc
 
-    launch, name = launcher(), application_name(link, plan.group, standby=standby)
+    spark = file.links[link].spark
+    launch, name = launcher(spark), application_name(link, plan.group, standby=standby)
     found = launch.state(name)
     if standby and not has_standby(file, link, plan.group):
         if found is None or not found.state.alive:
             return []
-        end(name, "its task group has no standby any more")
+        end(launch, name, "its task group has no standby any more")
         return [f"{name}: ended, its task group has no standby"]
     wanted = None if plan.stopped else _spec(file, link, plan, standby=standby)
-    action = decide(wanted, found, _spec_of(found), launch.history(name), time.time_ns() // 1_000_000)
+    runs_with = None if found is None else launch.spec(found)
+    action = decide(wanted, found, runs_with, launch.history(name), time.time_ns() // 1_000_000)
     ended = f": {launch.cause(found)}" if found is not None and not found.state.alive else ""
     if isinstance(action, Leave):
         log.info("application %s: unchanged: %s%s", name, action.because, ended)
@@ -74,7 +75,7 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False)
     if isinstance(action, GiveUp):
         raise LaunchError(
             f"application {name}: not submitted before {utc(action.until_ms)} UTC: {action.because}; the last time{ended}",
-            hint=f"its log is {found.log_path if found else 'lost'}",
+            hint=f"its log is {found.log if found else 'lost'}",
         )
     log.warning("application %s: submitting: %s%s", name, action.because, ended)
     if isinstance(action, Replace):
@@ -82,8 +83,8 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False)
     assert wanted is not None
     spec_path = _folder("specs") / f"{name}.json"
     wanted.write(spec_path)
-    submitted = launch.submit(name, spec_path, file.links[link].spark)
-    log.info("application %s: submitted as %s, log %s", name, submitted.id, submitted.log_path)
+    submitted = launch.submit(name, spec_path, spark)
+    log.info("application %s: submitted as %s, log %s", name, submitted.id, submitted.log)
     return [f"{name}: submitted: {action.because}{ended}"]
 
 
@@ -92,32 +93,32 @@ def has_standby(file: "LinksFile", link: str, group: str) -> bool:
     return group in file.links[link].groups and file.links[link].groups[group].standby
 
 
-def starting(link: str, group: str) -> bool:
+def starting(file: "LinksFile", link: str, group: str) -> bool:
     """Whether the application of a task group is submitted and has not begun to copy yet."""
     from strait.config.naming import application_name
     from strait.launch.base import State
 
-    found = launcher().state(application_name(link, group))
+    found = launcher(file.links[link].spark).state(application_name(link, group))
     return found is not None and found.state is State.SUBMITTED
 
 
-def end(name: str, because: str) -> None:
+def end(launch: "Launcher", name: str, because: str) -> None:
     """End an application, whatever it does."""
     log.warning("application %s: stopping it: %s", name, because)
-    launcher().stop(name)
+    launch.stop(name)
 
 
-def end_orphans() -> list[str]:
-    """End what runs and belongs to no link of the links file. Returns a line for each."""
+def end_orphans(spark: "Spark") -> list[str]:
+    """End what runs there and belongs to no link of the links file. Returns a line for each."""
     from strait.launch.applications import orphans
     from strait_airflow.settings import link_names
 
-    launch = launcher()
+    launch = launcher(spark)
     found, links = launch.list(), link_names()
-    known = {application.name for application in found if _belongs_to(application, links)}
+    known = {application.name for application in found if _belongs_to(launch, application, links)}
     done = []
     for application in orphans(found, known):
-        end(application.name, "its link is not in the links file")
+        end(launch, application.name, "its link is not in the links file")
         done.append(f"{application.name}: ended, no link has it")
     return done
 
@@ -132,26 +133,14 @@ def _spec(file: "LinksFile", link: str, plan: "Plan", *, standby: bool) -> "AppS
     return control.spec(plan, ledger_dir=_folder("ledger"), checkpoint_dir=checkpoint_dir, standby=standby)
 
 
-def _belongs_to(application: "Application", links: "Collection[str]") -> bool:
+def _belongs_to(launch: "Launcher", application: "Application", links: "Collection[str]") -> bool:
     """Whether it is some task group's of one of these links; by its name where its spec cannot be read."""
     from strait.config.naming import application_name
 
-    spec = _spec_of(application)
+    spec = launch.spec(application)
     if spec is not None:
         return spec.link in links
     return any(application.name.startswith(application_name(link, "")) for link in links)
-
-
-def _spec_of(found: "Application | None") -> "AppSpec | None":
-    from strait.config.app_spec import AppSpec
-    from strait.errors import ConfigError
-
-    if found is None:
-        return None
-    try:
-        return AppSpec.read(found.spec_path)
-    except ConfigError:
-        return None  # gone, or another version's: a running one is replaced then
 
 
 def _folder(name: str) -> Path:

@@ -53,7 +53,7 @@ def applications(link: str) -> str:
         if not plans:
             return _logged("no plan was ever published: there is nothing to run")
         done = ensure_all(file, link, [found for _, found in sorted(plans.items())])
-        return "; ".join([*done, *end_orphans()])
+        return "; ".join([*done, *end_orphans(file.links[link].spark)])
 
 
 def metrics(link: str) -> str:
@@ -87,7 +87,7 @@ def metrics(link: str) -> str:
                 lines.append(f"group {group}: {missing} partitions wait for their destination")
             if found.stopped:
                 continue
-            if starting(link, group):
+            if starting(file, link, group):
                 lines.append(f"group {group}: its application is starting")
             elif silent := [slot.slot for slot in status.slots if slot.silent]:
                 lines.append(f"group {group}: slots that do not report: {', '.join(map(str, silent))}")
@@ -102,7 +102,7 @@ def restart(link: str, troubles: Sequence[Mapping[str, str]]) -> str:
     """Act on what the health sensor found: submit again what does not run, replace what does not report."""
     from strait.config.naming import application_name
     from strait.reasons import Reason
-    from strait_airflow.applications import end, ensure_all
+    from strait_airflow.applications import end, ensure_all, launcher
     from strait_airflow.errors import airflow_errors
     from strait_airflow.settings import clusters_of
 
@@ -113,7 +113,8 @@ def restart(link: str, troubles: Sequence[Mapping[str, str]]) -> str:
         plans = _plans(file, link)
         for trouble in troubles:
             if trouble["reason"] == Reason.SLOT_SILENT:
-                end(application_name(link, trouble["group"]), trouble["detail"])
+                name = application_name(link, trouble["group"])
+                end(launcher(file.links[link].spark), name, trouble["detail"])
         groups = {trouble["group"] for trouble in troubles}
         return "; ".join(ensure_all(file, link, [plan for group, plan in sorted(plans.items()) if group in groups]))
 

@@ -21,7 +21,7 @@ class LinkWatch:
         destination = file.links[link].destination
         self._file = file
         self._link = link
-        self._launcher = launcher()
+        self._launcher = launcher(file.links[link].spark)
         self._reader = StateReader(file.clusters[destination], destination, link, follow=("plan", "reports"))
         self._reader.catch_up()
         self._hearing = Hearing(time.monotonic())

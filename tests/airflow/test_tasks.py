@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from confluent_kafka import Producer
 
 from strait.cli.cycles import Cycles
-from strait.config.links import load_link
+from strait.config.links import Spark, load_link
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch.base import State
 from strait.reasons import Reason
@@ -119,9 +119,9 @@ def after(seconds, call, *arguments):
 def test_an_edit_is_applied_and_its_application_runs(link, clusters):
     try:
         assert control.follow_edit(link, frozen=False).startswith("plan 1: 2 partitions")
-        assert launcher().state(f"strait-{link}-default").state.alive
+        assert launcher(Spark()).state(f"strait-{link}-default").state.alive
     finally:
-        launcher().stop(f"strait-{link}-default", grace_seconds=0)
+        launcher(Spark()).stop(f"strait-{link}-default", grace_seconds=0)
 
 
 def test_whoever_plans_without_airflow_leaves_the_variable_s_topics_in_force(link, clusters, tmp_path, monkeypatch):
@@ -172,7 +172,7 @@ def test_a_standby_is_submitted_watched_and_ended(link, tmp_path):
     raw = yaml.safe_load(links_file.read_text())
     raw["links"][link]["groups"] = {"default": {"standby": True}}
     links_file.write_text(yaml.safe_dump(raw))
-    launch, names = launcher(), [f"strait-{link}-default", f"strait-{link}-default.standby"]
+    launch, names = launcher(Spark()), [f"strait-{link}-default", f"strait-{link}-default.standby"]
     control.apply(link)
     try:
         done = control.applications(link)
@@ -199,7 +199,7 @@ def test_a_standby_is_submitted_watched_and_ended(link, tmp_path):
 @pytest.mark.spark
 def test_an_application_is_kept_running_and_one_of_no_link_is_ended(link, caplog, tmp_path, monkeypatch):
     caplog.set_level(logging.INFO)
-    launch = launcher()
+    launch = launcher(Spark())
     name = f"strait-{link}-default"
     control.apply(link)
     try:

@@ -221,7 +221,7 @@ def test_what_it_cannot_go_on_without_is_the_last_line_of_its_log(link: Link) ->
 
 def test_a_spec_of_another_version_is_refused_in_one_line(link: Link) -> None:
     link.submit()
-    spec = link.application().spec_path
+    spec = Path(link.application().log).with_name("spec.json")
     spec.write_text(spec.read_text().replace('"slots"', '"slotz"'))
     ended = link.until_ended()
 

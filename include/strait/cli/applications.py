@@ -9,8 +9,8 @@ import typer
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
 
 if TYPE_CHECKING:
-    from strait.launch.base import Application
-    from strait.launch.local import LocalLauncher
+    from strait.config.links import Spark
+    from strait.launch.base import Application, Launcher
 
 
 def applications(
@@ -27,7 +27,8 @@ def applications(
     from strait.config.links import load_link
 
     name, _ = one_link(config, link, first)
-    found = list(_all(name, sorted(load_link(config, name).links[name].groups)))
+    asked = load_link(config, name).links[name]
+    found = list(_all(name, asked.spark, sorted(asked.groups)))
     if output.structured:
         output.write({"link": name, "applications": found})
         return
@@ -40,21 +41,21 @@ def applications(
     plain_table(["application", "state", "submitted", ">submissions", "cause"], rows)
 
 
-def launchers(link: str) -> "Iterator[LocalLauncher]":
+def launchers(link: str, spark: "Spark") -> "Iterator[Launcher]":
     """Those of the DAGs and of each `strait run` of the link on this machine."""
     from strait.embedded.paths import home
-    from strait.launch.local import LocalLauncher
+    from strait.launch.launchers import launcher_for
 
     for directory in (home() / "applications", *home().glob(f"run/{link}-*/applications")):
         if directory.is_dir():
-            yield LocalLauncher(directory)
+            yield launcher_for(spark, directory)
 
 
-def _all(link: str, groups: list[str]) -> Iterator[dict[str, Any]]:
+def _all(link: str, spark: "Spark", groups: list[str]) -> Iterator[dict[str, Any]]:
     from strait.config import naming
     from strait.launch.applications import held_until_ms
 
-    for launcher in launchers(link):
+    for launcher in launchers(link, spark):
         for name in (naming.application_name(link, group, standby=also) for group in groups for also in (False, True)):
             if history := launcher.history(name):
                 held = held_until_ms(history, time.time_ns() // 1_000_000)
@@ -62,14 +63,14 @@ def _all(link: str, groups: list[str]) -> Iterator[dict[str, Any]]:
                 yield {"name": name, "not_before_ms": held or None, "submissions": submissions}
 
 
-def _submission(launcher: "LocalLauncher", one: "Application") -> dict[str, Any]:
+def _submission(launcher: "Launcher", one: "Application") -> dict[str, Any]:
     return {
         "id": one.id,
         "state": str(one.state),
         "submitted_at_ms": one.submitted_at_ms,
         "exit_code": one.exit_code,
         "cause": "" if one.state.alive else launcher.cause(one),
-        "log": str(one.log_path),
+        "log": one.log,
     }
 
 

@@ -28,7 +28,7 @@ from strait.control.plane import GROUP, Control
 from strait.embedded.paths import home
 from strait.errors import SetupError, StraitError
 from strait.launch.base import Application, State
-from strait.launch.local import LocalLauncher
+from strait.launch.launchers import launcher_for
 from strait.state.schema import Plan
 
 LOOK_SECONDS = 1.0
@@ -66,7 +66,7 @@ class Foreground:
         self._file = file
         self._link = link
         self._folder = folder
-        self._launcher = LocalLauncher(folder / "applications", parent_pid=os.getpid())
+        self._launcher = launcher_for(file.links[link].spark, folder / "applications", parent_pid=os.getpid())
         self._control = control  # for status only; the cycles have their own
         self._progress = progress
         self._stopped = stopped

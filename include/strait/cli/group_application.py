@@ -8,8 +8,7 @@ from strait.cli.progress import Progress
 from strait.config.app_spec import AppSpec
 from strait.config.links import Spark
 from strait.errors import LaunchError, SetupError
-from strait.launch.base import EXIT_CONFIG, Application, State
-from strait.launch.local import LocalLauncher
+from strait.launch.base import EXIT_CONFIG, Application, Launcher, State
 from strait.state.schema import Plan
 
 _RESTART_SECONDS = (1.0, 5.0, 15.0, 30.0)  # pauses before the first, second, … restart in a row
@@ -29,7 +28,7 @@ class GroupApplication:
         link: str,
         name: str,
         folder: Path,
-        launcher: LocalLauncher,
+        launcher: Launcher,
         spark: Spark,
         progress: Progress,
         make_spec: Callable[[Plan], AppSpec],
@@ -64,7 +63,7 @@ class GroupApplication:
             self._write_spec(plan)
             started = self._launcher.submit(self.name, self._spec_path, self._spark)
             self.submitted_at = time.monotonic()
-            self._progress.say("submitted", f"submitted application {started.name}, log {started.log_path}")
+            self._progress.say("submitted", f"submitted application {started.name}, log {started.log}")
         return application
 
     def stop(self, grace_seconds: float) -> None:

@@ -3,13 +3,17 @@
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from strait.cli.applications import launchers
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, one_link
 from strait.errors import ConfigError, StraitError
+
+if TYPE_CHECKING:
+    from strait.config.links import Spark
+    from strait.launch.base import Application, Launcher
 
 _POLL_SECONDS = 0.5
 
@@ -35,38 +39,39 @@ def logs(
     from strait.config.links import load_link
 
     name, _ = one_link(config, link, first)
-    groups = load_link(config, name).links[name].groups
-    if group is not None and group not in groups:
-        raise ConfigError(f"link {name}", [f"has no task group {group!r}; groups: {', '.join(sorted(groups))}"])
-    found = _logs_of(name, [group] if group is not None else sorted(groups), standby=standby)
+    asked = load_link(config, name).links[name]
+    if group is not None and group not in asked.groups:
+        raise ConfigError(f"link {name}", [f"has no task group {group!r}; groups: {', '.join(sorted(asked.groups))}"])
+    found = _newest(name, asked.spark, [group] if group is not None else sorted(asked.groups), standby=standby)
     if not found:
         raise NoLog(f"link {name}: no application has a log on this machine", hint="run it on the host of the DAGs")
-    ends = {path: _show(task_group, path, lines) for task_group, path in found.items()}
+    for task_group, (launcher, application) in found.items():
+        typer.echo(f"group {task_group}: {application.log}", err=True)
+        for line in _last(launcher.log_tail(application), lines):
+            typer.echo(line)
+    ends = {path: path.stat().st_size for _, one in found.values() if (path := Path(one.log)).is_file()}
+    if follow and not ends:
+        raise NoLog(f"link {name}: no log to follow on this machine", hint="follow it on its cluster's page, above")
     while follow:
         time.sleep(_POLL_SECONDS)
         ends = {path: _print_from(path, end) for path, end in ends.items()}
 
 
-def _logs_of(link: str, groups: list[str], *, standby: bool) -> Mapping[str, Path]:
-    """Task group -> log of its newest application here."""
+def _newest(
+    link: str, spark: "Spark", groups: list[str], *, standby: bool
+) -> "Mapping[str, tuple[Launcher, Application]]":
+    """Task group -> its newest application that has a log."""
     from strait.config import naming
 
-    found: dict[str, tuple[int, Path]] = {}
-    for launcher in launchers(link):
+    found: dict[str, tuple[Launcher, Application]] = {}
+    for launcher in launchers(link, spark):
         for group in groups:
-            application = launcher.state(naming.application_name(link, group, standby=standby))
-            if application is not None and application.log_path.is_file():
-                found[group] = max(found.get(group, (-1, Path())), (application.submitted_at_ms, application.log_path))
-    return {group: path for group, (_, path) in found.items()}
-
-
-def _show(group: str, path: Path, lines: int) -> int:
-    """Returns where the log ended."""
-    typer.echo(f"group {group}: {path}", err=True)
-    data = path.read_bytes()
-    for line in _last(data.decode(errors="replace"), lines):
-        typer.echo(line)
-    return len(data)
+            one = launcher.state(naming.application_name(link, group, standby=standby))
+            if one is None or not launcher.log_tail(one, 1):
+                continue
+            if group not in found or found[group][1].submitted_at_ms < one.submitted_at_ms:
+                found[group] = launcher, one
+    return found
 
 
 def _last(text: str, lines: int) -> Iterator[str]:

@@ -73,7 +73,7 @@ class Parts:
         application = self._launcher().state(APPLICATION)
         logs = {"generator": self._folder.generator_log, "airflow": self._folder.airflow.log}
         if application is not None:
-            logs["application"] = application.log_path
+            logs["application"] = Path(application.log)
         for name in (SOURCE, DESTINATION):
             if cluster := self._cluster(name):
                 logs[name] = cluster.log(1)

@@ -11,8 +11,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from strait.config.app_spec import AppSpec
 from strait.config.links import Spark
 
+LOG_TAIL_BYTES = 64 * 1024
 EXIT_FAILED = 1
 EXIT_CONFIG = 2
 EXIT_NEEDS_MORE_CORES = 3
@@ -39,14 +41,13 @@ class Application:
     """One submission, as last seen. ``id`` is what its launcher calls it; ``name`` is the same for every submission.
 
     ``exit_code`` is None while it lives, and when it was killed in such a way that nobody was left to write it down.
-    ``spec_path`` is the spec that it runs with, which stays what it was whatever is submitted later.
+    ``log`` says where its output is: a path on this host, or the address under which its cluster shows it.
     """
 
     name: str
     id: str
     state: State
-    spec_path: Path
-    log_path: Path
+    log: str
     submitted_at_ms: int
     exit_code: int | None = None
 
@@ -77,6 +78,12 @@ class Launcher(Protocol):
 
     def history(self, name: str) -> Sequence[Application]:
         """Every submission of this name, the newest first, as far as it is remembered: the last five at least."""
+
+    def spec(self, application: Application) -> AppSpec | None:
+        """The spec that it runs with, whatever was submitted later; None where it is lost or another version's."""
+
+    def log_tail(self, application: Application, max_bytes: int = LOG_TAIL_BYTES) -> str:
+        """The end of its output; "" where there is none any more."""
 
     def cause(self, application: Application) -> str:
         """Why an application that ended did so, for people: how it ended and its own last words, without secrets."""

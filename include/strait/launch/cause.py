@@ -3,7 +3,6 @@
 import re
 import signal
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from strait.config import credentials
 from strait.config.app_spec import AppSpec
@@ -12,15 +11,20 @@ from strait.errors import ConfigError
 LAST_WORDS = "strait: "
 """How the line begins in which an application itself says why it ends."""
 
-_TAIL_BYTES = 64 * 1024
 _NOISE = re.compile(r"\s|Traceback |Caused by: |\.\.\. \d+ more|\^+$|Killed$|Terminated$")
 _SECRET = re.compile(r"password|secret|token|credential|jaas|\.pem$|\.key", re.IGNORECASE)
 
 
-def cause_of(exit_code: int | None, log: Path, spec_path: Path) -> str:
-    """How it ended and the last thing that it said. Secrets that the spec holds or refers to are blotted out."""
-    said = _last_words(_tail(log))
-    for secret in _secrets(spec_path):
+def cause_of(exit_code: int | None, log: str, spec: AppSpec | None) -> str:
+    """How it ended and the last thing that it said.
+
+    Args:
+        log: the end of what it printed.
+        spec: what it ran with. Secrets that it holds or refers to are blotted out; None: it is gone or another version's,
+            then that is what the log says, and it holds no secret.
+    """
+    said = _last_words(log.splitlines())
+    for secret in _secrets(spec):
         said = said.replace(secret, "***")
     return f"{_ending(exit_code)}: {said}" if said else f"{_ending(exit_code)}; its log is empty"
 
@@ -47,20 +51,9 @@ def _last_words(lines: list[str]) -> str:
     return next(own, None) or next(other, "")
 
 
-def _tail(log: Path) -> list[str]:
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-            return file.read().decode("utf-8", errors="replace").splitlines()
-    except FileNotFoundError:
-        return []
-
-
-def _secrets(spec_path: Path) -> Iterable[str]:
-    try:
-        spec = AppSpec.read(spec_path)
-    except ConfigError:
-        return ()  # the spec is gone or another version's: then that is what the log says, and it holds no secret
+def _secrets(spec: AppSpec | None) -> Iterable[str]:
+    if spec is None:
+        return ()
     ends = ((spec.source_name, spec.source), (spec.destination_name, spec.destination))
     properties = [pair for name, given in ends for pair in _as_used(name, given).items()]
     return [value for key, value in properties if value and _SECRET.search(key)]

@@ -19,7 +19,7 @@ from strait.config.app_spec import AppSpec
 from strait.config.links import Spark
 from strait.errors import LaunchError
 from strait.launch import class_data, processes, submission
-from strait.launch.base import Application, State
+from strait.launch.base import LOG_TAIL_BYTES, Application, State
 from strait.launch.cause import cause_of
 from strait.launch.java import find_java
 from strait.launch.parent_watch import tied_environment
@@ -119,9 +119,17 @@ class LocalLauncher:
         ended = (self._application(one, alive=False) for one in kept if newest is None or one.folder.name != newest.id)
         return ((newest,) if newest is not None else ()) + tuple(ended)
 
+    def spec(self, application: Application) -> AppSpec | None:
+        """Its submission keeps a copy."""
+        return submission.spec_of(self._submission(application))
+
+    def log_tail(self, application: Application, max_bytes: int = LOG_TAIL_BYTES) -> str:
+        """What was printed to its submission's log."""
+        return submission.log_tail(self._submission(application), max_bytes)
+
     def cause(self, application: Application) -> str:
         """From the exit code that the attending shell wrote, and the log."""
-        return cause_of(application.exit_code, application.log_path, application.spec_path)
+        return cause_of(application.exit_code, self.log_tail(application), self.spec(application))
 
     def _start(self, new: Submission, spark: Spark, spark_submit: Path, java: Path) -> None:
         command = [spark_submit, "--properties-file", new.properties, self._job, "--spec", new.spec]
@@ -186,6 +194,9 @@ class LocalLauncher:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
+    def _submission(self, application: Application) -> Submission:
+        return Submission(self.directory / application.name / application.id)
+
     @staticmethod
     def _application(one: Submission, *, alive: bool) -> Application:
         exit_code = None if alive else one.exit_code
@@ -193,4 +204,4 @@ class LocalLauncher:
             state = State.RUNNING if one.started else State.SUBMITTED
         else:
             state = State.FINISHED if exit_code == 0 else State.DEAD
-        return Application(one.name, one.folder.name, state, one.spec, one.log, one.submitted_at_ms, exit_code)
+        return Application(one.name, one.folder.name, state, str(one.log), one.submitted_at_ms, exit_code)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strait.config.app_spec import AppSpec
+from strait.errors import ConfigError
 from strait.launch.processes import MARK
 
 KEPT = 5
@@ -92,6 +93,24 @@ def of_name(name_folder: Path) -> list[Submission]:
         return []
     submissions = [Submission(path) for path in name_folder.iterdir() if path.name.isdecimal()]
     return sorted(submissions, key=lambda submission: submission.submitted_at_ms, reverse=True)
+
+
+def spec_of(one: Submission) -> AppSpec | None:
+    """None where it is gone or another version's."""
+    try:
+        return AppSpec.read(one.spec)
+    except ConfigError:
+        return None
+
+
+def log_tail(one: Submission, max_bytes: int) -> str:
+    """The end of its log; "" where that is gone."""
+    try:
+        with one.log.open("rb") as file:
+            file.seek(max(0, one.log.stat().st_size - max_bytes))
+            return file.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def drop_old(name_folder: Path) -> None:

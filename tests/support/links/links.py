@@ -106,7 +106,7 @@ class Link:
         self.launcher.stop(self.name, grace_seconds=0.0)
 
     def log(self) -> str:
-        return self.application().log_path.read_text()
+        return Path(self.application().log).read_text()
 
     def until(self, look: Callable[[], Any], what: str, within_seconds: float = 180.0) -> Any:
         """Wait for something of a living application; if that ends, its log says why it never came."""

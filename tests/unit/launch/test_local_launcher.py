@@ -191,16 +191,16 @@ def test_a_new_spec_under_the_old_path_does_not_reach_what_runs(launcher: Make, 
     one.submit(NAME, spec_path, Spark())
     old = AppSpec.read(spec_path)
     old.model_copy(update={"epoch_seconds": 1}).write(spec_path)
-    assert AppSpec.read(found(one).spec_path) == old
+    assert one.spec(found(one)) == old
 
 
 def test_secrets_are_in_no_command_line_and_in_no_cause(launcher: Make, spec_path: Path) -> None:
     one = launcher(f"echo 'refused: {SECRET}'; sleep 600")
     one.submit(NAME, spec_path, Spark(conf={"spark.authenticate.secret": SECRET}))
-    eventually(lambda: found(one).log_path.read_text(), what="it has said something")
+    eventually(lambda: Path(found(one).log).read_text(), what="it has said something")
     assert not any(SECRET in " ".join(process.cmdline()) for process in alive(one))
-    assert SECRET in (found(one).log_path.parent / "spark.properties").read_text().replace("\\ ", " ")
-    assert found(one).log_path.parent.stat().st_mode & 0o077 == 0
+    assert SECRET in (Path(found(one).log).parent / "spark.properties").read_text().replace("\\ ", " ")
+    assert Path(found(one).log).parent.stat().st_mode & 0o077 == 0
     one.stop(NAME, grace_seconds=0)
     assert one.cause(found(one)).endswith("refused: ***")
 
@@ -211,7 +211,7 @@ def test_airflow_s_own_settings_do_not_reach_it(
     monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "postgresql://user:password@host/db")
     one = launcher("env")
     one.submit(NAME, spec_path, Spark())
-    assert "AIRFLOW" not in until_ended(one).log_path.read_text()
+    assert "AIRFLOW" not in Path(until_ended(one).log).read_text()
 
 
 def test_without_java_it_says_so(
@@ -231,7 +231,7 @@ def test_a_java_home_that_is_of_no_use_is_kept_from_spark(
     monkeypatch.setenv("PATH", str(useful.parent), prepend=":")
     one = launcher('echo "home=${JAVA_HOME-none}"')
     one.submit(NAME, spec_path, Spark())
-    assert "home=none" in until_ended(one).log_path.read_text()
+    assert "home=none" in Path(until_ended(one).log).read_text()
 
 
 def test_without_a_spec_it_says_so(launcher: Make, tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_more_slots_than_cores_are_refused_with_both_numbers(launcher: Make, spe
 def test_the_links_own_spark_properties_win(launcher: Make, spec_path: Path) -> None:
     one = launcher("cat spark.properties")
     one.submit(NAME, spec_path, Spark(driver_memory="1g", conf={"spark.ui.enabled": "true"}))
-    said = until_ended(one).log_path.read_text().splitlines()
+    said = Path(until_ended(one).log).read_text().splitlines()
     assert "spark.driver.memory=1g" in said
     assert "spark.ui.enabled=true" in said and "spark.ui.enabled=false" not in said
     assert "spark.master=local[2,4]" in said
@@ -270,7 +270,7 @@ def test_the_links_own_spark_properties_win(launcher: Make, spec_path: Path) -> 
 def test_a_standalone_master_is_asked_for_as_many_cores_as_slots(launcher: Make, spec_path: Path) -> None:
     one = launcher("cat spark.properties")
     one.submit(NAME, spec_path, Spark(master="spark://host:7077"))
-    said = until_ended(one).log_path.read_text().splitlines()
+    said = Path(until_ended(one).log).read_text().splitlines()
     assert "spark.master=spark\\://host\\:7077" in said
     assert "spark.cores.max=1" in said
 
