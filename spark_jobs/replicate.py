@@ -4,14 +4,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from strait.spark.app import run
+from strait.spark.session import begin_session
 
 
 def main() -> int:
     """Returns the exit code: see strait.launch.base."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", type=Path, required=True, help="application spec, JSON (strait/config/app_spec.py)")
-    return run(parser.parse_args().spec)
+    spec = parser.parse_args().spec
+    session = begin_session()
+
+    from strait.spark.app import run  # takes as long as Spark does for its part
+
+    return run(spec, session)
 
 
 if __name__ == "__main__":

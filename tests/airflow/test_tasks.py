@@ -20,6 +20,7 @@ from strait.cli.cycles import Cycles
 from strait.config.links import Spark, load_link
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch.base import State
+from strait.planning.plan.planner import Proposal
 from strait.reasons import Reason
 from strait_airflow import control
 from strait_airflow.applications import launcher
@@ -141,6 +142,7 @@ def test_whoever_plans_without_airflow_leaves_the_variable_s_topics_in_force(lin
 
     cycles = Cycles(load_link(tmp_path / "links.yaml", link), link, 0.1)
     cycles.start()
+    assert isinstance(cycles.results.get(timeout=60), Proposal)
     assert [cycles.results.get(timeout=60).plan.version for _ in range(2)] == [1, 1]
     assert cycles.topics_from == f"Airflow Variable strait_topics_{link}"
 

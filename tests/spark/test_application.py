@@ -41,6 +41,19 @@ def test_each_epoch_copies_on_and_leaves_one_file_with_a_row_for_each_partition(
         assert all(after["source_from"] == before["source_to"] for before, after in pairwise(mine))
 
 
+def test_it_starts_without_what_it_does_not_need(link: Link) -> None:
+    """Each takes a second or half of one on the way to the first record."""
+    link.produce(10)
+    link.publish(slots=1)
+    link.submit(epoch_seconds=3600)
+    link.until(lambda: link.copied() == 10, "everything is copied")
+    commands = [" ".join(process.cmdline()) for process in link.processes()]
+    assert any("create_data_source" in command for command in commands)
+    assert not [command for command in commands if "lookup_data_sources" in command]
+    driver = next(one for one in link.processes() if "replicate.py" in one.cmdline()[1] and "--spec" in one.cmdline())
+    assert not [mapped.path for mapped in driver.memory_maps() if "/pandas/" in mapped.path]
+
+
 def test_asked_to_stop_it_ends_with_0_and_keeps_the_rows_of_the_epoch_it_was_in(link: Link) -> None:
     link.produce(1000)
     link.publish(slots=1)

@@ -7,19 +7,21 @@ from strait.config.links import LinksFile
 from strait.control.outcome import Outcome
 from strait.control.plane import Control
 from strait.errors import StraitError
+from strait.planning.plan.planner import Proposal
 
 _RETRY_SECONDS = 5.0  # at most, after an error
 
 
 class Cycles:
-    """Runs a cycle, pauses, runs the next, until `stop`. ``results`` has what came of each, in order.
+    """Runs a cycle, pauses, runs the next, until `stop`. ``results`` has what came of each, in order; before the first one,
+    what it is going to do.
 
     An error does not end it: the plan in force stays in force, and the next cycle looks again. As for `strait apply`, the
     topics are those in force where an Airflow Variable replaces them; ``topics_from`` then says which one.
     """
 
     def __init__(self, file: LinksFile, link: str, interval_seconds: float) -> None:
-        self.results: queue.SimpleQueue[Outcome | StraitError] = queue.SimpleQueue()
+        self.results: queue.SimpleQueue[Proposal | Outcome | StraitError] = queue.SimpleQueue()
         self.topics_from = ""
         self._file = file
         self._link = link
@@ -43,7 +45,10 @@ class Cycles:
                 try:
                     while not self._stopped.is_set():
                         self.topics_from = control.settings_in_force(adopt=True).elsewhere
-                        self.results.put(control.run_cycle(stopped=stopped))
+                        proposal = control.propose(stopped=stopped)
+                        if stopped is not None:
+                            self.results.put(proposal)
+                        self.results.put(control.apply(proposal, stopped=stopped))
                         stopped = None
                         self._stopped.wait(self._interval_seconds)
                 except StraitError as error:

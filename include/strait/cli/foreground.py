@@ -24,11 +24,13 @@ from strait.cli.options import Output
 from strait.cli.progress import Progress
 from strait.config import naming
 from strait.config.links import Link, LinksFile, load_link
+from strait.control.outcome import Outcome
 from strait.control.plane import GROUP, Control
 from strait.embedded.paths import home
 from strait.errors import SetupError, StraitError
 from strait.launch.base import Application, State
 from strait.launch.launchers import launcher_for
+from strait.planning.plan.planner import Proposal
 from strait.state.schema import Plan
 
 LOOK_SECONDS = 1.0
@@ -97,6 +99,9 @@ class Foreground:
                 first = cycles.results.get()
                 if isinstance(first, StraitError):
                     raise first
+                if isinstance(first, Proposal):
+                    self._begin(first)
+                    continue
                 self._plans = first.plans
                 self._progress.begin(self._control.written())
                 self._progress.say("planned", first.as_text(), plan_version=first.plan.version)
@@ -106,6 +111,13 @@ class Foreground:
                 return True
             self._stopped.wait(0.05)
         return False
+
+    def _begin(self, proposal: Proposal) -> None:
+        """Submit the applications while the plan is being published: Spark takes longer. Not where a person may refuse."""
+        if self._file.links[self._link].approval == "none":
+            for group, draft in proposal.groups.items():
+                plan = draft.as_plan(link=self._link, group=group, version=1, producer_id=0, now_ms=0)
+                self._of(group).keep(plan)
 
     def _watch(self, cycles: Cycles) -> None:
         progress_at = time.monotonic()
@@ -166,7 +178,7 @@ class Foreground:
             result = cycles.results.get()
             if isinstance(result, StraitError):
                 self._tell(result)
-            else:
+            elif isinstance(result, Outcome):
                 self._last_error = ""
                 self._plans = result.plans
                 if result.published or result.created or result.done:

@@ -29,6 +29,7 @@ from strait.spark.epochs import Epochs
 from strait.spark.failure import root_cause
 from strait.spark.group_sync import consumer_groups_in_sync
 from strait.spark.plan import plan_in_force
+from strait.spark.session import beside
 from strait.spark.source import FORMAT, StraitDataSource
 from strait.wire.joining import COMPILED
 
@@ -40,22 +41,22 @@ LAST_EPOCH_SECONDS = 10.0
 machine may not hear of it and use up all."""
 
 
-def run(spec_path: Path) -> int:
-    """Run the application of this spec to its end. Returns its exit code."""
+def run(spec_path: Path, session: "Future[SparkSession]") -> int:
+    """Run the application of this spec in this session to its end. Returns its exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     asked_to_stop = threading.Event()
     _on_signals(lambda *_: asked_to_stop.set())
     try:
-        return _run(spec_path, asked_to_stop)
+        return _run(spec_path, session, asked_to_stop)
     finally:
         # Python gives the default handlers back while it ends; a repeated request would then end it with 143, not 0.
         _on_signals(signal.SIG_IGN)
 
 
-def _run(spec_path: Path, asked_to_stop: threading.Event) -> int:
+def _run(spec_path: Path, session: "Future[SparkSession]", asked_to_stop: threading.Event) -> int:
     try:
-        _copy(spec_path, asked_to_stop)
+        _copy(spec_path, session, asked_to_stop)
     except TooFewCores as error:
         return _last_words(str(error), EXIT_NEEDS_MORE_CORES)
     except ConfigError as error:
@@ -67,23 +68,23 @@ def _run(spec_path: Path, asked_to_stop: threading.Event) -> int:
     return 0
 
 
-def _copy(spec_path: Path, asked_to_stop: threading.Event) -> None:
+def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: threading.Event) -> None:
     spec = AppSpec.read(spec_path)
     if not COMPILED:
         log.warning(
             "small batches take several times the CPU: strait.wire.moving was not compiled when Strait was installed"
         )
     tied_away = tie_broken()
-    session = SparkSession.builder.getOrCreate()
-    _on_signals(lambda *_: asked_to_stop.set())  # again: Spark's context has taken SIGINT for itself
+    session = starting.result()
     application = session.sparkContext.applicationId
     plan = plan_in_force(spec)
     if asked_to_stop.is_set() or (plan is not None and plan.stopped):
         return
-    epochs = Epochs(spec, application, require_cores(session, spec.slots if plan is None else plan.slots))
+    slots = spec.slots if plan is None else plan.slots
+    epochs = Epochs(spec, application, require_cores(session, slots))
     folder.make(spec, application)
     try:
-        query = _start(session, spec_path, epochs)
+        query = _start(session, spec_path, epochs, slots)
         announce_start()
         ended = _ending_of(query)
         with consumer_groups_in_sync(spec, application):
@@ -97,36 +98,28 @@ def _copy(spec_path: Path, asked_to_stop: threading.Event) -> None:
         folder.remove(spec, application)
 
 
-def _start(session: SparkSession, spec_path: Path, epochs: Epochs) -> StreamingQuery:
+def _start(session: SparkSession, spec_path: Path, epochs: Epochs, slots: int) -> StreamingQuery:
     session.dataSource.register(StraitDataSource)
-    slots = (
+    rows = (
         session.readStream.format(FORMAT)
         .option("spec", str(spec_path.resolve()))
         .option("application", epochs.application)
         .option("cores", str(epochs.cores))
+        .option("slots", str(slots))
         .load()
     )
     # No trigger is given: the next epoch starts when the last one has ended.
     return (
-        slots.writeStream.foreachBatch(epochs.take)
+        rows.writeStream.foreachBatch(epochs.take)
         .option("checkpointLocation", str(folder.checkpoint(epochs.spec, epochs.application)))
         .start()
     )
 
 
-def _ending_of(query: StreamingQuery) -> "Future[None]":
+def _ending_of(query: StreamingQuery) -> "Future[bool | None]":
     """Done once the query has ended, with what ended it. It is waited for in the JVM: asking that again and again would
     disturb the slots beside it."""
-    ended: Future[None] = Future()
-
-    def await_termination() -> None:
-        try:
-            ended.set_result(query.awaitTermination())
-        except Exception as error:  # noqa: BLE001  told to whoever waits
-            ended.set_exception(error)
-
-    threading.Thread(target=await_termination, name="query", daemon=True).start()
-    return ended
+    return beside("query", query.awaitTermination)
 
 
 def _stop(query: StreamingQuery, epochs: Epochs) -> None:

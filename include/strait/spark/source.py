@@ -1,7 +1,7 @@
 """The streaming data source `strait`: one input partition is one slot, one micro-batch is one epoch.
 
 Format: ``strait``. Options: ``spec``, path of the application's spec; ``application``, which running copy this is;
-``cores``, how many slots can run at once. Options show in Spark's pages, so secrets stay in the spec file.
+``cores``, how many slots can run at once; ``slots``, how many the first epoch has. Options show in Spark's pages, so secrets stay in the spec file.
 Schema: LedgerRow. Offset: ``{"epoch": n}``, n epochs have been started.
 
 Reading a slot *is* the copying: records go from cluster to cluster inside ``read()`` and never through Spark, which
@@ -50,7 +50,8 @@ class StraitDataSource(DataSource):  # type: ignore[misc]
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> "EpochReader":
-        return EpochReader(Path(self.options["spec"]), self.options["application"], int(self.options["cores"]))
+        cores, slots = int(self.options["cores"]), int(self.options["slots"])
+        return EpochReader(Path(self.options["spec"]), self.options["application"], cores, slots)
 
 
 class EpochReader(DataSourceStreamReader):  # type: ignore[misc]
@@ -60,10 +61,11 @@ class EpochReader(DataSourceStreamReader):  # type: ignore[misc]
     inside the call that needs it.
     """
 
-    def __init__(self, spec_path: Path, application: str, cores: int) -> None:
+    def __init__(self, spec_path: Path, application: str, cores: int, first_slots: int) -> None:
         self._spec_path = spec_path
         self._application = application
         self._cores = cores
+        self._first_slots = first_slots
 
     def initialOffset(self) -> dict[str, int]:
         return {"epoch": 0}
@@ -73,8 +75,11 @@ class EpochReader(DataSourceStreamReader):  # type: ignore[misc]
         return {"epoch": start["epoch"] + 1}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[SlotPartition]:
-        """The slots of the plan in force. None where the application is to end: the driver sees to that after the
-        empty epoch, and slots without a core of their own would wait behind the others for ever."""
+        """The slots of the plan in force; in the first epoch, as the driver has just read it. None where the application is
+        to end: the driver sees to that after the empty epoch, and slots without a core of their own would wait behind the
+        others for ever."""
+        if end["epoch"] == 1:
+            return [SlotPartition(slot, 1, self._first_slots) for slot in range(self._first_slots)]
         from strait.config.app_spec import AppSpec
         from strait.spark.folder import stop_file
         from strait.spark.plan import plan_in_force

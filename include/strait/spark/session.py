@@ -1,0 +1,53 @@
+"""Starting Spark's session soon: without what no application of Strait needs, and while the rest of it is imported. The
+JVM takes two seconds for its part, and Python's imports take one; so this module imports nothing but pyspark.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from py4j import protocol
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
+
+log = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
+
+
+def begin_session() -> "Future[SparkSession]":
+    """Start the session; to be waited for by whoever needs it."""
+    # At its first call into the JVM each of these imports pandas, which takes a second. No NumPy value is ever passed.
+    unused = NumpyScalarConverter, NumpyArrayConverter
+    protocol.INPUT_CONVERTER[:] = [one for one in protocol.INPUT_CONVERTER if not isinstance(one, unused)]
+    return beside("session", _session)
+
+
+def _session() -> SparkSession:
+    session = SparkSession.builder.getOrCreate()
+    # Else Spark starts two interpreters which look for modules called `pyspark_*` with data sources.
+    sources, jvm = session._jvm.org.apache.spark.sql.execution.datasources, session._jvm  # noqa: SLF001
+    none = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
+    try:
+        found = getattr(getattr(sources, "DataSourceManager$"), "MODULE$")
+        getattr(found, "dataSourceBuilders_$eq")(jvm.scala.Option.apply(none))
+    except Py4JError as error:  # another Spark, which looks for them then
+        log.info("data sources of other modules are looked for: %s", error)
+    return session
+
+
+def beside(name: str, work: Callable[[], _Result]) -> "Future[_Result]":
+    """Run it on a thread of its own, which ends with the process at the latest."""
+    done: Future[_Result] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001  told to whoever waits
+            done.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return done
