@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -36,7 +35,7 @@ SPEC = AppSpec(
 def application(
     state: State, *, name: str = "strait-l-default", exit_code: int | None = None, at_ms: int = 0
 ) -> Application:
-    return Application(name, str(at_ms), state, Path("spec"), Path("log"), at_ms, exit_code)
+    return Application(name, str(at_ms), state, "log", at_ms, exit_code)
 
 
 def ends(exit_code: int) -> list[Application]:

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from strait.launch.base import Application, State
@@ -14,7 +12,7 @@ NOW_MS = 1_000_000_000
 
 def application(state: State, *, submitted_seconds_ago: float = 3600, exit_code: int | None = None) -> Application:
     at_ms = NOW_MS - int(submitted_seconds_ago * 1000)
-    return Application("strait-l-default", "1", state, Path("spec"), Path("log"), at_ms, exit_code)
+    return Application("strait-l-default", "1", state, "log", at_ms, exit_code)
 
 
 def report(slot: int, at_ms: int) -> Report:
