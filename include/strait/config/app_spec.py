@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from strait import __version__
 from strait.errors import ConfigError
 
 
@@ -20,6 +21,7 @@ class AppSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     v: Literal[1] = 1
+    strait: str = Field(__version__, description="Version of Strait that wrote this; no other runs it.")
     link: str
     group: str
     source_name: str
@@ -48,13 +50,48 @@ class AppSpec(BaseModel):
         """Raises ConfigError where the file cannot be read or is of another version. No value is ever in the
         message."""
         try:
-            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+            return cls.parse(path.read_bytes(), str(path))
         except OSError as error:
-            raise ConfigError(f"application spec {path}", [f"cannot be read: {error.strerror}"]) from error
+            raise ConfigError(
+                f"application spec {path}",
+                [f"cannot be read: {error.strerror}"],
+                hint="the submitting host and every host that runs the application need it under this path, for one user",
+            ) from error
+
+    @classmethod
+    def parse(cls, text: bytes, where: str) -> "AppSpec":
+        """The same for a text that is ``where``."""
+        try:
+            return cls.model_validate_json(text)
         except ValidationError as error:
             problems = [
                 f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_input=False)
             ]
-            raise ConfigError(
-                f"application spec {path}", problems, hint="resubmit the application with this version of Strait"
-            ) from None
+            if (written_by := _written_by(text)) != __version__:
+                problems = [_other_version(written_by)]
+            raise ConfigError(f"application spec {where}", problems, hint=_ONE_VERSION) from None
+
+    def require_version(self) -> None:
+        """Raises ConfigError if this code is of another version than the one that wrote the spec."""
+        if self.strait != __version__:
+            raise ConfigError(f"application of link {self.link}", [_other_version(self.strait)], hint=_ONE_VERSION)
+
+
+_ONE_VERSION = "install one version of Strait on every host, or build its package or image anew; then resubmit"
+
+
+class _Version(BaseModel):
+    """The one field that every version can read, whatever the others are."""
+
+    strait: str = ""
+
+
+def _written_by(text: bytes) -> str:
+    try:
+        return _Version.model_validate_json(text).strait
+    except ValidationError:
+        return __version__  # it is no spec of any version, so that is not what is wrong with it
+
+
+def _other_version(written_by: str) -> str:
+    return f"was submitted by Strait {written_by or 'before 0.1.0'}, but this host has Strait {__version__}"

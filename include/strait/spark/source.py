@@ -100,6 +100,7 @@ class EpochReader(DataSourceStreamReader):  # type: ignore[misc]
         from strait.spark.folder import stop_file
 
         spec = AppSpec.read(self._spec_path).model_copy(update={"slots": partition.slots})
+        spec.require_version()  # its host may have another than the driver's
         should_stop = _should_stop(stop_file(spec, self._application))
         yield from run_epoch(spec, partition.slot, partition.epoch, self._application, should_stop)
 
