@@ -71,6 +71,14 @@ check: $(INSTALLED) ## Check format, lint, types, and who imports whom
 bench: install ## Measure against MirrorMaker 2, in one run on this machine
 	@PYTHONPATH=benchmarks $(BIN)/python -m mm2 $(ARGS)
 
+PACKAGE ?= build/strait-package.tar.gz
+
+.PHONY: package
+package: install ## Pack Strait and its libraries into one archive for the hosts of a Spark cluster
+	$(call step,package)
+	$(BIN)/python -m strait.launch.package $(PACKAGE)
+	$(done)
+
 .PHONY: lock
 lock: $(INSTALLED) ## Resolve requirements.txt into requirements.lock; newer versions: make lock ARGS=--upgrade
 	@$(FIND_UV)

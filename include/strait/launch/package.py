@@ -1,0 +1,109 @@
+"""The package of an application: Strait and the libraries that it copies with, in one archive for the hosts of a cluster.
+
+    environment/  bin/python    the host's Python of the version in package.json, with what is in packages/
+                  packages/     Strait, and every library but Spark's own, which the cluster has
+                  replicate.py  what the driver runs
+                  package.json  versions
+
+``python -m strait.launch.package ARCHIVE`` writes it; `make package` does.
+"""
+
+import json
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+import strait
+from strait.errors import SetupError, StraitError
+from strait.launch.local import REPLICATE
+
+ENVIRONMENT = "environment"
+"""The folder that it is unpacked to, in the working directory of a driver or an executor."""
+
+LIBRARIES = (
+    "aiokafka",
+    "confluent-kafka",
+    "cramjam",
+    "crc32c",
+    "cryptography",
+    "kafka-python",
+    "numpy",
+    "pandas",
+    "psutil",
+    "pyarrow",
+    "pydantic",
+    "pyyaml",
+    "regex",
+)
+"""Distributions, and what they need; versions are those of requirements.lock."""
+
+_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+_PYTHON = f"""#!/bin/sh
+# Python {_VERSION} of this host, with the libraries of this package before all others.
+here=$(cd "$(dirname "$0")/.." && pwd)
+PYTHONPATH="$here/packages${{PYTHONPATH:+:$PYTHONPATH}}"
+export PYTHONPATH
+exec python{_VERSION} "$@"
+"""
+
+
+def build(archive: Path, project: Path) -> None:
+    """Write the archive, with what the project's lock says.
+
+    Raises:
+        SetupError: a library cannot be installed, or the archive not be written.
+    """
+    with tempfile.TemporaryDirectory(prefix="strait-package-") as scratch:
+        environment = Path(scratch) / ENVIRONMENT
+        packages = environment / "packages"
+        _install(packages, "--constraint", project / "requirements.lock", *LIBRARIES)
+        _install(packages, "--no-deps", project)
+        (environment / "bin").mkdir()
+        (environment / "bin" / "python").write_text(_PYTHON, encoding="utf-8")
+        (environment / "bin" / "python").chmod(0o755)
+        shutil.copy(REPLICATE, environment)
+        versions = {"strait": strait.__version__, "python": _VERSION, "machine": platform.machine()}
+        (environment / "package.json").write_text(json.dumps(versions) + "\n", encoding="utf-8")
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        partial = archive.with_name(f".{archive.name}")
+        try:
+            # Most of it is compiled code: more effort would take four times as long for a tenth of the size.
+            with tarfile.open(partial, "w:gz", compresslevel=1) as tar:
+                for path in sorted(environment.iterdir()):
+                    tar.add(path, path.name)
+            partial.replace(archive)
+        except OSError as error:
+            raise SetupError(f"package {archive}: writing it: {error.strerror}") from error
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def _install(target: Path, *what: str | Path) -> None:
+    beside = Path(sys.executable).with_name("uv")
+    uv = str(beside) if beside.is_file() else shutil.which("uv")
+    tool = [uv, "pip"] if uv else [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    python = ["--python", sys.executable] if uv else []
+    command = [*tool, "install", "--quiet", *python, "--target", str(target), *map(str, what)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split()[-60:])
+        raise SetupError(f"package: {tool[0]}: {said}", hint="run `make install` first")
+
+
+def main() -> int:
+    archive = Path(sys.argv[1]).resolve()
+    try:
+        build(archive, Path(strait.__file__).resolve().parents[2])
+    except StraitError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(f"{archive}  {archive.stat().st_size / 1e6:.0f} MB\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
