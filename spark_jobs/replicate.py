@@ -11,12 +11,13 @@ def main() -> int:
     """Returns the exit code: see strait.launch.base."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", type=Path, required=True, help="application spec, JSON (strait/config/app_spec.py)")
-    spec = parser.parse_args().spec
-    session = begin_session()
+    parser.add_argument("--properties", type=Path, help="Spark properties of the session, a JSON object")
+    arguments = parser.parse_args()
+    session = begin_session(arguments.properties)
 
     from strait.spark.app import run  # takes as long as Spark does for its part
 
-    return run(spec, session)
+    return run(arguments.spec, session)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from strait.config.consumer_groups import ConsumerGroups
 from strait.config.copy_settings import Acls, Configs, ReplicationFactor
 from strait.config.groups import DEFAULT_GROUP, Backfill, Group
 from strait.config.settings import Copies, Name, Settings, TopicName
+from strait.config.spark import Spark, Standalone
 from strait.config.start_offset import Start
 from strait.config.topics import Budget, Naming, NamingRule, Rule, Topics
 from strait.config.validation import did_you_mean, read_yaml, validated
@@ -34,6 +35,7 @@ __all__ = [
     "Rule",
     "Settings",
     "Spark",
+    "Standalone",
     "Topics",
     "link_names",
     "load",
@@ -60,22 +62,6 @@ class Heartbeats(Settings):
         ge=1,
         le=32767,
         description="Replication factor of the heartbeat topic at creation. Default: the source broker's.",
-    )
-
-
-class Spark(Settings):
-    """Where and how the applications of a link run."""
-
-    master: str = Field(
-        "local",
-        pattern=r"^(local|spark://\S+)$",
-        description="Spark master: `local` (one JVM on the submitting host) or the URL of a Spark Standalone master.",
-    )
-    driver_memory: str = Field(
-        "512m", pattern=r"^\d+[mg]$", description="Heap of the driver's JVM, in MiB (`m`) or GiB (`g`)."
-    )
-    conf: Mapping[str, str] = Field(
-        default_factory=dict, description="Additional Spark properties, passed through unchanged."
     )
 
 

@@ -3,13 +3,11 @@
 The submitter may go away at any time; what it started goes on, and any later process finds it again.
 """
 
-import fcntl
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -67,7 +65,7 @@ class LocalLauncher:
         spark_submit = self._spark_submit or find_spark_submit()
         java = find_java()
         folder = self.directory / name
-        with self._lock(name):
+        with submission.locked(self.directory, name):
             if running := self._surely_running(name):
                 return self._application(running, alive=True)
             new = submission.following(folder)
@@ -95,7 +93,7 @@ class LocalLauncher:
 
     def stop(self, name: str, *, grace_seconds: float = 15.0) -> None:
         """Ends every submission of this name, also one whose folder is gone."""
-        with self._lock(name):
+        with submission.locked(self.directory, name):
             left = processes.end(lambda: self._processes(name), grace_seconds=grace_seconds)
             self._reap()
         if left:
@@ -185,14 +183,6 @@ class LocalLauncher:
 
     def _reap(self) -> None:
         self._children = [child for child in self._children if child.poll() is None]
-
-    @contextmanager
-    def _lock(self, name: str) -> Iterator[None]:
-        """One at a time submits or ends applications of a name: the monitor and the health check may act at once."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        with (self.directory / f"{name}.lock").open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
 
     def _submission(self, application: Application) -> Submission:
         return Submission(self.directory / application.name / application.id)

@@ -10,6 +10,7 @@ from strait.config.links import Spark
 from strait.errors import SetupError
 
 _FOLDER = Path(__file__).parent
+_LOGGING = _FOLDER / "log4j2.properties"
 _TASK_ATTEMPTS = 4  # of one task in one epoch, before Spark gives the application up
 
 
@@ -26,8 +27,9 @@ def spark_properties(name: str, slots: int, spark: Spark, scratch: Path, java_op
         "spark.app.name": name,
         "spark.driver.memory": spark.driver_memory,
     }
-    properties |= _local(name, slots) if spark.master == "local" else _standalone(slots, spark.master)
-    return _own(scratch, java_options) | properties | dict(spark.conf)
+    properties |= _local(name, slots) if spark.master == "local" else standalone_properties(slots, spark.master)
+    own = own_properties(f'"-Dlog4j2.configurationFile={_LOGGING}" "-Djava.io.tmpdir={scratch}" {java_options}')
+    return own | properties | dict(spark.conf)
 
 
 def spark_environment(spark: Spark, scratch: Path) -> dict[str, str]:
@@ -61,7 +63,8 @@ def _local(name: str, slots: int) -> dict[str, str]:
     }
 
 
-def _standalone(slots: int, master: str) -> dict[str, str]:
+def standalone_properties(slots: int, master: str) -> dict[str, str]:
+    """What an application on a Spark Standalone cluster asks for."""
     return {
         "spark.master": master,
         "spark.cores.max": str(slots),
@@ -71,12 +74,12 @@ def _standalone(slots: int, master: str) -> dict[str, str]:
     }
 
 
-def _own(scratch: Path, java_options: str) -> dict[str, str]:
+def own_properties(java_options: str) -> dict[str, str]:
+    """What every application tells Spark, with more options for the driver's JVM."""
     lines = (_FOLDER / "spark.properties").read_text(encoding="utf-8").splitlines()
     properties = dict(line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
-    logging = _FOLDER / "log4j2.properties"
-    properties["spark.driver.defaultJavaOptions"] += (
-        f' "-Dlog4j2.configurationFile={logging}" "-Djava.io.tmpdir={scratch}" {java_options}'
+    properties["spark.driver.defaultJavaOptions"] = (
+        f"{properties['spark.driver.defaultJavaOptions']} {java_options}".rstrip()
     )
     return properties
 

@@ -5,9 +5,12 @@
 Everything is written before the start, by whoever holds the name's lock; only `started` and `exit` come later.
 """
 
+import fcntl
 import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +74,15 @@ class Submission:
     def spec(self) -> Path:
         """Its own copy of the spec that it was given, so that a new one under the old path does not reach it."""
         return self.folder / "spec.json"
+
+
+@contextmanager
+def locked(directory: Path, name: str) -> Iterator[None]:
+    """One at a time submits or ends applications of a name: the monitor and the health check may act at once."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / f"{name}.lock").open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def following(name_folder: Path) -> Submission:

@@ -19,10 +19,12 @@ from pyspark.sql.streaming import StreamingQuery
 
 from strait.config.app_spec import AppSpec
 from strait.errors import ConfigError, StraitError
+from strait.launch import supervised
 from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES
 from strait.launch.cause import LAST_WORDS
 from strait.launch.parent_watch import tie_broken
 from strait.launch.submission import announce_start
+from strait.launch.supervised import stop_asked
 from strait.spark import folder
 from strait.spark.cores import TooFewCores, require_cores
 from strait.spark.epochs import Epochs
@@ -48,7 +50,7 @@ def run(spec_path: Path, session: "Future[SparkSession]") -> int:
     asked_to_stop = threading.Event()
     _on_signals(lambda *_: asked_to_stop.set())
     try:
-        return _run(spec_path, session, asked_to_stop)
+        return supervised.end(_run(spec_path, session, asked_to_stop))
     finally:
         # Python gives the default handlers back while it ends; a repeated request would then end it with 143, not 0.
         _on_signals(signal.SIG_IGN)
@@ -56,7 +58,8 @@ def run(spec_path: Path, session: "Future[SparkSession]") -> int:
 
 def _run(spec_path: Path, session: "Future[SparkSession]", asked_to_stop: threading.Event) -> int:
     try:
-        _copy(spec_path, session, asked_to_stop)
+        if supervised.begin():
+            _copy(spec_path, session, asked_to_stop)
     except TooFewCores as error:
         return _last_words(str(error), EXIT_NEEDS_MORE_CORES)
     except ConfigError as error:
@@ -70,6 +73,7 @@ def _run(spec_path: Path, session: "Future[SparkSession]", asked_to_stop: thread
 
 def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: threading.Event) -> None:
     spec = AppSpec.read(spec_path)
+    spec.require_version()
     if not COMPILED:
         log.warning(
             "small batches take several times the CPU: strait.wire.moving was not compiled when Strait was installed"
@@ -78,7 +82,7 @@ def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: thre
     session = starting.result()
     application = session.sparkContext.applicationId
     plan = plan_in_force(spec)
-    if asked_to_stop.is_set() or (plan is not None and plan.stopped):
+    if asked_to_stop.is_set() or stop_asked() or (plan is not None and plan.stopped):
         return
     slots = spec.slots if plan is None else plan.slots
     epochs = Epochs(spec, application, require_cores(session, slots))
@@ -88,7 +92,7 @@ def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: thre
         announce_start()
         ended = _ending_of(query)
         with consumer_groups_in_sync(spec, application):
-            while not (ended.done() or asked_to_stop.is_set() or tied_away() or epochs.over.is_set()):
+            while not (ended.done() or asked_to_stop.is_set() or tied_away() or epochs.over.is_set() or stop_asked()):
                 wait([ended], POLL_SECONDS)
         if ended.done():
             ended.result()  # raises what ended the query

@@ -12,15 +12,16 @@ from confluent_kafka import Producer
 
 from strait.config.app_spec import AppSpec
 from strait.config.links import Spark
+from strait.control.plane import GROUP
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch import processes
-from strait.launch.base import Application, State
+from strait.launch.base import Application, Launcher, State
 from strait.launch.local import LocalLauncher
 from strait.state.schema import Plan
 from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends
+from support.kafka.records import assert_copied, ends
 from support.links.handmade import publish
 
 
@@ -33,7 +34,7 @@ class Link:
     destination: Cluster
     spec: AppSpec
     folder: Path
-    launcher: LocalLauncher
+    launcher: Launcher
     spark: Spark = field(default_factory=Spark)
     partitions: int = 4
 
@@ -58,6 +59,10 @@ class Link:
             producer.poll(0)
         assert producer.flush(30) == 0
 
+    def compare(self) -> None:
+        """Record by record, what is copied with its source."""
+        assert_copied(self.source, self.destination, self.name, self.partitions)
+
     def copied(self) -> int:
         """Records on the destination."""
         return sum(ends(self.destination, self.name, self.partitions))
@@ -74,6 +79,8 @@ class Link:
         return found
 
     def processes(self) -> list[psutil.Process]:
+        """What the launcher of this machine has started."""
+        assert isinstance(self.launcher, LocalLauncher)
         return [one for some in processes.find(self.launcher.directory).values() for one in some]
 
     def ledger(self) -> list[dict[str, Any]]:
@@ -106,7 +113,7 @@ class Link:
         self.launcher.stop(self.name, grace_seconds=0.0)
 
     def log(self) -> str:
-        return Path(self.application().log).read_text()
+        return self.launcher.log_tail(self.application())
 
     def until(self, look: Callable[[], Any], what: str, within_seconds: float = 180.0) -> Any:
         """Wait for something of a living application; if that ends, its log says why it never came."""
@@ -125,6 +132,33 @@ class Link:
 
     def until_running(self) -> None:
         self.until(lambda: self.application().state is State.RUNNING, "the application runs")
+
+
+def link_of(
+    name: str, clusters: Any, folder: Path, launcher: Launcher, *, spark: Spark | None = None, **changes: Any
+) -> Link:
+    """A link called so, with its topics, without a plan.
+
+    Args:
+        folder: for its spec, ledger and checkpoint.
+        changes: of its spec.
+    """
+    spec = AppSpec(
+        link=name,
+        group=GROUP,
+        source_name="source",
+        source=clusters.source.client_properties,
+        destination_name="destination",
+        destination=clusters.destination.client_properties,
+        slots=1,
+        slot_memory_bytes=16 << 20,
+        epoch_seconds=300,
+        ledger_dir=str(folder / "ledger"),
+        checkpoint_dir=str(folder / "checkpoint"),
+    ).model_copy(update=changes)
+    link = Link(name, clusters.source, clusters.destination, spec, folder, launcher, spark or Spark())
+    link.make_topics()
+    return link
 
 
 def _is_python(process: psutil.Process) -> bool:

@@ -1,0 +1,81 @@
+"""The `spark:` block of a link: where and how its applications run."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from strait.config.settings import Settings
+
+_URL = r"^https?://[^\s/@]+$"
+
+
+class Standalone(Settings):
+    """How applications are submitted to a Spark Standalone cluster, and what they are run from."""
+
+    rest_url: str | None = Field(
+        None,
+        pattern=_URL,
+        description="Address of the master's REST server. Default: `http://`, the master's host, port 6066.",
+    )
+    web_url: str | None = Field(
+        None,
+        pattern=_URL,
+        description="Address of the master's web UI. Default: `http://`, the master's host, port 8080.",
+    )
+    token_file: str | None = Field(
+        None,
+        pattern=r"^/\S+$",
+        description="File with the token that the REST server's filter `org.apache.spark.ui.JWSFilter` asks for, read again "
+        "for each request. Default: no token.",
+    )
+    driver_cores: int = Field(1, ge=1, le=64, description="Cores of the driver.")
+
+
+class Spark(Settings):
+    """Where and how the applications of a link run."""
+
+    master: str = Field(
+        "local",
+        pattern=r"^(local|spark://[^\s/]+)$",
+        description="Spark master: `local` (one JVM on the submitting host) or the URL of a Spark Standalone master.",
+    )
+    deploy_mode: Literal["client", "cluster"] = Field(
+        "client",
+        description="Place of the driver: `client` runs it on the submitting host, `cluster` on a worker of the Spark cluster, "
+        "which starts it again if it fails.",
+    )
+    spark_conn_id: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9_.:\-]+$",
+        description="Airflow Connection of type Spark that names the master, instead of `master` and `deploy_mode`. Read by "
+        "the DAGs only.",
+    )
+    driver_memory: str = Field(
+        "512m", pattern=r"^\d+[mg]$", description="Heap of the driver's JVM, in MiB (`m`) or GiB (`g`)."
+    )
+    conf: Mapping[str, str] = Field(
+        default_factory=dict, description="Additional Spark properties, passed through unchanged."
+    )
+    package: str | None = Field(
+        None,
+        pattern=r"^/\S+\.tar\.gz$",
+        description="Archive that `make package` has written, under a path that is the same on every host: the driver and the "
+        "executors run Strait and its libraries from it. Default: the same paths as on the submitting host.",
+    )
+    standalone: Standalone = Field(
+        default_factory=Standalone, description="Settings of a Spark Standalone cluster, for `deploy_mode: cluster`."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Spark":
+        clusters = {"deploy_mode": self.deploy_mode != "client", "master": self.master != "local"}
+        if self.spark_conn_id is not None and (given := [key for key, differs in clusters.items() if differs]):
+            raise ValueError(f"{', '.join(given)}: said by the Connection that `spark_conn_id` names; leave it out")
+        if self.deploy_mode == "cluster" and self.master == "local":
+            raise ValueError("deploy_mode: cluster needs the URL of a Spark cluster in `master`")
+        if self.deploy_mode == "client" and self.spark_conn_id is None:
+            unused = {"package": self.package is not None, "standalone": self.standalone != Standalone()}
+            if given := [key for key, differs in unused.items() if differs]:
+                raise ValueError(f"{', '.join(given)}: only with `deploy_mode: cluster`")
+        return self

@@ -1,0 +1,1 @@
+"""Applications whose drivers run on the workers of a Spark Standalone cluster."""

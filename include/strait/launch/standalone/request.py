@@ -1,0 +1,90 @@
+"""What the master is asked to run, and with which properties. Pure.
+
+A Standalone master starts a Java class on a worker. That class is `SparkSubmit` itself, which then runs the Python
+application in client mode where it is. Everybody can read the request: the driver's command line shows it, and the master
+keeps it in its recovery folder. So it names a spec and holds nothing of it, and the link's own Spark properties, which may
+be secrets, are given to the session later.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import strait
+from strait.config.links import Spark
+from strait.launch import supervised
+from strait.launch.package import ENVIRONMENT
+from strait.launch.properties import own_properties, standalone_properties
+
+_OF_THE_JVM = (
+    "spark.driver.cores",
+    "spark.driver.defaultJavaOptions",
+    "spark.driver.extraClassPath",
+    "spark.driver.extraJavaOptions",
+    "spark.driver.extraLibraryPath",
+    "spark.driver.memory",
+    "spark.driver.supervise",
+)
+"""The worker needs these to start the driver's JVM; a session that has started takes no notice."""
+
+_VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def session_properties(name: str, slots: int, spark: Spark) -> dict[str, str]:
+    """What the application gives to its session."""
+    properties = own_properties("") | standalone_properties(slots, spark.master) | {"spark.app.name": name}
+    if spark.package is None:
+        properties["spark.executorEnv.PYTHONPATH"] = _code()
+    else:
+        properties["spark.archives"] = f"{spark.package}#{ENVIRONMENT}"
+    return {key: value for key, value in (properties | dict(spark.conf)).items() if key not in _OF_THE_JVM}
+
+
+def create_request(name: str, folder: Path, job: Path, spark: Spark, spark_version: str) -> dict[str, Any]:
+    """The body of a request to start the driver of a submission.
+
+    Args:
+        folder: of the submission; the workers see it under this path.
+        job: what the driver's Python runs; ditto.
+    """
+    ours = {
+        "spark.driver.defaultJavaOptions": own_properties("")["spark.driver.defaultJavaOptions"],
+        "spark.driver.memory": spark.driver_memory,
+        "spark.driver.cores": str(spark.standalone.driver_cores),
+        "spark.driver.supervise": "true",
+    }
+    theirs = {key: value for key, value in spark.conf.items() if key in _OF_THE_JVM}
+    fixed = {"spark.master": spark.master, "spark.app.name": name, "spark.submit.deployMode": "cluster"}
+    return {
+        "action": "CreateSubmissionRequest",
+        "clientSparkVersion": spark_version,
+        "appResource": "",  # everything is on the worker
+        "mainClass": "org.apache.spark.deploy.SparkSubmit",
+        "appArgs": _arguments(name, folder, job, spark),
+        "environmentVariables": _environment(folder, spark),
+        "sparkProperties": ours | theirs | fixed,
+    }
+
+
+def _arguments(name: str, folder: Path, job: Path, spark: Spark) -> list[str]:
+    python, own = f"./{ENVIRONMENT}/bin/python", sys.executable
+    pythons = {
+        "spark.pyspark.python": own if spark.package is None else python,
+        "spark.pyspark.driver.python": own if spark.package is None else _VERSION,
+    }
+    conf = [word for key, value in pythons.items() for word in ("--conf", f"{key}={value}")]
+    what = [str(job)] if spark.package is None else [str(folder / "unpack.py"), spark.package]
+    rest = ["--spec", str(folder / "spec.json"), "--properties", str(folder / "session.json")]
+    return ["--master", spark.master, "--deploy-mode", "client", "--name", name, *conf, *what, *rest]
+
+
+def _environment(folder: Path, spark: Spark) -> Mapping[str, str]:
+    """``SPARK_ENV_LOADED`` keeps the worker's shell scripts from setting theirs once more."""
+    scratch = {"SPARK_LOCAL_DIRS": str(folder / "scratch")}
+    code = {"PYTHONPATH": _code()} if spark.package is None else {}
+    return {"SPARK_ENV_LOADED": "1"} | scratch | code | supervised.environment(folder)
+
+
+def _code() -> str:
+    return str(Path(strait.__file__).parents[1])

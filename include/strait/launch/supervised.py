@@ -1,0 +1,103 @@
+"""What an application and its launcher tell each other where a cluster starts and ends the driver: files in the folder of
+its submission, which the submitting host and the driver's share.
+
+    <submission>/  attempts  one line for each start: milliseconds since 1970, and the address of its log
+                   stop      exists: end, and do not begin again
+                   exit      the exit code, once no other start is to follow
+
+A cluster that supervises drivers starts one again whenever it ends with another code than 0, as after kill -9. So an
+application whose end is final writes its exit code down, and ends with 0.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from strait.errors import ConfigError
+from strait.launch.applications import RESTART_LIMIT, RESTART_WINDOW_SECONDS
+from strait.launch.base import EXIT_FAILED
+from strait.launch.processes import MARK
+
+log = logging.getLogger(__name__)
+
+_SUPERVISED = "STRAIT_SUPERVISED"
+_LOG_ADDRESS = "SPARK_DRIVER_LOG_URL_STDOUT"  # a Standalone worker gives it to its drivers
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """What the driver of a submission is started with, so that the functions below know of it."""
+    return {MARK: str(folder), _SUPERVISED: "1"}
+
+
+def begin() -> bool:
+    """Announce this start. False: the application is to end at once, since it was asked to, or had ended before.
+
+    Raises:
+        ConfigError: the submission's folder cannot be reached from this host, or not by this user.
+    """
+    folder = _folder()
+    if folder is None:
+        return True
+    try:
+        if (folder / "exit").exists() or (folder / "stop").exists():
+            return False
+        (folder / "started").unlink(missing_ok=True)
+        with (folder / "attempts").open("a", encoding="utf-8") as file:
+            file.write(f"{time.time_ns() // 1_000_000} {os.environ.get(_LOG_ADDRESS, '')}\n")
+    except OSError as error:
+        raise ConfigError(
+            f"submission {folder}",
+            [f"cannot be used on this host: {error.strerror}"],
+            hint="the submitting host and the workers must share STRAIT_HOME under one path, for one user",
+        ) from error
+    return True
+
+
+def stop_asked() -> bool:
+    """Whether the launcher wants the application to end. False where no cluster supervises it."""
+    folder = _folder()
+    return folder is not None and (folder / "stop").exists()
+
+
+def end(exit_code: int) -> int:
+    """What the process is to exit with. An application that failed is started again by its cluster, but not for ever."""
+    folder = _folder()
+    if folder is None or (exit_code == EXIT_FAILED and not _fails_again_and_again(folder)):
+        return exit_code
+    try:
+        partial = folder / "exit.partial"
+        partial.write_text(f"{exit_code}\n", encoding="ascii")
+        partial.replace(folder / "exit")
+    except OSError as error:
+        log.error("submission %s: its exit code %d cannot be kept: %s", folder, exit_code, error)  # noqa: TRY400
+    return 0
+
+
+def ask_to_stop(folder: Path) -> None:
+    """Called by the launcher. Does nothing where this host does not see the folder."""
+    if folder.is_dir():
+        (folder / "stop").touch()
+
+
+def log_address(folder: Path) -> str:
+    """Where the last start writes its log; "" before the first."""
+    lines = _attempts(folder)
+    return lines[-1].partition(" ")[2] if lines else ""
+
+
+def _fails_again_and_again(folder: Path) -> bool:
+    since_ms = time.time_ns() // 1_000_000 - int(RESTART_WINDOW_SECONDS * 1000)
+    return sum(int(line.partition(" ")[0]) >= since_ms for line in _attempts(folder)) >= RESTART_LIMIT
+
+
+def _attempts(folder: Path) -> list[str]:
+    try:
+        return (folder / "attempts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []  # none was made, or this host sees nothing of it
+
+
+def _folder(environ: Mapping[str, str] = os.environ) -> Path | None:
+    return Path(environ[MARK]) if environ.get(_SUPERVISED) and environ.get(MARK) else None

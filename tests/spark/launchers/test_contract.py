@@ -1,0 +1,62 @@
+"""What every launcher promises, whichever way it runs applications. See strait.launch.base.Launcher."""
+
+import pytest
+
+from strait.launch.base import EXIT_CONFIG, State
+from support.fixtures.waiting import eventually
+from support.links.links import Link
+from support.spark.sites import Site
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+
+def test_an_application_is_found_goes_on_after_kill_9_and_leaves_nothing_behind(site: Site, link: Link) -> None:
+    launcher, name = link.launcher, link.name
+    assert launcher.state(name) is None
+    assert name not in {one.name for one in launcher.list()}
+
+    link.publish(slots=1)
+    link.produce(1000)
+    first = link.submit()
+    assert first.state is State.SUBMITTED
+    assert launcher.submit(name, link.spec_path, link.spark).id == first.id
+    link.until(lambda: link.copied() == 1000, "everything is copied")
+    link.until_running()
+    assert launcher.spec(first) == link.spec
+    assert launcher.log_tail(link.application())
+    assert [(one.name, one.id, one.state) for one in launcher.list()] == [(name, first.id, State.RUNNING)]
+
+    other = site.launcher("lost" if site.found_without_directory else "applications")
+    seen = other.state(name)
+    assert seen is not None and (seen.id, seen.state) == (first.id, State.RUNNING)
+    assert other.submit(name, link.spec_path, link.spark).id == first.id
+    assert other.spec(seen) == link.spec
+
+    site.kill_driver(name)
+    link.produce(1000)
+    if not site.restarts:
+        ended = link.until_ended()
+        assert ended.state is State.DEAD
+        assert launcher.cause(ended)
+        assert launcher.submit(name, link.spec_path, link.spark).id != first.id
+    link.until(lambda: link.copied() == 2000, "copying goes on")
+    link.until_running()
+    assert len(launcher.history(name)) == (1 if site.restarts else 2)
+
+    launcher.stop(name, grace_seconds=60)
+    stopped = link.application()
+    assert not stopped.state.alive
+    assert launcher.history(name)[0].id == stopped.id
+    eventually(lambda: not site.left_behind(name), what=lambda: "\n".join(site.left_behind(name)), within_seconds=60)
+    link.compare()
+
+
+def test_an_application_that_cannot_run_says_why_and_is_not_started_again(site: Site, link: Link) -> None:
+    link.publish(slots=1)
+    link.submit(strait="0.0.9")
+    ended = link.until_ended()
+    assert (ended.state, ended.exit_code) == (State.DEAD, EXIT_CONFIG)
+    assert "was submitted by Strait 0.0.9, but this host has Strait" in link.launcher.cause(ended)
+    assert [one.exit_code for one in link.launcher.history(link.name)] == [EXIT_CONFIG]
+    link.launcher.stop(link.name)
+    eventually(lambda: not site.left_behind(link.name), what=lambda: "\n".join(site.left_behind(link.name)))

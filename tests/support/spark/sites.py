@@ -1,0 +1,131 @@
+"""Where applications may run, each as the contract of launchers needs it: tests/spark/launchers/test_contract.py."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from strait.config.links import Spark
+from strait.launch import processes
+from strait.launch.base import Launcher
+from strait.launch.local import LocalLauncher
+from strait.launch.standalone.launcher import StandaloneLauncher
+from support.spark.standalone import Standalone
+
+
+class Site(Protocol):
+    """One way of running applications, with everything that it needs running.
+
+    Attributes:
+        folder: of specs, ledgers and checkpoints; drivers and executors see it.
+        spark: what a link says to run there.
+        restarts: whether the cluster itself starts a driver again that was killed.
+        found_without_directory: whether what runs is found after the submitting host and its files are lost.
+    """
+
+    folder: Path
+    spark: Spark
+    restarts: bool
+    found_without_directory: bool
+
+    def start(self) -> None:
+        """Start what it needs."""
+
+    def stop(self) -> None:
+        """End it."""
+
+    def launcher(self, directory: str = "applications") -> Launcher:
+        """A new launcher as the link's settings ask for it. Launchers of one directory share what they know."""
+
+    def kill_driver(self, name: str) -> None:
+        """Kill -9 the driver of an application."""
+
+    def left_behind(self, name: str) -> Sequence[str]:
+        """What is still there of an application that has ended, a line for each: processes, files, entries."""
+
+
+class LocalSite:
+    """This machine, without any cluster."""
+
+    restarts = False
+    found_without_directory = False
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.spark = Spark()
+
+    def start(self) -> None:
+        """Nothing is needed."""
+
+    def stop(self) -> None:
+        """Nothing was started."""
+
+    def launcher(self, directory: str = "applications") -> Launcher:
+        return LocalLauncher(self.folder / directory)
+
+    def kill_driver(self, name: str) -> None:
+        next(one for one in self._processes(name) if one.name() == "java").kill()
+
+    def left_behind(self, name: str) -> Sequence[str]:
+        return [*_lines(self._processes(name)), *_files(self.folder)]
+
+    def _processes(self, name: str) -> list[psutil.Process]:
+        return [one for some in processes.find(self.folder / "applications" / name).values() for one in some]
+
+
+class StandaloneSite:
+    """A Spark Standalone cluster of two workers, whose REST server asks for a token. `folder` is what hosts share."""
+
+    restarts = True
+    found_without_directory = True
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "shared"
+        self.cluster = Standalone(folder / "cluster", filtered=True)
+        own = {name: getattr(self.cluster, name) for name in ("rest_url", "web_url")}
+        self.spark = Spark.model_validate(
+            {
+                "master": self.cluster.url,
+                "deploy_mode": "cluster",
+                "standalone": own | {"token_file": str(self.cluster.token_file)},
+            }
+        )
+
+    def start(self) -> None:
+        self.cluster.start()
+
+    def stop(self) -> None:
+        self.cluster.stop()
+
+    def launcher(self, directory: str = "applications") -> Launcher:
+        return StandaloneLauncher(self.spark, self.folder / directory)
+
+    def driver(self, name: str) -> psutil.Process:
+        """The JVM of the driver."""
+        wanted = self.folder / "applications" / name
+        found = processes.find(wanted).values()
+        return next(
+            one for some in found for one in some if one.name() == "java" and "DriverWrapper" in str(one.cmdline())
+        )
+
+    def kill_driver(self, name: str) -> None:
+        self.driver(name).kill()
+
+    def left_behind(self, name: str) -> Sequence[str]:
+        page = self.cluster.page()
+        drivers = [f"driver {one['id']} {one['state']}" for one in page["activedrivers"]]
+        applications = [f"application {one['name']}" for one in page["activeapps"] if one["name"] == name]
+        return [*_lines(self.cluster.processes()), *drivers, *applications, *_files(self.folder)]
+
+
+def _files(folder: Path) -> list[str]:
+    """What Spark needs only while it runs, and the checkpoints."""
+    scratch = folder.glob("applications/*/*/scratch/*")
+    return [str(path) for path in (*scratch, *folder.glob("checkpoint/*"))]
+
+
+def _lines(found: Sequence[psutil.Process]) -> list[str]:
+    return [
+        f"process {one.pid} {one.name()}" for one in found if one.is_running() and one.status() != psutil.STATUS_ZOMBIE
+    ]
