@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from strait.config.links import LinksFile, Topics
+    from strait.config.links import LinksFile, Spark, Topics
     from strait.errors import ConfigError
 
 CONNECTION_PREFIX = "strait_"
@@ -46,7 +46,7 @@ def dag_id(link: str, *suffix: str) -> str:
 
 
 def clusters_of(link: str, *, reverse: bool = False) -> "LinksFile":
-    """The links file with this link alone, its clusters as the Connections have them, its topics as in the file;
+    """The links file with this link alone, its clusters and its Spark as the Connections have them, its topics as in the file;
     ``reverse``: also with the links that copy the other way."""
     from strait.config.links import load_link, with_origin
 
@@ -58,6 +58,8 @@ def clusters_of(link: str, *, reverse: bool = False) -> "LinksFile":
         clusters[name] = dict(file.clusters[name]) | over
         if over:
             found = with_origin(found, name, f"Airflow Connection {connection_id(name)}")
+    if found.spark.spark_conn_id is not None:
+        found = found.model_copy(update={"spark": _spark(found.spark, found.spark.spark_conn_id)})
     return file.model_copy(update={"clusters": clusters, "links": {**file.links, link: found}})
 
 
@@ -111,6 +113,25 @@ def _live_topics(link: str) -> "Topics | None":
     return None if text is None else parse_topics(text, where=f"Airflow Variable {variable_name(link)}")
 
 
+def _spark(spark: "Spark", conn_id: str) -> "Spark":
+    """The `spark` block with what its Connection says. Raises ConfigError, also if there is no such Connection."""
+    from airflow.sdk import Connection
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    from strait.config.spark_connection import SparkConnection, with_connection
+    from strait.errors import ConfigError
+
+    where = f"Airflow Connection {conn_id}"
+    try:
+        found = Connection.get(conn_id)
+    except AirflowNotFoundException:
+        hint = "create it in Airflow, with type Spark, or correct `spark.spark_conn_id`"
+        raise ConfigError(where, ["does not exist"], hint=hint) from None
+    extra = _object(found.extra, where, hint="leave out what is not a field of the form")
+    parts = found.conn_type, found.host or "", found.port, found.login or "", found.password or "", extra
+    return with_connection(spark, SparkConnection(*parts), where)
+
+
 def _connection(cluster: str) -> dict[str, str]:
     """librdkafka's properties from the extra of the cluster's Connection; none where there is no such Connection."""
     from airflow.sdk import Connection
@@ -131,16 +152,25 @@ def _properties(extra: str | None, connection: str) -> dict[str, str]:
 
     where = f"Airflow Connection {connection}"
     hint = 'put one JSON object of librdkafka properties there, such as {"bootstrap.servers": "host:9092"}'
+    raw = _object(extra, where, hint=hint)
+    wrong = [f"extra.{key}: must be a text, number or boolean" for key, value in raw.items() if not _is_scalar(value)]
+    if wrong:
+        raise ConfigError(where, wrong, hint=hint)
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in raw.items()}
+
+
+def _object(extra: str | None, where: str, *, hint: str) -> dict[str, Any]:
+    import json
+
+    from strait.errors import ConfigError
+
     try:
         raw: Any = json.loads(extra or "{}")
     except json.JSONDecodeError as error:
         raise ConfigError(where, [f"extra is not JSON: {error.msg} at line {error.lineno}"], hint=hint) from None
     if not isinstance(raw, dict):
         raise ConfigError(where, ["extra is not a JSON object"], hint=hint)
-    wrong = [f"extra.{key}: must be a text, number or boolean" for key, value in raw.items() if not _is_scalar(value)]
-    if wrong:
-        raise ConfigError(where, wrong, hint=hint)
-    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in raw.items()}
+    return raw
 
 
 def _is_scalar(value: Any) -> bool:

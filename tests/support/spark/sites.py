@@ -11,6 +11,7 @@ from strait.launch import processes
 from strait.launch.base import Launcher
 from strait.launch.local import LocalLauncher
 from strait.launch.standalone.launcher import StandaloneLauncher
+from support.fixtures.waiting import eventually
 from support.spark.standalone import Standalone
 
 
@@ -96,7 +97,10 @@ class StandaloneSite:
         self.cluster.start()
 
     def stop(self) -> None:
+        """A driver's Python outlives its JVM for some seconds."""
         self.cluster.stop()
+        applications = self.folder / "applications"
+        eventually(lambda: not processes.find(applications), what=lambda: str(processes.find(applications)))
 
     def launcher(self, directory: str = "applications") -> Launcher:
         return StandaloneLauncher(self.spark, self.folder / directory)

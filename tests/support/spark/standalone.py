@@ -106,9 +106,10 @@ class Standalone:
         return next(name for name, one in self.running.items() if isinstance(name, int) and one.pid in above)
 
     def processes(self) -> list[psutil.Process]:
-        """Everything that runs below the workers."""
+        """Everything that runs below the workers. Zombies are none."""
         workers = [one.pid for name, one in self.running.items() if isinstance(name, int)]
-        return [child for pid in workers for child in psutil.Process(pid).children(recursive=True)]
+        found = [child for pid in workers for child in psutil.Process(pid).children(recursive=True)]
+        return [one for one in found if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
     def page(self) -> Mapping[str, Any]:
         """What the master says of itself; empty while it does not answer."""

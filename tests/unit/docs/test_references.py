@@ -15,7 +15,11 @@ DOCUMENTS = doc_tables.documents()
 # What only exists once something has run.
 MADE_LATER = {".strait/demo", ".venv/bin/strait", ".venv/bin/python", ".venv/bin/pytest"}
 GENERIC = {"--help", "--version"}
-INTERNAL_VARIABLES = {"STRAIT_SUBMISSION", "STRAIT_SUPERVISED", "STRAIT_TIED_TO"}  # set by Strait for what it starts itself
+INTERNAL_VARIABLES = {
+    "STRAIT_SUBMISSION",
+    "STRAIT_SUPERVISED",
+    "STRAIT_TIED_TO",
+}  # set by Strait for what it starts itself
 
 every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 

@@ -68,22 +68,29 @@ def create_request(name: str, folder: Path, job: Path, spark: Spark, spark_versi
 
 
 def _arguments(name: str, folder: Path, job: Path, spark: Spark) -> list[str]:
-    python, own = f"./{ENVIRONMENT}/bin/python", sys.executable
-    pythons = {
-        "spark.pyspark.python": own if spark.package is None else python,
-        "spark.pyspark.driver.python": own if spark.package is None else _VERSION,
-    }
+    if spark.package is None:
+        pythons, what = {"spark.pyspark.driver.python": sys.executable}, [str(job)]
+    else:
+        pythons, what = {"spark.pyspark.driver.python": _VERSION}, [str(folder / "unpack.py"), spark.package]
+    pythons["spark.pyspark.python"] = _python(spark)
     conf = [word for key, value in pythons.items() for word in ("--conf", f"{key}={value}")]
-    what = [str(job)] if spark.package is None else [str(folder / "unpack.py"), spark.package]
     rest = ["--spec", str(folder / "spec.json"), "--properties", str(folder / "session.json")]
     return ["--master", spark.master, "--deploy-mode", "client", "--name", name, *conf, *what, *rest]
 
 
 def _environment(folder: Path, spark: Spark) -> Mapping[str, str]:
     """``SPARK_ENV_LOADED`` keeps the worker's shell scripts from setting theirs once more."""
-    scratch = {"SPARK_LOCAL_DIRS": str(folder / "scratch")}
+    environment = {
+        "SPARK_ENV_LOADED": "1",
+        "SPARK_LOCAL_DIRS": str(folder / "scratch"),
+        "PYSPARK_DRIVER_PYTHON": _python(spark),  # for Python that the JVM starts by itself, besides the application
+    }
     code = {"PYTHONPATH": _code()} if spark.package is None else {}
-    return {"SPARK_ENV_LOADED": "1"} | scratch | code | supervised.environment(folder)
+    return environment | code | supervised.environment(folder)
+
+
+def _python(spark: Spark) -> str:
+    return sys.executable if spark.package is None else f"./{ENVIRONMENT}/bin/python"
 
 
 def _code() -> str:

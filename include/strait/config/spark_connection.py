@@ -1,0 +1,84 @@
+"""What an Airflow Connection of type Spark says about a link's applications. Pure: whoever has read it passes it on.
+
+Airflow's form fills in defaults that mean nothing for most clusters, so a field that is empty or has its default is as if
+it were not there. Anything else that Strait does not use is an error: an ignored setting would look as if it held.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from strait.config.spark import Spark
+from strait.config.validation import did_you_mean, validated
+from strait.errors import ConfigError
+
+TYPE = "spark"
+
+_FORM_DEFAULTS = {"spark-binary": "spark-submit", "rest-scheme": "http", "rest-port": "6066"}
+
+_PLACES: Mapping[str, tuple[str, ...]] = {
+    "deploy-mode": ("deploy_mode",),
+    "rest-url": ("standalone", "rest_url"),
+    "web-url": ("standalone", "web_url"),
+    "token-file": ("standalone", "token_file"),
+}
+"""Extra -> its place in the `spark` block."""
+
+_REST = ("rest-scheme", "rest-port")
+"""The form's own fields for the address of a Standalone master's REST server; together they are one address."""
+
+
+class SparkConnection(NamedTuple):
+    """The fields of the Connection. ``extra`` is its JSON object."""
+
+    conn_type: str
+    host: str
+    port: int | None
+    login: str
+    password: str
+    extra: Mapping[str, Any]
+
+
+def with_connection(spark: Spark, connection: SparkConnection, where: str) -> Spark:
+    """The block with what the Connection says, which it then no longer needs.
+
+    Raises:
+        ConfigError: the Connection is not one for Spark, lacks a host, or says what Strait does not use. No value is in it.
+    """
+    problems = []
+    if connection.conn_type != TYPE:
+        problems.append(f"has type {connection.conn_type!r}, not {TYPE!r}")
+    if not connection.host:
+        problems.append("has no host: it names the master")
+    problems += [f"{field}: is not used" for field in ("login", "password") if getattr(connection, field)]
+    extra = {key: value for key, value in connection.extra.items() if value not in (None, "")}
+    extra = {key: value for key, value in extra.items() if str(value) != _FORM_DEFAULTS.get(key)}
+    known = {*_PLACES, *_REST}
+    problems += [f"extra.{key}: is not used{did_you_mean(key, known)}" for key in extra if key not in known]
+    if problems:
+        raise ConfigError(where, problems, hint=f"extras that Strait uses: {', '.join(sorted(known))}")
+    block: dict[str, Any] = spark.model_dump(exclude={"spark_conn_id"}) | {"master": _master(connection)}
+    for key, value in _with_rest_url(extra, connection.host).items():
+        *outer, last = _PLACES[key]
+        inner = block
+        for name in outer:
+            inner = inner[name]
+        inner[last] = value
+    return validated(Spark, block, where)
+
+
+def _master(connection: SparkConnection) -> str:
+    """Airflow keeps a host with or without its scheme, as it was typed into the form or parsed from a URI."""
+    host = connection.host.rstrip("/")
+    if "://" not in host and connection.port is not None:
+        host = f"spark://{host}"
+    return host if connection.port is None else f"{host}:{connection.port}"
+
+
+def _with_rest_url(extra: Mapping[str, Any], host: str) -> dict[str, Any]:
+    """With one address in place of the form's two fields."""
+    rest = {key: str(extra.get(key, _FORM_DEFAULTS[key])) for key in _REST}
+    others = {key: value for key, value in extra.items() if key not in _REST}
+    if len(others) == len(extra):
+        return others
+    bare = host.rstrip("/").rpartition("://")[2]
+    return {"rest-url": f"{rest['rest-scheme']}://{bare}:{rest['rest-port']}"} | others
