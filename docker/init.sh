@@ -9,6 +9,7 @@ airflow db migrate
 umask 077
 python -c 'import json, os, sys; json.dump({"admin": os.environ["AIRFLOW_ADMIN_PASSWORD"]}, sys.stdout)' \
   >"${AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE}"
+python "${here}/spark_auth.py" token "$(dirname "${AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE}")/spark_token"
 
 airflow variables import --action-on-existing-key skip "${here}/variables.json"
 airflow connections import "${here}/connections.json"

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 
+import jwt
 import pytest
 
 from strait.config.links import load, parse_topics
@@ -211,8 +212,27 @@ def test_applications_find_the_same_code_and_folders_where_they_are_submitted_an
     assert services()["spark-worker"]["image"] == services()["airflow-scheduler"]["image"]
 
 
-def test_the_health_trigger_sees_the_processes_of_applications():
-    assert services()["airflow-triggerer"]["pid"] == "service:airflow-scheduler"
+def test_airflow_submits_with_a_token_that_the_spark_master_asks_for():
+    auth = runpy.run_path(str(PROJECT / "docker" / "spark_auth.py"))
+    key = base64.urlsafe_b64encode(bytes(32)).decode("ascii")
+    jwt.decode(auth["token"](key).strip(), bytes(32), algorithms=["HS256"])
+    properties = dict(line.split() for line in auth["master"](key).splitlines())
+    assert properties["spark.master.rest.filters"] == auth["FILTER"]
+    assert properties[f"spark.{auth['FILTER']}.param.secretKey"] == key.rstrip("=")
+    assert (
+        "SPARK_REST_KEY"
+        in services()["airflow-init"]["environment"].keys() & services()["spark-master"]["environment"].keys()
+    )
+    token = Path(services()["airflow-init"]["environment"]["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"]).parent
+    for link in load(PROJECT / "docker" / "links.yaml").links.values():
+        assert link.spark.standalone.token_file == str(token / "spark_token")
+
+
+def test_the_spark_master_keeps_what_runs_in_a_volume():
+    auth = runpy.run_path(str(PROJECT / "docker" / "spark_auth.py"))
+    properties = dict(line.split() for line in auth["master"]("k").splitlines())
+    assert properties["spark.deploy.recoveryMode"] == "FILESYSTEM"
+    assert properties["spark.deploy.recoveryDirectory"] in [target for _, target in mounts("spark-master")]
 
 
 def test_the_two_clusters_are_two():
@@ -238,9 +258,12 @@ def test_the_links_file_is_right_and_names_services_and_no_more_slots_than_cores
     for cluster in links.clusters.values():
         assert cluster["bootstrap.servers"].removesuffix(":9092") in services()
     cores = int(example_variables()["SPARK_WORKERS"]) * int(example_variables()["SPARK_WORKER_CORES"])
-    assert sum(group.slots for link in links.links.values() for group in link.groups.values()) <= cores
+    groups = [group for link in links.links.values() for group in link.groups.values()]
+    assert sum(group.slots for group in groups) + len(groups) <= cores  # each application has a driver
     for link in links.links.values():
-        assert link.spark.master == f"spark://{services()['spark-master']['command'][3]}:7077"
+        assert (link.spark.master, link.spark.deploy_mode) == ("spark://spark-master:7077", "cluster")
+    script = (PROJECT / "docker" / "spark_master.sh").read_text(encoding="utf-8")
+    assert "--host spark-master --port 7077 --webui-port 8080" in script
 
 
 def test_what_is_seeded_is_what_the_links_file_says():

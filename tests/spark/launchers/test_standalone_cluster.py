@@ -56,6 +56,9 @@ def test_copying_goes_on_without_an_executor_the_master_or_the_drivers_worker(si
         link.produce(1000)
         link.until(lambda: link.copied() == records, "copying goes on")
 
+    def until_another(driver: int) -> None:
+        eventually(lambda: driver not in (found := site.drivers(name)) and found, what="a driver on the other worker")
+
     cluster, name = site.cluster, link.name
     link.publish(slots=1)
     link.submit()
@@ -74,22 +77,21 @@ def test_copying_goes_on_without_an_executor_the_master_or_the_drivers_worker(si
     next(one for one in everything if "CoarseGrainedExecutorBackend" in str(one.cmdline())).kill()
     goes_on(2000)
 
-    driver = site.driver(name).pid
+    (driver,) = site.drivers(name)
     cluster.kill("master")
     assert link.application().state is State.UNKNOWN
     link.produce(1000)
     eventually(lambda: link.copied() == 3000, what="copying goes on without a master")
     cluster.start_master()
     link.until(lambda: link.application().state is State.RUNNING, "it is found again")
-    assert (site.driver(name).pid, link.application().id) == (driver, first.id)
+    assert (list(site.drivers(name)), link.application().id) == ([driver], first.id)
 
-    lost = cluster.worker_of(site.driver(name))
+    lost = cluster.worker_of(site.drivers(name)[driver])
     cluster.until_workers(2)
     cluster.kill(lost)
-    link.produce(1000)
-    eventually(lambda: link.copied() == 4000, what="copying goes on on the other worker")
+    until_another(driver)
     link.until(lambda: link.application().state is State.RUNNING, "it is found under its new driver")
-    assert site.driver(name).pid != driver
+    goes_on(4000)
     again = link.application()
     assert again.id == first.id and again.log != first.log
     assert len(link.launcher.history(name)) == 1

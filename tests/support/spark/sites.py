@@ -105,16 +105,14 @@ class StandaloneSite:
     def launcher(self, directory: str = "applications") -> Launcher:
         return StandaloneLauncher(self.spark, self.folder / directory)
 
-    def driver(self, name: str) -> psutil.Process:
-        """The JVM of the driver."""
-        wanted = self.folder / "applications" / name
-        found = processes.find(wanted).values()
-        return next(
-            one for some in found for one in some if one.name() == "java" and "DriverWrapper" in str(one.cmdline())
-        )
+    def drivers(self, name: str) -> dict[int, psutil.Process]:
+        """Pid -> the JVM of each driver."""
+        found = processes.find(self.folder / "applications" / name).values()
+        return {one.pid: one for some in found for one in some if one.name() == "java"}
 
     def kill_driver(self, name: str) -> None:
-        self.driver(name).kill()
+        for driver in self.drivers(name).values():
+            driver.kill()
 
     def left_behind(self, name: str) -> Sequence[str]:
         page = self.cluster.page()

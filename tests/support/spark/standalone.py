@@ -4,6 +4,7 @@ import base64
 import importlib.util
 import json
 import os
+import runpy
 import secrets
 import subprocess
 import urllib.request
@@ -11,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jwt
 import psutil
 
+from strait.embedded.paths import project_root
 from strait.embedded.ports import free_ports
 from support.fixtures.waiting import eventually
 
@@ -144,9 +145,10 @@ class Standalone:
         return lambda: f"{name}: {(self.folder / f'{name}.log').read_text()[-2000:]}"
 
     def _filter(self) -> dict[str, str]:
-        key = secrets.token_bytes(32)
+        """As docker-compose.yaml's master has it."""
+        auth = runpy.run_path(str(project_root() / "docker" / "spark_auth.py"))
+        key = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode("ascii")
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.token_file.write_text(jwt.encode({}, key, algorithm="HS256") + "\n")
-        name = "org.apache.spark.ui.JWSFilter"
-        url_safe = base64.urlsafe_b64encode(key).decode().rstrip("=")
-        return {"spark.master.rest.filters": name, f"spark.{name}.param.secretKey": url_safe}
+        self.token_file.write_text(auth["token"](key))
+        properties = dict(line.split() for line in auth["master"](key).splitlines())
+        return {name: value for name, value in properties.items() if auth["FILTER"] in name + value}
