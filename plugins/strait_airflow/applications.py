@@ -19,10 +19,14 @@ log = logging.getLogger(__name__)
 
 def launcher(spark: "Spark") -> "Launcher":
     """The one that knows every application that this Airflow has submitted to run there."""
-    from strait.embedded.paths import home
     from strait.launch.launchers import launcher_for
 
-    return launcher_for(spark, home() / "applications")
+    return launcher_for(spark, launch_directory())
+
+
+def launch_directory() -> Path:
+    """Where launchers keep what they submit."""
+    return _folder("applications")
 
 
 def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> list[str]:
@@ -55,6 +59,7 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False)
     from strait.config.naming import application_name
     from strait.errors import LaunchError
     from strait.launch.applications import GiveUp, Leave, Replace, decide
+    from strait.launch.launchers import end_elsewhere
     from strait.text import utc
 
     spark = file.links[link].spark
@@ -80,6 +85,8 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False)
     log.warning("application %s: submitting: %s%s", name, action.because, ended)
     if isinstance(action, Replace):
         launch.stop(name)
+    elif elsewhere := end_elsewhere(name, spark, launch_directory()):
+        log.warning("application %s", elsewhere)
     assert wanted is not None
     spec_path = _folder("specs") / f"{name}.json"
     wanted.write(spec_path)

@@ -14,13 +14,16 @@ pytestmark = pytest.mark.airflow
 
 CLUSTERS = {"a": {"bootstrap.servers": "file:1", "client.id": "from-file"}, "b": {"bootstrap.servers": "file:2"}}
 LINK = {"source": "a", "destination": "b", "topics": {"include": ["from-file"]}}
+ON_SPARK = LINK | {"spark": {"spark_conn_id": "my_spark", "driver_memory": "1g"}}
 
 
 @pytest.fixture(autouse=True)
 def links_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "links.yaml"
     broken = {"source": "a", "destination": "nowhere"}
-    file.write_text(yaml.safe_dump({"clusters": CLUSTERS, "links": {"shop": LINK, "broken": broken}}))
+    file.write_text(
+        yaml.safe_dump({"clusters": CLUSTERS, "links": {"shop": LINK, "broken": broken, "spark": ON_SPARK}})
+    )
     monkeypatch.setenv("STRAIT_LINKS_FILE", str(file))
 
 
@@ -59,6 +62,30 @@ def test_a_connection_of_another_form_is_refused_without_its_values(monkeypatch,
     with pytest.raises(ConfigError, match="Airflow Connection strait_a") as refused:
         settings.clusters_of("shop")
     assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [
+        "spark://master:7077/?deploy-mode=cluster",
+        json.dumps({"conn_type": "spark", "host": "spark://master", "port": 7077, "extra": {"deploy-mode": "cluster"}}),
+    ],
+)
+def test_a_connection_names_the_spark_cluster_of_a_link(monkeypatch, connection):
+    monkeypatch.setenv("AIRFLOW_CONN_MY_SPARK", connection)
+    spark = settings.clusters_of("spark").links["spark"].spark
+    assert (spark.master, spark.deploy_mode, spark.driver_memory) == ("spark://master:7077", "cluster", "1g")
+
+
+def test_a_spark_connection_that_does_not_exist_is_no_other_master():
+    with pytest.raises(ConfigError, match=r"Airflow Connection my_spark: does not exist \(create it"):
+        settings.clusters_of("spark")
+
+
+def test_what_a_spark_connection_says_in_vain_is_refused_by_its_name(monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_MY_SPARK", "spark://master:7077/?spark-home=%2Fopt")
+    with pytest.raises(ConfigError, match=r"Airflow Connection my_spark: extra.spark-home: is not used"):
+        settings.clusters_of("spark")
 
 
 def test_the_variable_replaces_the_whole_topics_block(monkeypatch):

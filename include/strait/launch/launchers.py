@@ -4,9 +4,33 @@ from pathlib import Path
 
 from strait.config.links import Spark
 from strait.errors import ConfigError
+from strait.launch import submission
 from strait.launch.base import Launcher
 from strait.launch.local import LocalLauncher
 from strait.launch.standalone.launcher import StandaloneLauncher
+
+
+def end_elsewhere(name: str, spark: Spark, directory: Path) -> str:
+    """End what runs under this name where the link's earlier settings had it run. Returns a line that says so, or "".
+    A cluster that does not answer is let be: it may be gone for good, and two applications do no harm.
+
+    Raises:
+        LaunchError: something of it could not be ended.
+    """
+    kept = submission.of_name(directory / name)
+    if not kept or _place(before := submission.place_of(kept[0])) == _place(spark):
+        return ""
+    earlier = launcher_for(before, directory)
+    found = earlier.state(name)
+    if found is None or not found.state.alive:
+        return ""
+    earlier.stop(name)
+    return f"{name}: ended on {before.master}, {spark.master} is asked for now"
+
+
+def _place(spark: Spark) -> tuple[object, ...]:
+    """Drivers in client mode are all on this host."""
+    return (spark.master, spark.deploy_mode) if spark.deploy_mode == "cluster" else ()
 
 
 def launcher_for(spark: Spark, directory: Path, *, parent_pid: int | None = None) -> Launcher:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strait.config.app_spec import AppSpec
+from strait.config.links import Spark
 from strait.errors import ConfigError
 from strait.launch.processes import MARK
 
@@ -113,6 +114,20 @@ def spec_of(one: Submission) -> AppSpec | None:
         return AppSpec.read(one.spec)
     except ConfigError:
         return None
+
+
+def place_of(one: Submission) -> Spark:
+    """Where it was submitted to run, without properties; this host where nothing else was written down."""
+    try:
+        return Spark.model_validate_json((one.folder / "place.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Spark()
+
+
+def write_place(one: Submission, spark: Spark) -> None:
+    """Write down where it is submitted to run. Raises OSError."""
+    text = spark.model_dump_json(exclude={"conf"})  # which may hold secrets
+    (one.folder / "place.json").write_text(text, encoding="utf-8")
 
 
 def log_tail(one: Submission, max_bytes: int) -> str:

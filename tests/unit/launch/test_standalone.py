@@ -10,6 +10,7 @@ import pytest
 from strait.config.app_spec import AppSpec
 from strait.config.links import Spark
 from strait.errors import ConfigError, LaunchError
+from strait.launch import launchers
 from strait.launch.base import State
 from strait.launch.launchers import launcher_for
 from strait.launch.local import LocalLauncher
@@ -229,6 +230,16 @@ def test_a_submission_that_fails_leaves_nothing(launcher, master, spec_path, mon
 )
 def test_a_link_gets_the_launcher_that_it_asks_for(spark, parent, kind, tmp_path):
     assert type(launcher_for(spark, tmp_path, parent_pid=parent)) is kind
+
+
+def test_what_runs_where_the_earlier_settings_had_it_is_ended_first(launcher, master, spec_path, monkeypatch):
+    launcher.submit(NAME, spec_path, SPARK)
+    monkeypatch.setattr(launchers, "launcher_for", lambda *_: launcher)
+    assert launchers.end_elsewhere(NAME, SPARK, launcher.directory) == ""
+    assert state(launcher) is State.SUBMITTED
+    assert "ended on spark://m:7077, local is asked for" in launchers.end_elsewhere(NAME, Spark(), launcher.directory)
+    assert state(launcher) is State.DEAD
+    assert launchers.end_elsewhere(NAME, Spark(), launcher.directory) == ""
 
 
 def test_a_connection_that_nobody_has_read_is_no_local_application(tmp_path):

@@ -148,6 +148,7 @@ class StandaloneLauncher:
 
     def _prepare(self, new: Submission, name: str, spec: AppSpec, spark: Spark) -> None:
         """What the driver reads on its host. Its owner alone may, since a link's Spark properties can hold secrets."""
+        submission.write_place(new, spark)
         text = json.dumps(session_properties(name, spec.slots, spark), indent=1)
         with os.fdopen(os.open(new.folder / "session.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(text)
