@@ -18,6 +18,9 @@ from pydantic import BaseModel
 from strait.cli.main import app
 from strait.config import links
 from strait.config.json_schema import schema_text
+from strait.exporter.conventional import NAMES
+from strait.exporter.metrics import LINKS, PLACES
+from strait.exporter.rendering import AGE, LEFT_OUT, UP
 from strait.importing.clients import CLIENT_ROWS, ClientRow
 from strait.importing.mirus import MIRUS_ROWS
 from strait.importing.mm2_rows import MM2_ROWS
@@ -156,6 +159,30 @@ def _import(name: str) -> str:
     return _table(("property", "here"), rows)
 
 
+def _metrics(kind: str) -> str:
+    """The exporter's: of links, of places, or the conventional ones."""
+    if kind == "conventional":
+        rows = [(f"`{one.name}`", _labels(one.labels), one.help) for one in NAMES]
+    elif kind == "places":
+        rows = [(_exported(one.name, one.kind), one.kind, one.help) for one in PLACES]
+        return _table(("metric", "type", "meaning"), rows)
+    else:
+        alone = [(f"`{name}`", "gauge", "`link`", text) for name, text in (UP, AGE, LEFT_OUT)]
+        of_links = [
+            (_exported(one.name, one.kind), one.kind, _labels(("link", *one.labels)), one.help) for one in LINKS
+        ]
+        return _table(("metric", "type", "labels", "meaning"), alone + of_links)
+    return _table(("metric", "labels", "meaning"), rows)
+
+
+def _exported(name: str, kind: str) -> str:
+    return f"`{name}_total`" if kind == "counter" else f"`{name}`"
+
+
+def _labels(labels: Iterable[str]) -> str:
+    return ", ".join(f"`{label}`" for label in labels)
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -170,6 +197,7 @@ _KINDS: Mapping[str, Callable[[str], str]] = {
     "reasons": _reasons,
     "commands": _commands,
     "import": _import,
+    "metrics": _metrics,
 }
 
 

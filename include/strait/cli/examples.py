@@ -27,6 +27,10 @@ _EXAMPLES = {
     "wait": """
         strait wait a-to-b --for caught-up --timeout 10m
         strait wait a-to-b --for stopped            # after strait stop a-to-b""",
+    "exporter": """
+        strait exporter                             # every link, on 127.0.0.1:9721
+        strait exporter --address 0.0.0.0 --token-file /etc/strait/metrics-token
+        strait exporter a-to-b --by-partition --most 2000""",
     "explain": """
         strait explain source_truncated""",
     "stop": """

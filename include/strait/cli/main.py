@@ -18,6 +18,7 @@ from strait.cli import (
     applications,
     demo,
     explain,
+    exporter,
     failover,
     groups,
     importing,
@@ -78,6 +79,7 @@ _add("apply", plan.apply)
 _add("settings", settings.settings)
 _add("status", status.status)
 _add("wait", wait.wait)
+_add("exporter", exporter.exporter)
 _add("explain", explain.explain)
 _add("stop", pause.stop)
 _add("start", pause.start)

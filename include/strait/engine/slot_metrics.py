@@ -5,6 +5,7 @@ import os
 import socket
 import time
 from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 
@@ -16,7 +17,7 @@ from strait.config.app_spec import AppSpec
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.report import report_of
 from strait.engine.partition.send_queue import OutBatch
-from strait.state.schema import HeartbeatReport, Report
+from strait.state.schema import LATENCY_BOUNDS_MS, HeartbeatReport, Report
 
 LATENCY_WINDOW_SECONDS = 60.0
 LATENCY_SAMPLES = 4096
@@ -39,17 +40,25 @@ class SlotMetrics:
         self._totals: deque[tuple[float, int, int]] = deque([(time.monotonic(), 0, 0)])
         self._records = 0
         self._bytes = 0
+        self._batches = 0
+        self._batches_built = 0
+        self._latency_counts = [0] * (len(LATENCY_BOUNDS_MS) + 1)
+        self._latency_sum_ms = 0.0
 
     def acked(self, batch: OutBatch, now: float) -> None:
         """One batch is safe on the destination. Latency counts only where there was no backlog, whose age says nothing
         about it."""
         self._records += batch.records
         self._bytes += len(batch.view)
+        self._batches += 1
+        self._batches_built += batch.built
         if batch.tailing:
             place = self._taken % LATENCY_SAMPLES
-            self._latencies_ms[place] = max(0.0, time.time() * 1000 - batch.max_timestamp_ms)
+            self._latencies_ms[place] = latency_ms = max(0.0, time.time() * 1000 - batch.max_timestamp_ms)
             self._taken_at[place] = now
             self._taken += 1
+            self._latency_counts[bisect_left(LATENCY_BOUNDS_MS, latency_ms)] += 1
+            self._latency_sum_ms += latency_ms
 
     def reports(
         self, partitions: Sequence[Partition], plan_version: int, now: float, heartbeat: HeartbeatReport | None = None
@@ -85,6 +94,10 @@ class SlotMetrics:
                 bytes_per_second=bytes_per_second,
                 latency_ms_p50=p50,
                 latency_ms_p99=p99,
+                latency_counts=tuple(self._latency_counts),
+                latency_sum_ms=round(self._latency_sum_ms, 3),
+                batches=self._batches,
+                batches_built=self._batches_built,
                 conflicts=sum(partition.queue.conflicts for partition in partitions),
                 recoveries=sum(partition.position.recoveries for partition in partitions),
                 heartbeat=heartbeat,

@@ -282,6 +282,9 @@ class HeartbeatReport(Record):
     trouble: str = Field("", description="Why the last one was not written; empty: nothing is wrong.")
 
 
+LATENCY_BOUNDS_MS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0, 60000.0)
+
+
 class Report(Record):
     """One slot, once a second. Large slots split theirs: ``part`` of ``parts``."""
 
@@ -304,6 +307,15 @@ class Report(Record):
     bytes_per_second: float
     latency_ms_p50: float | None = Field(description="Record timestamp to acknowledgement, last minute; None: no data.")
     latency_ms_p99: float | None
+    latency_counts: tuple[int, ...] = Field(
+        (),
+        description="Batches in this epoch by latency: up to each of LATENCY_BOUNDS_MS, and above. As for the percentiles.",
+    )
+    latency_sum_ms: float = Field(0.0, description="Of these batches.")
+    batches: int = Field(0, description="Batches that the destination has acknowledged in this epoch.")
+    batches_built: int = Field(
+        0, description="Of these, merged, split or rebuilt ones; the others were passed on as they were."
+    )
     conflicts: int = Field(description="Batches that another writer of this link had already written, in this epoch.")
     recoveries: int = Field(description="Times a partition's position was looked up on the destination, in this epoch.")
     heartbeat: HeartbeatReport | None = Field(None, description="From the slot that copies heartbeats.")

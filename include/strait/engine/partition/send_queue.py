@@ -18,7 +18,8 @@ class OutBatch(NamedTuple):
 
     ``generation`` tells batches from before a reset of the position from those after it; ``position``: the source
     offset after its last record; ``promise``: the last thing that must be written down before it may go out, 0 for
-    none; ``tailing``: it came while there was nothing older to catch up with; ``crc``: its own, 0 if nobody will ask.
+    none; ``tailing``: it came while there was nothing older to catch up with; ``crc``: its own, 0 if nobody will ask;
+    ``built``: it is not one of the source's, but made of their records.
     """
 
     generation: int
@@ -34,6 +35,7 @@ class OutBatch(NamedTuple):
     max_timestamp_ms: int
     tailing: bool
     crc: int = 0
+    built: bool = False
 
 
 class SendQueue:

@@ -1,0 +1,104 @@
+"""`strait exporter`: metrics of links for Prometheus."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from strait.cli.options import DEFAULT_FILE, ConfigOption
+from strait.errors import ConfigError, SetupError
+
+_END_SECONDS = 2.0
+TOKEN_VARIABLE = "STRAIT_EXPORTER_TOKEN"  # noqa: S105  its name
+
+
+def exporter(
+    links: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[LINK]...", help="Default: every link of the file.", show_default=False),
+    ] = None,
+    config: ConfigOption = DEFAULT_FILE,
+    address: Annotated[str, typer.Option("--address", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0: any free one.", min=0, max=65535)] = 9721,
+    interval: Annotated[float, typer.Option("--interval", help="Seconds between two looks.", min=1, max=3600)] = 10.0,
+    by_partition: Annotated[
+        bool, typer.Option("--by-partition", help="Metrics of each partition instead of each topic.")
+    ] = False,
+    most: Annotated[
+        int, typer.Option("--most", help="Topics or partitions of a link at most, furthest behind first.", min=1)
+    ] = 5000,
+    conventional: Annotated[
+        bool, typer.Option("--conventional", help="Also the names of kafka_exporter and MirrorMaker 2.")
+    ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", help=f"Bearer token, mode 0600. Default: ${TOKEN_VARIABLE}.", show_default=False),
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option("--certificate", help="PEM certificate chain, for HTTPS.", show_default=False)
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="PEM key, unless it is in that file.", show_default=False)
+    ] = None,
+) -> None:
+    """Serve metrics of links to Prometheus, until Ctrl-C.
+
+    Each link is looked at in the background, so one whose cluster is away delays no other. Without a token whoever reaches
+    the port is answered.
+    """
+    import logging
+
+    from strait.config.links import link_names, load_link
+    from strait.config.validation import did_you_mean
+    from strait.exporter.rendering import Options, registry_of
+    from strait.exporter.server import MetricsServer
+    from strait.exporter.watch import LinkWatch
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("strait.librdkafka").setLevel(
+        logging.CRITICAL
+    )  # each of its attempts; a link that is away is told once
+    known = link_names(config)
+    for name in links or ():
+        if name not in known:
+            raise ConfigError(f"links file {config}", [f"has no link {name!r}{did_you_mean(name, known)}"])
+    watches = [LinkWatch(lambda name=name: load_link(config, name), name, interval) for name in links or known]  # type: ignore[misc]
+    registry = registry_of(
+        lambda: [found for watch in watches if (found := watch.newest) is not None],
+        Options(by_partition=by_partition, most=most, conventional=conventional),
+    )
+    server = MetricsServer(registry, address, port, token=_token(token_file), certificate=certificate, key=key)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    for watch in watches:
+        watch.start()
+    server.start()
+    scheme, host = "http" if certificate is None else "https", f"[{address}]" if ":" in address else address
+    typer.echo(f"metrics of {len(watches)} links at {scheme}://{host}:{server.port}/metrics", err=True)
+    ended.wait()
+    server.stop()
+    for watch in watches:
+        watch.stop()
+    if not all(watch.ended(_END_SECONDS) for watch in watches):
+        os._exit(
+            0
+        )  # librdkafka's threads may wait for an interpreter that is ending, and nothing is left to be written
+
+
+def _token(file: Path | None) -> str:
+    if file is None:
+        return os.environ.get(TOKEN_VARIABLE, "")
+    try:
+        with file.open(encoding="utf-8") as opened:
+            if os.fstat(opened.fileno()).st_mode & 0o077:
+                raise SetupError(f"exporter: token file {file}: others may read it", hint=f"chmod 600 {file}")
+            token = opened.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"exporter: token file {file}: cannot be read: {error}") from error
+    if not token:
+        raise SetupError(f"exporter: token file {file}: is empty")
+    return token

@@ -1,0 +1,1 @@
+"""A link's figures for Prometheus: observed in the background, served by HTTP, or rendered for somebody else's server."""

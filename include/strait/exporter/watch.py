@@ -1,0 +1,128 @@
+"""Looks at links in the background, each on a thread of its own, so that one whose cluster is away delays no other."""
+
+import logging
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+
+from strait.config.links import LinksFile
+from strait.control.failover.journal import Journal
+from strait.control.group_status import group_status
+from strait.control.quarantine import Quarantine
+from strait.errors import StraitError
+from strait.exporter.observation import Observation, Slot
+from strait.state.failover_records import Failover
+from strait.state.reader import StateReader
+from strait.state.schema import Plan
+from strait.state.view import Kind
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 1.0
+_RETRY_SECONDS = 5.0
+_SELDOM_SECONDS = 60.0
+"""Between two looks at what is read as a whole: quarantine and failovers."""
+
+
+class LinkWatch:
+    """Follows one link's state topics until `stop`.
+
+    Args:
+        load: gives the links file with this link; called again after an error, since an edit may mend it.
+        interval_seconds: between two looks.
+    """
+
+    def __init__(self, load: Callable[[], LinksFile], link: str, interval_seconds: float) -> None:
+        self.newest: Observation | None = None
+        """None until the first look is over."""
+        self._load = load
+        self._link = link
+        self._interval_seconds = interval_seconds
+        self._stopped = threading.Event()
+        self._applications: dict[Slot, set[str]] = defaultdict(set)
+        self._thread = threading.Thread(target=self._run, name=f"link {link}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask it to end."""
+        self._stopped.set()
+
+    def ended(self, timeout_seconds: float) -> bool:
+        """Wait for its end; one that waits for a cluster may take longer."""
+        self._thread.join(timeout_seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            file = None
+            try:
+                file = self._load()
+                self._follow(file)
+            except StraitError as error:
+                link = None if file is None else file.links[self._link]
+                ends = ("", "") if link is None else (link.source, link.destination)
+                self.newest = Observation(self._link, *ends, time.monotonic(), error=" ".join(str(error).split()))
+                log.warning("link %s: %s", self._link, self.newest.error)
+                self._stopped.wait(_RETRY_SECONDS)
+
+    def _follow(self, file: LinksFile) -> None:
+        destination = file.links[self._link].destination
+        seldom = _Seldom(file, self._link)
+        follow: tuple[Kind, ...] = ("plan", "reports", "losses")
+        with StateReader(file.clusters[destination], destination, self._link, follow=follow) as state:
+            state.catch_up()
+            while not self._stopped.is_set():
+                self.newest = self._look(file, state, seldom)
+                due = time.monotonic() + self._interval_seconds
+                while (left := due - time.monotonic()) > 0 and not self._stopped.is_set():
+                    state.poll(min(_POLL_SECONDS, left))
+                    self._note_applications(state)
+                state.catch_up()  # raises where the destination does not answer any more
+
+    def _look(self, file: LinksFile, state: StateReader, seldom: "_Seldom") -> Observation:
+        self._note_applications(state)
+        link, plans = file.links[self._link], dict(state.plans)
+        quarantined, failovers = seldom.look(plans.values())
+        return Observation(
+            link=self._link,
+            source=link.source,
+            destination=link.destination,
+            at=time.monotonic(),
+            plans=plans,
+            statuses=tuple(group_status(file, self._link, group, state) for group in sorted(plans)),
+            reports=dict(state.reports),
+            applications={slot: len(heard) for slot, heard in self._applications.items()},
+            losses=state.losses,
+            quarantined=quarantined,
+            group_sync=state.group_sync,
+            failovers=failovers,
+        )
+
+    def _note_applications(self, state: StateReader) -> None:
+        for slot, parts in state.reports.items():
+            self._applications[slot].update(part.application for part in parts)
+
+
+class _Seldom:
+    """What changes seldom and costs reading a whole topic."""
+
+    def __init__(self, file: LinksFile, link: str) -> None:
+        destination = file.links[link].destination
+        self._quarantine = Quarantine(file.clusters[destination], destination, link)
+        self._journal = Journal(file.clusters[destination], destination, link)
+        self._due_at = 0.0
+        self._found: tuple[Mapping[str, int], Mapping[str, Failover]] = {}, {}
+
+    def look(self, plans: Iterable[Plan]) -> tuple[Mapping[str, int], Mapping[str, Failover]]:
+        """Source topic -> quarantined records that nobody has settled; kind -> its newest failover that has ended."""
+        if time.monotonic() >= self._due_at:
+            quarantines = any(topic.policy.on_refused == "quarantine" for plan in plans for topic in plan.topics)
+            entries = self._quarantine.contents().entries() if quarantines else ()
+            ended = [one for one in self._journal.all() if one.ended_at_ms is not None]
+            newest: dict[str, Failover] = {one.kind: one for one in sorted(ended, key=lambda one: one.began_at_ms)}
+            self._found = Counter(entry.topic for entry in entries if not entry.settled), newest
+            self._due_at = time.monotonic() + _SELDOM_SECONDS
+        return self._found
