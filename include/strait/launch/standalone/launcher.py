@@ -81,9 +81,7 @@ class StandaloneLauncher:
         try:
             return self._state(name, self._master.look())
         except LaunchError:
-            kept = submission.of_name(self.directory / name)
-            newest = kept[0] if kept else Submission(self.directory / name / "0")
-            return self._application(newest, State.UNKNOWN)
+            return self._unseen(name)
 
     def stop(self, name: str, *, grace_seconds: float = 15.0) -> None:
         """Ends every driver of this name, also one that is waiting for a worker after its own was lost."""
@@ -113,12 +111,12 @@ class StandaloneLauncher:
         """Those of this directory: another installation may use the same cluster."""
         known = {path.name for path in self.directory.iterdir() if path.is_dir()} if self.directory.is_dir() else set()
         try:
-            found = self._drivers.find(self._master.look())
+            seen = self._master.look()
         except LaunchError:
-            running = set()
-        else:
-            running = {one.name for _, one in found.owned if one.folder.is_relative_to(self.directory)}
-        states = (self.state(name) for name in sorted(known | running))
+            return tuple(self._unseen(name) for name in sorted(known))
+        found = self._drivers.find(seen).owned
+        known |= {one.name for _, one in found if one.folder.is_relative_to(self.directory)}
+        states = (self._state(name, seen) for name in sorted(known))
         return tuple(application for application in states if application is not None)
 
     def history(self, name: str) -> Sequence[Application]:
@@ -169,6 +167,10 @@ class StandaloneLauncher:
         if self._may_be_back(kept[0], found, seen):
             return self._application(kept[0], State.SUBMITTED)
         return self._ended(kept[0])
+
+    def _unseen(self, name: str) -> Application:
+        kept = submission.of_name(self.directory / name)
+        return self._application(kept[0] if kept else Submission(self.directory / name / "0"), State.UNKNOWN)
 
     @staticmethod
     def _alive(one: Submission, name: str, seen: Seen) -> State:

@@ -163,5 +163,5 @@ def _why(error: Exception) -> str:
     if isinstance(error, urllib.error.URLError):
         return str(getattr(error.reason, "strerror", None) or error.reason)
     if isinstance(error, OSError):
-        return " ".join(str(part) for part in (error.filename, error.strerror or error) if part)
+        return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
     return "answers what no Spark master answers"
