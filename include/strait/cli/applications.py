@@ -42,13 +42,15 @@ def applications(
 
 
 def launchers(link: str, spark: "Spark") -> "Iterator[Launcher]":
-    """Those of the DAGs and of each `strait run` of the link on this machine."""
+    """Those of the DAGs, wherever they run, and of each `strait run` of the link on this machine, which runs here."""
     from strait.embedded.paths import home
     from strait.launch.launchers import launcher_for
 
-    for directory in (home() / "applications", *home().glob(f"run/{link}-*/applications")):
-        if directory.is_dir():
-            yield launcher_for(spark, directory)
+    of_dags = home() / "applications"
+    if of_dags.is_dir() or spark.deploy_mode == "cluster":
+        yield launcher_for(spark, of_dags)
+    for directory in home().glob(f"run/{link}-*/applications"):
+        yield launcher_for(spark.model_copy(update={"deploy_mode": "client"}), directory)
 
 
 def _all(link: str, spark: "Spark", groups: list[str]) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +236,7 @@ def test_a_link_gets_the_launcher_that_it_asks_for(spark, parent, kind, tmp_path
 def test_what_runs_where_the_earlier_settings_had_it_is_ended_first(launcher, master, spec_path, monkeypatch):
     launcher.submit(NAME, spec_path, SPARK)
     monkeypatch.setattr(launchers, "launcher_for", lambda *_: launcher)
+    monkeypatch.setattr(launcher, "stop", partial(launcher.stop, grace_seconds=0.0))
     assert launchers.end_elsewhere(NAME, SPARK, launcher.directory) == ""
     assert state(launcher) is State.SUBMITTED
     assert "ended on spark://m:7077, local is asked for" in launchers.end_elsewhere(NAME, Spark(), launcher.directory)
