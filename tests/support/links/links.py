@@ -121,13 +121,13 @@ class Link:
         def look_if_alive() -> Any:
             answer = look()
             application = self.application()
-            assert answer or application.state.alive, f"{what}: {self.launcher.cause(application)}\n{self.log()}"
+            assert answer or not _has_ended(application), f"{what}: {self.launcher.cause(application)}\n{self.log()}"
             return answer
 
         return eventually(look_if_alive, what=what, within_seconds=within_seconds)
 
     def until_ended(self, within_seconds: float = 180.0) -> Application:
-        eventually(lambda: not self.application().state.alive, what="the end", within_seconds=within_seconds)
+        eventually(lambda: _has_ended(self.application()), what="the end", within_seconds=within_seconds)
         return self.application()
 
     def until_running(self) -> None:
@@ -159,6 +159,10 @@ def link_of(
     link = Link(name, clusters.source, clusters.destination, spec, folder, launcher, spark or Spark())
     link.make_topics()
     return link
+
+
+def _has_ended(application: Application) -> bool:
+    return not application.state.alive and application.state is not State.UNKNOWN
 
 
 def _is_python(process: psutil.Process) -> bool:
