@@ -12,7 +12,7 @@ import sys
 import tempfile
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,13 +38,29 @@ def kafka_jars(version: str = KAFKA_VERSION) -> Path:
 
     The folder appears all at once or not at all, and callers in other processes wait for the first one.
     """
-    folder = paths.home() / "jars" / f"kafka-{version}"
+    return fetched(
+        f"kafka-{version}",
+        f"Kafka {version}",
+        _HERE / ("ivy-older.xml" if before_4(version) else "ivy.xml"),
+        {"kafka.version": version, "log4j.version": LOG4J_VERSION},
+        size="" if before_4(version) else ", about 55 MB",
+    )
+
+
+def fetched(name: str, what: str, ivy_file: Path, versions: Mapping[str, str], *, size: str = "") -> Path:
+    """The folder ``name`` beside Kafka's jars with all that an Ivy file lists, fetched now if it is not there yet.
+
+    Args:
+        what: is fetched, for people.
+        versions: property of the Ivy file -> version.
+    """
+    folder = paths.home() / "jars" / name
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _locked(folder.parent / ".lock"):
         if not folder.is_dir():
-            _fetch(folder, version)
+            _fetch(folder, what, ivy_file, versions, size)
     return folder
 
 
@@ -70,45 +86,38 @@ def _locked(file: Path) -> Iterator[None]:
         yield
 
 
-def _fetch(folder: Path, version: str) -> None:
+def _fetch(folder: Path, what: str, ivy_file: Path, versions: Mapping[str, str], size: str) -> None:
     mirror = os.environ.get(REPOSITORY_VARIABLE)
     repository = mirror or "Maven Central"
     cache = folder.parent / "ivy-cache"
-    size = "" if before_4(version) else ", about 55 MB"
     console = Console(stderr=True)
-    console.print(f"Fetching Kafka {version} from {repository} (once{size})")
+    console.print(f"Fetching {what} from {repository} (once{size})")
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
         retrieved = Path(scratch) / "jars"
-        command = _ivy(version, mirror, cache, retrieved)
+        command = _ivy(ivy_file, versions, mirror, cache, retrieved)
         for attempt in range(1, _ATTEMPTS + 1):
             code, output = _run_ivy(command, console)
             if code == 0:
                 break
             if attempt == _ATTEMPTS:
                 raise SetupError(
-                    f"setup: fetching Kafka {version} from {repository}: {_cause(output)}",
+                    f"setup: fetching {what} from {repository}: {_cause(output)}",
                     hint="check this machine's network and proxy, or name a mirror of Maven Central "
                     f"in {REPOSITORY_VARIABLE}",
                 )
         retrieved.rename(folder)
     shutil.rmtree(cache)
-    console.print(f"Kafka {version} is in {folder}")
+    console.print(f"{what} is in {folder}")
 
 
-def _ivy(version: str, mirror: str | None, cache: Path, retrieved: Path) -> list[str]:
+def _ivy(ivy_file: Path, versions: Mapping[str, str], mirror: str | None, cache: Path, retrieved: Path) -> list[str]:
     return [
         str(find_java()),
         *_proxy_options(),
         *(["-Dmaven.resolver=mirror", f"-Dmaven.repository={mirror}"] if mirror else ["-Dmaven.resolver=central"]),
-        f"-Dkafka.version={version}",
-        f"-Dlog4j.version={LOG4J_VERSION}",
+        *(f"-D{name}={version}" for name, version in versions.items()),
         *("-cp", str(_ivy_jar()), "org.apache.ivy.Main"),
-        *(
-            "-settings",
-            str(_HERE / "ivysettings.xml"),
-            "-ivy",
-            str(_HERE / ("ivy-older.xml" if before_4(version) else "ivy.xml")),
-        ),
+        *("-settings", str(_HERE / "ivysettings.xml"), "-ivy", str(ivy_file)),
         *("-cache", str(cache), "-confs", "default"),
         *("-retrieve", f"{retrieved}/[artifact]-[revision].[ext]"),
     ]
