@@ -1,11 +1,13 @@
 """The `spark:` block of a link: where and how its applications run."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from strait.config.settings import Settings
+from strait.config.yarn_settings import MASTER as YARN
+from strait.config.yarn_settings import Yarn, is_launchers
 
 _URL = r"^https?://[^\s/@]+$"
 
@@ -37,13 +39,13 @@ class Spark(Settings):
 
     master: str = Field(
         "local",
-        pattern=r"^(local|spark://[^\s/]+)$",
-        description="Spark master: `local` (one JVM on the submitting host) or the URL of a Spark Standalone master.",
+        pattern=r"^(local|yarn|spark://[^\s/]+)$",
+        description="Spark master: `local` (one JVM on the submitting host), `yarn`, or the URL of a Spark Standalone master.",
     )
     deploy_mode: Literal["client", "cluster"] = Field(
         "client",
         description="Place of the driver: `client` runs it on the submitting host, `cluster` on a worker of the Spark cluster, "
-        "which starts it again if it fails.",
+        "which starts it again if it fails. Always `cluster` on YARN.",
     )
     spark_conn_id: str | None = Field(
         None,
@@ -59,13 +61,44 @@ class Spark(Settings):
     )
     package: str | None = Field(
         None,
-        pattern=r"^/\S+\.tar\.gz$",
-        description="Archive that `make package` has written, under a path that is the same on every host: the driver and the "
-        "executors run Strait and its libraries from it. Default: the same paths as on the submitting host.",
+        pattern=r"^([a-z][a-z0-9+.-]*:/)?/\S+\.tar\.gz$",
+        description="Archive that `make package` has written, under a path that is the same on every host; on YARN a path on "
+        "the submitting host, or a Hadoop URI. The driver and the executors run Strait and its libraries from it. "
+        "Default: the same paths as on the submitting host.",
     )
     standalone: Standalone = Field(
         default_factory=Standalone, description="Settings of a Spark Standalone cluster, for `deploy_mode: cluster`."
     )
+    yarn: Yarn | None = Field(None, description="Settings of YARN. Required with `master: yarn`.")
+
+    def directories(self, ledger_dir: str, checkpoint_dir: str) -> tuple[str, str]:
+        """Those of the ledger and of the checkpoints, given the submitting host's. On YARN a checkpoint is in the working
+        directory of its driver, and is removed with it."""
+        if self.master != YARN or self.yarn is None:
+            return ledger_dir, checkpoint_dir
+        return f"{self.yarn.directory}/ledger", "checkpoint"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drivers_of_yarn(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("master") == YARN:
+            return {"deploy_mode": "cluster"} | given
+        return given
+
+    @model_validator(mode="after")
+    def _fits_yarn(self) -> "Spark":
+        if self.master == YARN:
+            if self.yarn is None:
+                raise ValueError("yarn: needed with `master: yarn`, with at least its `directory`")
+            if self.deploy_mode == "client":
+                raise ValueError("deploy_mode: client is not supported on YARN; leave it out")
+            if taken := sorted(key for key in self.conf if is_launchers(key)):
+                raise ValueError(f"conf: {', '.join(taken)}: set by Strait, by what is in the yarn block")
+        elif self.yarn is not None and self.spark_conn_id is None:
+            raise ValueError("yarn: only with `master: yarn`")
+        elif self.package is not None and not self.package.startswith("/"):
+            raise ValueError("package: a Hadoop URI is possible only with `master: yarn`")
+        return self
 
     @model_validator(mode="after")
     def _fits(self) -> "Spark":

@@ -20,6 +20,9 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "rest-url": ("standalone", "rest_url"),
     "web-url": ("standalone", "web_url"),
     "token-file": ("standalone", "token_file"),
+    "queue": ("yarn", "queue"),
+    "hadoop-conf-dir": ("yarn", "hadoop_conf_dir"),
+    "resource-manager": ("yarn", "resource_manager"),
 }
 """Extra -> its place in the `spark` block."""
 
@@ -56,11 +59,13 @@ def with_connection(spark: Spark, connection: SparkConnection, where: str) -> Sp
     problems += [f"extra.{key}: is not used{did_you_mean(key, known)}" for key in extra if key not in known]
     if problems:
         raise ConfigError(where, problems, hint=f"extras that Strait uses: {', '.join(sorted(known))}")
-    block: dict[str, Any] = spark.model_dump(exclude={"spark_conn_id"}) | {"master": _master(connection)}
+    block: dict[str, Any] = spark.model_dump(exclude={"spark_conn_id", "deploy_mode"}) | {"master": _master(connection)}
     for key, value in _with_rest_url(extra, connection.host).items():
         *outer, last = _PLACES[key]
         inner = block
         for name in outer:
+            if inner[name] is None:
+                raise ConfigError(where, [f"extra.{key}: needs `spark.{name}` in the links file"])
             inner = inner[name]
         inner[last] = value
     return validated(Spark, block, where)

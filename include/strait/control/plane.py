@@ -173,6 +173,7 @@ class Control:
 
     def spec(self, plan: Plan, *, ledger_dir: Path, checkpoint_dir: Path, standby: bool = False) -> AppSpec:
         """What the application of the plan's task group needs. It holds secrets: write it with its own `write` only."""
+        ledger, checkpoint = self.link.spark.directories(str(ledger_dir.resolve()), str(checkpoint_dir.resolve()))
         return AppSpec(
             link=self.name,
             group=plan.group,
@@ -184,8 +185,8 @@ class Control:
             slots=cores_for(self.link, plan),
             slot_memory_bytes=self.link.slot_memory_mib << 20,
             epoch_seconds=self.link.epoch_seconds,
-            ledger_dir=str(ledger_dir.resolve()),
-            checkpoint_dir=str(checkpoint_dir.resolve()),
+            ledger_dir=ledger,
+            checkpoint_dir=checkpoint,
         )
 
     def close(self) -> None:

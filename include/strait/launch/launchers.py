@@ -3,11 +3,13 @@
 from pathlib import Path
 
 from strait.config.links import Spark
+from strait.config.yarn_settings import MASTER as YARN
 from strait.errors import ConfigError
 from strait.launch import submission
 from strait.launch.base import Launcher
 from strait.launch.local import LocalLauncher
 from strait.launch.standalone.launcher import StandaloneLauncher
+from strait.launch.yarn.launcher import YarnLauncher
 
 
 def end_elsewhere(name: str, spark: Spark, directory: Path) -> str:
@@ -40,7 +42,8 @@ def launcher_for(spark: Spark, directory: Path, *, parent_pid: int | None = None
         spark: where they run.
         directory: what the launcher keeps of its submissions; two of one directory know of each other's.
         parent_pid: pid of the process that applications may not outlive; None lets them run on. Their drivers are then on
-            this host, whatever the link's `deploy_mode` says, since another could not see that process.
+            this host, whatever the link's `deploy_mode` says, since another could not see that process; but on YARN,
+            which has no other mode, they outlive one that is killed.
 
     Raises:
         ConfigError: a Connection names the master, and nobody has read it.
@@ -51,6 +54,8 @@ def launcher_for(spark: Spark, directory: Path, *, parent_pid: int | None = None
             ["only Airflow can read a Connection"],
             hint="use `strait_<link>`'s DAGs, or set `spark.master` in the links file",
         )
+    if spark.master == YARN and spark.yarn is not None:
+        return YarnLauncher(spark, spark.yarn, directory)
     if spark.deploy_mode == "cluster" and parent_pid is None:
         return StandaloneLauncher(spark, directory)
     return LocalLauncher(directory, parent_pid=parent_pid)

@@ -11,7 +11,7 @@ from strait.errors import SetupError
 
 _FOLDER = Path(__file__).parent
 _LOGGING = _FOLDER / "log4j2.properties"
-_TASK_ATTEMPTS = 4  # of one task in one epoch, before Spark gives the application up
+TASK_ATTEMPTS = 4  # of one task in one epoch, before Spark gives the application up
 
 
 def spark_properties(name: str, slots: int, spark: Spark, scratch: Path, java_options: str = "") -> dict[str, str]:
@@ -59,7 +59,7 @@ def _local(name: str, slots: int) -> dict[str, str]:
     return {
         # One thread more than slots for Spark's own jobs: behind slots that fill every thread they wait for ever.
         # The second number is there because plain local[N] does not try a failed task again.
-        "spark.master": f"local[{slots + 1},{_TASK_ATTEMPTS}]",
+        "spark.master": f"local[{slots + 1},{TASK_ATTEMPTS}]",
     }
 
 
@@ -68,7 +68,7 @@ def standalone_properties(slots: int, master: str) -> dict[str, str]:
     return {
         "spark.master": master,
         "spark.cores.max": str(slots),
-        "spark.task.maxFailures": str(_TASK_ATTEMPTS),
+        "spark.task.maxFailures": str(TASK_ATTEMPTS),
         "spark.executor.memory": "512m",
         "spark.executor.defaultJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }

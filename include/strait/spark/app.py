@@ -24,8 +24,7 @@ from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES
 from strait.launch.cause import LAST_WORDS
 from strait.launch.parent_watch import tie_broken
 from strait.launch.submission import announce_start
-from strait.launch.supervised import stop_asked
-from strait.spark import folder
+from strait.spark import folder, yarn
 from strait.spark.cores import TooFewCores, require_cores
 from strait.spark.epochs import Epochs
 from strait.spark.failure import root_cause
@@ -80,7 +79,8 @@ def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: thre
         )
     tied_away = tie_broken()
     session = starting.result()
-    application = session.sparkContext.applicationId
+    application = yarn.copy_of(session)
+    stop_asked = yarn.stop_asked(session) if yarn.on_yarn() else supervised.stop_asked
     plan = plan_in_force(spec)
     if asked_to_stop.is_set() or stop_asked() or (plan is not None and plan.stopped):
         return
@@ -106,7 +106,7 @@ def _start(session: SparkSession, spec_path: Path, epochs: Epochs, slots: int) -
     session.dataSource.register(StraitDataSource)
     rows = (
         session.readStream.format(FORMAT)
-        .option("spec", str(spec_path.resolve()))
+        .option("spec", str(spec_path))  # a relative one is in every process's working directory
         .option("application", epochs.application)
         .option("cores", str(epochs.cores))
         .option("slots", str(slots))
@@ -115,7 +115,7 @@ def _start(session: SparkSession, spec_path: Path, epochs: Epochs, slots: int) -
     # No trigger is given: the next epoch starts when the last one has ended.
     return (
         rows.writeStream.foreachBatch(epochs.take)
-        .option("checkpointLocation", str(folder.checkpoint(epochs.spec, epochs.application)))
+        .option("checkpointLocation", folder.checkpoint(epochs.spec, epochs.application).resolve().as_uri())
         .start()
     )
 
@@ -143,4 +143,6 @@ def _on_signals(handler: Any) -> None:
 
 def _last_words(cause: str, exit_code: int) -> int:
     sys.stderr.write(f"{LAST_WORDS}{' '.join(cause.split())}\n")
+    if yarn.on_yarn():
+        yarn.take_leave(exit_code, cause)
     return exit_code

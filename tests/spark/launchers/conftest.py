@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from support.links.links import Link, link_of
-from support.spark.sites import LocalSite, Site, StandaloneSite
+from support.spark.sites import LocalSite, Site, StandaloneSite, YarnSite
 
-SITES: dict[str, Callable[[Path], Site]] = {"local": LocalSite, "standalone": StandaloneSite}
+SITES: dict[str, Callable[[Path], Site]] = {"local": LocalSite, "standalone": StandaloneSite, "yarn": YarnSite}
 
 CHOSEN = os.environ.get("STRAIT_SITES", "local standalone").split()
 """Those that need more than pip installs have a make target of their own."""

@@ -10,9 +10,12 @@ from strait.config.links import Spark
 from strait.launch import processes
 from strait.launch.base import Launcher
 from strait.launch.local import LocalLauncher
+from strait.launch.spark_home import find_spark_submit
 from strait.launch.standalone.launcher import StandaloneLauncher
+from strait.launch.yarn.launcher import YarnLauncher
 from support.fixtures.waiting import eventually
 from support.spark.standalone import Standalone
+from support.spark.yarn import YarnCluster
 
 
 class Site(Protocol):
@@ -119,6 +122,58 @@ class StandaloneSite:
         drivers = [f"driver {one['id']} {one['state']}" for one in page["activedrivers"]]
         applications = [f"application {one['name']}" for one in page["activeapps"] if one["name"] == name]
         return [*_lines(self.cluster.processes()), *drivers, *applications, *_files(self.folder)]
+
+
+class YarnSite:
+    """A YARN cluster of one node. `folder` is the cluster's file system."""
+
+    restarts = True
+    found_without_directory = True
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "files"
+        self.cluster = YarnCluster(folder / "cluster")
+        self.directory = self.folder / "hadoop"
+        settings = {
+            "directory": self.directory.as_uri(),
+            "hadoop_conf_dir": str(self.cluster.conf),
+            "spark_jars": f"local:{find_spark_submit().parents[1]}/jars/*",
+        }
+        self.spark = Spark.model_validate({"master": "yarn", "yarn": settings})
+
+    def start(self) -> None:
+        self.cluster.start()
+
+    def stop(self) -> None:
+        self.cluster.stop()
+
+    def launcher(self, directory: str = "applications") -> YarnLauncher:
+        assert self.spark.yarn is not None
+        return YarnLauncher(self.spark, self.spark.yarn, self.folder / directory)
+
+    def driver(self, name: str) -> psutil.Process:
+        """The JVM of the driver."""
+        return next(one for one in self._processes(name) if "deploy.yarn.ApplicationMaster" in str(one.cmdline()))
+
+    def kill_driver(self, name: str) -> None:
+        self.driver(name).kill()
+
+    def left_behind(self, name: str) -> Sequence[str]:
+        staged = [str(path) for path in self.directory.glob("*/.sparkStaging/*")]
+        return [*_lines(self._processes(name)), *staged, *self.cluster.containers()]
+
+    def _processes(self, name: str) -> list[psutil.Process]:
+        """Those in the containers of its submissions."""
+        ids = [one.id.removeprefix("application_") for one in self.launcher().history(name)]
+        found = psutil.process_iter()
+        return [one for one in found if one.name() == "java" and any(f"_{id_}_" in str(_words(one)) for id_ in ids)]
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _files(folder: Path) -> list[str]:

@@ -128,6 +128,10 @@ class YarnCluster:
         except (OSError, ValueError):
             return None
 
+    def containers(self) -> list[str]:
+        """Working directories of containers."""
+        return [str(path) for path in self.folder.glob("node-*/local/usercache/*/appcache/*/container_*")]
+
     def stop(self) -> None:
         for one in (*self.nodes, self.manager):
             one.stop()

@@ -1,0 +1,82 @@
+"""What a cluster's file system has of applications: Spark's jars, and the files of each submission.
+
+<directory>/strait-spark-<version>.zip                       Spark's jars, uploaded once
+<directory>/<user>/.sparkStaging/<application id>/           made by Spark, mode 0700
+    spec.json  log4j2.properties  …                          what its containers get
+    stop                                                     exists: the application is to end
+"""
+
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+from strait.config.app_spec import AppSpec
+from strait.config.yarn_settings import Yarn
+from strait.errors import ConfigError, LaunchError
+from strait.launch.spark_home import find_spark_submit
+from strait.launch.yarn.commands import Commands
+from strait.launch.yarn.properties import SPEC
+from strait.launch.yarn.replies import Seen
+
+STOP = "stop"
+
+
+class Files:
+    """Of one link's settings. Every method takes seconds: each is a JVM."""
+
+    def __init__(self, yarn: Yarn) -> None:
+        self._yarn = yarn
+        self._commands = Commands(yarn)
+
+    def spark_jars(self) -> str:
+        """Where Spark's jars are; they are uploaded if they are not there yet.
+
+        Raises:
+            LaunchError: they cannot be.
+        """
+        if self._yarn.spark_jars is not None:
+            return self._yarn.spark_jars
+        archive = f"{self._yarn.directory}/strait-spark-{version('pyspark')}.zip"
+        doing = f"YARN: uploading Spark's jars to {archive}"
+        if self._commands.hadoop_fs(doing, "-test", "-e", archive).code == 0:
+            return archive
+        self._commands.require_fs(doing, "-mkdir", "-p", self._yarn.directory)
+        with tempfile.TemporaryDirectory(prefix="strait-spark-") as scratch:
+            local = Path(scratch) / archive.rpartition("/")[2]
+            with zipfile.ZipFile(local, "w", zipfile.ZIP_STORED) as packed:  # jars are compressed
+                for jar in sorted((find_spark_submit().parents[1] / "jars").glob("*.jar")):
+                    packed.write(jar, jar.name)
+            done = self._commands.hadoop_fs(doing, "-put", str(local), archive)
+        if done.code != 0 and self._commands.hadoop_fs(doing, "-test", "-e", archive).code != 0:
+            raise LaunchError(f"{doing}: {done.cause}", hint="check `spark.yarn.directory`")  # nobody else put it there
+        return archive
+
+    def ask_to_stop(self, seen: Iterable[Seen]) -> None:
+        """Let applications end by themselves. One that has just ended gets no folder for it."""
+        for one in seen:
+            self._commands.hadoop_fs(
+                f"application {one.name}: asking it to end", "-touchz", f"{self._staging(one)}/{STOP}"
+            )
+
+    def remove(self, seen: Iterable[Seen]) -> None:
+        """Remove what submissions that have ended left behind.
+
+        Raises:
+            LaunchError: something is left.
+        """
+        if folders := [self._staging(one) for one in seen]:
+            self._commands.require_fs("YARN: removing staging folders", "-rm", "-r", "-f", "-skipTrash", *folders)
+
+    def spec(self, one: Seen) -> AppSpec | None:
+        """The spec that a living application runs with; None where it is gone or another version's."""
+        path = f"{self._staging(one)}/{SPEC}"
+        done = self._commands.hadoop_fs(f"application {one.name}: reading its spec", "-cat", path)
+        try:
+            return AppSpec.parse(done.output, path) if done.code == 0 else None
+        except ConfigError:
+            return None
+
+    def _staging(self, one: Seen) -> str:
+        return f"{self._yarn.directory}/{one.user}/.sparkStaging/{one.id}"
