@@ -19,6 +19,7 @@ from strait.config.spark import Spark, Standalone
 from strait.config.start_offset import Start
 from strait.config.topics import Budget, Naming, NamingRule, Rule, Topics
 from strait.config.validation import did_you_mean, read_yaml, validated
+from strait.config.yarn_settings import Yarn
 from strait.errors import ConfigError
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Spark",
     "Standalone",
     "Topics",
+    "Yarn",
     "link_names",
     "load",
     "load_link",

@@ -1,5 +1,7 @@
 """What a link's `spark:` block says about YARN."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from strait.config.settings import Settings
@@ -38,7 +40,7 @@ class Yarn(Settings):
         description="Directory with `core-site.xml` and `yarn-site.xml` on the submitting host. Default: `HADOOP_CONF_DIR` of "
         "the submitting process.",
     )
-    resource_manager: tuple[str, ...] = Field(
+    resource_manager: tuple[Annotated[str, Field(pattern=r"^https?://[^\s/@]+\S*$")], ...] = Field(
         (),
         strict=False,
         description="Web addresses of the ResourceManagers, such as `http://rm1:8088`; of several the active one is asked. "

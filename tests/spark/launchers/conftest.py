@@ -12,7 +12,7 @@ from support.spark.sites import LocalSite, Site, StandaloneSite, YarnSite
 
 SITES: dict[str, Callable[[Path], Site]] = {"local": LocalSite, "standalone": StandaloneSite, "yarn": YarnSite}
 
-CHOSEN = os.environ.get("STRAIT_SITES", "local standalone").split()
+CHOSEN = os.environ.get("STRAIT_SITES", "local standalone yarn").split()
 """Those that need more than pip installs have a make target of their own."""
 
 
