@@ -32,7 +32,11 @@ def end_elsewhere(name: str, spark: Spark, directory: Path) -> str:
 
 def _place(spark: Spark) -> tuple[object, ...]:
     """Drivers in client mode are all on this host."""
-    return (spark.master, spark.deploy_mode) if spark.deploy_mode == "cluster" else ()
+    if spark.deploy_mode != "cluster":
+        return ()
+    yarn = spark.yarn
+    which = () if yarn is None else (yarn.hadoop_conf_dir, yarn.resource_manager, yarn.tag, yarn.directory)
+    return (spark.master, spark.deploy_mode, *which)
 
 
 def launcher_for(spark: Spark, directory: Path, *, parent_pid: int | None = None) -> Launcher:

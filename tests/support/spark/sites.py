@@ -153,7 +153,8 @@ class YarnSite:
 
     def driver(self, name: str) -> psutil.Process:
         """The JVM of the driver."""
-        return next(one for one in self._processes(name) if "deploy.yarn.ApplicationMaster" in str(one.cmdline()))
+        found = (one for one in self._processes(name) if one.name() == "java")
+        return next(one for one in found if "deploy.yarn.ApplicationMaster" in str(one.cmdline()))
 
     def kill_driver(self, name: str) -> None:
         self.driver(name).kill()
@@ -166,14 +167,15 @@ class YarnSite:
         """Those in the containers of its submissions."""
         ids = [one.id.removeprefix("application_") for one in self.launcher().history(name)]
         found = psutil.process_iter()
-        return [one for one in found if one.name() == "java" and any(f"_{id_}_" in str(_words(one)) for id_ in ids)]
+        return [one for one in found if any(f"_{id_}_" in _variable(one, "CONTAINER_ID") for id_ in ids)]
 
 
-def _words(process: psutil.Process) -> list[str]:
+def _variable(process: psutil.Process, name: str) -> str:
+    """Of its environment; "" where it has ended or is another user's."""
     try:
-        return process.cmdline()
-    except psutil.NoSuchProcess:
-        return []
+        return process.environ().get(name, "")
+    except psutil.Error:
+        return ""
 
 
 def _files(folder: Path) -> list[str]:
@@ -183,6 +185,12 @@ def _files(folder: Path) -> list[str]:
 
 
 def _lines(found: Sequence[psutil.Process]) -> list[str]:
-    return [
-        f"process {one.pid} {one.name()}" for one in found if one.is_running() and one.status() != psutil.STATUS_ZOMBIE
-    ]
+    return [line for one in found if (line := _line(one))]
+
+
+def _line(process: psutil.Process) -> str:
+    try:
+        living = process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return f"process {process.pid} {process.name()}" if living else ""
+    except psutil.NoSuchProcess:
+        return ""

@@ -13,6 +13,7 @@ from strait.config.yarn_settings import Yarn
 from strait.errors import LaunchError
 from strait.launch.java import find_java
 from strait.launch.spark_home import find_spark_submit
+from strait.launch.submission import Submission
 from strait.launch.yarn.properties import LOGGING
 from strait.launch.yarn.site import conf_dir
 
@@ -49,7 +50,7 @@ class Commands:
 
     yarn: Yarn
 
-    def submit(self, name: str, properties: Path, job: Path, *arguments: str, own_code: bool) -> None:
+    def submit(self, name: str, new: Submission, job: Path, *arguments: str, own_code: bool) -> None:
         """Have Spark submit an application; returns once YARN has accepted it.
 
         Args:
@@ -59,15 +60,24 @@ class Commands:
             LaunchError: it was not accepted.
         """
         spark_submit = find_spark_submit()
-        command = [spark_submit, "--master", "yarn", "--deploy-mode", "cluster", "--properties-file", properties, job]
+        command = [
+            spark_submit,
+            "--master",
+            "yarn",
+            "--deploy-mode",
+            "cluster",
+            "--properties-file",
+            new.properties,
+            job,
+        ]
         environment = self._environment() | {
             "SPARK_HOME": str(spark_submit.parents[1]),
-            "SPARK_LOCAL_DIRS": str(properties.parent),
+            "SPARK_LOCAL_DIRS": str(new.scratch),
             "SPARK_SUBMIT_OPTS": " ".join(_QUICK),
         }
         if own_code:
             environment["PYTHONPATH"] = str(Path(strait.__file__).parents[1])  # Spark passes it on to every container
-        done = _run([*map(str, command), *arguments], environment, properties.parent, f"application {name}")
+        done = _run([*map(str, command), *arguments], environment, new.folder, f"application {name}")
         if done.code != 0:
             raise LaunchError(
                 f"application {name}: submitting it to YARN: {done.cause}",

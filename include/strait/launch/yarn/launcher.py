@@ -2,7 +2,6 @@
 submitting one; its own folders only spare it questions."""
 
 import shutil
-import tempfile
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -11,16 +10,17 @@ from pathlib import Path
 from strait.config.app_spec import AppSpec
 from strait.config.spark import Spark
 from strait.config.yarn_settings import Yarn
-from strait.errors import ConfigError, LaunchError
+from strait.errors import LaunchError
 from strait.launch import submission
 from strait.launch.base import LOG_TAIL_BYTES, Application, State
 from strait.launch.cause import LAST_WORDS, cause_of
 from strait.launch.local import REPLICATE
 from strait.launch.properties import written
+from strait.launch.submission import Submission
 from strait.launch.yarn.commands import Commands
 from strait.launch.yarn.files import Files
 from strait.launch.yarn.manager import ResourceManager
-from strait.launch.yarn.properties import SPEC, yarn_properties
+from strait.launch.yarn.properties import yarn_properties
 from strait.launch.yarn.replies import Seen
 from strait.launch.yarn.site import web_addresses
 
@@ -33,8 +33,7 @@ class YarnLauncher:
     """See strait.launch.base.Launcher.
 
     Args:
-        directory: where it keeps a copy of each spec, by `<name>/<application id>/spec.json`. Other launchers need not see
-            it.
+        directory: where it keeps a folder for each submission. Other launchers need not see it.
     """
 
     def __init__(self, spark: Spark, yarn: Yarn, directory: Path, *, job: Path = REPLICATE) -> None:
@@ -54,17 +53,24 @@ class YarnLauncher:
                 return alive.application
             self._files.remove(one for one in known if not one.succeeded)
             jars = self._files.spark_jars()
-            (self.directory / name).mkdir(exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".new-", dir=self.directory / name) as scratch:
-                new = Path(scratch) / SPEC
-                spec.write(new)
-                properties = Path(scratch) / "spark.properties"
-                properties.touch(0o600)
-                ours = yarn_properties(name, spec, new, spark, self._yarn, jars)
-                properties.write_text(written(ours), encoding="utf-8")
-                self._commands.submit(name, properties, self._job, "--spec", SPEC, own_code=spark.package is None)
-            accepted = self._accepted(name, {one.id for one in known})
-            self._keep(accepted, spec)
+            new = submission.following(self.directory / name)
+            try:
+                ours = yarn_properties(name, spec, new.spec, spark, self._yarn, jars)
+                submission.write(new, spec, written(ours))
+                submission.write_place(new, spark)
+                self._commands.submit(name, new, self._job, "--spec", new.spec.name, own_code=spark.package is None)
+                accepted = self._accepted(name, {one.id for one in known})
+                _record(new, accepted)
+                submission.drop_old(self.directory / name)
+            except OSError as error:
+                shutil.rmtree(new.folder, ignore_errors=True)
+                raise LaunchError(
+                    f"application {name}: submitting it: {error.filename}: {error.strerror}",
+                    hint="check that STRAIT_HOME is writable and its disk has space",
+                ) from error
+            except LaunchError:
+                shutil.rmtree(new.folder, ignore_errors=True)
+                raise
         return accepted.application
 
     def state(self, name: str) -> Application | None:
@@ -112,16 +118,17 @@ class YarnLauncher:
 
     def spec(self, application: Application) -> AppSpec | None:
         """This host's copy; where it has none, that of the cluster, which is removed when the application ends."""
-        try:
-            return AppSpec.read(self.directory / application.name / application.id / SPEC)
-        except ConfigError:
-            pass
+        if kept := self._kept(application):
+            return submission.spec_of(kept)
         seen = self._seen(application)
         if seen is None or not seen.alive:
             return None
         spec = self._files.spec(seen)
         if spec is not None:
-            self._keep(seen, spec)
+            with submission.locked(self.directory, seen.name):
+                copy = submission.following(self.directory / seen.name)
+                submission.write(copy, spec, "")
+                _record(copy, seen)
         return spec
 
     def log_tail(self, application: Application, max_bytes: int = LOG_TAIL_BYTES) -> str:
@@ -169,16 +176,23 @@ class YarnLauncher:
         found = self._manager.of_name(application.name)
         return next((one for one in found if one.id == application.id), None)
 
-    def _keep(self, seen: Seen, spec: AppSpec) -> None:
-        """Keep a copy of a spec, and those of the newest few submissions."""
-        folder = self.directory / seen.name
-        (folder / seen.id).mkdir(mode=0o700, parents=True, exist_ok=True)
-        spec.write(folder / seen.id / SPEC)
-        kept = sorted((path for path in folder.iterdir() if path.name.startswith("application_")), reverse=True)
-        for old in kept[submission.KEPT :]:
-            shutil.rmtree(old, ignore_errors=True)
+    def _kept(self, application: Application) -> Submission | None:
+        """This host's folder of a submission."""
+        kept = submission.of_name(self.directory / application.name)
+        return next((one for one in kept if _recorded(one) == application.id), None)
 
     def _unknown(self, name: str) -> Application:
-        folder = self.directory / name
-        kept = sorted(path.name for path in folder.glob("application_*"))
-        return Application(name, kept[-1] if kept else "", State.UNKNOWN, "", 0)
+        kept = submission.of_name(self.directory / name)
+        return Application(name, _recorded(kept[0]) if kept else "", State.UNKNOWN, "", 0)
+
+
+def _record(one: Submission, seen: Seen) -> None:
+    """Write down which application of YARN a submission is."""
+    (one.folder / "application").write_text(seen.id, encoding="ascii")
+
+
+def _recorded(one: Submission) -> str:
+    try:
+        return (one.folder / "application").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return ""
