@@ -5,9 +5,14 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from strait.config import kubernetes_settings, yarn_settings
+from strait.config.kubernetes_settings import CHECKPOINT_DIR, Kubernetes
 from strait.config.settings import Settings
-from strait.config.yarn_settings import MASTER as YARN
-from strait.config.yarn_settings import Yarn, is_launchers
+from strait.config.yarn_settings import Yarn
+
+_LAUNCHERS = {"yarn": yarn_settings.LAUNCHERS, "kubernetes": kubernetes_settings.LAUNCHERS}
+"""Of those that run drivers in the cluster alone: the Spark properties by which applications are found and made, so that
+no link may set them. What ends with a dot is a prefix."""
 
 _URL = r"^https?://[^\s/@]+$"
 
@@ -39,13 +44,14 @@ class Spark(Settings):
 
     master: str = Field(
         "local",
-        pattern=r"^(local|yarn|spark://[^\s/]+)$",
-        description="Spark master: `local` (one JVM on the submitting host), `yarn`, or the URL of a Spark Standalone master.",
+        pattern=r"^(local|yarn|spark://[^\s/]+|k8s://https://[^\s/@]+)$",
+        description="Spark master: `local` (one JVM on the submitting host), the URL of a Spark Standalone master, `yarn`, or "
+        "`k8s://` and the https URL of a Kubernetes API server.",
     )
     deploy_mode: Literal["client", "cluster"] = Field(
         "client",
         description="Place of the driver: `client` runs it on the submitting host, `cluster` on a worker of the Spark cluster, "
-        "which starts it again if it fails. Always `cluster` on YARN.",
+        "which starts it again if it fails. Always `cluster` on YARN and in Kubernetes.",
     )
     spark_conn_id: str | None = Field(
         None,
@@ -70,34 +76,49 @@ class Spark(Settings):
         default_factory=Standalone, description="Settings of a Spark Standalone cluster, for `deploy_mode: cluster`."
     )
     yarn: Yarn | None = Field(None, description="Settings of YARN. Required with `master: yarn`.")
+    kubernetes: Kubernetes | None = Field(
+        None, description="Settings of a Kubernetes cluster. Required with a `k8s://` master."
+    )
+
+    @property
+    def manager(self) -> Literal["local", "standalone", "yarn", "kubernetes"]:
+        """What runs the applications."""
+        return _manager_of(self.master)
 
     def directories(self, ledger_dir: str, checkpoint_dir: str) -> tuple[str, str]:
         """Those of the ledger and of the checkpoints, given the submitting host's. On YARN a checkpoint is in the working
-        directory of its driver, and is removed with it."""
-        if self.master != YARN or self.yarn is None:
-            return ledger_dir, checkpoint_dir
-        return f"{self.yarn.directory}/ledger", "checkpoint"
+        directory of its driver, in Kubernetes in its pod, and is removed with it."""
+        if self.yarn is not None and self.manager == "yarn":
+            return f"{self.yarn.directory}/ledger", "checkpoint"
+        if self.kubernetes is not None and self.manager == "kubernetes":
+            return f"{self.kubernetes.directory}/ledger", CHECKPOINT_DIR
+        return ledger_dir, checkpoint_dir
 
     @model_validator(mode="before")
     @classmethod
-    def _drivers_of_yarn(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("master") == YARN:
+    def _drivers_in_the_cluster(cls, given: Any) -> Any:
+        if isinstance(given, dict) and _manager_of(str(given.get("master", "local"))) in _LAUNCHERS:
             return {"deploy_mode": "cluster"} | given
         return given
 
     @model_validator(mode="after")
-    def _fits_yarn(self) -> "Spark":
-        if self.master == YARN:
-            if self.yarn is None:
-                raise ValueError("yarn: needed with `master: yarn`, with at least its `directory`")
-            if self.deploy_mode == "client":
-                raise ValueError("deploy_mode: client is not supported on YARN; leave it out")
-            if taken := sorted(key for key in self.conf if is_launchers(key)):
-                raise ValueError(f"conf: {', '.join(taken)}: set by Strait, by what is in the yarn block")
-        elif self.yarn is not None and self.spark_conn_id is None:
-            raise ValueError("yarn: only with `master: yarn`")
-        elif self.package is not None and not self.package.startswith("/"):
-            raise ValueError("package: a Hadoop URI is possible only with `master: yarn`")
+    def _fits_manager(self) -> "Spark":
+        blocks = {"yarn": self.yarn, "kubernetes": self.kubernetes}
+        for name, block in blocks.items():
+            if name == self.manager:
+                if block is None:
+                    raise ValueError(f"{name}: needed with this `master`")
+                if self.deploy_mode == "client":
+                    raise ValueError(f"deploy_mode: client is not supported with {name}; leave it out")
+                if taken := sorted(key for key in self.conf if _is_launchers(name, key)):
+                    raise ValueError(f"conf: {', '.join(taken)}: set by Strait, by what is in the {name} block")
+            elif block is not None and self.spark_conn_id is None:
+                raise ValueError(f"{name}: only with a `master` of {name}")
+        if self.package is not None:
+            if self.manager == "kubernetes":
+                raise ValueError("package: not in Kubernetes, where the image has Strait and its libraries")
+            if self.manager != "yarn" and not self.package.startswith("/"):
+                raise ValueError("package: a Hadoop URI is possible only with `master: yarn`")
         return self
 
     @model_validator(mode="after")
@@ -112,3 +133,15 @@ class Spark(Settings):
             if given := [key for key, differs in unused.items() if differs]:
                 raise ValueError(f"{', '.join(given)}: only with `deploy_mode: cluster`")
         return self
+
+
+def _manager_of(master: str) -> Literal["local", "standalone", "yarn", "kubernetes"]:
+    if master == yarn_settings.MASTER:
+        return "yarn"
+    if master.startswith(kubernetes_settings.MASTER_PREFIX):
+        return "kubernetes"
+    return "local" if master == "local" else "standalone"
+
+
+def _is_launchers(manager: str, key: str) -> bool:
+    return any(key == one or (one.endswith(".") and key.startswith(one)) for one in _LAUNCHERS[manager])

@@ -9,7 +9,7 @@ from strait.config.settings import Settings
 MASTER = "yarn"
 
 _URI = r"^[a-z][a-z0-9+.-]*://[^\s?#]*[^\s?#/]$"
-_LAUNCHERS = (
+LAUNCHERS = (
     "spark.app.name",
     "spark.archives",
     "spark.files",
@@ -64,8 +64,3 @@ class Yarn(Settings):
         description="Spark's jars where every host has them, such as `local:/opt/spark/jars/*`. Default: an archive in "
         "`directory`, which the first submission uploads.",
     )
-
-
-def is_launchers(key: str) -> bool:
-    """Whether a Spark property is one that applications are found and made by, so that no link may set it."""
-    return any(key == one or (one.endswith(".") and key.startswith(one)) for one in _LAUNCHERS)

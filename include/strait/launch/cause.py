@@ -23,10 +23,15 @@ def cause_of(exit_code: int | None, log: str, spec: AppSpec | None) -> str:
         spec: what it ran with. Secrets that it holds or refers to are blotted out; None: it is gone or another version's,
             then that is what the log says, and it holds no secret.
     """
-    said = _last_words(log.splitlines())
-    for secret in _secrets(spec):
-        said = said.replace(secret, "***")
+    said = without_secrets(_last_words(log.splitlines()), spec)
     return f"{_ending(exit_code)}: {said}" if said else f"{_ending(exit_code)}; its log is empty"
+
+
+def without_secrets(text: str, spec: AppSpec | None) -> str:
+    """With the secrets that the spec holds or refers to blotted out."""
+    for secret in _secrets(spec):
+        text = text.replace(secret, "***")
+    return text
 
 
 def _ending(exit_code: int | None) -> str:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from strait.config.links import Spark
-from strait.config.yarn_settings import MASTER as YARN
 from strait.errors import ConfigError
 from strait.launch import submission
 from strait.launch.base import Launcher
+from strait.launch.kubernetes.launcher import KubernetesLauncher
 from strait.launch.local import LocalLauncher
 from strait.launch.standalone.launcher import StandaloneLauncher
 from strait.launch.yarn.launcher import YarnLauncher
@@ -34,9 +34,10 @@ def _place(spark: Spark) -> tuple[object, ...]:
     """Drivers in client mode are all on this host."""
     if spark.deploy_mode != "cluster":
         return ()
-    yarn = spark.yarn
-    which = () if yarn is None else (yarn.hadoop_conf_dir, yarn.resource_manager, yarn.tag, yarn.directory)
-    return (spark.master, spark.deploy_mode, *which)
+    yarn, kubernetes = spark.yarn, spark.kubernetes
+    on_yarn = () if yarn is None else (yarn.hadoop_conf_dir, yarn.resource_manager, yarn.tag, yarn.directory)
+    in_kubernetes = () if kubernetes is None else (kubernetes.namespace,)
+    return (spark.master, spark.deploy_mode, *on_yarn, *in_kubernetes)
 
 
 def launcher_for(spark: Spark, directory: Path, *, parent_pid: int | None = None) -> Launcher:
@@ -46,8 +47,8 @@ def launcher_for(spark: Spark, directory: Path, *, parent_pid: int | None = None
         spark: where they run.
         directory: what the launcher keeps of its submissions; two of one directory know of each other's.
         parent_pid: pid of the process that applications may not outlive; None lets them run on. Their drivers are then on
-            this host, whatever the link's `deploy_mode` says, since another could not see that process; but on YARN,
-            which has no other mode, they outlive one that is killed.
+            this host, whatever the link's `deploy_mode` says, since another could not see that process; but on YARN and in
+            Kubernetes, which have no other mode, they outlive one that is killed.
 
     Raises:
         ConfigError: a Connection names the master, and nobody has read it.
@@ -58,8 +59,10 @@ def launcher_for(spark: Spark, directory: Path, *, parent_pid: int | None = None
             ["only Airflow can read a Connection"],
             hint="use `strait_<link>`'s DAGs, or set `spark.master` in the links file",
         )
-    if spark.master == YARN and spark.yarn is not None:
+    if spark.yarn is not None and spark.manager == "yarn":
         return YarnLauncher(spark, spark.yarn, directory)
+    if spark.kubernetes is not None and spark.manager == "kubernetes":
+        return KubernetesLauncher(spark, spark.kubernetes)
     if spark.deploy_mode == "cluster" and parent_pid is None:
         return StandaloneLauncher(spark, directory)
     return LocalLauncher(directory, parent_pid=parent_pid)

@@ -1,0 +1,1 @@
+"""Applications as pods of a Kubernetes cluster."""

@@ -1,0 +1,203 @@
+"""Requests to one namespace of a Kubernetes API server, by the official client, with its errors translated.
+
+Objects are taken and given in the form of the API's JSON.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from strait.config.kubernetes_settings import MASTER_PREFIX, Kubernetes
+from strait.errors import ConfigError, LaunchError
+
+_SECONDS = (5.0, 30.0)  # to connect, and to read
+_NOT_FOUND = 404
+_CONFLICT = 409
+_NO_CONTAINER_YET = 400
+_LOG_LINES = 2000
+_HINTS = {
+    401: "the token has expired or is another cluster's: renew it where `spark.kubernetes` says that it is",
+    403: "grant the rights of docs/how-to/run-on-kubernetes.md to the submitter",
+}
+
+
+class KubernetesUnavailable(LaunchError):
+    """The API server cannot be reached, or cannot answer now; trying again may help."""
+
+    retriable = True
+
+
+class Api:
+    """One namespace.
+
+    Args:
+        master: Spark's name of the API server, `k8s://https://…`.
+    """
+
+    def __init__(self, master: str, settings: Kubernetes) -> None:
+        self.namespace = settings.namespace
+        self.url = master.removeprefix(MASTER_PREFIX)
+        self._settings = settings
+
+    def items(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
+        """Every object of a kind, or those that a label selector names."""
+        return list(self._call(f"listing {kind}s", f"list_namespaced_{kind}", label_selector=selector)["items"])
+
+    def read(self, kind: str, name: str) -> dict[str, Any] | None:
+        """None where there is none of that name."""
+        found: dict[str, Any] | None = self._call(
+            f"reading {kind} {name}", f"read_namespaced_{kind}", name, or_none=_NOT_FOUND
+        )
+        return found
+
+    def create(self, kind: str, body: dict[str, Any]) -> None:
+        """Create an object of a name that is not taken."""
+        self._call(f"creating {kind} {body['metadata']['name']}", f"create_namespaced_{kind}", body=body)
+
+    def store(self, kind: str, body: dict[str, Any]) -> None:
+        """Create or replace an object. Of two that create it at once one wins."""
+        name = body["metadata"]["name"]
+        doing = f"storing {kind} {name}"
+        if self._call(doing, f"replace_namespaced_{kind}", name, body=body, or_none=_NOT_FOUND) is None:
+            self._call(doing, f"create_namespaced_{kind}", body=body, or_none=_CONFLICT)
+
+    def give(self, kind: str, name: str, owner: dict[str, Any]) -> None:
+        """Let an object be removed together with its owner. Does nothing where it is gone."""
+        body = {"metadata": {"ownerReferences": [owner]}}
+        self._call(f"giving {kind} {name} its owner", f"patch_namespaced_{kind}", name, body=body, or_none=_NOT_FOUND)
+
+    def delete(self, kind: str, name: str, *, uid: str = "", grace_seconds: int | None = None) -> None:
+        """Delete an object. Does nothing where it is gone, or is another one of that name.
+
+        Args:
+            uid: which one of that name; "": any.
+            grace_seconds: until a pod's processes are killed; None: as the pod says.
+        """
+        body: dict[str, Any] = {"propagationPolicy": "Background"}
+        if uid:
+            body["preconditions"] = {"uid": uid}
+        if grace_seconds is not None:
+            body["gracePeriodSeconds"] = grace_seconds
+        try:
+            self._call(f"deleting {kind} {name}", f"delete_namespaced_{kind}", name, body=body, or_none=_NOT_FOUND)
+        except _Refused as error:
+            if error.status != _CONFLICT:
+                raise
+
+    def log(self, pod: str, max_bytes: int) -> str:
+        """The end of what a pod has printed; "" where there is no container or pod (any more)."""
+        try:
+            text = self._call(f"reading the log of pod {pod}", "read_namespaced_pod_log", pod, tail_lines=_LOG_LINES)
+        except _Refused as error:
+            if error.status in (_NO_CONTAINER_YET, _NOT_FOUND):
+                return ""
+            raise
+        return str(text)[-max_bytes:]
+
+    def _call(self, doing: str, method: str, *arguments: Any, or_none: int = 0, **more: Any) -> Any:
+        """``or_none``: the status for which None is the answer."""
+        about = f"namespace {self.namespace}: {doing}"
+        where = arguments + (self.namespace,)
+        try:
+            with self._translated(about):
+                answer = self._method(method)(*where, _request_timeout=_SECONDS, **more)
+        except _Refused as error:
+            if error.status == or_none:
+                return None
+            raise
+        return self._client.sanitize_for_serialization(answer)
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        from kubernetes import client
+
+        group = client.NetworkingV1Api if name.endswith("network_policy") else client.CoreV1Api
+        method: Callable[..., Any] = getattr(group(self._client), name)
+        return method
+
+    @contextmanager
+    def _translated(self, about: str) -> Iterator[None]:
+        from kubernetes.client.rest import ApiException
+        from urllib3.exceptions import HTTPError
+
+        try:
+            yield
+        except ApiException as error:
+            status = int(error.status or 0)
+            if status == 429 or status >= 500:
+                raise KubernetesUnavailable(f"{about}: {self.url}: {_message(error)}") from None
+            raise _Refused(about, self.url, status, _message(error)) from None
+        except (HTTPError, OSError) as error:
+            text = f"{about}: {self.url} does not answer: {type(error).__name__}"
+            raise KubernetesUnavailable(text, hint="check `spark.master`, the network and the CA") from error
+
+    @cached_property
+    def _client(self) -> Any:
+        from kubernetes import client  # takes a second, and only these applications need it
+
+        return client.ApiClient(self._configuration())
+
+    def _configuration(self) -> Any:
+        from kubernetes import client, config
+
+        settings, configuration = self._settings, client.Configuration()
+        if settings.kubeconfig:
+            try:
+                config.load_kube_config(settings.kubeconfig, settings.context, configuration, persist_config=False)
+            except (config.ConfigException, OSError) as error:
+                raise _unusable(f"kubeconfig {settings.kubeconfig}: context {settings.context}: {error}") from error
+        else:
+            configuration.ssl_ca_cert = _readable(settings.ca_file)
+            configuration.refresh_api_key_hook = self._refresh_token
+            self._refresh_token(configuration)
+        configuration.host = self.url
+        configuration.retries = False
+        return configuration
+
+    def _refresh_token(self, configuration: Any) -> None:
+        """Tokens of pods are replaced within an hour."""
+        token = Path(_readable(self._settings.token_file)).read_text(encoding="utf-8").strip()
+        configuration.api_key = {"authorization": f"Bearer {token}"}
+
+
+class _Refused(LaunchError):
+    """The API server does not do what it was asked for."""
+
+    def __init__(self, about: str, url: str, status: int, message: str) -> None:
+        super().__init__(f"{about}: {url}: {message}", hint=_HINTS.get(status, ""))
+        self.status = status
+
+
+def _message(error: Any) -> str:
+    """What the server says; its reply quotes names, never values."""
+    try:
+        said = str(json.loads(error.body)["message"])
+    except (TypeError, ValueError, KeyError):
+        said = str(error.reason)
+    return f"{error.status} {said[:500]}"
+
+
+def _readable(path: str | None) -> str:
+    try:
+        with Path(str(path)).open("rb"):
+            return str(path)
+    except OSError as error:
+        raise _unusable(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _unusable(problem: str) -> ConfigError:
+    return ConfigError("spark.kubernetes", [problem])
+
+
+def items_owned_by(items: Sequence[dict[str, Any]], pod: str, living_uid: str) -> list[dict[str, Any]]:
+    """What a pod of that name owns or has owned, except the living one."""
+    return [
+        item
+        for item in items
+        if any(
+            owner["kind"] == "Pod" and owner["name"] == pod and owner["uid"] != living_uid
+            for owner in item["metadata"].get("ownerReferences") or []
+        )
+    ]

@@ -1,0 +1,89 @@
+"""What the API server says about a driver's pod, and what that means. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from strait.launch.base import State
+from strait.launch.kubernetes import names
+
+START_SECONDS = 900.0
+"""A driver that has not started by then is called dead, with the reason of its wait, and is submitted again. It may wait
+that long for a node."""
+
+_STATES = {
+    "Pending": State.SUBMITTED,
+    "Running": State.SUBMITTED,  # RUNNING once it is ready
+    "Succeeded": State.FINISHED,
+    "Failed": State.DEAD,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A driver's pod as last seen. ``reason``: why it waits or ended, where Kubernetes says so; else ""."""
+
+    name: str
+    pod: str
+    uid: str
+    submission: str
+    link: str
+    group: str
+    phase: str
+    ready: bool
+    deleting: bool
+    created_at_ms: int
+    ended_at_ms: int | None
+    exit_code: int | None
+    reason: str
+
+    def state(self, now_ms: int) -> State:
+        """Of its application. A pod that is being deleted lives until it is gone."""
+        if self.phase == "Running" and self.ready:
+            return State.RUNNING
+        if self.phase == "Pending" and now_ms - self.created_at_ms > START_SECONDS * 1000:
+            return State.DEAD
+        return _STATES.get(self.phase, State.UNKNOWN)
+
+
+def driver_of(pod: Mapping[str, Any]) -> Driver:
+    """From a Pod in the form of the API's JSON."""
+    metadata, status = pod["metadata"], pod.get("status", {})
+    labels = metadata.get("labels", {})
+    container: Mapping[str, Any] = next(iter(status.get("containerStatuses") or []), {})
+    ended = container.get("state", {}).get("terminated") or {}
+    created_at_ms = _ms(metadata["creationTimestamp"])
+    return Driver(
+        name=(metadata.get("annotations") or {}).get(names.APPLICATION, metadata["name"]),
+        pod=metadata["name"],
+        uid=metadata["uid"],
+        submission=labels.get(names.SUBMISSION, str(created_at_ms)),
+        link=labels.get(names.LINK, ""),
+        group=labels.get(names.GROUP, ""),
+        phase=status.get("phase", "Pending"),
+        ready=bool(container.get("ready")),
+        deleting=bool(metadata.get("deletionTimestamp")),
+        created_at_ms=created_at_ms,
+        ended_at_ms=_ms(ended["finishedAt"]) if ended.get("finishedAt") else None,
+        exit_code=ended.get("exitCode"),
+        reason=_reason(status, container, ended),
+    )
+
+
+def _reason(status: Mapping[str, Any], container: Mapping[str, Any], ended: Mapping[str, Any]) -> str:
+    """The pod's own (evicted), the container's end where it is more than an exit code, what it waits for, or why no
+    node takes it."""
+    unscheduled: Mapping[str, Any] = next(
+        (one for one in status.get("conditions") or [] if one["type"] == "PodScheduled" and one["status"] == "False"), {}
+    )
+    waiting = container.get("state", {}).get("waiting") or {}
+    told = ended if ended.get("reason") not in (None, "Error", "Completed") else {}
+    for source in (status, told, waiting, unscheduled):
+        if source.get("reason"):
+            return ": ".join(filter(None, (source["reason"], source.get("message"))))
+    return ""
+
+
+def _ms(timestamp: str) -> int:
+    return int(datetime.fromisoformat(timestamp).timestamp() * 1000)

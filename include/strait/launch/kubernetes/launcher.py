@@ -1,0 +1,281 @@
+"""Applications as drivers and executors in a Kubernetes cluster.
+
+All that is known of them is in the cluster: found by labels, from whichever host. A driver is never restarted there
+(Spark gives its pod `restartPolicy: Never`); strait.launch.applications decides that, as for every other launcher.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from strait.config.app_spec import AppSpec
+from strait.config.kubernetes_settings import Kubernetes
+from strait.config.links import Spark
+from strait.errors import ConfigError, LaunchError
+from strait.launch.base import LOG_TAIL_BYTES, Application, State
+from strait.launch.cause import cause_of, without_secrets
+from strait.launch.kubernetes import history, names, spark_submit, templates
+from strait.launch.kubernetes.api import Api, KubernetesUnavailable, items_owned_by
+from strait.launch.kubernetes.driver import Driver, driver_of
+from strait.launch.kubernetes.history import Ended
+from strait.launch.kubernetes.properties import JOB, kubernetes_properties
+from strait.launch.processes import MARK
+
+KEEP_ENDED_SECONDS = 3600.0
+"""A driver that has ended stays to be looked at for so long, unless it is submitted again."""
+
+_DRIVERS = f"{names.ROLE}=driver"
+_OWNED = ("pod", "service", "config_map", "network_policy", "secret")
+_POLL_SECONDS = 0.5
+_REMOVAL_SECONDS = 60.0
+"""How long a pod may take to be gone after its grace."""
+_SUBMITTING_SECONDS = 600.0
+"""A spec that no driver has by then belongs to a submission that was cut off."""
+
+
+class KubernetesLauncher:
+    """See strait.launch.base.Launcher.
+
+    Args:
+        spark: a link's block.
+        settings: what it says about Kubernetes.
+    """
+
+    def __init__(self, spark: Spark, settings: Kubernetes) -> None:
+        self._settings = settings
+        self._master = spark.master
+        self._api = Api(spark.master, settings)
+
+    def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
+        """Have Spark create the driver's pod, whose name keeps a second one out whoever submits it."""
+        spec = AppSpec.read(spec_path)
+        driver = self._driver(name)
+        if driver is not None and not driver.deleting and driver.state(_now_ms()).alive:
+            return self._seen(driver)
+        self._clear(name, grace_seconds=1)
+        submission = str(max([_now_ms(), *(one.submitted_at_ms + 1 for one in self._ended(name))]))
+        labels, told = names.labels(name, spec.link, spec.group, submission), {names.APPLICATION: name}
+        secret = f"{names.resource_name(name)}-{submission}"
+        given = _pod_template(self._settings.pod_template)
+
+        def files(folder: Path) -> dict[str, str]:
+            driver_file, executor_file = folder / "driver.yaml", folder / "executor.yaml"
+            driver_file.write_text(yaml.safe_dump(templates.driver_template(given, labels, told, secret, MARK)))
+            executor_file.write_text(yaml.safe_dump(templates.executor_template(given, labels, told, secret)))
+            return kubernetes_properties(name, spec, spark, self._settings, str(driver_file), str(executor_file))
+
+        self._api.create("secret", templates.secret_of(spec, secret, labels, told))
+        try:
+            spec_file = f"{templates.SPEC_FOLDER}/{templates.SPEC_FILE}"
+            code, said = spark_submit.run(name, self._master, self._settings, files, JOB, "--spec", spec_file)
+            driver = self._driver(name)
+        except BaseException:
+            self._api.delete("secret", secret)
+            raise
+        if driver is not None and driver.submission == submission:
+            self._api.give("secret", secret, _owner(driver))
+            return self._seen(driver)
+        self._api.delete("secret", secret)
+        if driver is not None:
+            return self._seen(driver)  # another submitter was faster
+        raise LaunchError(
+            f"application {name}: creating its driver in namespace {self._api.namespace}: {cause_of(code, said, spec)}",
+            hint="docs/how-to/run-on-kubernetes.md lists the rights that the submitter needs",
+        )
+
+    def state(self, name: str) -> Application | None:
+        """Asks the API server; where that does not answer, the state is unknown."""
+        try:
+            driver = self._driver(name)
+            if driver is not None:
+                return self._seen(driver)
+            ended = self._ended(name)
+        except KubernetesUnavailable as error:
+            return Application(name, "", State.UNKNOWN, error.message, 0)
+        return self._remembered(name, ended[0]) if ended else None
+
+    def stop(self, name: str, *, grace_seconds: float = 15.0) -> None:
+        """Deletes the driver's pod, and what Spark and this launcher have made for it; needs no garbage collector."""
+        self._clear(name, grace_seconds=max(1, int(grace_seconds)), submitting_seconds=0.0)
+
+    def list(self) -> Sequence[Application]:
+        """Every application of the namespace. What has ended is removed after an hour, and what was left behind."""
+        pods = self._api.items("pod", names.selector() + f",{_DRIVERS}")
+        drivers = {driver.name: driver for driver in map(driver_of, pods)}
+        histories = {_name_of(one): one for one in self._api.items("config_map", names.selector())}
+        secrets = {_name_of(one) for one in self._api.items("secret", names.selector())}
+        for name, driver in tuple(drivers.items()):
+            ended_ms = driver.ended_at_ms or driver.created_at_ms
+            if not driver.state(_now_ms()).alive and _now_ms() - ended_ms > KEEP_ENDED_SECONDS * 1000:
+                self._clear(name, grace_seconds=1)
+                del drivers[name]
+        for name in secrets - drivers.keys():
+            self._remove_leftovers(name, None, _SUBMITTING_SECONDS)
+        known = sorted(drivers.keys() | histories.keys())
+        found = (self._seen(drivers[name]) if name in drivers else self.state(name) for name in known)
+        return tuple(application for application in found if application is not None)
+
+    def history(self, name: str) -> Sequence[Application]:
+        """The pod, and what is remembered of those before it."""
+        try:
+            driver, ended = self._driver(name), self._ended(name)
+        except KubernetesUnavailable:
+            return ()
+        newest = (self._seen(driver),) if driver is not None else ()
+        return newest + tuple(self._remembered(name, one) for one in ended if driver is None or one.id != driver.submission)
+
+    def spec(self, application: Application) -> AppSpec | None:
+        """From its secret, which goes with its pod."""
+        secret = self._api.read("secret", f"{names.resource_name(application.name)}-{application.id}")
+        try:
+            return AppSpec.parse(templates.spec_text(secret), "in its secret") if secret else None
+        except ConfigError:
+            return None
+
+    def log_tail(self, application: Application, max_bytes: int = LOG_TAIL_BYTES) -> str:
+        """The pod's log, or why it has none yet; of a pod that is gone the last few lines."""
+        driver = self._driver(application.name)
+        if driver is not None and driver.submission == application.id:
+            return self._api.log(driver.pod, max_bytes) or driver.reason
+        return next((one.log[-max_bytes:] for one in self._ended(application.name) if one.id == application.id), "")
+
+    def cause(self, application: Application) -> str:
+        """From the pod's state and log, or as it was found when the pod was removed."""
+        driver = self._driver(application.name)
+        if driver is not None and driver.submission == application.id:
+            return self._cause(driver, self.spec(application))
+        return next((one.cause for one in self._ended(application.name) if one.id == application.id), "")
+
+    def _driver(self, name: str) -> Driver | None:
+        pod = self._api.read("pod", names.resource_name(name))
+        return driver_of(pod) if pod is not None else None
+
+    def _ended(self, name: str) -> tuple[Ended, ...]:
+        return history.parse(self._api.read("config_map", history.name_of(name)))
+
+    def _seen(self, driver: Driver) -> Application:
+        return Application(
+            name=driver.name,
+            id=driver.submission,
+            state=driver.state(_now_ms()),
+            log=f"kubectl --namespace {self._api.namespace} logs {driver.pod}",
+            submitted_at_ms=int(driver.submission),
+            exit_code=driver.exit_code,
+        )
+
+    def _remembered(self, name: str, one: Ended) -> Application:
+        kept = f"kubectl --namespace {self._api.namespace} describe configmap {history.name_of(name)}"
+        return Application(name, one.id, one.state, kept, one.submitted_at_ms, one.exit_code)
+
+    def _cause(self, driver: Driver, spec: AppSpec | None) -> str:
+        if driver.exit_code is None:  # it has never run, or its node is gone
+            return driver.reason or f"its pod is {driver.phase}"
+        said = cause_of(driver.exit_code, self._api.log(driver.pod, LOG_TAIL_BYTES), spec)
+        return f"{driver.reason}: {said}" if driver.reason else said
+
+    def _clear(self, name: str, *, grace_seconds: int, submitting_seconds: float = _SUBMITTING_SECONDS) -> None:
+        """Remove the driver's pod and all that belongs to it, and remember how it ended."""
+        driver = self._driver(name)
+        if driver is not None:
+            spec = self.spec(self._seen(driver))
+            was_alive = driver.state(_now_ms()).alive
+            ended = None if was_alive else self._end_of(driver, spec)
+            self._api.delete("pod", driver.pod, uid=driver.uid, grace_seconds=grace_seconds)
+            last = self._until_gone(driver, grace_seconds)
+            self._remember(name, ended or self._stopped(last, spec))
+        self._remove_leftovers(name, None, submitting_seconds)
+
+    def _until_gone(self, driver: Driver, grace_seconds: int) -> Driver:
+        """Returns the pod as it was seen last."""
+        seen = driver
+
+        def gone() -> bool:
+            nonlocal seen
+            found = self._driver(driver.name)
+            if found is None or found.uid != driver.uid:
+                return True
+            seen = found
+            return False
+
+        if not _within(grace_seconds + _REMOVAL_SECONDS, gone):
+            raise LaunchError(
+                f"application {driver.name}: its pod {driver.pod} is still there {_REMOVAL_SECONDS:g} s after its grace",
+                hint="its node may be lost: check it with kubectl describe pod",
+            )
+        return seen
+
+    def _remove_leftovers(self, name: str, living: Driver | None, submitting_seconds: float) -> None:
+        """What belongs to drivers of this name that are gone, and specs that no driver has got.
+
+        Raises:
+            LaunchError: executors are still there.
+        """
+        pod, uid = names.resource_name(name), living.uid if living else ""
+        for kind in _OWNED:
+            for item in items_owned_by(self._api.items(kind), pod, uid):
+                grace = 1 if kind == "pod" else None
+                self._api.delete(kind, item["metadata"]["name"], uid=item["metadata"]["uid"], grace_seconds=grace)
+        for secret in self._api.items("secret", names.selector(name)):
+            submitted_ms = int(secret["metadata"]["labels"][names.SUBMISSION])
+            if not secret["metadata"].get("ownerReferences") and submitted_ms <= _now_ms() - submitting_seconds * 1000:
+                self._api.delete("secret", secret["metadata"]["name"])
+        if not _within(_REMOVAL_SECONDS, lambda: not items_owned_by(self._api.items("pod"), pod, uid)):
+            raise LaunchError(f"application {name}: executors of pod {pod} are still there after its end")
+
+    def _end_of(self, driver: Driver, spec: AppSpec | None) -> Ended:
+        log = without_secrets(self._api.log(driver.pod, history.KEPT_LOG_CHARACTERS), spec)
+        state = State.FINISHED if driver.phase == "Succeeded" else State.DEAD
+        return Ended(
+            id=driver.submission, state=state, exit_code=driver.exit_code, cause=self._cause(driver, spec), log=log
+        )
+
+    @staticmethod
+    def _stopped(last: Driver, spec: AppSpec | None) -> Ended:
+        """It lived when it was asked to end; whether it ended by itself within its grace may not have been seen."""
+        return Ended(
+            id=last.submission, state=State.FINISHED, exit_code=last.exit_code, cause="stopped on request", log=""
+        )
+
+    def _remember(self, name: str, ended: Ended) -> None:
+        known = history.together(self._ended(name), ended)
+        self._api.store("config_map", history.config_map(name, known))
+
+
+def _owner(driver: Driver) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "name": driver.pod, "uid": driver.uid}
+
+
+def _name_of(item: dict[str, Any]) -> str:
+    """The application that an object of Strait belongs to."""
+    name: str = item["metadata"]["annotations"][names.APPLICATION]
+    return name
+
+
+def _pod_template(path: str | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError("spark.kubernetes", [f"pod_template {path}: {error.strerror}"]) from error
+    except yaml.YAMLError as error:
+        raise ConfigError("spark.kubernetes", [f"pod_template {path}: is not YAML: {error}"]) from error
+    if not isinstance(given, dict):
+        raise ConfigError("spark.kubernetes", [f"pod_template {path}: is not a Pod"])
+    return given
+
+
+def _within(seconds: float, look: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not look():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,70 @@
+"""Have Spark create an application's driver pod: one short run of `spark-submit`, which does not wait for the pod."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from strait.config.kubernetes_settings import Kubernetes
+from strait.errors import LaunchError
+from strait.launch.java import find_java
+from strait.launch.properties import written
+from strait.launch.spark_home import find_spark_submit
+
+_SECONDS = 300.0
+_LOGGING = Path(__file__).parents[1] / "log4j2.properties"
+_QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+
+
+def run(
+    name: str, master: str, settings: Kubernetes, files: Callable[[Path], Mapping[str, str]], job: str, *arguments: str
+) -> tuple[int, str]:
+    """Returns its exit code and what it said.
+
+    Args:
+        files: writes what the properties refer to into the folder that it is given, and returns the properties.
+
+    Raises:
+        SetupError: this machine has no Java or no Spark.
+        LaunchError: it cannot be run, or does not end.
+    """
+    spark_submit, java = find_spark_submit(), find_java()
+    with tempfile.TemporaryDirectory(prefix="strait-submit-") as here:
+        folder = Path(here)
+        properties = folder / "spark.properties"
+        properties.write_text(written(files(folder)), encoding="utf-8")
+        no_kubeconfig = folder / "kubeconfig"
+        no_kubeconfig.touch()
+        command = [spark_submit, "--master", master, "--deploy-mode", "cluster", "--properties-file", properties, job]
+        try:
+            done = subprocess.run(
+                [*map(str, command), *arguments],
+                env=_environment(settings, spark_submit, java, no_kubeconfig),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_SECONDS,
+                check=False,
+            )
+        except OSError as error:
+            raise LaunchError(f"application {name}: running {spark_submit}: {error.strerror}") from error
+        except subprocess.TimeoutExpired:
+            raise LaunchError(f"application {name}: {spark_submit} did not end within {_SECONDS:g} s") from None
+        return done.returncode, done.stdout.decode(errors="replace")
+
+
+def _environment(settings: Kubernetes, spark_submit: Path, java: Path, no_kubeconfig: Path) -> dict[str, str]:
+    # Airflow gives its tasks its own settings and secrets; they are none of Spark's business.
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "_AIRFLOW"))}
+    if java != Path(inherited.get("JAVA_HOME", ""), "bin", "java"):
+        inherited.pop("JAVA_HOME", None)
+    return inherited | {
+        "SPARK_HOME": str(spark_submit.parents[1]),
+        "SPARK_SUBMIT_OPTS": f'{_QUICK} "-Dlog4j2.configurationFile={_LOGGING}"',
+        # Else Spark's client takes what it finds in ~/.kube/config, or the account of the pod that it runs in.
+        "KUBECONFIG": settings.kubeconfig or str(no_kubeconfig),
+        "KUBERNETES_AUTH_TRYKUBECONFIG": "true" if settings.kubeconfig else "false",
+        "KUBERNETES_AUTH_TRYSERVICEACCOUNT": "false",
+    }

@@ -1,0 +1,90 @@
+"""The pods of an application and the secret with its spec, as far as Spark does not make them itself. Pure.
+
+The spec holds secrets. It is a file of the pods, which only their own user can read, and in no argument, environment,
+config map or page of Spark.
+"""
+
+import base64
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from strait.config.app_spec import AppSpec
+
+SPEC_FOLDER = "/etc/strait"
+SPEC_FILE = "spec.json"
+RUN_FOLDER = "/run/strait"
+"""Where a driver announces that its query runs, by a file; its readiness probe looks for it."""
+
+_SPEC_MODE = 0o400
+_READY = {"exec": {"command": ["test", "-f", f"{RUN_FOLDER}/started"]}, "periodSeconds": 5, "timeoutSeconds": 5}
+
+_GROUP = 50_000
+"""The kubelet gives the spec's file to this group, which the processes of the pod are in: so they can read it, whichever
+user of theirs the image names."""
+
+# What the "restricted" Pod Security Standard asks for.
+_POD_SECURITY = {"runAsNonRoot": True, "fsGroup": _GROUP, "seccompProfile": {"type": "RuntimeDefault"}}
+_CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def driver_template(
+    given: Mapping[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str], secret: str, mark: str
+) -> dict[str, Any]:
+    """For Spark's `spark.kubernetes.driver.podTemplateFile`.
+
+    Args:
+        given: the pod template of the link, which wins where the two say something about security.
+        secret: name of the secret that holds the spec.
+        mark: name of the environment variable with the folder in which the driver announces its start.
+    """
+    pod = _template(given, labels, annotations, secret)
+    container = pod["spec"]["containers"][0]
+    pod["spec"]["volumes"].append({"name": "strait-run", "emptyDir": {}})
+    container["volumeMounts"].append({"name": "strait-run", "mountPath": RUN_FOLDER})
+    container.setdefault("env", []).append({"name": mark, "value": RUN_FOLDER})
+    container["readinessProbe"] = _READY
+    return pod
+
+
+def executor_template(
+    given: Mapping[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str], secret: str
+) -> dict[str, Any]:
+    """For Spark's `spark.kubernetes.executor.podTemplateFile`. Executors need no access to the API server."""
+    pod = _template(given, labels, annotations, secret)
+    pod["spec"]["automountServiceAccountToken"] = False
+    return pod
+
+
+def secret_of(spec: AppSpec, name: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
+    """The Secret that holds a spec."""
+    return {
+        "metadata": {"name": name, "labels": dict(labels), "annotations": dict(annotations)},
+        "type": "Opaque",
+        "immutable": True,
+        "data": {SPEC_FILE: base64.b64encode(spec.model_dump_json().encode()).decode()},
+    }
+
+
+def spec_text(secret: Mapping[str, Any]) -> bytes:
+    """The spec in a Secret, as JSON."""
+    return base64.b64decode((secret.get("data") or {}).get(SPEC_FILE, ""))
+
+
+def _template(
+    given: Mapping[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str], secret: str
+) -> dict[str, Any]:
+    pod: dict[str, Any] = copy.deepcopy(dict(given))
+    pod |= {"apiVersion": "v1", "kind": "Pod"}
+    metadata = pod.setdefault("metadata", {})
+    metadata["labels"] = metadata.get("labels", {}) | labels
+    metadata["annotations"] = metadata.get("annotations", {}) | annotations
+    spec = pod.setdefault("spec", {})
+    spec["securityContext"] = _POD_SECURITY | spec.get("securityContext", {})
+    volume = {"name": "strait-spec", "secret": {"secretName": secret, "defaultMode": _SPEC_MODE}}
+    spec["volumes"] = [*spec.get("volumes", []), volume]
+    container = spec.setdefault("containers", [{"name": "spark"}])[0]
+    container["securityContext"] = _CONTAINER_SECURITY | container.get("securityContext", {})
+    mount = {"name": "strait-spec", "mountPath": SPEC_FOLDER, "readOnly": True}
+    container["volumeMounts"] = [*container.get("volumeMounts", []), mount]
+    return pod
