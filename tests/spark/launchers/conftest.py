@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
+from support.kubernetes.site import KubernetesSite
 from support.links.links import Link, link_of
 from support.spark.sites import LocalSite, Site, StandaloneSite, YarnSite
 
-SITES: dict[str, Callable[[Path], Site]] = {"local": LocalSite, "standalone": StandaloneSite, "yarn": YarnSite}
+SITES: dict[str, Callable[[Path], Site]] = {
+    "local": LocalSite,
+    "standalone": StandaloneSite,
+    "yarn": YarnSite,
+    "kubernetes": KubernetesSite,
+}
 
 CHOSEN = os.environ.get("STRAIT_SITES", "local standalone yarn").split()
 """Those that need more than pip installs have a make target of their own."""

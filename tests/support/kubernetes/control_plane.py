@@ -44,13 +44,13 @@ class ControlPlane:
         peer = f"http://127.0.0.1:{self._peer_port}"
         self._run(
             "etcd",
-            [binaries.from_debian("etcd"), "--data-dir", self.folder / "etcd", "--unsafe-no-fsync"]
+            [binaries.compiled("etcd"), "--data-dir", self.folder / "etcd", "--unsafe-no-fsync"]
             + ["--listen-client-urls", etcd, "--advertise-client-urls", etcd]
             + ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"],
         )
         self._run(
             "apiserver",
-            [binaries.kube_apiserver(), "--etcd-servers", etcd, "--secure-port", self.port]
+            [binaries.compiled("kube-apiserver"), "--etcd-servers", etcd, "--secure-port", self.port]
             + ["--bind-address", "127.0.0.1", "--advertise-address", "192.0.2.2", "--endpoint-reconciler-type", "none"]
             + ["--cert-dir", self.folder / "certs", "--token-auth-file", self.folder / "tokens.csv"]
             + ["--service-account-issuer", ISSUER, "--service-account-key-file", self.folder / "account.pub"]

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 from kubernetes import client
 from kubernetes.client.rest import ApiException
 from urllib3.exceptions import HTTPError
@@ -118,18 +119,25 @@ class Node:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._threads[1].join(60)
+        if self._threads[1].is_alive():
+            self._threads[1].join(60)
+            self._server.shutdown()
         for container in self._containers.values():
             container.signal(signal.SIGKILL)
             container.process.wait(30)
-        self._server.shutdown()
         self._server.server_close()
 
+    def containers(self) -> list[str]:
+        """Pods whose container lives."""
+        return [one.pod["metadata"]["name"] for one in self._living()]
+
     def kill(self, pod: str) -> None:
-        """As if the kernel had: the whole container ends at once."""
-        for container in self._containers.values():
-            if container.pod["metadata"]["name"] == pod and container.process.poll() is None:
-                container.signal(signal.SIGKILL)
+        """Kill -9 the JVM of a container, as the kernel does that runs out of memory."""
+        for container in self._living():
+            if container.pod["metadata"]["name"] == pod:
+                for process in psutil.Process(container.process.pid).children(recursive=True):
+                    if process.name() == "java":
+                        process.kill()
 
     def root_of(self, pod: str) -> Path:
         """The file system that a living container sees."""
@@ -263,7 +271,7 @@ class Node:
             f"for part in bin jars python sbin; do ln -s {spark}/$part {root}/opt/spark/$part; done",
             f"cp -r {ROOT}/include {ROOT}/spark_jobs {root}/opt/airflow/",
             f"mkdir -p {root}/opt/airflow/docker; cp {ROOT}/docker/entrypoint.sh {root}/opt/airflow/docker/",
-            f"cp {binaries.from_debian('dumb-init')} {root}/usr/bin/dumb-init",
+            f"cp {binaries.dumb_init()} {root}/usr/bin/dumb-init",
             f"cp {folder}/hosts {root}/etc/hosts",
         ]
         for mount in container.get("volumeMounts", []):

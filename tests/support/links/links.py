@@ -143,6 +143,8 @@ def link_of(
         folder: for its spec, ledger and checkpoint.
         changes: of its spec.
     """
+    spark = spark or Spark()
+    ledger_dir, checkpoint_dir = spark.directories(str(folder / "ledger"), str(folder / "checkpoint"))
     spec = AppSpec(
         link=name,
         group=GROUP,
@@ -153,10 +155,10 @@ def link_of(
         slots=1,
         slot_memory_bytes=16 << 20,
         epoch_seconds=300,
-        ledger_dir=str(folder / "ledger"),
-        checkpoint_dir=str(folder / "checkpoint"),
+        ledger_dir=ledger_dir,
+        checkpoint_dir=checkpoint_dir,
     ).model_copy(update=changes)
-    link = Link(name, clusters.source, clusters.destination, spec, folder, launcher, spark or Spark())
+    link = Link(name, clusters.source, clusters.destination, spec, folder, launcher, spark)
     link.make_topics()
     return link
 

@@ -105,16 +105,16 @@ class KubernetesLauncher:
         """Every application of the namespace. What has ended is removed after an hour, and what was left behind."""
         pods = self._api.items("pod", names.selector() + f",{_DRIVERS}")
         drivers = {driver.name: driver for driver in map(driver_of, pods)}
-        histories = {_name_of(one): one for one in self._api.items("config_map", names.selector())}
+        remembered = {_name_of(one) for one in self._api.items("config_map", names.selector())}
         secrets = {_name_of(one) for one in self._api.items("secret", names.selector())}
         for name, driver in tuple(drivers.items()):
             ended_ms = driver.ended_at_ms or driver.created_at_ms
             if not driver.state(_now_ms()).alive and _now_ms() - ended_ms > KEEP_ENDED_SECONDS * 1000:
                 self._clear(name, grace_seconds=1)
-                del drivers[name]
+                remembered.add(drivers.pop(name).name)
         for name in secrets - drivers.keys():
             self._remove_leftovers(name, None, _SUBMITTING_SECONDS)
-        known = sorted(drivers.keys() | histories.keys())
+        known = sorted(drivers.keys() | remembered)
         found = (self._seen(drivers[name]) if name in drivers else self.state(name) for name in known)
         return tuple(application for application in found if application is not None)
 

@@ -12,7 +12,7 @@ IMAGE_ROOT = PurePosixPath("/opt/airflow")
 """Where the image has Strait's `include` and `spark_jobs`; see docker/Dockerfile."""
 JOB = f"local://{IMAGE_ROOT}/spark_jobs/replicate.py"
 
-_LOGGING = IMAGE_ROOT / "include" / "strait" / "launch" / "log4j2.properties"
+_LOGGING_OPTION = f"-Dlog4j2.configurationFile={IMAGE_ROOT}/include/strait/launch/log4j2.properties"
 _EXECUTOR_HEAP_MIB = 512
 _EXECUTOR_REST_MIB = 416
 """Beside the heap and the slot's buffers: the rest of the JVM, and Python."""
@@ -28,7 +28,7 @@ def kubernetes_properties(
     """
     pod = names.resource_name(name)
     return (
-        own_properties(f'"-Dlog4j2.configurationFile={_LOGGING}"')
+        own_properties(_LOGGING_OPTION)
         | {
             "spark.app.name": name,
             "spark.driver.memory": spark.driver_memory,
@@ -65,7 +65,7 @@ def _executors(spec: AppSpec) -> dict[str, str]:
         "spark.executor.cores": "1",
         "spark.executor.memory": f"{_EXECUTOR_HEAP_MIB}m",
         "spark.executor.memoryOverhead": f"{(spec.slot_memory_bytes >> 20) + _EXECUTOR_REST_MIB}m",
-        "spark.executor.defaultJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.executor.defaultJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {_LOGGING_OPTION}",
         "spark.task.maxFailures": str(TASK_ATTEMPTS),
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",  # nodes may have to start, and to pull the image
     }
