@@ -141,7 +141,9 @@ def test_a_dead_driver_is_removed_after_an_hour(link: Link, site: KubernetesSite
     assert site.left_behind(link.name) == []
 
 
-def test_it_uses_the_named_context_and_no_other(link: Link, site: KubernetesSite, tmp_path: Path, monkeypatch: Any) -> None:
+def test_it_uses_the_named_context_and_no_other(
+    link: Link, site: KubernetesSite, tmp_path: Path, monkeypatch: Any
+) -> None:
     """The user's own kubeconfig names a server that nobody may be sent to."""
     home = tmp_path / "home"
     (home / ".kube").mkdir(parents=True)

@@ -38,7 +38,9 @@ class Kubernetes(Settings):
     image: str = Field(
         pattern=r"^[^\s:/][^\s]*$", description="Container image with Spark and Strait, for the driver and executors."
     )
-    service_account: str = Field(pattern=_SUBDOMAIN, description="Service account of the driver, which makes executors.")
+    service_account: str = Field(
+        pattern=_SUBDOMAIN, description="Service account of the driver, which makes executors."
+    )
     directory: str = Field(
         pattern=r"^([a-z][a-z0-9+.-]*:/)?/\S*[^\s/]$",
         description="Directory of the replication ledger, as a Hadoop URI such as `s3a://bucket/strait`, or a path on a "
@@ -53,7 +55,9 @@ class Kubernetes(Settings):
         None, pattern=_ABSOLUTE, description="PEM file with the certificate authority of the API server."
     )
     kubeconfig: str | None = Field(
-        None, pattern=_ABSOLUTE, description="A kubeconfig file, instead of `token_file` and `ca_file`. Needs `context`."
+        None,
+        pattern=_ABSOLUTE,
+        description="A kubeconfig file, instead of `token_file` and `ca_file`. Needs `context`.",
     )
     context: str | None = Field(None, min_length=1, description="Context in the kubeconfig file.")
     pod_template: str | None = Field(

@@ -14,6 +14,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from strait.config.consumer_groups import ConsumerGroups
 from strait.config.copy_settings import Acls, Configs, ReplicationFactor
 from strait.config.groups import DEFAULT_GROUP, Backfill, Group
+from strait.config.kubernetes_settings import Kubernetes
 from strait.config.settings import Copies, Name, Settings, TopicName
 from strait.config.spark import Spark, Standalone
 from strait.config.start_offset import Start
@@ -29,6 +30,7 @@ __all__ = [
     "Configs",
     "ConsumerGroups",
     "Group",
+    "Kubernetes",
     "Link",
     "LinksFile",
     "Naming",

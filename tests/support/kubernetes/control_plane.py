@@ -3,15 +3,16 @@ nothing schedules; see node.py for a node that runs pods."""
 
 import secrets
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from kubernetes import client
 from kubernetes.client.rest import ApiException
 from urllib3.exceptions import HTTPError
 
+from kubernetes import client
 from strait.embedded.ports import free_ports
 from support.fixtures.waiting import eventually
 from support.kubernetes import binaries
@@ -42,21 +43,32 @@ class ControlPlane:
         self._write_keys()
         etcd = f"http://127.0.0.1:{self._etcd_port}"
         peer = f"http://127.0.0.1:{self._peer_port}"
-        self._run(
-            "etcd",
-            [binaries.compiled("etcd"), "--data-dir", self.folder / "etcd", "--unsafe-no-fsync"]
-            + ["--listen-client-urls", etcd, "--advertise-client-urls", etcd]
-            + ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"],
-        )
-        self._run(
-            "apiserver",
-            [binaries.compiled("kube-apiserver"), "--etcd-servers", etcd, "--secure-port", self.port]
-            + ["--bind-address", "127.0.0.1", "--advertise-address", "192.0.2.2", "--endpoint-reconciler-type", "none"]
-            + ["--cert-dir", self.folder / "certs", "--token-auth-file", self.folder / "tokens.csv"]
-            + ["--service-account-issuer", ISSUER, "--service-account-key-file", self.folder / "account.pub"]
-            + ["--service-account-signing-key-file", self.folder / "account.key", "--api-audiences", ISSUER]
-            + ["--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.96.0.0/16"],
-        )
+        etcd_options = {
+            "data-dir": self.folder / "etcd",
+            "listen-client-urls": etcd,
+            "advertise-client-urls": etcd,
+            "listen-peer-urls": peer,
+            "initial-advertise-peer-urls": peer,
+            "initial-cluster": f"default={peer}",
+            "unsafe-no-fsync": "true",
+        }
+        self._run("etcd", etcd_options)
+        options = {
+            "etcd-servers": etcd,
+            "secure-port": self.port,
+            "bind-address": "127.0.0.1",
+            "advertise-address": "192.0.2.2",
+            "endpoint-reconciler-type": "none",
+            "cert-dir": self.folder / "certs",
+            "token-auth-file": self.folder / "tokens.csv",
+            "service-account-issuer": ISSUER,
+            "service-account-key-file": self.folder / "account.pub",
+            "service-account-signing-key-file": self.folder / "account.key",
+            "api-audiences": ISSUER,
+            "authorization-mode": "RBAC",
+            "service-cluster-ip-range": "10.96.0.0/16",
+        }
+        self._run("kube-apiserver", options)
         eventually(self._ready, what=self._last_lines, within_seconds=180.0)
 
     def stop(self) -> None:
@@ -94,12 +106,13 @@ class ControlPlane:
         except (ApiException, HTTPError):  # it is not up yet
             return False
 
-    def _run(self, name: str, command: list[Any]) -> None:
+    def _run(self, name: str, options: Mapping[str, Any]) -> None:
+        command = [str(binaries.compiled(name)), *(f"--{key}={value}" for key, value in options.items())]
         with (self.folder / f"{name}.log").open("ab") as log:
-            self._processes.append(subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, cwd=self.folder))
+            self._processes.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder))
 
     def _last_lines(self) -> str:
-        return "\n".join((self.folder / f"{name}.log").read_text()[-1500:] for name in ("etcd", "apiserver"))
+        return "\n".join((self.folder / f"{name}.log").read_text()[-1500:] for name in ("etcd", "kube-apiserver"))
 
     def _write_keys(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

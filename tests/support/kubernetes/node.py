@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from kubernetes import client
 from kubernetes.client.rest import ApiException
 from urllib3.exceptions import HTTPError
 
+from kubernetes import client
 from strait.embedded.ports import free_ports
 from support.doc_tables import ROOT
 from support.kubernetes import binaries
@@ -212,7 +212,9 @@ class Node:
         script.write_text("\n".join(self._script(pod, container, folder, address, volumes)))
         command = ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child=SIGKILL", "sh", "-e", str(script)]
         with (folder / "log").open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
         probe = container.get("readinessProbe", {}).get("exec", {}).get("command", ["true"])
         self._containers[uid] = Container(pod, folder, address, process, _now(), probe)
         self._report(self._containers[uid])
@@ -262,8 +264,9 @@ class Node:
             f"mkdir -p {folder}/overlay; mount -t tmpfs tmpfs {folder}/overlay",
             f"mkdir -p {folder}/overlay/upper {folder}/overlay/work {root}",
             f"mount -t overlay overlay -o lowerdir=/,upperdir={folder}/overlay/upper,workdir={folder}/overlay/work {root}",
-            f"mount -t proc proc {root}/proc; mount --rbind /dev {root}/dev; mount -t tmpfs tmpfs {root}/tmp",
-            f"chmod 1777 {root}/tmp; chmod 755 {root}/root",  # this machine's Python lies below /root
+            f"mount -t proc proc {root}/proc; mount --rbind /dev {root}/dev",
+            f"mount -t tmpfs -o mode=1777 tmpfs {root}/tmp",  # noqa: S108
+            f"chmod 755 {root}/root",  # this machine's Python lies below it
             f"echo 'airflow:x:{USER}:{GROUP}::/home/airflow:/bin/bash' >>{root}/etc/passwd",
             f"install -d -o {USER} -g {GROUP} {root}/home/airflow",
             # As docker/Dockerfile does:

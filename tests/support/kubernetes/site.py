@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from kubernetes import client
-
 from strait.config.links import Spark
 from strait.launch.base import Launcher
 from strait.launch.kubernetes.launcher import KubernetesLauncher

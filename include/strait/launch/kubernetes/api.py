@@ -100,7 +100,7 @@ class Api:
     def _call(self, doing: str, method: str, *arguments: Any, or_none: int = 0, **more: Any) -> Any:
         """``or_none``: the status for which None is the answer."""
         about = f"namespace {self.namespace}: {doing}"
-        where = arguments + (self.namespace,)
+        where = (*arguments, self.namespace)
         try:
             with self._translated(about):
                 answer = self._method(method)(*where, _request_timeout=_SECONDS, **more)

@@ -75,7 +75,8 @@ def _reason(status: Mapping[str, Any], container: Mapping[str, Any], ended: Mapp
     """The pod's own (evicted), the container's end where it is more than an exit code, what it waits for, or why no
     node takes it."""
     unscheduled: Mapping[str, Any] = next(
-        (one for one in status.get("conditions") or [] if one["type"] == "PodScheduled" and one["status"] == "False"), {}
+        (one for one in status.get("conditions") or [] if one["type"] == "PodScheduled" and one["status"] == "False"),
+        {},
     )
     waiting = container.get("state", {}).get("waiting") or {}
     told = ended if ended.get("reason") not in (None, "Error", "Completed") else {}

@@ -125,7 +125,9 @@ class KubernetesLauncher:
         except KubernetesUnavailable:
             return ()
         newest = (self._seen(driver),) if driver is not None else ()
-        return newest + tuple(self._remembered(name, one) for one in ended if driver is None or one.id != driver.submission)
+        return newest + tuple(
+            self._remembered(name, one) for one in ended if driver is None or one.id != driver.submission
+        )
 
     def spec(self, application: Application) -> AppSpec | None:
         """From its secret, which goes with its pod."""
