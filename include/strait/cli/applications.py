@@ -47,6 +47,9 @@ def launchers(link: str, spark: "Spark") -> "Iterator[Launcher]":
     from strait.launch.launchers import launcher_for
 
     of_dags = home() / "applications"
+    if spark.manager in ("yarn", "kubernetes"):  # the cluster knows them all, whichever host and command submitted them
+        yield launcher_for(spark, of_dags)
+        return
     if of_dags.is_dir() or spark.deploy_mode == "cluster":
         yield launcher_for(spark, of_dags)
     for directory in home().glob(f"run/{link}-*/applications"):

@@ -62,7 +62,7 @@ def launcher_for(spark: Spark, directory: Path, *, parent_pid: int | None = None
     if spark.yarn is not None and spark.manager == "yarn":
         return YarnLauncher(spark, spark.yarn, directory)
     if spark.kubernetes is not None and spark.manager == "kubernetes":
-        return KubernetesLauncher(spark, spark.kubernetes)
+        return KubernetesLauncher(spark, spark.kubernetes, directory)
     if spark.deploy_mode == "cluster" and parent_pid is None:
         return StandaloneLauncher(spark, directory)
     return LocalLauncher(directory, parent_pid=parent_pid)

@@ -73,10 +73,10 @@ class KubernetesSite:
         self.plane.stop()
         assert self.node.trouble == []
 
-    def launcher(self, directory: str = "") -> Launcher:
-        """It keeps nothing on this host, so every one knows all."""
+    def launcher(self, directory: str = "applications") -> Launcher:
+        """What it knows is in the cluster, so every one knows all."""
         assert self.spark.kubernetes is not None
-        return KubernetesLauncher(self.spark, self.spark.kubernetes)
+        return KubernetesLauncher(self.spark, self.spark.kubernetes, self.folder / directory)
 
     def kill_driver(self, name: str) -> None:
         self.node.kill(name)

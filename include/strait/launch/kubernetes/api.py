@@ -44,14 +44,13 @@ class Api:
 
     def items(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
         """Every object of a kind, or those that a label selector names."""
-        return list(self._call(f"listing {kind}s", f"list_namespaced_{kind}", label_selector=selector)["items"])
+        reply = self._must(f"listing {kind}s", f"list_namespaced_{kind}", label_selector=selector)
+        return list(json.loads(reply)["items"])
 
     def read(self, kind: str, name: str) -> dict[str, Any] | None:
         """None where there is none of that name."""
-        found: dict[str, Any] | None = self._call(
-            f"reading {kind} {name}", f"read_namespaced_{kind}", name, or_none=_NOT_FOUND
-        )
-        return found
+        reply = self._call(f"reading {kind} {name}", f"read_namespaced_{kind}", name, or_none=_NOT_FOUND)
+        return dict(json.loads(reply)) if reply is not None else None
 
     def create(self, kind: str, body: dict[str, Any]) -> None:
         """Create an object of a name that is not taken."""
@@ -90,25 +89,31 @@ class Api:
     def log(self, pod: str, max_bytes: int) -> str:
         """The end of what a pod has printed; "" where there is no container or pod (any more)."""
         try:
-            text = self._call(f"reading the log of pod {pod}", "read_namespaced_pod_log", pod, tail_lines=_LOG_LINES)
+            reply = self._must(f"reading the log of pod {pod}", "read_namespaced_pod_log", pod, tail_lines=_LOG_LINES)
         except _Refused as error:
             if error.status in (_NO_CONTAINER_YET, _NOT_FOUND):
                 return ""
             raise
-        return str(text)[-max_bytes:]
+        return reply[-max_bytes:].decode(errors="replace")
 
-    def _call(self, doing: str, method: str, *arguments: Any, or_none: int = 0, **more: Any) -> Any:
-        """``or_none``: the status for which None is the answer."""
+    def _must(self, doing: str, method: str, *arguments: Any, **more: Any) -> bytes:
+        reply = self._call(doing, method, *arguments, **more)
+        assert reply is not None
+        return reply
+
+    def _call(self, doing: str, method: str, *arguments: Any, or_none: int = 0, **more: Any) -> bytes | None:
+        """Returns the reply as it came. ``or_none``: the status for which None is the answer."""
         about = f"namespace {self.namespace}: {doing}"
         where = (*arguments, self.namespace)
         try:
             with self._translated(about):
-                answer = self._method(method)(*where, _request_timeout=_SECONDS, **more)
+                # The client's own classes would refuse objects of a server with other fields than theirs.
+                reply = self._method(method)(*where, _preload_content=False, _request_timeout=_SECONDS, **more)
+                return bytes(reply.data)
         except _Refused as error:
             if error.status == or_none:
                 return None
             raise
-        return self._client.sanitize_for_serialization(answer)
 
     def _method(self, name: str) -> Callable[..., Any]:
         from kubernetes import client

@@ -5,7 +5,7 @@ All that is known of them is in the cluster: found by labels, from whichever hos
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from strait.config.app_spec import AppSpec
 from strait.config.kubernetes_settings import Kubernetes
 from strait.config.links import Spark
 from strait.errors import ConfigError, LaunchError
+from strait.launch import submission
 from strait.launch.base import LOG_TAIL_BYTES, Application, State
 from strait.launch.cause import cause_of, without_secrets
 from strait.launch.kubernetes import history, names, spark_submit, templates
@@ -42,9 +43,12 @@ class KubernetesLauncher:
     Args:
         spark: a link's block.
         settings: what it says about Kubernetes.
+        directory: where it notes on this host which cluster an application was submitted to, for the case that the link
+            is given another one. Nothing else is read from it.
     """
 
-    def __init__(self, spark: Spark, settings: Kubernetes) -> None:
+    def __init__(self, spark: Spark, settings: Kubernetes, directory: Path) -> None:
+        self._directory = directory
         self._settings = settings
         self._master = spark.master
         self._api = Api(spark.master, settings)
@@ -56,9 +60,9 @@ class KubernetesLauncher:
         if driver is not None and not driver.deleting and driver.state(_now_ms()).alive:
             return self._seen(driver)
         self._clear(name, grace_seconds=1)
-        submission = str(max([_now_ms(), *(one.submitted_at_ms + 1 for one in self._ended(name))]))
-        labels, told = names.labels(name, spec.link, spec.group, submission), {names.APPLICATION: name}
-        secret = f"{names.resource_name(name)}-{submission}"
+        number = str(max([_now_ms(), *(one.submitted_at_ms + 1 for one in self._ended(name))]))
+        labels, told = names.labels(name, spec.link, spec.group, number), {names.APPLICATION: name}
+        secret = f"{names.resource_name(name)}-{number}"
         given = _pod_template(self._settings.pod_template)
 
         def files(folder: Path) -> dict[str, str]:
@@ -67,15 +71,14 @@ class KubernetesLauncher:
             executor_file.write_text(yaml.safe_dump(templates.executor_template(given, labels, told, secret)))
             return kubernetes_properties(name, spec, spark, self._settings, str(driver_file), str(executor_file))
 
+        tools = spark_submit.find()
+        self._note(name, number, spark)
         self._api.create("secret", templates.secret_of(spec, secret, labels, told))
-        try:
-            spec_file = f"{templates.SPEC_FOLDER}/{templates.SPEC_FILE}"
-            code, said = spark_submit.run(name, self._master, self._settings, files, JOB, "--spec", spec_file)
-            driver = self._driver(name)
-        except BaseException:
-            self._api.delete("secret", secret)
-            raise
-        if driver is not None and driver.submission == submission:
+        # If this is cut off from here on, the secret may have a driver. One that has none is removed later.
+        spec_file = f"{templates.SPEC_FOLDER}/{templates.SPEC_FILE}"
+        code, said = spark_submit.run(name, tools, self._master, self._settings, files, [JOB, "--spec", spec_file])
+        driver = self._driver(name)
+        if driver is not None and driver.submission == number:
             self._api.give("secret", secret, _owner(driver))
             return self._seen(driver)
         self._api.delete("secret", secret)
@@ -106,13 +109,14 @@ class KubernetesLauncher:
         pods = self._api.items("pod", names.selector() + f",{_DRIVERS}")
         drivers = {driver.name: driver for driver in map(driver_of, pods)}
         remembered = {_name_of(one) for one in self._api.items("config_map", names.selector())}
-        secrets = {_name_of(one) for one in self._api.items("secret", names.selector())}
+        secrets = self._api.items("secret", names.selector())
+        self._give_to(drivers.values(), secrets)
         for name, driver in tuple(drivers.items()):
             ended_ms = driver.ended_at_ms or driver.created_at_ms
             if not driver.state(_now_ms()).alive and _now_ms() - ended_ms > KEEP_ENDED_SECONDS * 1000:
                 self._clear(name, grace_seconds=1)
                 remembered.add(drivers.pop(name).name)
-        for name in secrets - drivers.keys():
+        for name in {_name_of(one) for one in secrets} - drivers.keys():
             self._remove_leftovers(name, None, _SUBMITTING_SECONDS)
         known = sorted(drivers.keys() | remembered)
         found = (self._seen(drivers[name]) if name in drivers else self.state(name) for name in known)
@@ -150,6 +154,15 @@ class KubernetesLauncher:
         if driver is not None and driver.submission == application.id:
             return self._cause(driver, self.spec(application))
         return next((one.cause for one in self._ended(application.name) if one.id == application.id), "")
+
+    def _note(self, name: str, number: str, spark: Spark) -> None:
+        noted = submission.Submission(self._directory / name / number)
+        try:
+            noted.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            submission.write_place(noted, spark)
+            submission.drop_old(self._directory / name)
+        except OSError as error:
+            raise LaunchError(f"application {name}: submitting it: {error.filename}: {error.strerror}") from error
 
     def _driver(self, name: str) -> Driver | None:
         pod = self._api.read("pod", names.resource_name(name))
@@ -226,6 +239,14 @@ class KubernetesLauncher:
                 self._api.delete("secret", secret["metadata"]["name"])
         if not _within(_REMOVAL_SECONDS, lambda: not items_owned_by(self._api.items("pod"), pod, uid)):
             raise LaunchError(f"application {name}: executors of pod {pod} are still there after its end")
+
+    def _give_to(self, drivers: Iterable[Driver], secrets: Iterable[dict[str, Any]]) -> None:
+        """Let secrets of submissions that were cut off go with their drivers."""
+        by_secret = {f"{driver.pod}-{driver.submission}": driver for driver in drivers}
+        for secret in secrets:
+            name = secret["metadata"]["name"]
+            if not secret["metadata"].get("ownerReferences") and name in by_secret:
+                self._api.give("secret", name, _owner(by_secret[name]))
 
     def _end_of(self, driver: Driver, spec: AppSpec | None) -> Ended:
         log = without_secrets(self._api.log(driver.pod, history.KEPT_LOG_CHARACTERS), spec)

@@ -25,7 +25,7 @@ def resource_name(name: str) -> str:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:10]
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[: _LONGEST - len(digest) - 1].strip("-")
-    return f"{plain}-{digest}"
+    return "-".join(filter(None, (plain, digest)))
 
 
 def labels(name: str, link: str, group: str, submission: str) -> dict[str, str]:

@@ -3,8 +3,9 @@
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from strait.config.kubernetes_settings import Kubernetes
 from strait.errors import LaunchError
@@ -17,29 +18,46 @@ _LOGGING = Path(__file__).parents[1] / "log4j2.properties"
 _QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
+class Tools(NamedTuple):
+    """What this host needs for it."""
+
+    spark_submit: Path
+    java: Path
+
+
+def find() -> Tools:
+    """Raises SetupError if this host has no Java or no Spark."""
+    return Tools(find_spark_submit(), find_java())
+
+
 def run(
-    name: str, master: str, settings: Kubernetes, files: Callable[[Path], Mapping[str, str]], job: str, *arguments: str
+    name: str,
+    tools: Tools,
+    master: str,
+    settings: Kubernetes,
+    files: Callable[[Path], Mapping[str, str]],
+    job: Sequence[str],
 ) -> tuple[int, str]:
     """Returns its exit code and what it said.
 
     Args:
         files: writes what the properties refer to into the folder that it is given, and returns the properties.
+        job: the entry point in the image, and its arguments.
 
     Raises:
-        SetupError: this machine has no Java or no Spark.
         LaunchError: it cannot be run, or does not end.
     """
-    spark_submit, java = find_spark_submit(), find_java()
+    spark_submit, java = tools
     with tempfile.TemporaryDirectory(prefix="strait-submit-") as here:
         folder = Path(here)
         properties = folder / "spark.properties"
         properties.write_text(written(files(folder)), encoding="utf-8")
         no_kubeconfig = folder / "kubeconfig"
         no_kubeconfig.touch()
-        command = [spark_submit, "--master", master, "--deploy-mode", "cluster", "--properties-file", properties, job]
+        command = [spark_submit, "--master", master, "--deploy-mode", "cluster", "--properties-file", properties]
         try:
             done = subprocess.run(
-                [*map(str, command), *arguments],
+                [*map(str, command), *job],
                 env=_environment(settings, spark_submit, java, no_kubeconfig),
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
