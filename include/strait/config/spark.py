@@ -14,6 +14,8 @@ _LAUNCHERS = {"yarn": yarn_settings.LAUNCHERS, "kubernetes": kubernetes_settings
 """Of those that run drivers in the cluster alone: the Spark properties by which applications are found and made, so that
 no link may set them. What ends with a dot is a prefix."""
 
+_MASTERS = {"yarn": "`master: yarn`", "kubernetes": "a `master` that starts with k8s://"}
+
 _URL = r"^https?://[^\s/@]+$"
 
 
@@ -107,13 +109,13 @@ class Spark(Settings):
         for name, block in blocks.items():
             if name == self.manager:
                 if block is None:
-                    raise ValueError(f"{name}: needed with this `master`")
+                    raise ValueError(f"{name}: needed with {_MASTERS[name]}")
                 if self.deploy_mode == "client":
                     raise ValueError(f"deploy_mode: client is not supported with {name}; leave it out")
                 if taken := sorted(key for key in self.conf if _is_launchers(name, key)):
                     raise ValueError(f"conf: {', '.join(taken)}: set by Strait, by what is in the {name} block")
             elif block is not None and self.spark_conn_id is None:
-                raise ValueError(f"{name}: only with a `master` of {name}")
+                raise ValueError(f"{name}: only with {_MASTERS[name]}")
         if self.package is not None:
             if self.manager == "kubernetes":
                 raise ValueError("package: not in Kubernetes, where the image has Strait and its libraries")
