@@ -1,23 +1,32 @@
-"""The DAGs of each link of the links file: `strait_<link>` keeps it planned, `strait_<link>_health` keeps it alive, and
-`strait_<link>_approval` asks a person first where the link wants that. `strait-pause` pauses and resumes any of them,
-`strait-failover` moves the clients of one to its destination, and `strait-rehearsal` tries every week whether it could.
+"""The DAGs of each link of the links file: `strait_<link>` keeps it planned and alive, and `strait_<link>_approval` asks
+a person first where the link wants that. `strait-pause` pauses and resumes any of them, `strait-failover` moves the
+clients of one to its destination, and `strait-rehearsal` tries every week whether it could.
 
 The copying itself is done by Spark applications. They are submitted from here and outlive every run, and Airflow too.
 """
 
+import zlib
 from datetime import timedelta
 
 import pendulum
-from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import DAG, Param, dag, get_current_context, task
+from airflow.sdk import (
+    DAG,
+    Asset,
+    AssetOrTimeSchedule,
+    AssetWatcher,
+    CronTriggerTimetable,
+    Param,
+    dag,
+    get_current_context,
+    task,
+)
 
 from strait_airflow.approval import APPROVE, REJECT
-from strait_airflow.sensors import HealthSensor
-from strait_airflow.settings import dag_id, link_names, links_with_approval
+from strait_airflow.settings import dag_id, link_names, links_with_approval, watch_name
+from strait_airflow.triggers import LinkTrigger
 
 COMMON = {
-    "schedule": "* * * * *",
     "start_date": pendulum.datetime(2025, 1, 1, tz="UTC"),
     "catchup": False,
     "max_active_runs": 1,  # a second planner would only be refused by the first one's publication
@@ -34,36 +43,29 @@ REHEARSAL_WITHIN = timedelta(hours=1)
 FAILOVER_WITHIN = timedelta(hours=4)  # longer than all its steps together
 
 MONITOR_PAGE = """
-### What this DAG does, every minute
+### What this DAG does, whenever there is something to do
+
+Airflow's triggerer watches the link's settings, the topics of its source, its plan, reports and applications. What it
+finds starts a run; the note of the run says why. Besides, there is a run each hour.
 
 | task | |
 |---|---|
-| `plan` | Queries both clusters and prints the topics to create, copy and skip. Changes nothing. |
-| `apply` | Plans again, creates missing topics and publishes the plan. Running applications apply it within 1 s. |
-| `applications` | Submits applications that are not running (its log shows the cause), stops those without a plan. |
-| `metrics` | Prints one line per topic: records, rates, lag, waiting partitions and their reason; then consumer groups that are not in sync, and why. Sends StatsD gauges. |
+| `act` | Plans, creates missing topics and publishes the plan, which running applications apply within 1 s. Submits applications that are not running (its log shows the cause), and stops those without a plan. |
+| `metrics` | Prints one line per topic: records, rates, lag, waiting partitions and their reason; then consumer groups that are not in sync, and why. |
 
 **Edit** the Variable `strait_topics_{link}` (`include`, `regex`, `exclude`) to change what is copied. An invalid edit
-fails `plan` with one line; the last good plan stays active and copying continues. **Pause** this DAG to freeze the
-plan; running applications keep copying.
-"""
-
-HEALTH_PAGE = """
-### What this DAG does, every minute
-
-`watch` follows the reports of the link's slots for nearly a minute, without occupying a worker. It finishes early if
-an application has exited or a slot is not reporting; `restart` then resubmits the application. It also finishes early
-if the link's Variable, a Connection or the links file is edited; `restart` then applies the edit, unless the monitor
-DAG is paused. A run fails if the edit is invalid, or if an application had to be restarted too often: check the log.
+fails `act` with one line; the last good plan stays active and copying continues. **Trigger** this DAG to plan now.
+**Pause** it to freeze the plan and its applications: those that run keep copying, those that end are not submitted again.
 """
 
 APPROVAL_PAGE = """
-### What this DAG does, every minute while nothing is asked
+### What this DAG does, whenever the link's watch finds something
 
 `look` determines whether the plan has changes that need approval. `ask` shows them on the page *Required Actions* and
 waits, without occupying a worker. `act` applies exactly the approved plan. If the plan has changed since, `act` fails
 and the next run asks again. A rejected plan is not proposed again until it changes; the Variable
-`strait_rejected_{link}` stores it. Without a response within one hour, the request is canceled and made again.
+`strait_rejected_{link}` stores it: delete it to be asked again. Without a response within one hour, the request is
+canceled and made again.
 """
 
 PAUSE_PAGE = """
@@ -91,33 +93,38 @@ shows what is missing, and how many percent of the steps hold. `strait failover 
 """
 
 
-def monitor(link: str) -> DAG:
+def watched(link: str) -> Asset:
+    """Stands for all that a link depends on. The triggerer watches it, and its state holds what was acted upon."""
+    watcher = AssetWatcher(name="watch", trigger=LinkTrigger(link=link))
+    return Asset(watch_name(link), uri=f"strait://watch/{dag_id(link)}", watchers=[watcher])
+
+
+def when_woken(link: str, asset: Asset) -> AssetOrTimeSchedule:
+    """When the watch fires, and once an hour whatever it saw: each link in a minute of its own."""
+    minute = zlib.crc32(link.encode()) % 60
+    hourly = CronTriggerTimetable(f"{minute} * * * *", timezone="UTC", run_immediately=True)
+    return AssetOrTimeSchedule(timetable=hourly, assets=[asset])
+
+
+def monitor(link: str, asset: Asset) -> DAG:
     @dag(
         dag_id=dag_id(link),
-        description=f"Plan the link {link} every minute and keep its applications running.",
+        description=f"Keep the link {link} planned and its applications running: a run for each event.",
         doc_md=MONITOR_PAGE.format(link=link),
+        schedule=when_woken(link, asset),
         dagrun_timeout=timedelta(minutes=5),
         tags=["strait", link],
         **COMMON,
     )
     def build() -> None:
-        @task
-        def plan() -> str:
+        @task(inlets=[asset])
+        def act() -> str:
             from strait_airflow import control
 
-            return control.plan(link)
-
-        @task
-        def apply() -> str:
-            from strait_airflow import control
-
-            return control.apply(link)
-
-        @task(trigger_rule="all_done")  # a plan that cannot be made now is no reason to stop looking after the last one
-        def applications() -> str:
-            from strait_airflow import control
-
-            return control.applications(link)
+            context = get_current_context()
+            events = context["triggering_asset_events"].get(asset, ())
+            notices = [event.extra["payload"] for event in events if "payload" in event.extra]
+            return control.act(link, notices, context["asset_state_store"][asset])
 
         @task(trigger_rule="all_done")
         def metrics() -> str:
@@ -125,43 +132,18 @@ def monitor(link: str) -> DAG:
 
             return control.metrics(link)
 
-        steps = [plan(), apply(), applications(), metrics()]
-        steps[0] >> steps[1] >> steps[2] >> steps[3]
-        # The only leaf, so the run is red whenever one of the steps is. Needs no worker.
-        steps >> EmptyOperator(task_id="all_well")
+        # Ignored for the state of the run, which is that of `act`.
+        act() >> metrics().as_teardown()
 
     return build()
 
 
-def health(link: str) -> DAG:
-    @dag(
-        dag_id=dag_id(link, "health"),
-        description=f"Detect within seconds that the link {link} has stopped or was edited, and act on it.",
-        doc_md=HEALTH_PAGE,
-        dagrun_timeout=timedelta(minutes=3),
-        tags=["strait", link],
-        **COMMON,
-    )
-    def build() -> None:
-        @task
-        def restart(found: dict[str, object]) -> str:
-            from strait_airflow import control
-
-            if found["edited"]:
-                frozen = get_current_context()["ti"].get_dag(dag_id(link)).is_paused
-                return control.follow_edit(link, frozen=frozen)
-            return control.restart(link, found["troubles"])
-
-        restart(HealthSensor(task_id="watch", link=link).output)
-
-    return build()
-
-
-def approval(link: str) -> DAG:
+def approval(link: str, asset: Asset) -> DAG:
     @dag(
         dag_id=dag_id(link, "approval"),
         description=f"Request approval for changes to the plan of the link {link}.",
         doc_md=APPROVAL_PAGE.format(link=link),
+        schedule=when_woken(link, asset),
         dagrun_timeout=ANSWER_WITHIN + timedelta(minutes=10),
         tags=["strait", link],
         **COMMON,
@@ -296,11 +278,12 @@ def rehearsal(links: tuple[str, ...]) -> DAG:
 
 
 names = link_names()
+asked = links_with_approval()
 for name in names:
-    monitor(name)
-    health(name)
-for name in links_with_approval():
-    approval(name)
+    its_watch = watched(name)
+    monitor(name, its_watch)
+    if name in asked:
+        approval(name, its_watch)
 if names:
     pause(names)
     failover(names)

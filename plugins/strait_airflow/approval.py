@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 APPROVE, REJECT = "Approve", "Reject"
-VARIABLE_PREFIX = "strait_rejected_"
 _BODY_LINES_MOST = 200  # Airflow keeps it in its database, and nobody reads more
 
 
@@ -25,6 +24,7 @@ def look(link: str) -> dict[str, Any]:
 
     from strait_airflow.control import live_control
     from strait_airflow.errors import airflow_errors
+    from strait_airflow.settings import rejected_name
 
     with airflow_errors(), live_control(link) as control:
         shown = control.show(control.propose())
@@ -34,7 +34,7 @@ def look(link: str) -> dict[str, Any]:
     if before.get("fingerprint") == shown.fingerprint:
         raise AirflowSkipException(
             f"link {link}: {before.get('by')} rejected these changes at {before.get('at')}; "
-            f"delete the Variable {variable_name(link)} to be asked again"
+            f"delete the Variable {rejected_name(link)} to be asked again"
         )
     return {"shown": shown.as_data(), "body": _body(shown)}
 
@@ -62,16 +62,13 @@ def act(link: str, found: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
         return _said(control.apply(shown=shown).as_text())
 
 
-def variable_name(link: str) -> str:
-    """The Variable that holds what was rejected last."""
-    return f"{VARIABLE_PREFIX}{link}"
-
-
 def _rejected(link: str) -> dict[str, Any]:
     from airflow.sdk import Variable
 
+    from strait_airflow.settings import rejected_name
+
     try:
-        found = json.loads(Variable.get(variable_name(link), default="{}"))
+        found = json.loads(Variable.get(rejected_name(link), default="{}"))
     except ValueError:
         return {}  # not of our making: whoever is asked once more is not harmed
     return found if isinstance(found, dict) else {}
@@ -80,9 +77,11 @@ def _rejected(link: str) -> dict[str, Any]:
 def _remember(link: str, shown: "ShownPlan", who: str) -> None:
     from airflow.sdk import Variable
 
+    from strait_airflow.settings import rejected_name
+
     at = datetime.now(UTC).isoformat(timespec="seconds")
     value = json.dumps({"fingerprint": shown.fingerprint, "by": who, "at": at})
-    Variable.set(variable_name(link), value, description="Changes that were rejected; delete it to be asked again.")
+    Variable.set(rejected_name(link), value, description="Changes that were rejected; delete it to be asked again.")
 
 
 def _body(shown: "ShownPlan") -> str:

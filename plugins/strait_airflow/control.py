@@ -1,17 +1,19 @@
-"""What the tasks of the monitor and health DAGs do. Each looks for itself: nothing but a line of text goes from task to
-task.
+"""What the tasks of a link's DAG do. Each looks for itself: nothing but a line of text goes from task to task.
 
 What is returned is that line; Airflow shows it as the task's XCom.
 """
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from strait_airflow.noticing import ACTED, Acted
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
     from strait.control.plane import Control
+    from strait.errors import StraitError
     from strait.state.schema import Plan
 
 log = logging.getLogger(__name__)
@@ -20,52 +22,97 @@ METRICS_SECONDS = 3.0
 """How far apart the two looks are from which rates are taken. Slots report once a second."""
 
 
-def plan(link: str) -> str:
-    """Say what would be done. Changes nothing."""
-    from strait.planning.review.text import proposal_text
+class Store(Protocol):
+    """The state of the link's asset, which the watch reads too."""
+
+    def get(self, key: str, default: Any = None) -> Any: ...
+
+    def set(self, key: str, value: Any) -> None: ...
+
+
+def act(link: str, notices: Sequence[Mapping[str, Any]], store: Store) -> str:
+    """Do what the watch woke the DAG for; all there is to do if nothing did.
+
+    Args:
+        notices: what `LinkTrigger` fired, the oldest first.
+        store: where it is written down what was acted upon.
+    """
+    from strait.errors import ConfigError
     from strait_airflow.errors import airflow_errors
 
-    with airflow_errors(), live_control(link) as control:
-        return _logged(proposal_text(control.propose()))
+    for reason in (reason for notice in notices for reason in notice["reasons"]):
+        log.info("because: %s", reason)
+    seen = dict(Acted.of(store.get(ACTED)).seen)
+    for notice in notices:
+        seen |= notice["seen"]
+    silent = {group for notice in notices for group in notice["silent"]}
+    steps: list[Callable[[], str]] = [lambda: applications(link, silent)]
+    if not notices or any(notice["plan"] for notice in notices):
+        # A plan that cannot be made now is no reason to stop looking after the last one.
+        steps.insert(0, lambda: apply(link))
+    with airflow_errors():
+        lines, failed = _all_of(steps)
+        # Wrong settings are tried again when they are other ones; anything else may be mended from outside.
+        kind = "" if not failed else "final" if isinstance(failed[0], ConfigError) else "retriable"
+        store.set(ACTED, Acted(seen, kind).data())
+        if failed:
+            raise failed[0]
+    return "; ".join(lines)
+
+
+def _all_of(steps: Sequence[Callable[[], str]]) -> "tuple[list[str], list[StraitError]]":
+    from strait.errors import StraitError
+
+    lines, failed = [], []
+    for step in steps:
+        try:
+            lines.append(step())
+        except StraitError as error:
+            if failed:
+                log.error("%s", error)  # noqa: TRY400  the first one is raised, and its text says it all
+            failed.append(error)
+    return lines, failed
 
 
 def apply(link: str) -> str:
-    """Look again, create missing topics, publish the plan. What needs approval is left to the approval DAG."""
+    """Plan, create missing topics, publish the plan. What needs approval is left to the approval DAG."""
     from strait.errors import ApprovalMissing
-    from strait_airflow.errors import airflow_errors
+    from strait.planning.review.text import proposal_text
 
-    with airflow_errors(), live_control(link) as control:
+    with live_control(link) as control:
+        proposal = control.propose()
+        _logged(proposal_text(proposal))
         try:
-            return _logged(control.apply().as_text())
+            return _logged(control.apply(proposal).as_text())
         except ApprovalMissing as waits:
             return _logged(str(waits))
 
 
-def applications(link: str) -> str:
-    """Make the applications those of the plan in force, whether or not a newer plan could be made."""
-    from strait_airflow.applications import end_orphans, ensure_all
-    from strait_airflow.errors import airflow_errors
+def applications(link: str, silent: Collection[str] = ()) -> str:
+    """Make the applications those of the plan in force, whether or not a newer plan could be made.
+
+    Args:
+        silent: the task groups whose applications run and do not report: they are started anew.
+    """
+    from strait.config.naming import application_name
+    from strait_airflow.applications import end, end_orphans, ensure_all, launcher
     from strait_airflow.settings import clusters_of
 
-    with airflow_errors():
-        file = clusters_of(link)
-        plans = _plans(file, link)
-        if not plans:
-            return _logged("no plan was ever published: there is nothing to run")
-        done = ensure_all(file, link, [found for _, found in sorted(plans.items())])
-        return "; ".join([*done, *end_orphans(file.links[link].spark)])
+    file = clusters_of(link)
+    plans = _plans(file, link)
+    if not plans:
+        return _logged("no plan was ever published: there is nothing to run")
+    for group in sorted(plans.keys() & set(silent)):
+        end(launcher(file.links[link].spark), application_name(link, group), "its slots do not report")
+    done = ensure_all(file, link, [found for _, found in sorted(plans.items())])
+    return "; ".join([*done, *end_orphans(file.links[link].spark)])
 
 
 def metrics(link: str) -> str:
     """Log a line of figures for each topic, and send them as gauges."""
-    from strait.control.group_status import group_status
-    from strait.planning.consumer_groups import summary
-    from strait.planning.status.metrics import missing_destination_partitions, topic_metrics
     from strait.state.reader import StateReader
-    from strait.text import printable
-    from strait_airflow.applications import starting
+    from strait_airflow import gauges
     from strait_airflow.errors import airflow_errors
-    from strait_airflow.gauges import send, send_groups
     from strait_airflow.settings import clusters_of
 
     with airflow_errors():
@@ -76,58 +123,8 @@ def metrics(link: str) -> str:
             earlier, until = dict(state.reports), time.monotonic() + METRICS_SECONDS
             while time.monotonic() < until:
                 state.poll(0.5)
-        lines = []
-        for group, found in sorted(state.plans.items()):
-            status = group_status(file, link, group, state)
-            topics = topic_metrics(status, state.runs, earlier, state.reports)
-            missing = missing_destination_partitions(found)
-            send(status, topics, missing)
-            lines += [str(topic) for topic in topics]
-            if missing:
-                lines.append(f"group {group}: {missing} partitions wait for their destination")
-            if found.stopped:
-                continue
-            if starting(file, link, group):
-                lines.append(f"group {group}: its application is starting")
-            elif silent := [slot.slot for slot in status.slots if slot.silent]:
-                lines.append(f"group {group}: slots that do not report: {', '.join(map(str, silent))}")
-        if state.group_sync is not None:
-            send_groups(state.group_sync, time.time_ns() // 1_000_000)
-            lines.append(summary(state.group_sync, time.time_ns() // 1_000_000))
-            lines += [printable(f"consumer group {one.group}: {one.why}") for one in state.group_sync.out_of_sync]
+        lines = gauges.measure(file, link, state, earlier)
         return _logged("\n".join(lines) or "no plan was ever published: there is nothing to measure")
-
-
-def restart(link: str, troubles: Sequence[Mapping[str, str]]) -> str:
-    """Act on what the health sensor found: submit again what does not run, replace what does not report."""
-    from strait.config.naming import application_name
-    from strait.reasons import Reason
-    from strait_airflow.applications import end, ensure_all, launcher
-    from strait_airflow.errors import airflow_errors
-    from strait_airflow.settings import clusters_of
-
-    if not troubles:
-        return _logged("nothing to do: every application runs and every slot reports")
-    with airflow_errors():
-        file = clusters_of(link)
-        plans = _plans(file, link)
-        for trouble in troubles:
-            if trouble["reason"] == Reason.SLOT_SILENT:
-                name = application_name(link, trouble["group"])
-                end(launcher(file.links[link].spark), name, trouble["detail"])
-        groups = {trouble["group"] for trouble in troubles}
-        return "; ".join(ensure_all(file, link, [plan for group, plan in sorted(plans.items()) if group in groups]))
-
-
-def follow_edit(link: str, *, frozen: bool) -> str:
-    """Apply an edit at once, as the monitor would do a minute later.
-
-    Args:
-        frozen: the monitor DAG is paused, so that the plan stays as it is.
-    """
-    if frozen:
-        return _logged("nothing is applied: the monitor DAG is paused")
-    return "; ".join((apply(link), applications(link)))
 
 
 def live_control(link: str) -> "Control":

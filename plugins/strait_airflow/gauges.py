@@ -3,13 +3,68 @@
 Tags tell links and topics apart. Plain StatsD drops tags, so use its DogStatsD or Influx form, or OpenTelemetry.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from strait.config.links import LinksFile
     from strait.planning.status.metrics import TopicMetrics
     from strait.planning.status.status import Status
-    from strait.state.schema import GroupSyncReport
+    from strait.state.reader import StateReader
+    from strait.state.schema import GroupSyncReport, Report
+
+
+def connect() -> None:
+    """In the triggerer: Airflow prepares this side of its metrics in tasks only."""
+    from airflow.configuration import conf
+    from airflow.sdk.observability import stats
+    from airflow.sdk.observability.metrics import stats_utils
+
+    stats.initialize(
+        factory=stats_utils.get_stats_factory(), export_legacy_names=conf.getboolean("metrics", "legacy_names_on")
+    )
+
+
+def measure(
+    file: "LinksFile", link: str, state: "StateReader", earlier: "Mapping[tuple[str, int], tuple[Report, ...]]"
+) -> list[str]:
+    """Send a link's figures as gauges. Returns a line for each topic, and for what stands still.
+
+    Args:
+        state: follows `plan`, `map` and `reports`, and has caught up.
+        earlier: its reports some seconds ago.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized: older reports cannot be read.
+    """
+    from strait.control.group_status import group_status
+    from strait.planning.consumer_groups import summary
+    from strait.planning.status.metrics import missing_destination_partitions, topic_metrics
+    from strait.text import printable
+    from strait_airflow.applications import starting
+
+    lines = []
+    for group, found in sorted(state.plans.items()):
+        status = group_status(file, link, group, state)
+        topics = topic_metrics(status, state.runs, earlier, state.reports)
+        missing = missing_destination_partitions(found)
+        send(status, topics, missing)
+        lines += [str(topic) for topic in topics]
+        if missing:
+            lines.append(f"group {group}: {missing} partitions wait for their destination")
+        if found.stopped:
+            continue
+        if starting(file, link, group):
+            lines.append(f"group {group}: its application is starting")
+        elif silent := [slot.slot for slot in status.slots if slot.silent]:
+            lines.append(f"group {group}: slots that do not report: {', '.join(map(str, silent))}")
+    if state.group_sync is not None:
+        now_ms = time.time_ns() // 1_000_000
+        send_groups(state.group_sync, now_ms)
+        lines.append(summary(state.group_sync, now_ms))
+        lines += [printable(f"consumer group {one.group}: {one.why}") for one in state.group_sync.out_of_sync]
+    return lines
 
 
 def send(status: "Status", topics: "Sequence[TopicMetrics]", missing: int) -> None:

@@ -5,9 +5,10 @@ topics.
 Airflow's database, through Airflow.
 """
 
+import hashlib
+import json
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 CONNECTION_PREFIX = "strait_"
 VARIABLE_PREFIX = "strait_topics_"
+REJECTED_PREFIX = "strait_rejected_"
+_WATCH = "_watch"
 
 
 def links_file() -> Path:
@@ -43,6 +46,16 @@ def links_with_approval() -> frozenset[str]:
 def dag_id(link: str, *suffix: str) -> str:
     """Airflow takes fewer characters than a links file may hold; a link with others fails in its plan task."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", "_".join(["strait", link, *suffix]))
+
+
+def watch_name(link: str) -> str:
+    """The asset that stands for all that the link depends on."""
+    return f"{dag_id(link)}{_WATCH}"
+
+
+def is_watch(asset: str) -> bool:
+    """Whether the asset is some link's."""
+    return asset.startswith(dag_id("")) and asset.endswith(_WATCH)
 
 
 def clusters_of(link: str, *, reverse: bool = False) -> "LinksFile":
@@ -75,28 +88,55 @@ def with_live_topics(file: "LinksFile", link: str) -> "LinksFile":
 
 
 class LiveSettings(NamedTuple):
-    """What a link is configured with, to be compared: ``error`` tells what is wrong with it, and then it is empty. It
-    holds secrets, and no plan has them."""
+    """What a link is configured with. It holds secrets, and its ``digest`` none.
 
-    link: str = ""
-    clusters: Mapping[str, Mapping[str, str]] = {}
+    Attributes:
+        digest: another one whenever something is configured differently.
+        file: as far as it can be read: with a wrong Variable, the link as the links file has it; None: nothing of it.
+        error: what is wrong.
+    """
+
+    digest: str
+    file: "LinksFile | None" = None
     error: "ConfigError | None" = None
 
 
 def live_settings(link: str) -> LiveSettings:
-    """As the links file, the Connections and the Variable have it now."""
+    """As the links file, the Connections and the Variables have it now."""
+    from strait import __version__
     from strait.errors import ConfigError
 
+    file: LinksFile | None = None
     try:
-        file = with_live_topics(clusters_of(link), link)
+        file = clusters_of(link)
+        live = with_live_topics(file, link)
+        found = live.links[link]
+        # An approval is asked for anew when what was rejected is deleted. One link ends what removed links have left.
+        rejected = _variable(rejected_name(link)) if found.approval == "required" else None
+        names = link_names()
+        others = names if link == names[0] else ()
     except ConfigError as error:
-        return LiveSettings(error=error)
-    return LiveSettings(file.links[link].model_dump_json(), file.clusters)
+        return LiveSettings(digest(str(error)), file, error)
+    return LiveSettings(digest([__version__, found.model_dump_json(), dict(live.clusters), rejected, others]), live)
+
+
+def digest(of: Any) -> str:
+    """Of anything that is JSON. Keyed, as passwords may be in it: who reads Airflow's database cannot try them out."""
+    from airflow.configuration import conf
+
+    key = hashlib.sha256(conf.get("core", "fernet_key", fallback="").encode()).digest()
+    text = json.dumps(of, sort_keys=True, default=dict)
+    return hashlib.blake2b(text.encode(), key=key, digest_size=12).hexdigest()
 
 
 def variable_name(link: str) -> str:
     """The Variable whose JSON replaces the `topics` block of the link."""
     return f"{VARIABLE_PREFIX}{link}"
+
+
+def rejected_name(link: str) -> str:
+    """The Variable that holds which changes of the link were rejected last."""
+    return f"{REJECTED_PREFIX}{link}"
 
 
 def connection_id(cluster: str) -> str:
@@ -105,11 +145,9 @@ def connection_id(cluster: str) -> str:
 
 
 def _live_topics(link: str) -> "Topics | None":
-    from airflow.sdk import Variable
-
     from strait.config.links import parse_topics
 
-    text = Variable.get(variable_name(link), default=None)
+    text = _variable(variable_name(link))
     return None if text is None else parse_topics(text, where=f"Airflow Variable {variable_name(link)}")
 
 
@@ -132,6 +170,13 @@ def _spark(spark: "Spark", conn_id: str) -> "Spark":
     return with_connection(spark, SparkConnection(*parts), where)
 
 
+def _variable(name: str) -> str | None:
+    from airflow.sdk import Variable
+
+    found: str | None = Variable.get(name, default=None)
+    return found
+
+
 def _connection(cluster: str) -> dict[str, str]:
     """librdkafka's properties from the extra of the cluster's Connection; none where there is no such Connection."""
     from airflow.sdk import Connection
@@ -146,8 +191,6 @@ def _connection(cluster: str) -> dict[str, str]:
 
 def _properties(extra: str | None, connection: str) -> dict[str, str]:
     """Values are texts in librdkafka; JSON's numbers and booleans are spelt as it wants them."""
-    import json
-
     from strait.errors import ConfigError
 
     where = f"Airflow Connection {connection}"
@@ -160,8 +203,6 @@ def _properties(extra: str | None, connection: str) -> dict[str, str]:
 
 
 def _object(extra: str | None, where: str, *, hint: str) -> dict[str, Any]:
-    import json
-
     from strait.errors import ConfigError
 
     try:

@@ -1,82 +1,135 @@
-"""The trigger that follows a link's reports and applications. Runs in the triggerer, beside those of all other
-links."""
+"""The trigger that watches a link and wakes its DAG. Runs in the triggerer, beside those of all other links."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from airflow.triggers.base import BaseTrigger, TriggerEvent
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+
+from strait_airflow.noticing import ACTED, RETRY, WORK, Acted, Finding, Noticing
 
 if TYPE_CHECKING:
-    from strait_airflow.settings import LiveSettings
+    from strait_airflow.minute_look import MinuteLook
     from strait_airflow.watching import LinkWatch
 
+log = logging.getLogger(__name__)
+
 LOOK_EVERY_SECONDS = 1.0
-READ_SETTINGS_EVERY_SECONDS = 2.0
-"""Each time asks Airflow for a Variable and two Connections."""
+READ_ACTED_EVERY_SECONDS = 60.0
+"""While nothing waits for a run; else with every look. A run that was triggered by hand may have written it."""
+
+AFTER_TROUBLE_SECONDS = 10.0
+_PLANNERS = 2  # so many links plan at once: the triggerer stays quick
+
+_planners = ThreadPoolExecutor(_PLANNERS, thread_name_prefix="strait-minute-look")
 
 
-class HealthTrigger(BaseTrigger):
-    """Fires when a task group of the link is in trouble or somebody edits its settings, else at ``until`` (seconds since
-    1970).
+class LinkTrigger(BaseEventTrigger):
+    """Fires when a run of the link's DAG has something to do: never twice for what a run has acted upon.
 
-    What it fires holds `troubles` and `edited`, or `error` where the link could not be watched or an edit is wrong. Edits
-    from before its start are the monitor's: so one that is wrong, or not to be applied now, does not end every watch at
-    its beginning. No secret is in its arguments, which Airflow stores: it reads the Connections itself.
+    What it fires holds `reasons`, lines for people; `plan`, whether planning may help; `silent`, the task groups whose
+    applications do not report; and `seen`, to be written down as acted upon. Nothing else is kept: a triggerer that
+    starts again compares what is there with what was acted upon.
     """
 
-    def __init__(self, *, link: str, until: float) -> None:
+    def __init__(self, *, link: str) -> None:
         super().__init__()
         self.link = link
-        self.until = until
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        return "strait_airflow.triggers.HealthTrigger", {"link": self.link, "until": self.until}
+        return "strait_airflow.triggers.LinkTrigger", {"link": self.link}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
+        while True:
+            try:
+                async for payload in self._watch():
+                    yield TriggerEvent(payload)
+            except Exception:  # without this trigger nobody would look after the link
+                log.exception("link %s: watching it failed; it goes on in %g s", self.link, AFTER_TROUBLE_SECONDS)
+                await asyncio.sleep(AFTER_TROUBLE_SECONDS)
+
+    async def _watch(self) -> AsyncIterator[dict[str, Any]]:
+        from strait_airflow.watching import LinkWatch
+
+        with ThreadPoolExecutor(1, thread_name_prefix=f"strait-{self.link}") as thread:
+            loop = asyncio.get_running_loop()
+            watch = await loop.run_in_executor(thread, LinkWatch, self.link)
+            background = _Background(self.link)
+            noticing = Noticing(await self._acted())
+            read_at = time.monotonic()
+            try:
+                while True:
+                    if noticing.waiting or time.monotonic() > read_at + READ_ACTED_EVERY_SECONDS:
+                        noticing.acted, read_at = await self._acted(), time.monotonic()
+                    facts = await loop.run_in_executor(thread, watch.facts)
+                    troubles = await loop.run_in_executor(thread, watch.troubles)
+                    facts |= background.facts(watch, resting=noticing.waiting)
+                    due = noticing.due(facts, troubles, time.monotonic())
+                    if due:
+                        yield _payload(due, facts, troubles, watch.silent_groups())
+                    await asyncio.sleep(LOOK_EVERY_SECONDS)
+            finally:
+                background.close()
+                thread.submit(watch.close)
+
+    async def _acted(self) -> Acted:
+        if self.asset_state_store is None:
+            return Acted()
+        return Acted.of(await self.asset_state_store.aget(ACTED))
+
+
+class _Background:
+    """The minute's look of one link, which must not hold up the others."""
+
+    def __init__(self, link: str) -> None:
+        self._link = link
+        self._look: MinuteLook | None = None
+        self._running: asyncio.Future[Finding] | None = None
+        self._found: dict[str, Finding] = {}
+
+    def facts(self, watch: "LinkWatch", *, resting: bool) -> dict[str, Finding]:
+        """What the last look found, if anything. Starts the next one when it is due, unless a run is about to plan."""
+        if self._running is not None and self._running.done():
+            self._take(self._running)
+            self._running = None
+        if self._running is None and not resting and watch.settings is not None and watch.reaches_clusters:
+            self._start(watch)
+        return self._found
+
+    def close(self) -> None:
+        if self._look is not None:
+            _planners.submit(self._look.close)
+
+    def _start(self, watch: "LinkWatch") -> None:
+        from strait_airflow.minute_look import EVERY_SECONDS, MinuteLook
+
+        assert watch.settings is not None
+        if self._look is None or self._look.settings is not watch.settings:
+            self.close()
+            self._look, self._found = MinuteLook(watch.settings, self._link), {}
+            self._look.due_at = time.monotonic() + EVERY_SECONDS / 4  # a run for the new settings goes first
+        if time.monotonic() >= self._look.due_at:
+            self._running = asyncio.get_running_loop().run_in_executor(_planners, self._look.look)
+
+    def _take(self, done: "asyncio.Future[Finding]") -> None:
         from strait.errors import StraitError
 
         try:
-            troubles, edited = await self._watch()
-            yield TriggerEvent({"troubles": troubles, "edited": edited})
+            self._found = {WORK: done.result()}
         except StraitError as error:
-            yield TriggerEvent({"error": {"message": str(error), "retriable": error.retriable}})
+            log.warning("link %s: its plan and gauges: %s", self._link, error)
 
-    async def _watch(self) -> tuple[list[dict[str, str]], bool]:
-        from asgiref.sync import sync_to_async
 
-        from strait_airflow import settings
-        from strait_airflow.watching import LinkWatch
-
-        # The only way to Airflow's database from here; what follows talks to Kafka and the launcher, in other threads.
-        file = await sync_to_async(settings.clusters_of)(self.link)
-        before = await sync_to_async(settings.live_settings)(self.link)
-        watch = await asyncio.to_thread(LinkWatch, file, self.link)
-        try:
-            return await self._until_something(watch, before)
-        finally:
-            await asyncio.to_thread(watch.close)
-
-    async def _until_something(self, watch: "LinkWatch", before: "LiveSettings") -> tuple[list[dict[str, str]], bool]:
-        read_at = time.monotonic() + READ_SETTINGS_EVERY_SECONDS
-        while True:
-            troubles = await asyncio.to_thread(watch.look)
-            edited = False
-            if time.monotonic() >= read_at:
-                edited = await self._edited(before)
-                read_at = time.monotonic() + READ_SETTINGS_EVERY_SECONDS
-            if troubles or edited or time.time() >= self.until:
-                return [{"group": t.group, "reason": str(t.reason), "detail": t.detail} for t in troubles], edited
-            await asyncio.sleep(LOOK_EVERY_SECONDS)
-
-    async def _edited(self, before: "LiveSettings") -> bool:
-        """Raises ConfigError for an edit that is wrong."""
-        from asgiref.sync import sync_to_async
-
-        from strait_airflow import settings
-
-        now = await sync_to_async(settings.live_settings)(self.link)
-        if now.error is not None and before.error is None:
-            raise now.error
-        return now != before and now.error is None
+def _payload(
+    due: list[str], facts: dict[str, Finding], troubles: dict[str, Finding], silent: list[str]
+) -> dict[str, Any]:
+    texts = {name: finding.text for name, finding in {**facts, **troubles}.items()}
+    return {
+        "reasons": [texts.get(name, "the last run failed; it is tried again") for name in due],
+        "plan": any(name in facts or name == RETRY for name in due),
+        "silent": silent,
+        "seen": {name: fact.value for name, fact in facts.items()},
+    }

@@ -1,37 +1,210 @@
-"""What the health trigger looks at: the plan, the reports and the applications of one link. Blocking, and brief."""
+"""What the watch of one link sees: its settings, its source's topics, the reports and the applications. Blocking, and
+brief."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+
+from strait_airflow.noticing import Finding
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
     from strait.planning.status.health import Trouble
     from strait.state.schema import Plan
+    from strait_airflow.settings import LiveSettings
+    from strait_airflow.sources import SourceTopics, Topics
+
+READ_SETTINGS_EVERY_SECONDS = 2.0
+"""Each time asks Airflow for a Variable; Connections are shared by all links."""
+
+REOPEN_EVERY_SECONDS = 10.0
+CATCH_UP_SECONDS = 3.0
+SUBMITTED_WITHIN_SECONDS = 15.0
+_NAMED_MOST = 5
 
 
 class LinkWatch:
     """One link from its opening to its closing. Not for two threads at once."""
 
+    def __init__(self, link: str) -> None:
+        self.settings: LiveSettings | None = None
+        self._link = link
+        self._read_at = 0.0
+        self._open: _Clusters | None = None
+        self._open_at = 0.0
+        self._away: Finding | None = None
+        self._selected: _Selected | None = None
+
+    def facts(self) -> dict[str, Finding]:
+        """What is to be acted upon whenever it changes. `source` is not there until it was seen once."""
+        from strait_airflow import settings
+
+        now = time.monotonic()
+        if self.settings is None or now >= self._read_at:
+            found = settings.live_settings(self._link)
+            self._read_at = now + READ_SETTINGS_EVERY_SECONDS
+            if self.settings is None or found.digest != self.settings.digest:
+                self.settings = found
+                self._close_clusters()
+        assert self.settings is not None
+        error = self.settings.error
+        text = "its settings were edited" if error is None else f"its settings are invalid: {error}"
+        found_facts = {"settings": Finding(self.settings.digest, text)}
+        self._reopen()
+        found_facts["destination"] = self._away or Finding("", "its destination can be read again")
+        if self._open is not None and (source := self._open.source.latest) is not None:
+            found_facts["source"] = self._of_source(source)
+        return found_facts
+
+    def troubles(self) -> dict[str, Finding]:
+        """What is wrong now with the applications, by a name of each."""
+        from strait.reasons import Reason
+
+        found = {}
+        for trouble in self._look():
+            dead = trouble.reason is Reason.APPLICATION_DEAD
+            name = f"{trouble.reason} {trouble.group}"
+            # Another application that ended is news; another slot that is silent is not.
+            found[f"{name} {trouble.detail}" if dead else name] = Finding(str(trouble.reason), str(trouble))
+        return found
+
+    def _look(self) -> "list[Trouble]":
+        from strait.errors import StraitError
+
+        try:
+            return [] if self._open is None else self._open.look()
+        except StraitError as error:
+            self._away = Finding("away", str(error))
+            self._close_clusters()
+            self._open_at = time.monotonic() + REOPEN_EVERY_SECONDS
+            return []
+
+    @property
+    def reaches_clusters(self) -> bool:
+        """Whether both could be asked at the last look."""
+        if self._open is None or self._open.source.latest is None:
+            return False
+        return self._open.source.latest.away is None
+
+    def silent_groups(self) -> list[str]:
+        """The task groups whose applications run and do not report, as of the last look."""
+        return [] if self._open is None else self._open.silent_groups
+
+    def close(self) -> None:
+        self._close_clusters()
+
+    def _close_clusters(self) -> None:
+        if self._open is not None:
+            self._open.close()
+        self._open, self._open_at = None, 0.0
+
+    def _reopen(self) -> None:
+        from strait.errors import StraitError
+
+        if self._open is not None or time.monotonic() < self._open_at:
+            return
+        assert self.settings is not None
+        if self.settings.file is None:
+            return
+        self._open_at = time.monotonic() + REOPEN_EVERY_SECONDS
+        try:
+            self._open = _Clusters(self.settings.file, self._link)
+            self._away = None
+        except StraitError as error:
+            self._away = Finding("away", str(error))
+
+    def _of_source(self, source: "Topics") -> Finding:
+        """The topics that the link selects, as far as their names tell."""
+        assert self.settings is not None
+        if source.away is not None:
+            return Finding("away", str(source.away))
+        if self._selected is None or not self._selected.made_of(source, self.settings):
+            self._selected = _Selected(source, self.settings, self._link, self._selected)
+        return self._selected.finding
+
+
+class _Selected:
+    """The topics of a source that a link selects."""
+
+    def __init__(self, source: "Topics", settings: "LiveSettings", link: str, before: "_Selected | None") -> None:
+        from strait.errors import StraitError
+        from strait.planning.topics.selection import selects
+        from strait_airflow.settings import digest
+
+        self._source = source
+        self._settings = settings
+        self.partitions: Mapping[str, int] = {}
+        assert settings.file is not None
+        topics = settings.file.links[link].topics
+        try:
+            self.partitions = {name: count for name, count in source.partitions.items() if selects(topics, name)}
+        except StraitError as error:
+            self.finding = Finding(digest(str(error)), str(error))
+        else:
+            self.finding = Finding(digest(self.partitions), self._text(before))
+
+    def made_of(self, source: "Topics", settings: "LiveSettings") -> bool:
+        return source is self._source and settings is self._settings
+
+    def _text(self, before: "_Selected | None") -> str:
+        """What is different, as far as that is known."""
+        if before is None:
+            return "topics of its source have changed"
+        gone = [f"-{name}" for name in before.partitions if name not in self.partitions]
+        new = [f"+{name}" for name in self.partitions if name not in before.partitions]
+        grown = [
+            f"{name} {before.partitions[name]} to {count} partitions"
+            for name, count in self.partitions.items()
+            if before.partitions.get(name, count) != count
+        ]
+        changed = [*sorted(new), *sorted(grown), *sorted(gone)]
+        more = f" and {len(changed) - _NAMED_MOST} more" if len(changed) > _NAMED_MOST else ""
+        return f"topics of its source: {', '.join(changed[:_NAMED_MOST])}{more}" if changed else "its source answers"
+
+
+class _Clusters:
+    """What needs the clusters: the link's plans and reports, and the topics of its source."""
+
     def __init__(self, file: "LinksFile", link: str) -> None:
         from strait.planning.status.health import Hearing
         from strait.state.reader import StateReader
+        from strait_airflow import sources
         from strait_airflow.applications import launcher
 
-        destination = file.links[link].destination
+        source, destination = file.links[link].source, file.links[link].destination
         self._file = file
         self._link = link
         self._launcher = launcher(file.links[link].spark)
         self._reader = StateReader(file.clusters[destination], destination, link, follow=("plan", "reports"))
-        self._reader.catch_up()
+        try:
+            self._reader.catch_up(CATCH_UP_SECONDS)
+        except BaseException:
+            self._reader.close()
+            raise
         self._hearing = Hearing(time.monotonic())
+        self._found_at = time.monotonic()
+        self._missing_since: dict[str, float] = {}
+        self.silent_groups: list[str] = []
+        self.source: SourceTopics = sources.join(file.clusters[source], source)
+
+    def close(self) -> None:
+        from strait_airflow import sources
+
+        sources.leave(self.source)
+        self._reader.close()
 
     def look(self) -> "list[Trouble]":
         """What is wrong now, by group."""
-        self._reader.poll()
+        from strait.reasons import Reason
+
         now = time.monotonic()
+        if not self._reader.plans and now - self._found_at > REOPEN_EVERY_SECONDS:
+            self._found_at = now
+            self._reader.catch_up(CATCH_UP_SECONDS)  # a state topic that was not there is looked for by this alone
+        self._reader.poll()
         self._hearing.listen(self._reader.reports, now)
         found = [trouble for plan in self._reader.plans.values() for trouble in self._look_at(plan, now)]
+        self.silent_groups = [trouble.group for trouble in found if trouble.reason is Reason.SLOT_SILENT]
         return sorted(found, key=lambda trouble: trouble.group)
 
     def _look_at(self, plan: "Plan", now: float) -> "Iterator[Trouble]":
@@ -41,10 +214,21 @@ class LinkWatch:
 
         silent, now_ms = self._hearing.silent(plan, now), time.time_ns() // 1_000_000
         for standby in (False, True) if has_standby(self._file, self._link, plan.group) else (False,):
-            found = self._launcher.state(application_name(self._link, plan.group, standby=standby))
+            name = application_name(self._link, plan.group, standby=standby)
+            found = self._launcher.state(name)
             trouble = trouble_of(plan, found, () if standby else silent, now_ms)
+            if trouble is None and found is None and not plan.stopped:
+                trouble = self._missing(name, plan.group, now)
+            elif found is not None:
+                self._missing_since.pop(name, None)
             if trouble is not None:
                 yield trouble
 
-    def close(self) -> None:
-        self._reader.close()
+    def _missing(self, name: str, group: str, now: float) -> "Trouble | None":
+        """Whoever has just published a plan is about to submit."""
+        from strait.planning.status.health import Trouble
+        from strait.reasons import Reason
+
+        if now - self._missing_since.setdefault(name, now) < SUBMITTED_WITHIN_SECONDS:
+            return None
+        return Trouble(group, Reason.APPLICATION_DEAD, f"application {name} was never submitted")

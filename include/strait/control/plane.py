@@ -103,6 +103,11 @@ class Control:
         self._state.catch_up()
         return self._decide((source, self._observe_destination(source)), {}, stopped)
 
+    def has_work(self, proposal: Proposal) -> bool:
+        """Whether `apply` would do anything with what was just proposed."""
+        complete = self._register_is_there and self._state_is_there
+        return not (proposal.empty and proposal.previous is not None and complete)
+
     def show(self, proposal: Proposal, ahead: Forecast | None = None) -> ShownPlan:
         """A proposal as it is shown to whoever may approve it: with what it will cost and what may go wrong."""
         found = effects(self.link, proposal)
@@ -134,8 +139,7 @@ class Control:
         approval.check(effects(self.link, proposal))
         done = perform(self._source, self._destination, proposal)
         refused = {**done.refused, **make_state_safer(self._destination, proposal.state_changes)}
-        complete = self._register_is_there and self._state_is_there
-        if proposal.empty and proposal.previous is not None and complete:
+        if not self.has_work(proposal):
             return Outcome(done.actions, refused, proposal.plans, proposal)
         ensure_state_topics(self._destination, self.name, self._state_replicas)
         for _ in range(_CONFLICTS_MOST):

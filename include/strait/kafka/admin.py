@@ -89,6 +89,11 @@ class Admin(Alteration):
             facts[name] = replace(facts[name], denied=error.message)
         return ClusterFacts(self.cluster, self.cluster_id, facts)
 
+    def partition_counts(self) -> dict[str, int]:
+        """Topic -> number of its partitions, of every topic, by one request. Raises ClusterUnavailable, NotAuthorized."""
+        topics = self._list_topics().topics
+        return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
+
     def create(self, topics: Iterable[NewTopic]) -> list[str]:
         """Create topics, or raise for the first that is refused; return the names created here, sorted."""
         return sorted(name for name, here in self.create_each(topics).or_raise().items() if here)

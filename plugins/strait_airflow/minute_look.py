@@ -1,0 +1,85 @@
+"""What a link's watch does about once a minute, beside its quick looks: plan, to see whether a run would change anything,
+and send the gauges. Blocking, for seconds where much is to be planned."""
+
+import time
+from typing import TYPE_CHECKING
+
+from strait_airflow.noticing import Finding
+
+if TYPE_CHECKING:
+    from strait.control.plane import Control
+    from strait.state.reader import StateReader
+    from strait.state.schema import Report
+    from strait_airflow.settings import LiveSettings
+
+EVERY_SECONDS = 60.0
+_SHARE = 20
+"""A look takes at most one part in so many of the time."""
+
+
+class MinuteLook:
+    """One link, as long as its settings stay the same. Not for two threads at once."""
+
+    def __init__(self, settings: "LiveSettings", link: str) -> None:
+        self.settings = settings
+        self.due_at = 0.0
+        """On the monotonic clock."""
+
+        self._link = link
+        self._control: Control | None = None
+        self._reader: StateReader | None = None
+        self._earlier: dict[tuple[str, int], tuple[Report, ...]] = {}
+
+    def look(self) -> Finding:
+        """What a run would do; an empty value: nothing.
+
+        Raises:
+            StraitError: it could not be found out. What was open is closed.
+        """
+        began = time.monotonic()
+        try:
+            self._send_gauges()
+            return self._pending()
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            now = time.monotonic()
+            self.due_at = now + max(EVERY_SECONDS, _SHARE * (now - began))
+
+    def close(self) -> None:
+        for one in (self._control, self._reader):
+            if one is not None:
+                one.close()
+        self._control = self._reader = None
+
+    def _pending(self) -> Finding:
+        from strait.control.plane import Control
+        from strait.planning.review.text import proposal_text
+        from strait_airflow.settings import digest
+
+        if self.settings.error is not None or self.settings.file is None:
+            return Finding("", "")
+        self._control = self._control or Control(self.settings.file, self._link)
+        proposal = self._control.propose()
+        if not self._control.has_work(proposal):
+            return Finding("", "")
+        text = proposal_text(proposal)
+        first = next((line for line in text.splitlines() if line.startswith("plan ")), text.splitlines()[0])
+        return Finding(digest(text), f"work to do: {first}")
+
+    def _send_gauges(self) -> None:
+        from strait.state.reader import StateReader
+        from strait_airflow import gauges
+
+        file = self.settings.file
+        if file is None:
+            return
+        destination = file.links[self._link].destination
+        self._reader = self._reader or StateReader(
+            file.clusters[destination], destination, self._link, follow=("plan", "map", "reports")
+        )
+        self._reader.catch_up()
+        gauges.connect()
+        gauges.measure(file, self._link, self._reader, self._earlier)
+        self._earlier = dict(self._reader.reports)

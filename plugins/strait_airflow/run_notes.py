@@ -1,0 +1,36 @@
+"""Writes on each run that a link's watch has started why it was: as the run's note, which Airflow shows in its lists.
+
+A task cannot do that, as it has no access to Airflow's database; the scheduler calls this when the run begins.
+"""
+
+from typing import TYPE_CHECKING
+
+from airflow.listeners import hookimpl
+from airflow.plugins_manager import AirflowPlugin
+
+if TYPE_CHECKING:
+    from airflow.models.dagrun import DagRun
+
+
+class RunNotes:
+    """Airflow logs what is raised here, and goes on."""
+
+    @hookimpl
+    def on_dag_run_running(self, dag_run: "DagRun", msg: str) -> None:
+        from strait_airflow.settings import is_watch
+
+        reasons = [
+            reason
+            for event in dag_run.consumed_asset_events
+            if is_watch(event.asset.name)
+            for reason in (event.extra or {}).get("payload", {}).get("reasons", ())
+        ]
+        if reasons and not dag_run.note:
+            dag_run.note = "\n".join(dict.fromkeys(reasons))
+
+
+class RunNotesPlugin(AirflowPlugin):
+    """Found by Airflow."""
+
+    name = "strait_run_notes"
+    listeners = [RunNotes()]  # noqa: RUF012  as Airflow has it

@@ -1,0 +1,84 @@
+"""The topics of source clusters as all watches of a triggerer share them: one request for each cluster and look."""
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from strait.errors import StraitError
+    from strait.kafka.admin import Admin
+
+LOOK_EVERY_SECONDS = 2.0
+_SHARE = 50
+"""A look takes at most one part in so many of the time: large clusters are looked at less often."""
+
+
+class Topics(NamedTuple):
+    """A cluster at the last look. The same object as long as nothing has changed."""
+
+    partitions: Mapping[str, int]
+    """Topic -> number of its partitions."""
+
+    away: "StraitError | None" = None
+    """Why the cluster could not be asked."""
+
+
+class SourceTopics:
+    """One cluster, looked at by a thread of its own, so that one that does not answer holds up nobody."""
+
+    def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
+        self._properties = dict(properties)
+        self._cluster = cluster
+        self._ended = threading.Event()
+        self.latest: Topics | None = None
+        """None until the first look has ended."""
+        threading.Thread(target=self._follow, name=f"strait-topics-{cluster}", daemon=True).start()
+
+    def end(self) -> None:
+        self._ended.set()
+
+    def _follow(self) -> None:
+        from strait.errors import StraitError
+        from strait.kafka.admin import Admin
+
+        admin: Admin | None = None
+        while not self._ended.is_set():
+            began = time.monotonic()
+            try:
+                admin = admin or Admin(self._properties, self._cluster)
+                self._saw(admin)
+            except StraitError as error:
+                admin = None
+                if self.latest is None or str(self.latest.away) != str(error):
+                    self.latest = Topics({}, error)
+            self._ended.wait(max(LOOK_EVERY_SECONDS, _SHARE * (time.monotonic() - began) if admin else 0))
+
+    def _saw(self, admin: "Admin") -> None:
+        found = admin.partition_counts()
+        if self.latest is None or self.latest.away is not None or self.latest.partitions != found:
+            self.latest = Topics(found)
+
+
+_lock = threading.Lock()
+_shared: dict[tuple[str, frozenset[tuple[str, str]]], tuple[SourceTopics, int]] = {}
+
+
+def join(properties: Mapping[str, str], cluster: str) -> SourceTopics:
+    """The one that looks at this cluster with these properties, to be left with `leave`."""
+    key = (cluster, frozenset(properties.items()))
+    with _lock:
+        source, users = _shared.get(key) or (SourceTopics(properties, cluster), 0)
+        _shared[key] = source, users + 1
+        return source
+
+
+def leave(source: SourceTopics) -> None:
+    """The last to leave ends it."""
+    with _lock:
+        key, users = next((key, users) for key, (one, users) in _shared.items() if one is source)
+        if users > 1:
+            _shared[key] = source, users - 1
+        else:
+            del _shared[key]
+            source.end()
