@@ -126,14 +126,13 @@ def monitor(link: str, asset: Asset) -> DAG:
             notices = [event.extra["payload"] for event in events if "payload" in event.extra]
             return control.act(link, notices, context["asset_state_store"][asset])
 
-        @task(trigger_rule="all_done")
+        @task
         def metrics() -> str:
             from strait_airflow import control
 
             return control.metrics(link)
 
-        # Ignored for the state of the run, which is that of `act`.
-        act() >> metrics().as_teardown()
+        act() >> metrics()
 
     return build()
 

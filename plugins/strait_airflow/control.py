@@ -36,9 +36,12 @@ def act(link: str, notices: Sequence[Mapping[str, Any]], store: Store) -> str:
     Args:
         notices: what `LinkTrigger` fired, the oldest first.
         store: where it is written down what was acted upon.
+
+    Raises:
+        AirflowFailException: the first thing that failed; what does not depend on it was done.
     """
     from strait.errors import ConfigError
-    from strait_airflow.errors import airflow_errors
+    from strait_airflow.errors import one_line, raise_for
 
     for reason in (reason for notice in notices for reason in notice["reasons"]):
         log.info("because: %s", reason)
@@ -50,13 +53,12 @@ def act(link: str, notices: Sequence[Mapping[str, Any]], store: Store) -> str:
     if not notices or any(notice["plan"] for notice in notices):
         # A plan that cannot be made now is no reason to stop looking after the last one.
         steps.insert(0, lambda: apply(link))
-    with airflow_errors():
-        lines, failed = _all_of(steps)
-        # Wrong settings are tried again when they are other ones; anything else may be mended from outside.
-        kind = "" if not failed else "final" if isinstance(failed[0], ConfigError) else "retriable"
-        store.set(ACTED, Acted(seen, kind).data())
-        if failed:
-            raise failed[0]
+    lines, failed = _all_of(steps)
+    # Wrong settings are tried again when they are other ones; anything else may be mended from outside.
+    kind = "" if not failed else "final" if isinstance(failed[0], ConfigError) else "retriable"
+    store.set(ACTED, Acted(seen, kind).data())
+    if failed:
+        raise_for(one_line(str(failed[0])), retriable=False)  # the watch tries again, and meanwhile runs what is new
     return "; ".join(lines)
 
 

@@ -71,7 +71,8 @@ class Noticing:
         """The names of what is to wake the DAG now; none: it stays asleep.
 
         Args:
-            facts: what was acted upon once and is news when it has another value. An empty `work` is no news.
+            facts: what was acted upon once and is news when it has another value; an empty one is what nobody expects
+                otherwise.
             troubles: what is wrong for as long as it is there.
             now: seconds, on one clock.
         """
@@ -91,4 +92,4 @@ class Noticing:
         return sorted(name for name, _ in present)
 
     def _is_news(self, name: str, fact: Finding) -> bool:
-        return fact.value != self.acted.seen.get(name) and not (name == WORK and not fact.value)
+        return fact.value != self.acted.seen.get(name, "") and not (name == WORK and not fact.value)

@@ -69,7 +69,8 @@ class LinkTrigger(BaseEventTrigger):
                     facts |= background.facts(watch, resting=noticing.waiting)
                     due = noticing.due(facts, troubles, time.monotonic())
                     if due:
-                        yield _payload(due, facts, troubles, watch.silent_groups())
+                        new = not noticing.acted.seen
+                        yield _payload(due, facts, troubles, watch.silent_groups(), new=new)
                     await asyncio.sleep(LOOK_EVERY_SECONDS)
             finally:
                 background.close()
@@ -124,11 +125,12 @@ class _Background:
 
 
 def _payload(
-    due: list[str], facts: dict[str, Finding], troubles: dict[str, Finding], silent: list[str]
+    due: list[str], facts: dict[str, Finding], troubles: dict[str, Finding], silent: list[str], *, new: bool
 ) -> dict[str, Any]:
     texts = {name: finding.text for name, finding in {**facts, **troubles}.items()}
+    reasons = [texts.get(name, "the last run failed; it is tried again") for name in due]
     return {
-        "reasons": [texts.get(name, "the last run failed; it is tried again") for name in due],
+        "reasons": ["no run has acted upon this link yet"] if new else reasons,
         "plan": any(name in facts or name == RETRY for name in due),
         "silent": silent,
         "seen": {name: fact.value for name, fact in facts.items()},

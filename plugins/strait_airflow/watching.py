@@ -31,30 +31,32 @@ class LinkWatch:
         self._link = link
         self._read_at = 0.0
         self._open: _Clusters | None = None
+        self._opened_for: LiveSettings | None = None
         self._open_at = 0.0
         self._away: Finding | None = None
         self._selected: _Selected | None = None
 
     def facts(self) -> dict[str, Finding]:
-        """What is to be acted upon whenever it changes. `source` is not there until it was seen once."""
-        from strait_airflow import settings
-
+        """What is to be acted upon whenever it changes; nothing until all of it was seen once."""
         now = time.monotonic()
         if self.settings is None or now >= self._read_at:
-            found = settings.live_settings(self._link)
-            self._read_at = now + READ_SETTINGS_EVERY_SECONDS
-            if self.settings is None or found.digest != self.settings.digest:
-                self.settings = found
-                self._close_clusters()
+            self._read_settings()
+            self._read_at = time.monotonic() + READ_SETTINGS_EVERY_SECONDS
         assert self.settings is not None
+        if self._opened_for is not self.settings and now >= self._open_at:
+            self._open_clusters(self.settings)
         error = self.settings.error
-        text = "its settings were edited" if error is None else f"its settings are invalid: {error}"
-        found_facts = {"settings": Finding(self.settings.digest, text)}
-        self._reopen()
-        found_facts["destination"] = self._away or Finding("", "its destination can be read again")
-        if self._open is not None and (source := self._open.source.latest) is not None:
-            found_facts["source"] = self._of_source(source)
-        return found_facts
+        found = {
+            "settings": Finding(
+                self.settings.digest,
+                "its settings were edited" if error is None else f"its settings are invalid: {error}",
+            ),
+            "destination": self._away or Finding("", "its destination can be read again"),
+        }
+        source = None if self._open is None else self._open.source.latest
+        if source is not None:
+            found["source"] = self._of_source(source)
+        return found if source is not None or error is not None or self._away is not None else {}
 
     def troubles(self) -> dict[str, Finding]:
         """What is wrong now with the applications, by a name of each."""
@@ -93,25 +95,32 @@ class LinkWatch:
     def close(self) -> None:
         self._close_clusters()
 
+    def _read_settings(self) -> None:
+        from strait_airflow import settings
+
+        found = settings.live_settings(self._link)
+        if self.settings is None or found.digest != self.settings.digest:
+            self.settings, self._open_at = found, 0.0
+
+    def _open_clusters(self, settings: "LiveSettings") -> None:
+        """Those of settings that cannot be read stay as they were."""
+        from strait.errors import StraitError
+
+        try:
+            new = None if settings.file is None else _Clusters(settings.file, self._link)
+        except StraitError as error:
+            self._away = Finding("away", str(error))
+            self._open_at = time.monotonic() + REOPEN_EVERY_SECONDS
+            return
+        if new is not None:
+            self._close_clusters()
+            self._open, self._away = new, None
+        self._opened_for = settings
+
     def _close_clusters(self) -> None:
         if self._open is not None:
             self._open.close()
-        self._open, self._open_at = None, 0.0
-
-    def _reopen(self) -> None:
-        from strait.errors import StraitError
-
-        if self._open is not None or time.monotonic() < self._open_at:
-            return
-        assert self.settings is not None
-        if self.settings.file is None:
-            return
-        self._open_at = time.monotonic() + REOPEN_EVERY_SECONDS
-        try:
-            self._open = _Clusters(self.settings.file, self._link)
-            self._away = None
-        except StraitError as error:
-            self._away = Finding("away", str(error))
+        self._open = self._opened_for = None
 
     def _of_source(self, source: "Topics") -> Finding:
         """The topics that the link selects, as far as their names tell."""

@@ -10,7 +10,7 @@ import yaml
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from strait.kafka.admin import Admin, NewTopic
-from strait_airflow import approval, control, pausing
+from strait_airflow import approval, control, pausing, settings
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker]
 
@@ -75,12 +75,12 @@ def test_what_is_not_what_was_shown_is_refused_and_asked_anew(link, clusters):
 def test_what_was_rejected_is_not_asked_again_until_it_is_something_else(link, clusters, monkeypatch):
     found = stored(approval.look(link))
     rejected = {"fingerprint": found["shown"]["fingerprint"], "by": "ann", "at": "noon"}
-    monkeypatch.setenv(f"AIRFLOW_VAR_{approval.variable_name(link).upper()}", json.dumps(rejected))
+    monkeypatch.setenv(f"AIRFLOW_VAR_{settings.rejected_name(link).upper()}", json.dumps(rejected))
     with pytest.raises(AirflowSkipException, match="ann rejected these changes at noon; delete the Variable"):
         approval.look(link)
     create(clusters, f"{link}-more")
     assert f"{link}-more" in approval.look(link)["body"]
-    monkeypatch.setenv(f"AIRFLOW_VAR_{approval.variable_name(link).upper()}", "nonsense")
+    monkeypatch.setenv(f"AIRFLOW_VAR_{settings.rejected_name(link).upper()}", "nonsense")
     assert approval.look(link)
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from datetime import timedelta
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 from airflow.dag_processing.dagbag import DagBag
+
+from strait_airflow.triggers import LinkTrigger
 
 pytestmark = pytest.mark.airflow
 
@@ -36,9 +39,9 @@ def bag(parse) -> DagBag:
     return parse(yaml.safe_dump({"clusters": CLUSTERS, "links": {"shop": LINK, "bank": LINK}}))
 
 
-def test_every_link_has_a_monitor_and_a_health_dag_and_all_share_those_that_are_triggered(bag):
+def test_every_link_has_one_dag_and_all_share_those_that_are_triggered(bag):
     assert bag.import_errors == {}
-    links = ["strait_bank", "strait_bank_health", "strait_shop", "strait_shop_health"]
+    links = ["strait_bank", "strait_shop"]
     assert sorted(bag.dags) == ["strait-failover", "strait-pause", "strait-rehearsal", *links]
     failover = bag.dags["strait-failover"]
     assert failover.params.get_param("link").schema["enum"] == ["bank", "shop"]
@@ -56,7 +59,7 @@ def test_no_run_is_made_up_for_the_past_and_none_overlaps_or_hangs(bag):
             dag.dag_id, timedelta(minutes=5)
         )
         assert timedelta() < dag.dagrun_timeout <= longest
-        assert all(task.execution_timeout for task in dag.tasks if task.task_type != "EmptyOperator")
+        assert all(task.execution_timeout for task in dag.tasks)
 
 
 def test_a_stop_of_airflow_does_not_make_a_run_red(bag):
@@ -64,24 +67,32 @@ def test_a_stop_of_airflow_does_not_make_a_run_red(bag):
         assert all(task.retries == 1 and task.retry_delay <= timedelta(seconds=10) for task in dag.tasks)
 
 
-def test_applications_and_metrics_run_after_a_plan_that_failed_and_the_run_still_ends_red(bag):
-    monitor = bag.dags["strait_shop"]
-    assert monitor.get_task("applications").trigger_rule == "all_done"
-    assert monitor.get_task("metrics").trigger_rule == "all_done"
-    (leaf,) = monitor.leaves
-    assert leaf.trigger_rule == "all_success"
-    assert leaf.upstream_task_ids == {"plan", "apply", "applications", "metrics"}
-
-
 def test_the_page_of_a_dag_names_what_to_edit(bag):
     assert "strait_topics_shop" in bag.dags["strait_shop"].doc_md
     assert all(dag.doc_md and "strait" in dag.tags for dag in bag.dags.values())
 
 
-def test_the_health_sensor_is_deferrable_and_carries_no_secret(bag):
-    watch = bag.dags["strait_shop_health"].get_task("watch")
-    assert watch.link == "shop"
-    assert watch.downstream_task_ids == {"restart"}
+def woken_by(dag):
+    """The one watcher that starts its runs."""
+    (asset,) = dag.timetable.asset_condition.objects
+    (watcher,) = asset.watchers
+    return asset.name, watcher.trigger["kwargs"] if isinstance(watcher.trigger, dict) else watcher.trigger.link
+
+
+def test_the_runs_of_a_link_are_started_by_its_watch_and_once_an_hour_in_a_minute_of_its_own(bag):
+    bank, shop = bag.dags["strait_bank"], bag.dags["strait_shop"]
+    assert woken_by(shop) == ("strait_shop_watch", "shop")
+    assert woken_by(bank) == ("strait_bank_watch", "bank")
+    assert re.fullmatch(r"\d+ \* \* \* \*", shop.timetable.timetable.expression)
+    assert shop.timetable.timetable.expression != bank.timetable.timetable.expression
+    assert [task.task_id for task in shop.topological_sort()] == ["act", "metrics"]
+    assert not any(task.outlets for task in shop.tasks), "a run that changes its own asset would start the next"
+
+
+def test_the_watch_is_stored_without_any_secret_and_comes_back_as_it_was():
+    path, arguments = LinkTrigger(link="shop").serialize()
+    assert (path, arguments) == ("strait_airflow.triggers.LinkTrigger", {"link": "shop"})
+    assert LinkTrigger(**arguments).serialize() == (path, arguments)
 
 
 def test_a_link_that_wants_to_be_asked_has_a_dag_that_waits_beside_the_others(parse):
@@ -96,6 +107,7 @@ def test_a_link_that_wants_to_be_asked_has_a_dag_that_waits_beside_the_others(pa
     asking = bag.dags["strait_shop_approval"]
     ask = asking.get_task("ask")
     assert asking.max_active_runs == 1
+    assert woken_by(asking) == woken_by(bag.dags["strait_shop"])
     assert asking.catchup is False
     assert asking.dagrun_timeout > ask.response_timeout, "a question that is withdrawn is no failed run"
     assert (ask.upstream_task_ids, ask.downstream_task_ids) == ({"look"}, {"act"})
@@ -121,7 +133,13 @@ def test_the_top_of_the_file_imports_only_what_is_cheap():
     tree = ast.parse((DAGS / "strait.py").read_text())
     modules = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
     modules |= {str(node.module) for node in tree.body if isinstance(node, ast.ImportFrom)}
-    assert {module.partition(".")[0] for module in modules} <= {"airflow", "datetime", "pendulum", "strait_airflow"}
+    assert {module.partition(".")[0] for module in modules} <= {
+        "airflow",
+        "datetime",
+        "pendulum",
+        "strait_airflow",
+        "zlib",
+    }
 
 
 def test_parsing_loads_neither_kafka_nor_spark(tmp_path):

@@ -6,7 +6,6 @@ import logging
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,8 @@ from strait.reasons import Reason
 from strait_airflow import control
 from strait_airflow.applications import launcher
 from strait_airflow.failing_over import fail_over, rehearse
-from strait_airflow.triggers import HealthTrigger
+from strait_airflow.noticing import ACTED
+from strait_airflow.triggers import LinkTrigger
 from support.fixtures.waiting import eventually
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker]
@@ -54,55 +54,114 @@ def link(clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-def fire(trigger: HealthTrigger) -> dict:
-    """What the trigger fires first."""
+class Store(dict):
+    """The state of a link's asset, without Airflow's database."""
+
+    set = dict.__setitem__
+
+    async def aget(self, key):
+        return json.loads(json.dumps(self.get(key)))  # as it comes out of the database
+
+
+def watch(link: str, store: Store) -> LinkTrigger:
+    trigger = LinkTrigger(link=link)
+    trigger.asset_state_store = store
+    return trigger
+
+
+def fire(trigger: LinkTrigger, within_seconds: float = 60.0) -> dict | None:
+    """What the trigger fires first; None: nothing in that time."""
 
     async def first() -> dict:
         async for event in trigger.run():
             return event.payload
-        raise AssertionError("it fired nothing")
+        raise AssertionError("it ended")
 
-    return asyncio.run(first())
+    async def in_time() -> dict | None:
+        try:
+            return await asyncio.wait_for(first(), within_seconds)
+        except TimeoutError:
+            return None
+
+    return asyncio.run(in_time())
 
 
-def test_plan_changes_nothing_and_apply_creates_and_publishes_once(link, clusters):
-    assert control.plan(link).startswith("plan 1")
-    assert link not in Admin(clusters.destination.client_properties, "b").observe(lambda _: False).topics
+def test_apply_creates_and_publishes_once(link, clusters):
     assert control.apply(link).startswith("plan 1: 2 partitions of 1 topics")
     assert control.apply(link).startswith("plan 1 stays as it is")
 
 
-def test_an_invalid_variable_fails_plan_with_one_line_and_leaves_the_plan_in_force(link, monkeypatch):
-    control.apply(link)
-    monkeypatch.setenv(f"AIRFLOW_VAR_STRAIT_TOPICS_{link.upper()}", '{"include": 5}')
-    with pytest.raises(AirflowFailException) as failed:
-        control.plan(link)
-    assert f"strait_topics_{link}: include: " in str(failed.value)
-    assert "\n" not in str(failed.value)
-    assert f"{link}: 0 records copied" in control.metrics(link)
+def test_a_run_does_all_there_is_to_do_and_then_the_watch_is_quiet(link, spark_submit_is_a_stand_in):
+    store = Store()
+    first = fire(watch(link, store))
+    assert first["plan"]
+    assert first["reasons"] == ["no run has acted upon this link yet"]
+    assert control.act(link, [first], store).startswith("plan 1: 2 partitions of 1 topics")
+    assert fire(watch(link, store), within_seconds=8) is None
+    assert launcher(Spark()).state(f"strait-{link}-default").state.alive
 
 
-def test_an_edit_is_noticed_while_it_is_watched_for_and_applied_unless_the_plan_is_frozen(link, clusters, monkeypatch):
+def test_what_changed_while_nobody_watched_is_noticed_by_the_next_watch(link, clusters, monkeypatch):
+    store = Store()
+    control.act(link, [fire(watch(link, store))], store)
     added = f"{link}-added"
     Admin(clusters.source.client_properties, "a").create([NewTopic(added, 1, 1)])
     variable = f"AIRFLOW_VAR_STRAIT_TOPICS_{link.upper()}"
-    control.apply(link)
-    trigger = HealthTrigger(link=link, until=time.time() + 3600)
+    monkeypatch.setenv(variable, json.dumps({"include": [link, added]}))
+    found = fire(watch(link, store))
+    assert "its settings were edited" in found["reasons"]
+    assert control.act(link, [found], store).startswith("plan 2: 3 partitions of 2 topics")
 
-    with after(3.0, monkeypatch.setenv, variable, json.dumps({"include": [link, added]})):
-        assert fire(trigger) == {"troubles": [], "edited": True}
-    assert "monitor DAG is paused" in control.follow_edit(link, frozen=True)
-    assert control.plan(link).startswith("plan 2: ")
 
-    with after(3.0, monkeypatch.setenv, variable, '{"include": 5}'):
-        (error,) = fire(trigger).values()
-    assert f"strait_topics_{link}: include: " in error["message"]
-    assert not error["retriable"]
-    still_wrong = HealthTrigger(link=link, until=time.time() + 6)
-    assert fire(still_wrong) == {"troubles": [], "edited": False}
+@pytest.fixture
+def spark_submit_is_a_stand_in(tmp_path, monkeypatch):
+    """Applications that run and do nothing."""
+    stand_in = tmp_path / "spark" / "bin" / "spark-submit"
+    stand_in.parent.mkdir(parents=True)
+    stand_in.write_text("#!/bin/sh\nexec sleep 600\n")
+    stand_in.chmod(0o700)
+    monkeypatch.setattr("strait.launch.local.find_spark_submit", lambda: stand_in)
+    yield
+    for application in launcher(Spark()).list():
+        launcher(Spark()).stop(application.name, grace_seconds=0)
 
-    with after(3.0, monkeypatch.delenv, variable):
-        assert fire(trigger) == {"troubles": [], "edited": True}
+
+def test_a_new_topic_and_more_partitions_of_the_source_wake_a_run_and_other_topics_do_not(
+    link, clusters, monkeypatch, spark_submit_is_a_stand_in
+):
+    store = Store()
+    monkeypatch.setenv(f"AIRFLOW_VAR_STRAIT_TOPICS_{link.upper()}", json.dumps({"regex": [f"{link}.*"]}))
+    control.act(link, [fire(watch(link, store))], store)
+    source = Admin(clusters.source.client_properties, "a")
+    source.create([NewTopic(f"other-{link}", 1, 1)])
+    assert fire(watch(link, store), within_seconds=6) is None
+    with after(4.0, source.create, [NewTopic(f"{link}-new", 1, 1)]):
+        found = fire(watch(link, store))
+    assert found["reasons"] == [f"topics of its source: +{link}-new"]
+    assert control.act(link, [found], store).startswith("plan 2: 3 partitions of 2 topics")
+    with after(4.0, source.grow_each, {f"{link}-new": 3}):
+        found = fire(watch(link, store))
+    assert found["reasons"] == [f"topics of its source: {link}-new 1 to 3 partitions"]
+    assert control.act(link, [found], store).startswith("plan 3: 5 partitions of 2 topics")
+
+
+def test_a_wrong_edit_fails_one_run_with_one_line_and_only_another_edit_wakes_the_next(
+    link, monkeypatch, spark_submit_is_a_stand_in
+):
+    store, variable = Store(), f"AIRFLOW_VAR_STRAIT_TOPICS_{link.upper()}"
+    control.act(link, [fire(watch(link, store))], store)
+    monkeypatch.setenv(variable, '{"include": 5}')
+    found = fire(watch(link, store))
+    with pytest.raises(AirflowFailException) as failed:
+        control.act(link, [found], store)
+    assert f"strait_topics_{link}: include: " in str(failed.value)
+    assert "\n" not in str(failed.value)
+    assert store[ACTED]["failed"] == "final"
+    assert launcher(Spark()).state(f"strait-{link}-default").state.alive, "what needs no new plan was done"
+    assert fire(watch(link, store), within_seconds=8) is None
+    assert f"{link}: 0 records copied" in control.metrics(link)
+    monkeypatch.delenv(variable)
+    assert fire(watch(link, store))["reasons"] == ["its settings were edited"]
 
 
 @contextmanager
@@ -119,7 +178,7 @@ def after(seconds, call, *arguments):
 @pytest.mark.spark
 def test_an_edit_is_applied_and_its_application_runs(link, clusters):
     try:
-        assert control.follow_edit(link, frozen=False).startswith("plan 1: 2 partitions")
+        assert control.act(link, [], Store()).startswith("plan 1: 2 partitions")
         assert launcher(Spark()).state(f"strait-{link}-default").state.alive
     finally:
         launcher(Spark()).stop(f"strait-{link}-default", grace_seconds=0)
@@ -150,7 +209,7 @@ def test_whoever_plans_without_airflow_leaves_the_variable_s_topics_in_force(lin
     assert "3 of 3 partitions are not copied" in shown.stdout
 
     assert f"leaves    {added} 0" in strait("plan", link, *file, "--from-file").stdout
-    assert control.plan(link).startswith("plan 1 stays as it is")
+    assert control.apply(link).startswith("plan 1 stays as it is")
     strait("apply", link, *file, "--from-file")
     eventually(lambda: cycles.topics_from == "", what="`strait run` takes them from the file, too")
     cycles.stop(60)
@@ -162,10 +221,9 @@ def strait(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=check)
 
 
-def test_without_a_plan_there_is_nothing_to_run_measure_or_worry_about(link):
+def test_without_a_plan_there_is_nothing_to_run_or_measure(link):
     assert "no plan" in control.applications(link)
     assert "no plan" in control.metrics(link)
-    assert fire(HealthTrigger(link=link, until=time.time())) == {"troubles": [], "edited": False}
 
 
 @pytest.mark.spark
@@ -180,10 +238,11 @@ def test_a_standby_is_submitted_watched_and_ended(link, tmp_path):
         done = control.applications(link)
         assert [f"{name}: submitted" in done for name in names] == [True, True]
         launch.stop(names[1], grace_seconds=0)
-        trigger = HealthTrigger(link=link, until=time.time() + 3600)
-        (trouble,) = fire(trigger)["troubles"]
-        assert trouble["reason"] == Reason.APPLICATION_DEAD
-        assert f"{names[1]}: submitted: it ended" in control.restart(link, [trouble])
+        store = Store({ACTED: acted_upon_all(link)})
+        found = fire(watch(link, store))
+        (reason,) = found["reasons"]
+        assert Reason.APPLICATION_DEAD in reason
+        assert f"{names[1]}: submitted: it ended" in control.act(link, [found], store)
         shown = json.loads(strait("applications", link, "-f", str(links_file), "-o", "json").stdout)["applications"]
         assert [(one["name"], len(one["submissions"])) for one in shown] == [(names[0], 1), (names[1], 2)]
         assert "killed" in shown[1]["submissions"][1]["cause"]
@@ -211,13 +270,15 @@ def test_an_application_is_kept_running_and_one_of_no_link_is_ended(link, caplog
         assert launch.state(name).id == first.id
 
         eventually(lambda: launch.state(name).state is State.RUNNING, what="it runs")
-        trigger = HealthTrigger(link=link, until=time.time() + 3600)
+        store = Store({ACTED: acted_upon_all(link)})
         launch.stop(name, grace_seconds=0)
-        (trouble,) = fire(trigger)["troubles"]
-        assert trouble["reason"] == Reason.APPLICATION_DEAD
+        found = fire(watch(link, store))
+        (reason,) = found["reasons"]
+        assert Reason.APPLICATION_DEAD in reason
+        assert not found["plan"], "to start an application anew needs no new plan"
 
         caplog.clear()
-        assert "submitted" in control.restart(link, [trouble])
+        assert "submitted" in control.act(link, [found], store)
         assert "submitting: it ended: " in caplog.text
         assert launch.state(name).id != first.id
 
@@ -232,19 +293,23 @@ def test_an_application_is_kept_running_and_one_of_no_link_is_ended(link, caplog
             launch.stop(application.name)
 
 
-def test_the_trigger_says_why_it_could_not_watch(link, clusters, monkeypatch):
-    monkeypatch.setenv("AIRFLOW_CONN_STRAIT_B", '{"conn_type": "kafka", "extra": "{\\"no.such.property\\": \\"1\\"}"}')
-    event = fire(HealthTrigger(link=link, until=time.time() + 3600))
-    assert event["error"]["retriable"] is False
-    assert "no.such.property" in event["error"]["message"]
+def acted_upon_all(link: str) -> dict:
+    """As after a run for all that a watch finds first."""
+    return {"seen": fire(watch(link, Store()))["seen"], "failed": ""}
 
 
-def test_the_trigger_survives_being_stored_without_any_secret(link):
-    trigger = HealthTrigger(link=link, until=123.0)
-    path, arguments = trigger.serialize()
-    assert path == "strait_airflow.triggers.HealthTrigger"
-    assert HealthTrigger(**arguments).serialize() == (path, arguments)
-    assert set(arguments) == {"link", "until"}
+def test_a_cluster_that_cannot_be_asked_is_said_and_tried_again(link, clusters, monkeypatch):
+    store = Store({ACTED: acted_upon_all(link)})
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_STRAIT_B", '{"conn_type": "kafka", "extra": "{\\"bootstrap.servers\\": \\"127.0.0.1:1\\"}"}'
+    )
+    found = fire(watch(link, store))
+    assert any(reason.startswith("cluster b: ") for reason in found["reasons"])
+    with pytest.raises(AirflowFailException, match="cluster b: "):
+        control.act(link, [found], store)
+    assert store[ACTED]["failed"] == "retriable"
+    monkeypatch.delenv("AIRFLOW_CONN_STRAIT_B")
+    assert "its destination can be read again" in fire(watch(link, store))["reasons"]
 
 
 def test_a_failover_is_rehearsed_and_then_done_by_the_dag_task(link, clusters):

@@ -30,7 +30,6 @@ from strait.launch.java import find_java
 HISTORY_RECORDS = 100_000
 RECORDS_PER_SECOND = 500
 MONITOR = f"strait_{LINK}"
-HEALTH = f"strait_{LINK}_health"
 _HEAP_MIB = 256
 
 
@@ -118,19 +117,18 @@ def _has_dags(client: AirflowClient) -> bool:
     """Raises SetupError where Airflow could not read them."""
     if errors := client.import_errors():
         raise SetupError(f"Airflow: reading the DAGs: {errors[0]['stack_trace'].strip().splitlines()[-1]}")
-    return {MONITOR, HEALTH} <= {dag["dag_id"] for dag in client.dags()}
+    return MONITOR in {dag["dag_id"] for dag in client.dags()}
 
 
 def _first_run(client: AirflowClient) -> None:
     client.unpause(MONITOR)
-    # Its schedule starts one at once, for the minute that has begun.
+    # Its schedule starts one at once, for the hour that has begun.
     run = wait_for(f"Airflow: starting {MONITOR}", 90, lambda: client.runs(MONITOR))[-1]["dag_run_id"]
     state = client.wait_for_run(MONITOR, run, timeout_seconds=120)
     if state != "success":
         raise SetupError(
             f"Airflow: first run of {MONITOR}: {_why_failed(client, run)}", hint="`strait demo logs` tells more"
         )
-    client.unpause(HEALTH)
 
 
 def _why_failed(client: AirflowClient, run: str) -> str:
