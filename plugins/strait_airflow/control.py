@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from strait_airflow.noticing import ACTED, Acted
+from strait_airflow.watching import look
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
@@ -34,7 +35,7 @@ def act(link: str, notices: Sequence[Mapping[str, Any]], store: Store) -> str:
     """Do what the watch woke the DAG for; all there is to do if nothing did.
 
     Args:
-        notices: what `LinkTrigger` fired, the oldest first.
+        notices: what `LinkTrigger` fired, the oldest first. Without any it is the hour's run, or one by hand.
         store: where it is written down what was acted upon.
 
     Raises:
@@ -46,8 +47,8 @@ def act(link: str, notices: Sequence[Mapping[str, Any]], store: Store) -> str:
     for reason in (reason for notice in notices for reason in notice["reasons"]):
         log.info("because: %s", reason)
     seen = dict(Acted.of(store.get(ACTED)).seen)
-    for notice in notices:
-        seen |= notice["seen"]
+    for found in [notice["seen"] for notice in notices] or [look(link)]:
+        seen |= found
     silent = {group for notice in notices for group in notice["silent"]}
     steps: list[Callable[[], str]] = [lambda: applications(link, silent)]
     if not notices or any(notice["plan"] for notice in notices):

@@ -65,6 +65,9 @@ class LinkTrigger(BaseEventTrigger):
                     if noticing.waiting or time.monotonic() > read_at + READ_ACTED_EVERY_SECONDS:
                         noticing.acted, read_at = await self._acted(), time.monotonic()
                     facts = await loop.run_in_executor(thread, watch.facts)
+                    if not facts:
+                        await asyncio.sleep(LOOK_EVERY_SECONDS / 4)
+                        continue
                     troubles = await loop.run_in_executor(thread, watch.troubles)
                     facts |= background.facts(watch, resting=noticing.waiting)
                     due = noticing.due(facts, troubles, time.monotonic())

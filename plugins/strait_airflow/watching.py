@@ -23,6 +23,20 @@ SUBMITTED_WITHIN_SECONDS = 15.0
 _NAMED_MOST = 5
 
 
+LOOK_WITHIN_SECONDS = 10.0
+
+
+def look(link: str) -> dict[str, str]:
+    """What a watch that starts now sees first: the values of its facts. None if that takes too long."""
+    watch, until = LinkWatch(link), time.monotonic() + LOOK_WITHIN_SECONDS
+    try:
+        while not (facts := watch.facts()) and time.monotonic() < until:
+            time.sleep(0.05)
+        return {name: fact.value for name, fact in facts.items()}
+    finally:
+        watch.close()
+
+
 class LinkWatch:
     """One link from its opening to its closing. Not for two threads at once."""
 

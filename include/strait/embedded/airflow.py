@@ -48,7 +48,8 @@ class LocalAirflow:
         self._make_password()
         _write_private(self._address, json.dumps({"port": port}))
         self._process.start(
-            [str(_bin() / "airflow"), "standalone"],
+            # Both are in its session, so both end with it.
+            ["/bin/sh", "-c", '"$0" later & exec "$1" standalone', str(self._maintenance), str(_bin() / "airflow")],
             environment=self._full_environment(port, log_ports),
             log=self.log,
             directory=self.home,
@@ -110,6 +111,11 @@ class LocalAirflow:
             return list(_COMPONENTS)
         states = {} if reply.is_error else reply.json()
         return [name for name in _COMPONENTS if (states.get(name) or {}).get("status") != "healthy"]
+
+    @property
+    def _maintenance(self) -> Path:
+        """What clears away old runs and logs, day by day."""
+        return self.project / "docker" / "maintenance.sh"
 
     @property
     def _address(self) -> Path:
