@@ -30,7 +30,7 @@ def links_file() -> Path:
 
 
 def link_names() -> tuple[str, ...]:
-    """The links that get DAGs. What is wrong inside a link is said by its own plan task, and hides no other link."""
+    """The links that get DAGs. What is wrong inside a link is said by its own runs, and hides no other link."""
     from strait.config.links import link_names
 
     return link_names(links_file())
@@ -44,7 +44,7 @@ def links_with_approval() -> frozenset[str]:
 
 
 def dag_id(link: str, *suffix: str) -> str:
-    """Airflow takes fewer characters than a links file may hold; a link with others fails in its plan task."""
+    """Airflow takes fewer characters than a links file may hold; a link with others fails in its runs."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", "_".join(["strait", link, *suffix]))
 
 

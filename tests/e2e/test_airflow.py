@@ -1,15 +1,30 @@
 """Airflow runs a link: real Airflow, two real clusters, Spark. The tests are one story, told in order."""
 
 import contextlib
+import json
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from strait.errors import SetupError
-from support.fixtures.airflow import APPROVAL, ASKED, MONITOR, PARTITIONS, VARIABLE, Deployment, deployment
+from support.fixtures.airflow import (
+    APPROVAL,
+    ASKED,
+    MONITOR,
+    PARTITIONS,
+    VARIABLE,
+    Deployment,
+    airflow_over,
+    deployment,
+    launch,
+)
 from support.fixtures.waiting import eventually
 from support.kafka.records import assert_equal, ends, read_all
 
@@ -139,6 +154,73 @@ def test_a_link_that_wants_to_be_asked_does_what_a_person_has_approved_and_nothi
     answer(airflow, "Approve")
     made = [topic for topic in there.list_topics(timeout=30).topics if topic.startswith("asked.")]
     assert sorted(made) == ["asked.orders", "asked.payments"]
+
+
+def submissions(airflow) -> int:
+    return len(airflow.launcher.history(airflow.application().name))
+
+
+def test_killed_and_started_again_over_an_older_database_airflow_goes_on_and_copying_never_stopped(airflow, clusters):
+    before, pids, submitted = (
+        {run["dag_run_id"] for run in airflow.client.runs(MONITOR)},
+        airflow.application_pids(),
+        submissions(airflow),
+    )
+    database = airflow.airflow.home / "airflow.db"
+    with closing(sqlite3.connect(database)) as now, closing(sqlite3.connect(database.with_suffix(".copy"))) as copy:
+        now.backup(copy)
+    airflow.copy("orders", "payments")
+    eventually(lambda: airflow.ended_since(before), what="a run for an edit that the copy does not know")
+    airflow.kill("triggerer")
+    airflow.kill("scheduler")
+    airflow.airflow.stop()
+    copies_more(clusters, "orders")
+    for log in database.parent.glob("airflow.db-*"):
+        log.unlink()
+    database.with_suffix(".copy").rename(database)
+    launch(airflow.airflow)
+    airflow.airflow.wait_until_healthy()
+    airflow = replace(airflow, client=airflow.airflow.client())
+    run = eventually(lambda: airflow.ended_since(before), what="a run for what the older database lacks")
+    assert "work to do: plan " in run["note"]
+    copies_more(clusters, "clicks")
+    assert airflow.application_pids() == pids
+    assert submissions(airflow) == submitted
+    airflow.client.close()
+
+
+def test_two_airflows_over_one_links_file_submit_an_application_once(airflow, clusters, tmp_path):
+    environment = airflow.airflow.environment
+    second = airflow_over(
+        Path(environment["STRAIT_LINKS_FILE"]), Path(environment["STRAIT_HOME"]), tmp_path / "airflow"
+    )
+    client = airflow.airflow.client()
+    launch(second)
+    try:
+        second.wait_until_healthy()
+        other = second.client()
+        other.set_variable(VARIABLE, json.dumps({"include": list(PARTITIONS)}))
+        submitted = submissions(airflow)
+        airflow.configure(other)
+        eventually(lambda: [run for run in other.runs(MONITOR) if run["state"] == "success"], what="its first run")
+        assert submissions(airflow) == submitted
+        for process in airflow.application_processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        both = {one: {run["dag_run_id"] for run in one.runs(MONITOR)} for one in (client, other)}
+        for one, known in both.items():
+            eventually(
+                lambda one=one, known=known: [
+                    run for run in one.runs(MONITOR) if run["dag_run_id"] not in known and run["state"] == "success"
+                ],
+                what="a run of each for the application that ended",
+            )
+        assert submissions(airflow) == submitted + 1
+        copies_more(clusters, "orders")
+        other.close()
+    finally:
+        second.stop()
+        client.close()
 
 
 def test_in_the_end_the_copies_equal_their_sources_record_by_record(airflow, clusters):

@@ -57,7 +57,7 @@ def _addresses(status: DemoStatus) -> Table:
 def _ideas(status: DemoStatus) -> str:
     kill = " ".join(map(str, status.application_pids))
     ideas = (
-        (f"in Airflow, Admin, Variables: edit strait_topics_{LINK}", "what is copied changes within a minute"),
+        (f"in Airflow, Admin, Variables: edit strait_topics_{LINK}", "what is copied changes within seconds"),
         (f"kill -9 {kill}", "Airflow submits the application again; why it ended is in the task's log"),
         ("strait demo status", "the table again"),
         ("strait demo logs", "what each part says"),

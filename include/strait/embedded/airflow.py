@@ -35,7 +35,7 @@ class LocalAirflow:
         self.home = home
         self.project = project
         self.log = home / "airflow.log"
-        self._environment = dict(environment or {})
+        self.environment = dict(environment or {})
         self._process = Detached(home / "airflow.pid.json")
 
     def launch(self, *, port: int, log_ports: tuple[int, int]) -> None:
@@ -131,7 +131,7 @@ class LocalAirflow:
 
     def _full_environment(self, port: int, log_ports: tuple[int, int]) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
-        return inherited | self._settings(port, log_ports) | self._environment
+        return inherited | self._settings(port, log_ports) | self.environment
 
     def _settings(self, port: int, log_ports: tuple[int, int]) -> dict[str, str]:
         sections: dict[str, dict[str, object]] = {
