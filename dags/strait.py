@@ -112,12 +112,12 @@ def monitor(link: str, asset: Asset) -> DAG:
         description=f"Keep the link {link} planned and its applications running: a run for each event.",
         doc_md=MONITOR_PAGE.format(link=link),
         schedule=when_woken(link, asset),
-        dagrun_timeout=timedelta(minutes=5),
+        dagrun_timeout=timedelta(minutes=10),
         tags=["strait", link],
         **COMMON,
     )
     def build() -> None:
-        @task(inlets=[asset])
+        @task(inlets=[asset], execution_timeout=timedelta(minutes=5))
         def act() -> str:
             from strait_airflow import control
 

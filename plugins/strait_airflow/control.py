@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from strait_airflow.noticing import ACTED, Acted
-from strait_airflow.watching import look
+from strait_airflow.watching import look_at
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
@@ -47,7 +47,7 @@ def act(link: str, notices: Sequence[Mapping[str, Any]], store: Store) -> str:
     for reason in (reason for notice in notices for reason in notice["reasons"]):
         log.info("because: %s", reason)
     seen = dict(Acted.of(store.get(ACTED)).seen)
-    for found in [notice["seen"] for notice in notices] or [look(link)]:
+    for found in [notice["seen"] for notice in notices] or [look_at(link)]:
         seen |= found
     silent = {group for notice in notices for group in notice["silent"]}
     steps: list[Callable[[], str]] = [lambda: applications(link, silent)]

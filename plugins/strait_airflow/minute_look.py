@@ -30,8 +30,8 @@ class MinuteLook:
         self._reader: StateReader | None = None
         self._earlier: dict[tuple[str, int], tuple[Report, ...]] = {}
 
-    def look(self) -> Finding:
-        """What a run would do; an empty value: nothing.
+    def look(self, plan: bool) -> Finding | None:
+        """What a run would do; an empty value: nothing; None unless it is to ``plan``.
 
         Raises:
             StraitError: it could not be found out. What was open is closed.
@@ -39,7 +39,7 @@ class MinuteLook:
         began = time.monotonic()
         try:
             self._send_gauges()
-            return self._pending()
+            return self._pending() if plan else None
         except BaseException:
             self.close()
             raise

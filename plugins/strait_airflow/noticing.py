@@ -15,8 +15,9 @@ LONGEST_PAUSE_SECONDS = 600.0
 ACTED = "acted"
 """The key of the asset's state under which runs write what they acted upon."""
 
-RETRY = "retry"
 WORK = "work"
+FACTS = frozenset({"settings", "source", "destination", WORK})
+RETRY = "retry"
 
 
 class Finding(NamedTuple):
@@ -66,6 +67,11 @@ class Noticing:
     def waiting(self) -> bool:
         """Whether something woke the DAG and is still so: then what the runs act upon is worth reading again."""
         return bool(self._told)
+
+    @property
+    def waits_for_plan(self) -> bool:
+        """The same of what a run plans for."""
+        return any(name in FACTS for name, _ in self._told)
 
     def due(self, facts: Mapping[str, Finding], troubles: Mapping[str, Finding], now: float) -> list[str]:
         """The names of what is to wake the DAG now; none: it stays asleep.

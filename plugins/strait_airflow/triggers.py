@@ -54,30 +54,24 @@ class LinkTrigger(BaseEventTrigger):
     async def _watch(self) -> AsyncIterator[dict[str, Any]]:
         from strait_airflow.watching import LinkWatch
 
-        with ThreadPoolExecutor(1, thread_name_prefix=f"strait-{self.link}") as thread:
-            loop = asyncio.get_running_loop()
-            watch = await loop.run_in_executor(thread, LinkWatch, self.link)
-            background = _Background(self.link)
-            noticing = Noticing(await self._acted())
-            read_at = time.monotonic()
-            try:
-                while True:
-                    if noticing.waiting or time.monotonic() > read_at + READ_ACTED_EVERY_SECONDS:
-                        noticing.acted, read_at = await self._acted(), time.monotonic()
-                    facts = await loop.run_in_executor(thread, watch.facts)
-                    if not facts:
-                        await asyncio.sleep(LOOK_EVERY_SECONDS / 4)
-                        continue
-                    troubles = await loop.run_in_executor(thread, watch.troubles)
-                    facts |= background.facts(watch, resting=noticing.waiting)
-                    due = noticing.due(facts, troubles, time.monotonic())
-                    if due:
+        loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, thread_name_prefix=f"strait-{self.link}")
+        watch, background = LinkWatch(self.link), _Background(self.link)
+        noticing, read_at = Noticing(await self._acted()), time.monotonic()
+        try:
+            while True:
+                if noticing.waiting or time.monotonic() > read_at + READ_ACTED_EVERY_SECONDS:
+                    noticing.acted, read_at = await self._acted(), time.monotonic()
+                facts, troubles = await loop.run_in_executor(thread, watch.look)
+                if facts:  # else it has not seen everything yet
+                    facts |= background.facts(watch, resting=noticing.waits_for_plan)
+                    if due := noticing.due(facts, troubles, time.monotonic()):
                         new = not noticing.acted.seen
                         yield _payload(due, facts, troubles, watch.silent_groups(), new=new)
-                    await asyncio.sleep(LOOK_EVERY_SECONDS)
-            finally:
-                background.close()
-                thread.submit(watch.close)
+                await asyncio.sleep(LOOK_EVERY_SECONDS if facts else LOOK_EVERY_SECONDS / 4)
+        finally:
+            background.close()
+            thread.submit(watch.close)
+            thread.shutdown(wait=False)  # its last look may take seconds, for which no other link's watch waits
 
     async def _acted(self) -> Acted:
         if self.asset_state_store is None:
@@ -91,23 +85,32 @@ class _Background:
     def __init__(self, link: str) -> None:
         self._link = link
         self._look: MinuteLook | None = None
-        self._running: asyncio.Future[Finding] | None = None
+        self._running: asyncio.Future[Finding | None] | None = None
         self._found: dict[str, Finding] = {}
 
     def facts(self, watch: "LinkWatch", *, resting: bool) -> dict[str, Finding]:
-        """What the last look found, if anything. Starts the next one when it is due, unless a run is about to plan."""
+        """What the last look found, if anything. Starts the next one when it is due.
+
+        Args:
+            resting: a run is about to plan, so that looking for work can wait.
+        """
         if self._running is not None and self._running.done():
             self._take(self._running)
             self._running = None
-        if self._running is None and not resting and watch.settings is not None and watch.reaches_clusters:
-            self._start(watch)
+        if self._running is None and watch.reaches_clusters:
+            self._start(watch, plan=not resting)
         return self._found
 
     def close(self) -> None:
-        if self._look is not None:
+        if self._look is None:
+            return
+        if self._running is None:
             _planners.submit(self._look.close)
+        else:
+            look = self._look
+            self._running.add_done_callback(lambda _: _planners.submit(look.close))
 
-    def _start(self, watch: "LinkWatch") -> None:
+    def _start(self, watch: "LinkWatch", *, plan: bool) -> None:
         from strait_airflow.minute_look import EVERY_SECONDS, MinuteLook
 
         assert watch.settings is not None
@@ -116,13 +119,15 @@ class _Background:
             self._look, self._found = MinuteLook(watch.settings, self._link), {}
             self._look.due_at = time.monotonic() + EVERY_SECONDS / 4  # a run for the new settings goes first
         if time.monotonic() >= self._look.due_at:
-            self._running = asyncio.get_running_loop().run_in_executor(_planners, self._look.look)
+            self._running = asyncio.get_running_loop().run_in_executor(_planners, self._look.look, plan)
 
-    def _take(self, done: "asyncio.Future[Finding]") -> None:
+    def _take(self, done: "asyncio.Future[Finding | None]") -> None:
         from strait.errors import StraitError
 
         try:
-            self._found = {WORK: done.result()}
+            found = done.result()
+            if found is not None:
+                self._found = {WORK: found}
         except StraitError as error:
             log.warning("link %s: its plan and gauges: %s", self._link, error)
 

@@ -26,7 +26,7 @@ _NAMED_MOST = 5
 LOOK_WITHIN_SECONDS = 10.0
 
 
-def look(link: str) -> dict[str, str]:
+def look_at(link: str) -> dict[str, str]:
     """What a watch that starts now sees first: the values of its facts. None if that takes too long."""
     watch, until = LinkWatch(link), time.monotonic() + LOOK_WITHIN_SECONDS
     try:
@@ -49,6 +49,10 @@ class LinkWatch:
         self._open_at = 0.0
         self._away: Finding | None = None
         self._selected: _Selected | None = None
+
+    def look(self) -> tuple[dict[str, Finding], dict[str, Finding]]:
+        """`facts` and `troubles`."""
+        return self.facts(), self.troubles()
 
     def facts(self) -> dict[str, Finding]:
         """What is to be acted upon whenever it changes; nothing until all of it was seen once."""

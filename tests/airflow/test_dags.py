@@ -56,7 +56,7 @@ def test_no_run_is_made_up_for_the_past_and_none_overlaps_or_hangs(bag):
         assert dag.catchup is False
         assert dag.max_active_runs == (16 if dag.dag_id == "strait-failover" else 1)
         longest = {"strait-failover": timedelta(hours=4), "strait-rehearsal": timedelta(hours=1)}.get(
-            dag.dag_id, timedelta(minutes=5)
+            dag.dag_id, timedelta(minutes=10)
         )
         assert timedelta() < dag.dagrun_timeout <= longest
         assert all(task.execution_timeout for task in dag.tasks)
