@@ -10,7 +10,9 @@ from strait.config.links import Spark
 from strait.errors import SetupError
 
 _FOLDER = Path(__file__).parent
-_LOGGING = _FOLDER / "log4j2.properties"
+LOGGING = _FOLDER / "log4j2.properties"
+"""What a driver's JVM logs."""
+
 TASK_ATTEMPTS = 4  # of one task in one epoch, before Spark gives the application up
 
 
@@ -28,7 +30,7 @@ def spark_properties(name: str, slots: int, spark: Spark, scratch: Path, java_op
         "spark.driver.memory": spark.driver_memory,
     }
     properties |= _local(name, slots) if spark.master == "local" else standalone_properties(slots, spark.master)
-    own = own_properties(f'"-Dlog4j2.configurationFile={_LOGGING}" "-Djava.io.tmpdir={scratch}" {java_options}')
+    own = own_properties(f'"-Dlog4j2.configurationFile={LOGGING}" "-Djava.io.tmpdir={scratch}" {java_options}')
     return own | properties | dict(spark.conf)
 
 

@@ -92,11 +92,16 @@ def following(name_folder: Path) -> Submission:
     return Submission(name_folder / str(max(time.time_ns() // 1_000_000, newest + 1)))
 
 
-def write(new: Submission, spec: AppSpec, properties: str) -> None:
-    """Make the folder of a submission with all that is known before its start. Raises OSError."""
+def write(new: Submission, spec: AppSpec, properties: str = "") -> None:
+    """Make the folder of a submission with all that is known before its start. Raises OSError.
+
+    Args:
+        properties: for `spark-submit`; "" where that is not used.
+    """
     new.folder.mkdir(mode=0o700, parents=True)
     new.scratch.mkdir()
-    new.properties.write_text(properties, encoding="utf-8")
+    if properties:
+        new.properties.write_text(properties, encoding="utf-8")
     spec.write(new.spec)
 
 

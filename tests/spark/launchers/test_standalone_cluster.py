@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 import strait
@@ -13,6 +12,7 @@ from strait.errors import LaunchError, SetupError
 from strait.launch.base import State
 from strait.launch.package import build
 from strait.launch.standalone.launcher import StandaloneLauncher
+from support.fixtures.running import Running
 from support.fixtures.waiting import eventually
 from support.links.links import Link, link_of
 from support.spark.sites import StandaloneSite
@@ -66,15 +66,13 @@ def test_copying_goes_on_without_an_executor_the_master_or_the_drivers_worker(si
     link.until_running()
     first = link.application()
     everything = cluster.processes()
-    pythons = [one for one in everything if one.name().startswith("python")]
+    pythons = [one for one in everything if one.name.startswith("python")]
     assert pythons
-    assert [
-        (one.cmdline(), one.environ().get("PYTHONPATH")) for one in pythons if not _runs_from_the_package(one)
-    ] == []
-    assert not [line for one in everything for line in _told(one) if SECRET in line]
+    assert [one.command for one in pythons if not _runs_from_the_package(one)] == []
+    assert not [one.command for one in everything if SECRET in str((one.command, one.environment))]
     assert not [line for line in _written(cluster.folder) if SECRET in line]
 
-    next(one for one in everything if "CoarseGrainedExecutorBackend" in str(one.cmdline())).kill()
+    next(one for one in everything if "CoarseGrainedExecutorBackend" in str(one.command)).process.kill()
     goes_on(2000)
 
     (driver,) = site.drivers(name)
@@ -125,20 +123,10 @@ def test_what_cannot_be_submitted_is_refused_in_one_line_and_leaves_no_submissio
     assert link.launcher.state(link.name) is None
 
 
-def _runs_from_the_package(process: psutil.Process) -> bool:
+def _runs_from_the_package(one: Running) -> bool:
     """Its own host's Python, and no library of this checkout."""
-    try:
-        path = process.environ().get("PYTHONPATH", "")
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return True  # it has ended meanwhile
+    path = one.environment.get("PYTHONPATH", "")
     return "environment/packages" in path and str(Path(strait.__file__).parents[1]) not in path.split(os.pathsep)
-
-
-def _told(process: psutil.Process) -> list[str]:
-    try:
-        return [*process.cmdline(), *process.environ().values()]
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return []  # it has ended meanwhile
 
 
 def _written(folder: Path) -> Iterator[str]:

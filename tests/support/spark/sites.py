@@ -1,6 +1,7 @@
 """Where applications may run, each as the contract of launchers needs it: tests/spark/launchers/test_contract.py."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from strait.launch.local import LocalLauncher
 from strait.launch.spark_home import find_spark_submit
 from strait.launch.standalone.launcher import StandaloneLauncher
 from strait.launch.yarn.launcher import YarnLauncher
+from support.fixtures.running import Running, look_at
 from support.fixtures.waiting import eventually
 from support.spark.standalone import Standalone
 from support.spark.yarn import YarnCluster
@@ -69,13 +71,13 @@ class LocalSite:
         return LocalLauncher(self.folder / directory)
 
     def kill_driver(self, name: str) -> None:
-        next(one for one in self._processes(name) if one.name() == "java").kill()
+        next(one for one in self._processes(name) if one.name == "java").process.kill()
 
     def left_behind(self, name: str) -> Sequence[str]:
         return [*_lines(self._processes(name)), *_files(self.folder)]
 
-    def _processes(self, name: str) -> list[psutil.Process]:
-        return [one for some in processes.find(self.folder / "applications" / name).values() for one in some]
+    def _processes(self, name: str) -> Iterator[Running]:
+        return look_at(chain.from_iterable(processes.find(self.folder / "applications" / name).values()))
 
 
 class StandaloneSite:
@@ -110,8 +112,8 @@ class StandaloneSite:
 
     def drivers(self, name: str) -> dict[int, psutil.Process]:
         """Pid -> the JVM of each driver."""
-        found = processes.find(self.folder / "applications" / name).values()
-        return {one.pid: one for some in found for one in some if one.name() == "java"}
+        found = look_at(chain.from_iterable(processes.find(self.folder / "applications" / name).values()))
+        return {one.process.pid: one.process for one in found if one.name == "java"}
 
     def kill_driver(self, name: str) -> None:
         for driver in self.drivers(name).values():
@@ -161,7 +163,7 @@ class YarnSite:
 
     def left_behind(self, name: str) -> Sequence[str]:
         staged = [str(path) for path in self.directory.glob("*/.sparkStaging/*")]
-        return [*_lines(self._processes(name)), *staged, *self.cluster.containers()]
+        return [*_lines(look_at(self._processes(name))), *staged, *self.cluster.containers()]
 
     def _processes(self, name: str) -> list[psutil.Process]:
         """Those in the containers of its submissions."""
@@ -184,13 +186,5 @@ def _files(folder: Path) -> list[str]:
     return [str(path) for path in (*scratch, *folder.glob("checkpoint/*"))]
 
 
-def _lines(found: Sequence[psutil.Process]) -> list[str]:
-    return [line for one in found if (line := _line(one))]
-
-
-def _line(process: psutil.Process) -> str:
-    try:
-        living = process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-        return f"process {process.pid} {process.name()}" if living else ""
-    except psutil.NoSuchProcess:
-        return ""
+def _lines(found: Iterable[Running]) -> list[str]:
+    return [f"process {one.process.pid} {' '.join(one.command)[:200]}" for one in found]

@@ -16,6 +16,7 @@ import psutil
 
 from strait.embedded.paths import project_root
 from strait.embedded.ports import free_ports
+from support.fixtures.running import Running, look_at
 from support.fixtures.waiting import eventually
 
 _UP_SECONDS = 180.0
@@ -106,11 +107,10 @@ class Standalone:
         above = {one.pid for one in process.parents()}
         return next(name for name, one in self.running.items() if isinstance(name, int) and one.pid in above)
 
-    def processes(self) -> list[psutil.Process]:
-        """Everything that runs below the workers. Zombies are none."""
+    def processes(self) -> list[Running]:
+        """Everything that runs below the workers."""
         workers = [one.pid for name, one in self.running.items() if isinstance(name, int)]
-        found = [child for pid in workers for child in psutil.Process(pid).children(recursive=True)]
-        return [one for one in found if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+        return list(look_at(child for pid in workers for child in psutil.Process(pid).children(recursive=True)))
 
     def page(self) -> Mapping[str, Any]:
         """What the master says of itself; empty while it does not answer."""

@@ -19,6 +19,7 @@ from strait.launch import submission, supervised
 from strait.launch.base import LOG_TAIL_BYTES, Application, State
 from strait.launch.cause import cause_of
 from strait.launch.local import REPLICATE
+from strait.launch.properties import LOGGING
 from strait.launch.standalone import drivers, unpack
 from strait.launch.standalone.drivers import Drivers, Found
 from strait.launch.standalone.master import Driver, Master, Seen
@@ -61,7 +62,7 @@ class StandaloneLauncher:
                 )
             new = submission.following(self.directory / name)
             try:
-                submission.write(new, spec, "")
+                submission.write(new, spec)
                 self._prepare(new, name, spec, spark)
                 drivers.record(new, self._master.create(self._request(new, name, spark)))
                 submission.drop_old(self.directory / name)
@@ -151,6 +152,7 @@ class StandaloneLauncher:
         with os.fdopen(os.open(new.folder / "session.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(text)
         shutil.copyfile(unpack.__file__, new.folder / "unpack.py")
+        shutil.copyfile(LOGGING, new.folder / LOGGING.name)
 
     def _request(self, new: Submission, name: str, spark: Spark) -> Mapping[str, object]:
         return create_request(name, new.folder, self._job, spark, version("pyspark"))

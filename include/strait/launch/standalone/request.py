@@ -15,7 +15,7 @@ import strait
 from strait.config.links import Spark
 from strait.launch import supervised
 from strait.launch.package import ENVIRONMENT
-from strait.launch.properties import own_properties, standalone_properties
+from strait.launch.properties import LOGGING, own_properties, standalone_properties
 
 _OF_THE_JVM = (
     "spark.driver.cores",
@@ -48,8 +48,9 @@ def create_request(name: str, folder: Path, job: Path, spark: Spark, spark_versi
         folder: of the submission; the workers see it under this path.
         job: what the driver's Python runs; ditto.
     """
+    logging = f'"-Dlog4j2.configurationFile={folder / LOGGING.name}"'
     ours = {
-        "spark.driver.defaultJavaOptions": own_properties("")["spark.driver.defaultJavaOptions"],
+        "spark.driver.defaultJavaOptions": own_properties(logging)["spark.driver.defaultJavaOptions"],
         "spark.driver.memory": spark.driver_memory,
         "spark.driver.cores": str(spark.standalone.driver_cores),
         "spark.driver.supervise": "true",
