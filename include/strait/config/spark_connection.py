@@ -20,6 +20,7 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "rest-url": ("standalone", "rest_url"),
     "web-url": ("standalone", "web_url"),
     "token-file": ("standalone", "token_file"),
+    "namespace": ("kubernetes", "namespace"),
     "queue": ("yarn", "queue"),
     "hadoop-conf-dir": ("yarn", "hadoop_conf_dir"),
     "resource-manager": ("yarn", "resource_manager"),
