@@ -42,6 +42,11 @@ compat: install ## Try links between every pair of the oldest, middle and newest
 	@echo "==> compatibility"
 	STRAIT_COMPAT=all $(BIN)/python -m pytest tests/compat $(ARGS)
 
+.PHONY: yarn
+yarn: install ## Run applications in a real Hadoop cluster of two nodes, parts of which are killed (about 6 minutes)
+	@echo "==> YARN"
+	STRAIT_SITES=yarn $(BIN)/python -m pytest $(or $(ARGS),tests/spark/launchers tests/yarn)
+
 MINUTES ?= 30
 
 # ARGS="--failovers N": fail over back and forth N times instead, and compare what consumers have processed.

@@ -7,12 +7,13 @@ from typing import Protocol
 
 import psutil
 
-from strait.config.links import Spark
+from strait.config.links import Spark, Yarn
 from strait.launch import processes
 from strait.launch.base import Launcher
 from strait.launch.local import LocalLauncher
 from strait.launch.spark_home import find_spark_submit
 from strait.launch.standalone.launcher import StandaloneLauncher
+from strait.launch.yarn.commands import Commands
 from strait.launch.yarn.launcher import YarnLauncher
 from support.fixtures.running import Running, look_at
 from support.fixtures.waiting import eventually
@@ -127,21 +128,22 @@ class StandaloneSite:
 
 
 class YarnSite:
-    """A YARN cluster of one node. `folder` is the cluster's file system."""
+    """A YARN cluster whose file system is this machine's or HDFS. `folder` is what hosts share of this machine's."""
 
     restarts = True
     found_without_directory = True
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, nodes: int = 1, hdfs: bool = False) -> None:
         self.folder = folder / "files"
-        self.cluster = YarnCluster(folder / "cluster")
-        self.directory = self.folder / "hadoop"
+        self.cluster = YarnCluster(folder / "cluster", nodes=nodes, hdfs=hdfs)
         settings = {
-            "directory": self.directory.as_uri(),
+            "directory": f"{self.cluster.files}{'' if hdfs else self.folder}/hadoop",
             "hadoop_conf_dir": str(self.cluster.conf),
-            "spark_jars": f"local:{find_spark_submit().parents[1]}/jars/*",
         }
-        self.spark = Spark.model_validate({"master": "yarn", "yarn": settings})
+        if not hdfs:
+            settings["spark_jars"] = f"local:{find_spark_submit().parents[1]}/jars/*"
+        self.yarn = Yarn.model_validate(settings)
+        self.spark = Spark(master="yarn", yarn=self.yarn)
 
     def start(self) -> None:
         self.cluster.start()
@@ -150,22 +152,25 @@ class YarnSite:
         self.cluster.stop()
 
     def launcher(self, directory: str = "applications") -> YarnLauncher:
-        assert self.spark.yarn is not None
-        return YarnLauncher(self.spark, self.spark.yarn, self.folder / directory)
+        return YarnLauncher(self.spark, self.yarn, self.folder / directory)
 
     def driver(self, name: str) -> psutil.Process:
         """The JVM of the driver."""
-        found = (one for one in self._processes(name) if one.name() == "java")
+        found = (one for one in self.processes(name) if one.name() == "java")
         return next(one for one in found if "deploy.yarn.ApplicationMaster" in str(one.cmdline()))
 
     def kill_driver(self, name: str) -> None:
         self.driver(name).kill()
 
     def left_behind(self, name: str) -> Sequence[str]:
-        staged = [str(path) for path in self.directory.glob("*/.sparkStaging/*")]
-        return [*_lines(look_at(self._processes(name))), *staged, *self.cluster.containers()]
+        return [*_lines(look_at(self.processes(name))), *self.staged(), *self.cluster.containers()]
 
-    def _processes(self, name: str) -> list[psutil.Process]:
+    def staged(self) -> list[str]:
+        """What submissions have in the cluster's file system."""
+        done = Commands(self.yarn).hadoop_fs("listing", "-ls", "-C", f"{self.yarn.directory}/*/.sparkStaging/")
+        return done.output.decode().split()
+
+    def processes(self, name: str) -> list[psutil.Process]:
         """Those in the containers of its submissions."""
         ids = [one.id.removeprefix("application_") for one in self.launcher().history(name)]
         found = psutil.process_iter()

@@ -1,4 +1,5 @@
-"""A real YARN cluster on this machine: a ResourceManager that keeps its state, and NodeManagers, each a JVM of its own."""
+"""A real Hadoop cluster on this machine: a ResourceManager that keeps its state, NodeManagers, and HDFS where it is asked
+for; each a JVM of its own."""
 
 import json
 import os
@@ -6,10 +7,12 @@ import signal
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
+
+import psutil
 
 from strait.embedded.jars import fetched
 from strait.embedded.ports import free_ports
@@ -20,7 +23,11 @@ from support.fixtures.waiting import eventually
 VERSIONS = {"hadoop.version": "3.5.0", "bouncycastle.version": "1.82"}
 """Hadoop as PySpark has it."""
 
-_SERVER = "org.apache.hadoop.yarn.server"
+SECRET = "correct-horse-battery"
+"""For tests that look where it has got to."""
+
+_YARN = "org.apache.hadoop.yarn.server"
+_HDFS = "org.apache.hadoop.hdfs.server"
 _FLAGS = (
     "-Xmx256m",
     "-XX:+UseSerialGC",
@@ -55,10 +62,17 @@ class Daemon:
         return self._folder / "log"
 
     def start(self) -> None:
+        self._process = self._begin()
+
+    def run(self, *arguments: str) -> None:
+        """The same program, to its end."""
+        assert self._begin(*arguments).wait(120) == 0, self.tail()
+
+    def _begin(self, *arguments: str) -> subprocess.Popen[bytes]:
         self._folder.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [str(find_java()), *_FLAGS, "-cp", f"{self._conf}:{_class_path()}", f"{_SERVER}.{self._main}"],
+            return subprocess.Popen(
+                [str(find_java()), *_FLAGS, "-cp", f"{self._conf}:{_class_path()}", self._main, *arguments],
                 env=os.environ | {"HADOOP_CONF_DIR": str(self._conf)},
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
@@ -89,29 +103,36 @@ class Daemon:
 
 
 class YarnCluster:
-    """See the module. ``conf`` is what others call HADOOP_CONF_DIR."""
+    """See the module. ``conf`` is what others call HADOOP_CONF_DIR; ``files`` the URI of its file system, without HDFS
+    that of this machine."""
 
-    def __init__(self, folder: Path, *, nodes: int = 1) -> None:
+    def __init__(self, folder: Path, *, nodes: int = 1, hdfs: bool = False) -> None:
         self.folder = folder
-        ports = iter(free_ports(5 + 3 * nodes))
+        ports = iter(free_ports(5 + 3 * nodes + 5))
+        hdfs_ports = [f"127.0.0.1:{next(ports)}" for _ in range(5)]
+        self.files = f"hdfs://{hdfs_ports[0]}" if hdfs else "file://"
+        self._hdfs_settings = _hdfs_settings(folder, *hdfs_ports)
         names = ("address", "scheduler.address", "resource-tracker.address", "admin.address", "webapp.address")
         self._manager = {f"yarn.resourcemanager.{name}": f"127.0.0.1:{next(ports)}" for name in names}
         self.conf = self._write_conf("conf", {})
         url = f"http://{self._manager['yarn.resourcemanager.webapp.address']}"
-        self.manager = Daemon("resourcemanager.ResourceManager", folder / "manager", self.conf, url)
+        self.manager = Daemon(f"{_YARN}.resourcemanager.ResourceManager", folder / "manager", self.conf, url)
         self.nodes = [self._node(number, *(next(ports) for _ in range(3))) for number in range(nodes)]
+        parts = ("namenode.NameNode", "datanode.DataNode") if hdfs else ()
+        self._hdfs = [Daemon(f"{_HDFS}.{part}", folder / part.split(".")[0], self.conf, "") for part in parts]
 
     def start(self) -> None:
         """Start all of it, and wait until the nodes have registered."""
-        self.manager.start()
-        for node in self.nodes:
-            node.start()
+        if self._hdfs:
+            self._hdfs[0].run("-format", "-nonInteractive")
+        for one in (*self._hdfs, self.manager, *self.nodes):
+            one.start()
         self.until_registered(len(self.nodes))
 
     def until_registered(self, nodes: int) -> None:
         eventually(
             lambda: self.live_nodes() == nodes,
-            what=lambda: "\n".join(one.tail() for one in (self.manager, *self.nodes)),
+            what=lambda: "\n".join(one.tail() for one in (*self._hdfs, self.manager, *self.nodes)),
             within_seconds=180.0,
         )
 
@@ -133,8 +154,20 @@ class YarnCluster:
         return [str(path) for path in self.folder.glob("node-*/local/usercache/*/appcache/*/container_*")]
 
     def stop(self) -> None:
-        for one in (*self.nodes, self.manager):
+        for one in (*self.nodes, self.manager, *reversed(self._hdfs)):
             one.stop()
+
+    def node_of(self, process: psutil.Process) -> int:
+        """The number of the node that a process of a container runs on."""
+        return int(Path(process.cwd()).relative_to(self.folder).parts[0].removeprefix("node-"))
+
+    def lose_node(self, number: int) -> None:
+        """Kill it and everything that it runs, as a machine that loses its power."""
+        self.nodes[number].kill()
+        for one in psutil.process_iter():
+            with suppress(psutil.Error):
+                if Path(one.cwd()).is_relative_to(self.folder / f"node-{number}"):
+                    one.kill()
 
     def _node(self, number: int, address: int, localizer: int, web: int) -> Daemon:
         folder = self.folder / f"node-{number}"
@@ -150,13 +183,14 @@ class YarnCluster:
                 "yarn.nodemanager.recovery.dir": str(folder / "recovery"),
             },
         )
-        return Daemon("nodemanager.NodeManager", folder, conf, f"http://127.0.0.1:{web}")
+        return Daemon(f"{_YARN}.nodemanager.NodeManager", folder, conf, f"http://127.0.0.1:{web}")
 
     def _write_conf(self, name: str, more: dict[str, str]) -> Path:
         folder = self.folder / name
         folder.mkdir(parents=True)
-        core = {"fs.defaultFS": "file:///", "hadoop.tmp.dir": str(self.folder / "tmp")}
+        core = {"fs.defaultFS": f"{self.files}/", "hadoop.tmp.dir": str(self.folder / "tmp")}
         (folder / "core-site.xml").write_text(_xml(core))
+        (folder / "hdfs-site.xml").write_text(_xml(self._hdfs_settings))
         (folder / "yarn-site.xml").write_text(_xml(self._settings() | more))
         (folder / "log4j2.properties").write_text(_LOGGING)
         return folder
@@ -173,7 +207,7 @@ class YarnCluster:
             f"{manager}.nodemanagers.heartbeat-interval-ms": "200",
             # A machine with other work may start a driver slowly; whatever is shorter kills it meanwhile.
             "yarn.am.liveness-monitor.expiry-interval-ms": "180000",
-            "yarn.nm.liveness-monitor.expiry-interval-ms": "60000",
+            "yarn.nm.liveness-monitor.expiry-interval-ms": "30000",
             "yarn.log-aggregation-enable": "true",
             "yarn.scheduler.minimum-allocation-mb": "64",
             "yarn.nodemanager.resource.memory-mb": "8192",
@@ -187,14 +221,27 @@ class YarnCluster:
 
 
 @contextmanager
-def running(folder: Path, *, nodes: int = 1) -> Iterator[YarnCluster]:
+def running(folder: Path, *, nodes: int = 1, hdfs: bool = False) -> Iterator[YarnCluster]:
     """A cluster for as long as the block runs."""
-    cluster = YarnCluster(folder, nodes=nodes)
+    cluster = YarnCluster(folder, nodes=nodes, hdfs=hdfs)
     try:
         cluster.start()
         yield cluster
     finally:
         cluster.stop()
+
+
+def _hdfs_settings(folder: Path, rpc: str, web: str, data: str, data_ipc: str, data_web: str) -> dict[str, str]:
+    return {
+        "dfs.namenode.rpc-address": rpc,
+        "dfs.namenode.http-address": web,
+        "dfs.datanode.address": data,
+        "dfs.datanode.ipc.address": data_ipc,
+        "dfs.datanode.http.address": data_web,
+        "dfs.namenode.name.dir": str(folder / "names"),
+        "dfs.datanode.data.dir": str(folder / "blocks"),
+        "dfs.replication": "1",
+    }
 
 
 def _class_path() -> str:

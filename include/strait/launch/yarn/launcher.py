@@ -39,6 +39,7 @@ class YarnLauncher:
     def __init__(self, spark: Spark, yarn: Yarn, directory: Path, *, job: Path = REPLICATE) -> None:
         self.directory = directory.resolve()
         self._job = job
+        self._spark = spark
         self._yarn = yarn
         self._manager = ResourceManager(partial(web_addresses, yarn), yarn.tag)
         self._files = Files(yarn)
@@ -128,6 +129,7 @@ class YarnLauncher:
             with submission.locked(self.directory, seen.name):
                 copy = submission.following(self.directory / seen.name)
                 submission.write(copy, spec, "")
+                submission.write_place(copy, self._spark)
                 _record(copy, seen)
         return spec
 
