@@ -11,9 +11,11 @@ import pytest
 
 from strait.config.app_spec import AppSpec
 from strait.config.links import Spark
+from strait.config.spark_connection import SparkConnection, with_connection
 from strait.config.validation import validated
 from strait.config.yarn_settings import Yarn
 from strait.errors import ConfigError, LaunchError, SetupError
+from strait.launch import launchers
 from strait.launch.base import State
 from strait.launch.yarn import commands, replies, site
 from strait.launch.yarn.launcher import YarnLauncher
@@ -162,6 +164,32 @@ def test_settings_survive_being_written_and_read():
     assert validated(Spark, given.model_dump(), "spark") == given
     assert given.directories("/ledger", "/checkpoints/x") == ("hdfs:///x/ledger", "checkpoint")
     assert Spark().directories("/ledger", "/checkpoints/x") == ("/ledger", "/checkpoints/x")
+
+
+def test_an_airflow_connection_may_name_the_cluster_and_its_queue():
+    form = {"queue": "streams", "spark-binary": "spark-submit", "resource-manager": ["http://a:1"]}
+    connection = SparkConnection("spark", "yarn", None, "", "", form)
+    spark = with_connection(Spark(spark_conn_id="s", yarn=SETTINGS), connection, "c")
+    assert (spark.master, spark.deploy_mode, spark.yarn.queue) == ("yarn", "cluster", "streams")
+    assert spark.yarn.resource_manager == ("http://a:1",) and spark.yarn.directory == SETTINGS.directory
+    with pytest.raises(ConfigError, match=r"extra.queue: needs `spark.yarn` in the links file"):
+        with_connection(Spark(spark_conn_id="s"), connection, "c")
+    client = connection._replace(extra={"deploy-mode": "client"})
+    with pytest.raises(ConfigError, match="deploy_mode: client is not supported with yarn"):
+        with_connection(Spark(spark_conn_id="s", yarn=SETTINGS), client, "c")
+
+
+def test_a_new_place_is_noticed_by_what_finds_applications():
+    """Whatever else changes applies at the next submission."""
+    before = Spark(master="yarn", yarn=SETTINGS)
+
+    def moved(**changes: object) -> bool:
+        after = Spark(master="yarn", yarn=SETTINGS.model_copy(update=changes))
+        return launchers._place(before) != launchers._place(after)
+
+    assert moved(tag="other") and moved(hadoop_conf_dir="/other")
+    assert not moved(queue="other")
+    assert launchers._place(before) != launchers._place(Spark())
 
 
 def spec() -> AppSpec:
