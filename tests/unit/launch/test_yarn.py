@@ -266,26 +266,43 @@ def serve() -> Iterator[Callable[[Answer], str]]:
         thread.join()
 
 
-def test_a_standby_sends_on_to_the_active_one_and_is_not_asked_again(serve):
+def state_of(state: str) -> dict[str, Any]:
+    return {"clusterInfo": {"state": "STARTED", "haState": state}}
+
+
+def active(answer: Answer) -> Answer:
+    """Of a ResourceManager that knows all applications."""
+    return lambda *request: (200, state_of("ACTIVE")) if request[1].endswith("/info") else answer(*request)
+
+
+def test_only_the_active_one_is_asked(serve):
     asked = []
-    active = serve(lambda *request: (asked.append(("active", *request)), (200, APPS))[1])
-    standby = serve(lambda *request: (asked.append(("standby", *request)), (307, f"{active}{request[1]}"))[1])
-    manager = ResourceManager(lambda: [standby, active], "strait")
-    assert [one.name for one in manager.of_name("runs")] == ["runs"]
+    one = serve(active(lambda *request: (asked.append(request), (200, APPS))[1]))
+    standby = serve(lambda *_: (200, state_of("STANDBY")))
+    manager = ResourceManager(lambda: [standby, one], "strait")
+    assert [found.name for found in manager.of_name("runs")] == ["runs"]
     manager.kill(seen("runs"))
-    assert [who for who, *_ in asked] == ["standby", "active", "active"]
-    assert asked[1][2].endswith("/apps?applicationTags=strait%3Aruns")
-    assert asked[2][1:] == (
+    assert asked[0][1].endswith("/apps?applicationTags=strait%3Aruns")
+    assert asked[1] == (
         "PUT",
         "/ws/v1/cluster/apps/application_1795608031328_0008/state?user.name=root",
         '{"state": "KILLED"}',
     )
 
 
+def test_one_that_has_not_recovered_its_applications_yet_is_not_believed_to_have_none(serve, tmp_path: Path):
+    address = serve(lambda *request: (200, state_of("INITIALIZING") if request[1].endswith("/info") else {"apps": {}}))
+    settings = SETTINGS.model_copy(update={"resource_manager": (address,)})
+    launcher = YarnLauncher(Spark(master="yarn", yarn=settings), settings, tmp_path)
+    assert launcher.state("x").state is State.UNKNOWN
+    with pytest.raises(LaunchError, match="is initializing"):
+        launcher.stop("x")
+
+
 def test_a_refusal_is_an_error_and_a_missing_one_is_not(serve):
     replies_of = {"403": (403, {"RemoteException": {"message": "User x is not\nallowed"}}), "404": (404, {})}
     for status, reply in replies_of.items():
-        manager = ResourceManager(lambda: [serve(lambda *_, reply=reply: reply)], "strait")  # noqa: B023
+        manager = ResourceManager(lambda: [serve(active(lambda *_, reply=reply: reply))], "strait")  # noqa: B023
         if status == "404":
             manager.kill(seen("runs"))
         else:
@@ -295,7 +312,7 @@ def test_a_refusal_is_an_error_and_a_missing_one_is_not(serve):
 
 @pytest.mark.parametrize("reply", [(200, "<html>"), (200, {"something": 1}), (500, "")])
 def test_without_an_answer_nothing_is_known_and_nothing_is_submitted(serve, reply, tmp_path: Path):
-    settings = SETTINGS.model_copy(update={"resource_manager": (serve(lambda *_: reply),)})
+    settings = SETTINGS.model_copy(update={"resource_manager": (serve(active(lambda *_: reply)),)})
     launcher = YarnLauncher(Spark(master="yarn", yarn=settings), settings, tmp_path)
     assert launcher.state("x").state is State.UNKNOWN
     assert launcher.history("x")[0].state is State.UNKNOWN
@@ -309,7 +326,7 @@ def test_without_an_answer_nothing_is_known_and_nothing_is_submitted(serve, repl
 
 def test_a_case_apart_is_another_application(serve, tmp_path: Path):
     """YARN compares tags in lower case."""
-    settings = SETTINGS.model_copy(update={"resource_manager": (serve(lambda *_: (200, APPS)),)})
+    settings = SETTINGS.model_copy(update={"resource_manager": (serve(active(lambda *_: (200, APPS))),)})
     launcher = YarnLauncher(Spark(master="yarn", yarn=settings), settings, tmp_path)
     assert launcher.state("RUNS") is None
     assert launcher.state("runs").state is State.RUNNING

@@ -69,29 +69,33 @@ class ResourceManager:
             return applications(said)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise LaunchError(
-                f"YARN: looking for applications: {self._addresses[0]} answers what no ResourceManager answers",
-                hint=_HINT,
+                "YARN: looking for applications: the ResourceManager answers what none answers", hint=_HINT
             ) from error
 
     def _ask(self, doing: str, path: str, body: Any = None) -> Any:
+        address = self._active(doing)
+        try:
+            return json.loads(_answer(f"{address}/ws/v1/cluster/{path}", body))
+        except urllib.error.HTTPError as error:
+            raise _Refused(error.code, f"YARN: {doing}: {address}: {_why(error)}") from error
+        except (OSError, ValueError) as error:
+            raise LaunchError(f"YARN: {doing}: {address}: {_why(error)}", hint=_HINT) from error
+
+    def _active(self, doing: str) -> str:
+        """The one that knows all applications. One that has just started answers before it has recovered them, and shows
+        none then: whoever believed that would submit them again."""
         if not self._addresses:
             self._addresses = list(self._find_addresses())
         problems = []
-        for address in tuple(self._addresses):
+        for address in self._addresses:
             try:
-                reply = _answer(f"{address}/ws/v1/cluster/{path}", body)
-                said = json.loads(reply)
-            except urllib.error.HTTPError as error:
-                if error.code < 400:  # a standby sends us to the active one, which is asked next
-                    problems.append(f"{address}: is a standby")
-                    continue
-                raise _Refused(error.code, f"YARN: {doing}: {address}: {_why(error)}") from error
-            except (OSError, ValueError) as error:
+                state = str(json.loads(_answer(f"{address}/ws/v1/cluster/info"))["clusterInfo"]["haState"])
+            except (OSError, ValueError, KeyError, TypeError) as error:
                 problems.append(f"{address}: {_why(error)}")
             else:
-                self._addresses.remove(address)
-                self._addresses.insert(0, address)  # it is the active one: asked first from now on
-                return said
+                if state == "ACTIVE":
+                    return address
+                problems.append(f"{address}: is {state.lower()}")
         raise LaunchError(f"YARN: {doing}: {'; '.join(problems) or 'yarn-site.xml names no address'}", hint=_HINT)
 
 
@@ -107,7 +111,7 @@ class _Refused(LaunchError):
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A change would not follow one anyway, and a standby's is to another ResourceManager that is asked by its own name."""
+    """A change would not follow one, and only the active ResourceManager is asked."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -133,4 +137,4 @@ def _why(error: Exception) -> str:
         return f"HTTP {error.code}: {' '.join(str(said).split())}"
     if isinstance(error, urllib.error.URLError):
         return str(getattr(error.reason, "strerror", None) or error.reason)
-    return str(error) or type(error).__name__
+    return str(error) if isinstance(error, OSError) else "answers what no ResourceManager answers"
