@@ -128,7 +128,7 @@ def _ending_of(query: StreamingQuery) -> "Future[bool | None]":
 
 def _stop(query: StreamingQuery, epochs: Epochs) -> None:
     """End the running epoch so that its rows are kept, then the query."""
-    if not epochs.over.is_set():
+    if not epochs.over.is_set() and folder.slots_may_see(epochs.spec):
         epochs.end_now()
         epochs.ended.wait(LAST_EPOCH_SECONDS)
     query.stop()

@@ -31,6 +31,11 @@ def stop_file(spec: AppSpec, application: str) -> Path:
     return folder_of(spec, application) / "stop"
 
 
+def slots_may_see(spec: AppSpec) -> bool:
+    """Whether slots can see the folder: a relative path is in the working directory of the driver, as on YARN."""
+    return Path(spec.checkpoint_dir).is_absolute()
+
+
 def make(spec: AppSpec, application: str) -> None:
     """Make the folder, and clear away what was left behind long ago. Raises OSError."""
     for other in Path(spec.checkpoint_dir).glob("*"):

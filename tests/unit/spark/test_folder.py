@@ -52,3 +52,8 @@ def test_it_removes_its_own_folder_also_when_that_is_gone_already(spec: AppSpec)
     folder.touch(spec, "one")
     folder.remove(spec, "one")
     assert list(Path(spec.checkpoint_dir).iterdir()) == []
+
+
+def test_slots_do_not_see_a_folder_in_the_drivers_working_directory(spec: AppSpec) -> None:
+    assert folder.slots_may_see(spec)
+    assert not folder.slots_may_see(spec.model_copy(update={"checkpoint_dir": "checkpoint"}))
