@@ -58,7 +58,7 @@ soak: install ## Break a running link at random for MINUTES=30, again with ARGS=
 kubernetes: install ## Run applications in a real Kubernetes API server; needs root and Go, which compiles it once (15 minutes)
 	@echo "==> Kubernetes"
 	PYTHONPATH=include:tests $(BIN)/python -m support.kubernetes.binaries
-	STRAIT_SITES=kubernetes $(BIN)/python -m pytest $(or $(ARGS),tests/spark/launchers tests/kubernetes)
+	STRAIT_SITES=kubernetes $(BIN)/python -m pytest $(or $(ARGS),tests/spark/launchers/test_contract.py tests/kubernetes)
 
 .PHONY: check
 check: $(INSTALLED) ## Check format, lint, types, and who imports whom

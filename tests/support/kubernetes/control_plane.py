@@ -1,6 +1,7 @@
-"""A real etcd and a real kube-apiserver with RBAC on this machine. No controller manager: nothing collects garbage, and
+"""A real etcd and a real kube-apiserver with RBAC on this machine. Nothing collects garbage until it is told to, and
 nothing schedules; see node.py for a node that runs pods."""
 
+import json
 import secrets
 import subprocess
 from collections.abc import Mapping
@@ -70,6 +71,21 @@ class ControlPlane:
         }
         self._run("kube-apiserver", options)
         eventually(self._ready, what=self._last_lines, within_seconds=180.0)
+
+    def collect_garbage(self) -> None:
+        """From now on what an object owns is deleted after it."""
+        kubeconfig = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "admin",
+            "contexts": [{"name": "admin", "context": {"cluster": "here", "user": "admin"}}],
+            "clusters": [{"name": "here", "cluster": {"server": self.url, "certificate-authority": str(self.ca_file)}}],
+            "users": [{"name": "admin", "user": {"token": self._admin_token}}],
+        }
+        path = self.folder / "admin.kubeconfig"
+        path.write_text(json.dumps(kubeconfig))
+        options = {"kubeconfig": path, "controllers": "garbage-collector-controller", "leader-elect": "false"}
+        self._run("kube-controller-manager", options | {"secure-port": "0"})
 
     def stop(self) -> None:
         for process in reversed(self._processes):

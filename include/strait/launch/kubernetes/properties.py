@@ -43,6 +43,9 @@ def kubernetes_properties(
             "spark.kubernetes.executor.useDriverPodIP": "true",
             f"spark.kubernetes.driver.service.label.{names.APPLICATION}": pod,
             "spark.kubernetes.submission.waitAppCompletion": "false",
+            # It makes no claims, and needs no right to look for them.
+            "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+            "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
         }
         | _credentials(settings)
         | _executors(spec)
