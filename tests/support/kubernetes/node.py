@@ -12,6 +12,7 @@ import base64
 import contextlib
 import http.server
 import os
+import secrets
 import shlex
 import signal
 import ssl
@@ -85,7 +86,9 @@ class Node:
         self._plane, self._namespace, self._folder, self._venv = plane, namespace, folder, python
         self._core = client.CoreV1Api(plane.admin())
         self._containers: dict[str, Container] = {}
-        self._addresses = iter(f"127.0.{block}.{host}" for block in range(10, 250) for host in range(1, 250))
+        # Not those of another run's pods, whose drivers have the same ports.
+        net = f"127.{1 + secrets.randbelow(250)}.{secrets.randbelow(250)}"
+        self._addresses = iter(f"{net}.{host}" for host in range(1, 250))
         self._port = free_ports(1)[0]
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", self._port), self._handler())
         self._stopping = threading.Event()
@@ -210,7 +213,21 @@ class Node:
         container = spec["containers"][0]
         script = folder / "run.sh"
         script.write_text("\n".join(self._script(pod, container, folder, address, volumes)))
-        command = ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child=SIGKILL", "sh", "-e", str(script)]
+        # They end with this thread, however it ends.
+        command = [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "unshare",
+            "--mount",
+            "--uts",
+            "--pid",
+            "--fork",
+            "--kill-child=SIGKILL",
+            "sh",
+            "-e",
+            str(script),
+        ]
         with (folder / "log").open("ab") as log:
             process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
@@ -281,7 +298,17 @@ class Node:
             place = f"{root}/{_place(mount['mountPath'])}"
             lines += [f"mkdir -p {place}", f"mount --bind {volumes[mount['name']]} {place}"]
         environment = self._environment(pod, container, address)
-        become = ["setpriv", "--reuid", str(USER), "--regid", str(GROUP), "--inh-caps=-all", "--bounding-set=-all"]
+        become = [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "--reuid",
+            str(USER),
+            "--regid",
+            str(GROUP),
+            "--inh-caps=-all",
+            "--bounding-set=-all",
+        ]
         become += ["--groups", str(groups)] if groups is not None else ["--clear-groups"]
         command = [*(container.get("command") or _ENTRYPOINT), *container.get("args", [])]
         words = ["env", "-i", *(f"{key}={value}" for key, value in environment.items()), *become, *command]

@@ -10,6 +10,7 @@ from kubernetes import client
 from strait.config.links import Spark
 from strait.launch.base import Launcher
 from strait.launch.kubernetes.launcher import KubernetesLauncher
+from strait.launch.kubernetes.names import resource_name
 from support.kubernetes import manifests
 from support.kubernetes.control_plane import ControlPlane
 from support.kubernetes.manifests import NAMESPACE
@@ -79,7 +80,7 @@ class KubernetesSite:
         return KubernetesLauncher(self.spark, self.spark.kubernetes, self.folder / directory)
 
     def kill_driver(self, name: str) -> None:
-        self.node.kill(name)
+        self.node.kill(resource_name(name))
 
     def left_behind(self, name: str) -> Sequence[str]:
         """Every object but histories, and containers."""
