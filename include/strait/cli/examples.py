@@ -24,6 +24,10 @@ _EXAMPLES = {
         strait status a-to-b orders                 # each partition of one topic
         strait status a-to-b --check -o json        # for a probe: exit code 1 if something is wrong
         strait status a-to-b --watch""",
+    "top": """
+        strait top                                  # every link, partitions with the most lag first
+        strait top a-to-b --by rate -n 40
+        strait top --once -o json                   # for a script""",
     "wait": """
         strait wait a-to-b --for caught-up --timeout 10m
         strait wait a-to-b --for stopped            # after strait stop a-to-b""",

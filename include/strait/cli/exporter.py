@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption
-from strait.errors import ConfigError, SetupError
+from strait.cli.options import DEFAULT_FILE, ConfigOption, known_links
+from strait.errors import SetupError
 
 _END_SECONDS = 2.0
 TOKEN_VARIABLE = "STRAIT_EXPORTER_TOKEN"  # noqa: S105  its name
@@ -51,8 +51,7 @@ def exporter(
     """
     import logging
 
-    from strait.config.links import link_names, load_link
-    from strait.config.validation import did_you_mean
+    from strait.config.links import load_link
     from strait.exporter.rendering import Options, registry_of
     from strait.exporter.server import MetricsServer
     from strait.exporter.watch import LinkWatch
@@ -61,11 +60,10 @@ def exporter(
     logging.getLogger("strait.librdkafka").setLevel(
         logging.CRITICAL
     )  # each of its attempts; a link that is away is told once
-    known = link_names(config)
-    for name in links or ():
-        if name not in known:
-            raise ConfigError(f"links file {config}", [f"has no link {name!r}{did_you_mean(name, known)}"])
-    watches = [LinkWatch(lambda name=name: load_link(config, name), name, interval) for name in links or known]  # type: ignore[misc]
+    watches = [
+        LinkWatch(lambda name=name: load_link(config, name), name, interval)
+        for name in known_links(config, links or ())
+    ]  # type: ignore[misc]
     registry = registry_of(
         lambda: [found for watch in watches if (found := watch.newest) is not None],
         Options(by_partition=by_partition, most=most, conventional=conventional),

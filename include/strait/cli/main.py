@@ -34,6 +34,7 @@ from strait.cli import (
     settings,
     status,
     tail,
+    top,
     validate,
     wait,
 )
@@ -78,6 +79,7 @@ _add("plan", plan.plan)
 _add("apply", plan.apply)
 _add("settings", settings.settings)
 _add("status", status.status)
+_add("top", top.top)
 _add("wait", wait.wait)
 _add("exporter", exporter.exporter)
 _add("explain", explain.explain)

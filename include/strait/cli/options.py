@@ -3,6 +3,7 @@
 import re
 import sys
 import textwrap
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -141,6 +142,22 @@ def one_link(config: Path, link: str | None, *words: str | None, most: int = 0) 
     if len(rest) > most:
         raise ConfigError("command line", [f"unexpected argument {rest[most]!r}"])
     return link, "".join(rest)
+
+
+def known_links(config: Path, named: Sequence[str]) -> Sequence[str]:
+    """The links that are named, or all of the links file.
+
+    Raises:
+        ConfigError: the links file cannot be read, or has no such link.
+    """
+    from strait.config.links import link_names
+    from strait.config.validation import did_you_mean
+
+    known = link_names(config)
+    for name in named:
+        if name not in known:
+            raise ConfigError(f"links file {config}", [f"has no link {name!r}{did_you_mean(name, known)}"])
+    return named or known
 
 
 def _listed(names: tuple[str, ...]) -> str:

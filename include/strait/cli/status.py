@@ -1,11 +1,11 @@
 """`strait status`: what is copied, how far behind, and why not."""
 
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import click
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkOption, Output, OutputOption, one_link
@@ -41,16 +41,22 @@ def status(
     Of all links a line each, of one link a line for each topic, problems first.
     Of one topic, or with `-o wide`, a line for each partition.
     """
-    while watch:
-        click.clear()
-        try:
-            _show(config, link, first, second, check=False, output=output)
-        except typer.Exit:
-            pass  # a link that cannot be asked now is in the table
-        except (ClusterUnavailable, StateError) as error:
-            typer.echo(f"error: {error}", err=True)
-        time.sleep(_REFRESH_SECONDS)
+    if watch:
+        from strait.cli.screen import keep_showing
+
+        keep_showing(lambda: _watched(config, link, first, second, output), "strait status", _REFRESH_SECONDS)
+        return
     _show(config, link, first, second, check=check, output=output)
+
+
+def _watched(config: Path, link: str | None, first: str | None, second: str | None, output: Output) -> None:
+    """What is to be seen now, be it that a cluster cannot be asked: it may come back."""
+    try:
+        _show(config, link, first, second, check=False, output=output)
+    except typer.Exit:
+        pass  # a link that cannot be asked now is in the table
+    except (ClusterUnavailable, StateError) as error:
+        typer.echo(f"error: {error}", err=not sys.stdout.isatty())
 
 
 def _show(

@@ -100,3 +100,13 @@ def test_the_status_tells_how_long_and_why() -> None:
     _, held = rows(Pace({ORDERS: 300.0}, {ORDERS: "no faster"}))
     assert (held.state, held.reason, held.detail) == ("copying", "throttled", "no faster")
     assert held.seconds_to_catch_up == 300.0
+
+
+def test_a_rate_is_what_was_copied_between_two_reports_of_the_same_start() -> None:
+    before, after = row("orders", 500), row("orders", 500).model_copy(update={"records": 300})
+    found = pace_of(plan(), said(0, before), said(10_000, after))
+    assert found.records_per_second == {ORDERS: 30.0}
+    status = status_of("l", "default", plan(), said(10_000, after), 10_000, pace=found)
+    assert {item.topic: item.records_per_second for item in status.partitions} == {"clicks": None, "orders": 30.0}
+    restarted = pace_of(plan(), said(0, before), said(10_000, after, started_at_ms=5_000))
+    assert restarted.records_per_second == {}

@@ -18,17 +18,20 @@ class Pace:
 
     Attributes:
         seconds_left: until a partition has caught up, where it comes nearer to its source's end.
+        records_per_second: what a partition copies.
         throttled: what holds a partition back, in words.
     """
 
     seconds_left: Mapping[TopicPartition, float] = field(default_factory=dict)
     throttled: Mapping[TopicPartition, str] = field(default_factory=dict)
+    records_per_second: Mapping[TopicPartition, float] = field(default_factory=dict)
 
 
 def pace_of(plan: Plan, earlier: Reports, now: Reports) -> Pace:
     """Compare what the same running slots said. Those that were started between say nothing of their pace."""
     pairs = list(_pairs(plan.group, earlier, now))
-    return Pace(dict(_seconds_left(pairs)), dict(_throttled(plan, pairs)))
+    rates = {pair.partition: max(0, pair.after.records - pair.before.records) / pair.seconds for pair in pairs}
+    return Pace(dict(_seconds_left(pairs)), dict(_throttled(plan, pairs)), rates)
 
 
 @dataclass(frozen=True, slots=True)

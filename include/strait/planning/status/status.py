@@ -48,6 +48,8 @@ class PartitionStatus:
     """How soon retention reaches what is not copied, if the partition stood still; None: not foreseen."""
     seconds_to_catch_up: float | None = None
     """At the present pace; None: it has caught up, comes no nearer, or is not known."""
+    records_per_second: float | None = None
+    """Copied lately; None: not known."""
     quarantined: int = 0
     """Records of it in quarantine and not settled. Counted where a rule says that refused records go there."""
 
@@ -270,9 +272,11 @@ def _rows(
 
 def _paced(row: PartitionStatus, pace: Pace) -> PartitionStatus:
     """A partition that copies says how long it will, and what holds it back."""
+    where = TopicPartition(row.topic, row.partition or 0)
+    if row.partition is not None:
+        row = replace(row, records_per_second=pace.records_per_second.get(where))
     if row.state != "copying":
         return row
-    where = TopicPartition(row.topic, row.partition or 0)
     left = pace.seconds_left.get(where)
     if where in pace.throttled:
         return replace(row, reason=str(Reason.THROTTLED), detail=pace.throttled[where], seconds_to_catch_up=left)

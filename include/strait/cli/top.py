@@ -1,0 +1,160 @@
+"""`strait top`: the partitions of all links that are furthest behind, or busiest, as they are now."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strait.cli.options import DEFAULT_FILE, ConfigOption, Output, OutputOption, known_links
+from strait.planning.status.ranking import By
+
+if TYPE_CHECKING:
+    from strait.exporter.observation import Observation
+    from strait.exporter.watch import LinkWatch
+    from strait.planning.status.ranking import Ranked
+    from strait.planning.status.summary import LinkSummary
+
+_POLL_SECONDS = 0.05
+_END_SECONDS = 2.0
+
+
+def top(
+    links: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[LINK]...", help="Default: every link of the file.", show_default=False),
+    ] = None,
+    config: ConfigOption = DEFAULT_FILE,
+    by: Annotated[
+        By,
+        typer.Option("--by", help="Order by `lag` (records), `rate` (records/s) or `seconds` (lag in seconds)."),
+    ] = By.LAG,
+    most: Annotated[int, typer.Option("--number", "-n", help="Partitions at most.", min=1)] = 20,
+    interval: Annotated[float, typer.Option("--interval", help="Seconds between two looks.", min=1, max=3600)] = 2.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Print once and exit, as into a pipe. Exits with 1 if a link cannot be read.")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show links and the partitions furthest behind, refreshed until Ctrl-C.
+
+    Into a pipe, and as JSON or YAML, prints once.
+    """
+    from strait.cli.screen import keep_showing
+    from strait.config.links import load_link
+    from strait.exporter.watch import LinkWatch
+
+    names = known_links(config, links or ())
+    watches = [LinkWatch(lambda name=name: load_link(config, name), name, interval) for name in names]  # type: ignore[misc]
+    for watch in watches:
+        watch.start()
+    failed = False
+    if once or output.structured or not sys.stdout.isatty():
+        failed = _once(watches, by, most, output)
+    else:
+        keep_showing(lambda: _print(_seen(watches), _unseen(watches), by, most), "strait top", interval)
+    sys.stdout.flush()
+    for watch in watches:
+        watch.stop()
+    if not all(watch.ended(_END_SECONDS) for watch in watches):
+        os._exit(int(failed))  # a thread that waits for a cluster must not meet an interpreter that is ending
+    if failed:
+        raise typer.Exit(1)
+
+
+def _once(watches: "Sequence[LinkWatch]", by: By, most: int, output: Output) -> bool:
+    """Print when every link has been looked at; whether one of them could not be."""
+    from strait.planning.status.ranking import ranked
+
+    while unseen := _unseen(watches):
+        time.sleep(_POLL_SECONDS)
+    found = _seen(watches)
+    if output.structured:
+        statuses = [status for one in found for status in one.statuses]
+        summaries = [_summary(one).as_data() | _figures(one) for one in found]
+        output.write({"links": summaries, "partitions": [one.as_data() for one in ranked(statuses, by, most)]})
+    else:
+        _print(found, unseen, by, most)
+    return any(one.error for one in found)
+
+
+def _seen(watches: "Sequence[LinkWatch]") -> "list[Observation]":
+    return [found for watch in watches if (found := watch.newest) is not None]
+
+
+def _unseen(watches: "Sequence[LinkWatch]") -> int:
+    return sum(watch.newest is None for watch in watches)
+
+
+def _print(found: "Sequence[Observation]", unseen: int, by: By, most: int) -> None:
+    from strait.cli.tables import plain_table
+    from strait.planning.status.ranking import ranked
+
+    head = ["link", "state", ">partitions", ">caught up", ">lag", ">records/s", ">MB/s", ">p50 ms", ">p99 ms", "issue"]
+    plain_table(head, [_link_cells(one, _summary(one)) for one in found])
+    if unseen:
+        typer.echo(f"{unseen} links are still being read")
+    rows = ranked((status for one in found for status in one.statuses), by, most)
+    if rows:
+        typer.echo()
+        head = ["link", "partition", ">slot", "state", ">lag", ">lag s", ">records/s", "why"]
+        plain_table(head, map(_partition_cells, rows))
+
+
+def _summary(one: "Observation") -> "LinkSummary":
+    from strait.planning.plan.pauses import pauses_of
+    from strait.planning.status.summary import LinkSummary, summary_of
+
+    if one.error:
+        return LinkSummary(one.link, one.source, one.destination, error=one.error)
+    return summary_of(one.link, one.source, one.destination, one.statuses, pauses_of(one.plans.values()))
+
+
+def _figures(one: "Observation") -> dict[str, float | None]:
+    """What a summary has not; latencies of the slot that takes longest."""
+    p50 = [status.latency_ms_p50 for status in one.statuses if status.latency_ms_p50 is not None]
+    p99 = [status.latency_ms_p99 for status in one.statuses if status.latency_ms_p99 is not None]
+    heard = (slot for status in one.statuses for slot in status.slots if not slot.silent)
+    return {
+        "bytes_per_second": sum(slot.bytes_per_second for slot in heard),
+        "latency_ms_p50": max(p50, default=None),
+        "latency_ms_p99": max(p99, default=None),
+    }
+
+
+def _link_cells(one: "Observation", summary: "LinkSummary") -> list[str]:
+    if summary.error:
+        return [summary.link, summary.state, *["-"] * 7, summary.trouble]
+    figures = _figures(one)
+    return [
+        summary.link,
+        summary.state,
+        f"{summary.partitions:,}",
+        f"{summary.caught_up:,}",
+        f"{summary.lag_records:,}",
+        f"{summary.records_per_second:,.0f}",
+        f"{(figures['bytes_per_second'] or 0) / 1e6:,.1f}",
+        _number(figures["latency_ms_p50"], 1),
+        _number(figures["latency_ms_p99"], 1),
+        summary.trouble,
+    ]
+
+
+def _partition_cells(one: "Ranked") -> list[str]:
+    row = one.row
+    return [
+        one.link,
+        row.topic if row.partition is None else f"{row.topic}-{row.partition}",
+        "-" if row.slot is None else str(row.slot),
+        row.state,
+        _number(row.lag_records if row.lag_records >= 0 else None),
+        _number(row.lag_seconds if row.lag_seconds >= 0 else None, 1),
+        _number(row.records_per_second),
+        f"{row.reason}: {row.detail}" if row.reason else row.detail,
+    ]
+
+
+def _number(value: float | None, digits: int = 0) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"

@@ -1,0 +1,46 @@
+"""Which partitions of several links deserve a look first. Pure."""
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from strait.planning.status.status import PartitionStatus, Status
+
+
+class By(StrEnum):
+    """What partitions are ordered by, the highest first."""
+
+    LAG = "lag"
+    RATE = "rate"
+    SECONDS = "seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A partition and whose it is."""
+
+    link: str
+    group: str
+    row: PartitionStatus
+
+    def as_data(self) -> dict[str, Any]:
+        """For programs."""
+        return {"link": self.link, "group": self.group, **asdict(self.row)}
+
+
+def ranked(statuses: Iterable[Status], by: By, most: int) -> list[Ranked]:
+    """At most so many, the highest first; what is not known comes last, and equals by link, topic and partition."""
+    rows = (Ranked(status.link, status.group, row) for status in statuses for row in status.partitions)
+    return heapq.nsmallest(most, rows, key=lambda one: (-_measure(one.row, by), *_name(one)))
+
+
+def _measure(row: PartitionStatus, by: By) -> float:
+    if by is By.RATE:
+        return -1.0 if row.records_per_second is None else row.records_per_second
+    return row.lag_seconds if by is By.SECONDS else float(row.lag_records)
+
+
+def _name(one: Ranked) -> tuple[str, str, int]:
+    return one.link, one.row.topic, -1 if one.row.partition is None else one.row.partition
