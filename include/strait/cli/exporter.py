@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -60,10 +61,7 @@ def exporter(
     logging.getLogger("strait.librdkafka").setLevel(
         logging.CRITICAL
     )  # each of its attempts; a link that is away is told once
-    watches = [
-        LinkWatch(lambda name=name: load_link(config, name), name, interval)
-        for name in known_links(config, links or ())
-    ]  # type: ignore[misc]
+    watches = [LinkWatch(partial(load_link, config, name), name, interval) for name in known_links(config, links or ())]
     registry = registry_of(
         lambda: [found for watch in watches if (found := watch.newest) is not None],
         Options(by_partition=by_partition, most=most, conventional=conventional),

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -47,7 +48,7 @@ def top(
     from strait.exporter.watch import LinkWatch
 
     names = known_links(config, links or ())
-    watches = [LinkWatch(lambda name=name: load_link(config, name), name, interval) for name in names]  # type: ignore[misc]
+    watches = [LinkWatch(partial(load_link, config, name), name, interval) for name in names]
     for watch in watches:
         watch.start()
     failed = False
