@@ -105,8 +105,7 @@ class Control:
 
     def has_work(self, proposal: Proposal) -> bool:
         """Whether `apply` would do anything with what was just proposed."""
-        complete = self._register_is_there and self._state_is_there
-        return not (proposal.empty and proposal.previous is not None and complete)
+        return not (proposal.empty and proposal.previous and self._register_is_there and self._state_is_there)
 
     def show(self, proposal: Proposal, ahead: Forecast | None = None) -> ShownPlan:
         """A proposal as it is shown to whoever may approve it: with what it will cost and what may go wrong."""
@@ -342,12 +341,8 @@ class Control:
         """Before the first plan; again after another version of Strait, or where somebody has deleted the topic."""
         if self._register_is_there and any(plan.registered for plan in plans.values()):
             return
-        registration = Registration(
-            producer_id=producer_id,
-            link=self.name,
-            source=self._source.cluster_id,
-            destination=self._destination.cluster_id,
-        )
+        source, destination = self._source.cluster_id, self._destination.cluster_id
+        registration = Registration(producer_id=producer_id, link=self.name, source=source, destination=destination)
         register(self._destination, self._destination_properties, registration, self._state_replicas)
 
 

@@ -313,9 +313,7 @@ class Report(Record):
     )
     latency_sum_ms: float = Field(0.0, description="Of these batches.")
     batches: int = Field(0, description="Batches that the destination has acknowledged in this epoch.")
-    batches_built: int = Field(
-        0, description="Of these, merged, split or rebuilt ones; the others were passed on as they were."
-    )
+    batches_built: int = Field(0, description="Of these, merged, split or rebuilt ones.")
     conflicts: int = Field(description="Batches that another writer of this link had already written, in this epoch.")
     recoveries: int = Field(description="Times a partition's position was looked up on the destination, in this epoch.")
     heartbeat: HeartbeatReport | None = Field(None, description="From the slot that copies heartbeats.")
