@@ -61,6 +61,6 @@ class Yarn(Settings):
     spark_jars: str | None = Field(
         None,
         pattern=r"^local:/\S+$",
-        description="Spark's jars where every host has them, such as `local:/opt/spark/jars/*`. Default: an archive in "
+        description="Path of Spark's jars on every host, such as `local:/opt/spark/jars/*`. Default: an archive in "
         "`directory`, which the first submission uploads.",
     )
