@@ -51,7 +51,7 @@ def test_copying_goes_on_without_an_executor_the_resource_manager_or_the_drivers
         lambda: b".parquet" in ledger("ledger", "-ls", "-R", link.spec.ledger_dir).output, "an epoch is in the ledger"
     )
 
-    next(one for one in everything if "YarnCoarseGrainedExecutorBackend" in str(one.cmdline())).kill()
+    site.executor(name).kill()
     goes_on(2000)
 
     driver = site.driver(name).pid

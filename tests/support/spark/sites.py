@@ -156,8 +156,16 @@ class YarnSite:
 
     def driver(self, name: str) -> psutil.Process:
         """The JVM of the driver."""
+        return self._jvm(name, "deploy.yarn.ApplicationMaster")
+
+    def executor(self, name: str) -> psutil.Process:
+        """The JVM of an executor."""
+        return self._jvm(name, "YarnCoarseGrainedExecutorBackend")
+
+    def _jvm(self, name: str, main: str) -> psutil.Process:
+        """Not the shell that started it, which has the same words in its command line."""
         found = (one for one in self.processes(name) if one.name() == "java")
-        return next(one for one in found if "deploy.yarn.ApplicationMaster" in str(one.cmdline()))
+        return next(one for one in found if main in str(one.cmdline()))
 
     def kill_driver(self, name: str) -> None:
         self.driver(name).kill()
