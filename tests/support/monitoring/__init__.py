@@ -1,0 +1,1 @@
+"""A real Prometheus, and the alerts and the dashboard of docs/monitoring."""
