@@ -74,6 +74,11 @@ class Prometheus:
                 firing.setdefault(alert["labels"]["alertname"], []).append(alert)
         return firing
 
+    def ever_fired(self) -> set[str]:
+        """Names of alerts that fire or fired."""
+        found = self.query('count by (alertname) (last_over_time(ALERTS{alertstate="firing"}[1h]))')
+        return {sample["metric"]["alertname"] for sample in found}
+
     def _get(self, path: str) -> Any:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # it is on this host
         with opener.open(f"{self._url}/api/v1/{path}", timeout=30) as reply:
