@@ -1,0 +1,79 @@
+"""The page's routes. Every one of them, the page's own files too, is for users who are logged in to Airflow."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, FastAPI, HTTPException, Query, Request, Response
+from fastapi.responses import FileResponse
+
+from strait_airflow.page.observers import Observers, link_watch
+from strait_airflow.page.security import VisibleLink, VisibleLinks, signed_in
+from strait_airflow.page.views import (
+    MOST_ROWS,
+    Data,
+    Question,
+    by_urgency,
+    link_details,
+    link_row,
+    partition_page,
+)
+
+STATIC = Path(__file__).parent / "static"
+FILES = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+observers = Observers(link_watch)
+api = APIRouter(prefix="/api/v1")
+Sort = Literal["topic", "state", "reason", "lag_records", "lag_seconds", "position", "end"]
+
+
+@api.get("/links")
+def links(visible: VisibleLinks) -> Data:
+    """Every link that the user may see, what needs a person first."""
+    return {"links": by_urgency([link_row(name, observers.newest(name)) for name in visible])}
+
+
+@api.get("/links/{link}")
+def link(name: VisibleLink) -> Data:
+    return link_details(name, observers.newest(name))
+
+
+@api.get("/links/{link}/partitions")
+def partitions(
+    name: VisibleLink,
+    search: Annotated[str, Query(max_length=249)] = "",
+    reason: Annotated[str, Query(max_length=100)] = "",
+    state: Annotated[str, Query(max_length=100)] = "",
+    sort: Sort = "lag_records",
+    descending: bool = True,
+    offset: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 20,
+) -> Data:
+    return partition_page(observers.newest(name), Question(search, reason, state, sort, descending, offset, limit))
+
+
+# The documentation pages of FastAPI would be open to everybody.
+app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[signed_in])
+app.include_router(api)
+
+
+@app.get("/")
+@app.get("/{name}")
+def file(name: str = "") -> FileResponse:
+    """One of the page's own files."""
+    if name not in FILES:
+        raise HTTPException(404, "the page has no such file")
+    return FileResponse(STATIC / (name or "index.html"), media_type=FILES[name])
+
+
+@app.middleware("http")
+async def with_headers(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Any:
+    response = await call(request)
+    response.headers.update(HEADERS)
+    return response

@@ -1,0 +1,83 @@
+"""What the page knows of links: one observer of each, shared by all browsers, that ends when nobody asks any more."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from strait.errors import ConfigError, StraitError
+from strait.exporter.observation import Observation
+from strait.exporter.watch import LinkWatch
+
+if TYPE_CHECKING:
+    from strait.config.links import LinksFile
+
+LOOK_SECONDS = 2.0
+IDLE_SECONDS = 120.0
+_SWEEP_SECONDS = 10.0
+
+
+class Watch(Protocol):
+    """What follows a link in the background."""
+
+    newest: Observation | None
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Observers:
+    """Begins to follow a link when it is first asked for. Safe for threads.
+
+    Args:
+        make: gives a watch that was not started.
+        idle_seconds: a watch ends after so long without a question.
+    """
+
+    def __init__(self, make: Callable[[str], Watch], idle_seconds: float = IDLE_SECONDS) -> None:
+        self._make = make
+        self._idle_seconds = idle_seconds
+        self._lock = threading.Lock()
+        self._watches: dict[str, Watch] = {}
+        self._asked_at: dict[str, float] = {}
+
+    def newest(self, link: str) -> Observation | None:
+        """The newest observation, at once; None: the first look is not over."""
+        with self._lock:
+            self._asked_at[link] = time.monotonic()
+            watch = self._watches.get(link)
+            if watch is None:
+                if not self._watches:
+                    threading.Thread(target=self._sweep, name="idle observers", daemon=True).start()
+                watch = self._watches[link] = self._make(link)
+                watch.start()
+            return watch.newest
+
+    def end_idle(self, now: float) -> bool:
+        """Stop the watches that nobody asked lately; return whether any is left."""
+        with self._lock:
+            for link in [one for one in self._watches if now - self._asked_at[one] > self._idle_seconds]:
+                self._watches.pop(link).stop()
+            return bool(self._watches)
+
+    def _sweep(self) -> None:
+        while self.end_idle(time.monotonic()):
+            time.sleep(_SWEEP_SECONDS)
+
+
+def link_watch(link: str) -> LinkWatch:
+    """Of the link as its file and Airflow's Connections have it."""
+    return LinkWatch(lambda: _load(link), link, LOOK_SECONDS)
+
+
+def _load(link: str) -> "LinksFile":
+    from strait_airflow.settings import clusters_of
+
+    try:
+        return clusters_of(link)
+    except StraitError:
+        raise
+    except Exception as error:  # Airflow's and its database's are many; the watch has to go on, and tell
+        problem = f"asking Airflow for its Connections: {type(error).__name__}"
+        raise ConfigError(f"link {link}", [problem], hint="see the log of Airflow's API server") from error

@@ -1,0 +1,123 @@
+"""What the page's endpoints answer, from an observation. Pure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from strait.exporter.observation import Observation
+from strait.planning.plan.pauses import pauses_of
+from strait.planning.status.status import PartitionStatus
+from strait.planning.status.summary import summary_of
+from strait.reasons import Reason
+
+Data = dict[str, Any]
+MOST_ROWS = 200
+_LOSSES_SHOWN = 50
+_URGENT = {"error": 0, "waiting": 2, "no_plan": 3, "looking": 4, "paused": 5, "stopped": 6, "copying": 7}
+_DECISION = 1
+
+SORTS: dict[str, Callable[[PartitionStatus], Any]] = {
+    "topic": lambda row: (row.topic, -1 if row.partition is None else row.partition),
+    "state": lambda row: row.state,
+    "reason": lambda row: row.reason,
+    "lag_records": lambda row: row.lag_records,
+    "lag_seconds": lambda row: row.lag_seconds,
+    "position": lambda row: row.position,
+    "end": lambda row: row.end,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which partitions are wanted, ``limit`` of them from ``offset``.
+
+    Attributes:
+        search: part of the topic's name, in any case.
+        reason: only these; "" any.
+        state: only these; "" any.
+    """
+
+    search: str = ""
+    reason: str = ""
+    state: str = ""
+    sort: str = "lag_records"
+    descending: bool = True
+    offset: int = 0
+    limit: int = 20
+
+
+def link_row(link: str, seen: Observation | None) -> Data:
+    """A link in the overview."""
+    if seen is None:
+        return {"link": link, "state": "looking", "needs_person": False, "urgency": _URGENT["looking"]}
+    if seen.error:
+        found = {"source": seen.source, "destination": seen.destination, "error": seen.error}
+        return {"link": link, **found, "state": "error", "needs_person": True, "urgency": _URGENT["error"]}
+    summary = summary_of(link, seen.source, seen.destination, seen.statuses, pauses_of(seen.plans.values()))
+    rows = _rows(seen)
+    decisions = sum(row.needs_decision for row in rows)
+    latencies = [group.latency_ms_p99 for group in seen.statuses if group.latency_ms_p99 is not None]
+    return summary.as_data() | {
+        "lag_seconds": max((row.lag_seconds for row in rows), default=-1.0),
+        "latency_ms_p99": max(latencies, default=None),
+        "copying": sum(row.state == "copying" for row in rows),
+        "decisions": decisions,
+        "needs_person": not summary.healthy,
+        "consumer_groups": None if seen.group_sync is None else dict(seen.group_sync.offsets),
+        "losses": len(seen.losses),
+        "quarantined": sum(seen.quarantined.values()),
+        "urgency": _URGENT[summary.state] if summary.healthy else min(_DECISION, _URGENT[summary.state]),
+    }
+
+
+def by_urgency(rows: Sequence[Data]) -> list[Data]:
+    """What needs a person first, then what waits."""
+    return sorted(rows, key=lambda row: (row["urgency"], row["link"]))
+
+
+def link_details(link: str, seen: Observation | None) -> Data:
+    """A link with its slots, losses, quarantine and where its plan comes from; partitions are asked for by page."""
+    found = link_row(link, seen)
+    if seen is None or seen.error:
+        return found
+    plans = sorted(seen.plans.items())
+    return found | {
+        "slots": [{"group": group.group, **asdict(slot)} for group in seen.statuses for slot in group.slots],
+        "losses_newest": [loss.model_dump(mode="json") for loss in seen.losses[: -_LOSSES_SHOWN - 1 : -1]],
+        "quarantine": dict(seen.quarantined),
+        "plans": [
+            {
+                "group": group,
+                "version": plan.version,
+                "stopped": plan.stopped,
+                "settings": None if plan.settings is None else plan.settings.model_dump(mode="json"),
+            }
+            for group, plan in plans
+        ],
+    }
+
+
+def partition_page(seen: Observation | None, asked: Question) -> Data:
+    """Some of a link's partitions, how many there are, and the reasons to filter by."""
+    rows = [] if seen is None else _rows(seen)
+    reasons = sorted({row.reason for row in rows if row.reason})
+    found = [row for row in rows if _wanted(row, asked)]
+    found.sort(key=SORTS["topic"])  # what is equal stays in this order
+    found.sort(key=SORTS[asked.sort], reverse=asked.descending)
+    page = found[asked.offset : asked.offset + min(asked.limit, MOST_ROWS)]
+    return {"total": len(found), "of": len(rows), "reasons": reasons, "rows": [_row(row) for row in page]}
+
+
+def _rows(seen: Observation) -> list[PartitionStatus]:
+    return [row for group in seen.statuses for row in group.partitions]
+
+
+def _wanted(row: PartitionStatus, asked: Question) -> bool:
+    named = asked.search.casefold() in row.topic.casefold()
+    return named and asked.reason in ("", row.reason) and asked.state in ("", row.state)
+
+
+def _row(row: PartitionStatus) -> Data:
+    known = Reason(row.reason) if row.reason in set(Reason) else None
+    words = {"meaning": known.meaning, "remedy": known.remedy} if known else {"meaning": "", "remedy": ""}
+    return asdict(row) | words | {"needs_decision": row.needs_decision}

@@ -1,0 +1,36 @@
+"""Registers Strait's page with Airflow: its address and its place in the navigation.
+
+Every process of Airflow loads this file, tasks too, so the page itself is imported by its first request.
+"""
+
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from airflow.configuration import conf
+from airflow.plugins_manager import AirflowPlugin
+
+PREFIX = "/strait"
+
+
+class LazyPage:
+    """The page's ASGI application."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from strait_airflow.page.app import app
+
+        await app(scope, receive, send)
+
+
+class StraitPlugin(AirflowPlugin):
+    """Found by Airflow."""
+
+    name = "strait"
+    fastapi_apps: ClassVar = [{"app": LazyPage(), "url_prefix": PREFIX, "name": "Strait"}]
+    external_views: ClassVar = [
+        {
+            "name": "Strait",
+            "href": f"{urlsplit(conf.get('api', 'base_url', fallback='/')).path.rstrip('/')}{PREFIX}/",
+            "destination": "nav",
+            "url_route": "strait",
+        }
+    ]
