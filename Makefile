@@ -33,7 +33,7 @@ demo: install ## Copy real topics between two Kafka clusters, with Airflow and S
 WORKERS ?= 2   # side by side, each with clusters of its own: most tests wait for brokers, Spark and Airflow
 
 .PHONY: test
-test: install check ## Run the whole suite; one part of it: make test ARGS="tests/unit -k naming"
+test: install browser check ## Run the whole suite; one part of it: make test ARGS="tests/unit -k naming"
 	@echo "==> tests"
 	$(BIN)/python -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
@@ -149,6 +149,18 @@ java: $(INSTALLED)
 		$(done)
 	fi
 	$(BIN)/python -m strait.launch.java >/dev/null
+
+.PHONY: browser
+browser:
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		echo "==> Chromium"
+		begin=$$SECONDS
+		export DEBIAN_FRONTEND=noninteractive
+		apt-get update -qq
+		apt-get install -yqq --no-install-recommends chromium >/dev/null || true
+		$(done)
+	fi
+	command -v chromium >/dev/null || echo "browser: no chromium: tests/e2e/test_page.py will fail (Debian: apt-get install chromium)" >&2
 
 .PHONY: jars
 jars: $(INSTALLED) java
