@@ -154,7 +154,8 @@ function theme() {
 }
 
 theme();
-setInterval(theme, LOOK_MS);
+setInterval(theme, LOOK_MS); // Airflow tells a frame nothing when its own theme is switched
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
 addEventListener("hashchange", show);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) show(); });
 show();
