@@ -98,7 +98,8 @@ def test_what_was_killed_by_others_is_removed_when_it_is_submitted_again(site: Y
     again = link.submit()
     assert again.id != killed.id
     assert again.id in _staged(site) and killed.id not in _staged(site)
-    link.until_running()
+    link.produce(1000)
+    link.until(lambda: link.copied() == 1000, "its executor is there")
     link.publish(slots=2)
     ended = link.until_ended()
     assert (ended.id, ended.exit_code) == (again.id, EXIT_NEEDS_MORE_CORES)
