@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from strait.config.links import LinksFile
 from strait.control.failover.journal import Journal
@@ -12,6 +13,8 @@ from strait.control.group_status import group_status
 from strait.control.quarantine import Quarantine
 from strait.errors import StraitError
 from strait.exporter.observation import Observation, Slot
+from strait.model import TopicPartition
+from strait.planning.status.status import Status
 from strait.state.failover_records import Failover
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
@@ -41,6 +44,7 @@ class LinkWatch:
         self._interval_seconds = interval_seconds
         self._stopped = threading.Event()
         self._applications: dict[Slot, set[str]] = defaultdict(set)
+        self._written: dict[TopicPartition, int] = {}
         self._thread = threading.Thread(target=self._run, name=f"link {link}", daemon=True)
 
     def start(self) -> None:
@@ -92,7 +96,7 @@ class LinkWatch:
             destination=link.destination,
             at=time.monotonic(),
             plans=plans,
-            statuses=tuple(group_status(file, self._link, group, state) for group in sorted(plans)),
+            statuses=tuple(self._counted(group_status(file, self._link, group, state)) for group in sorted(plans)),
             reports=dict(state.reports),
             applications={slot: len(heard) for slot, heard in self._applications.items()},
             losses=state.losses,
@@ -100,6 +104,19 @@ class LinkWatch:
             group_sync=state.group_sync,
             failovers=failovers,
         )
+
+    def _counted(self, status: Status) -> Status:
+        """A partition that is being taken up counts as it did, or the counters of its topic would go back and forth."""
+        for row in status.partitions:
+            if row.written >= 0 and row.partition is not None:
+                self._written[TopicPartition(row.topic, row.partition)] = row.written
+        rows = (
+            replace(row, written=self._written.get(TopicPartition(row.topic, row.partition or 0), -1))
+            if row.written < 0
+            else row
+            for row in status.partitions
+        )
+        return replace(status, partitions=tuple(rows))
 
     def _note_applications(self, state: StateReader) -> None:
         for slot, parts in state.reports.items():

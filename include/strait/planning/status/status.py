@@ -285,7 +285,9 @@ def _paced(row: PartitionStatus, pace: Pace) -> PartitionStatus:
 
 
 def _positions(item: PartitionReport) -> tuple[int, int, int, float, int, int, int]:
-    return item.position, item.end, item.lag_records, item.lag_seconds, item.records, item.log_start, item.written
+    known = item.position >= 0 and item.end >= 0
+    lag = (item.lag_records, item.lag_seconds) if known else (-1, -1.0)
+    return item.position, item.end, *lag, item.records, item.log_start, item.written
 
 
 def _why(plan: Plan, topic: str, partition: int) -> Waiting | None:
