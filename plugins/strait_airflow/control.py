@@ -6,6 +6,7 @@ What is returned is that line; Airflow shows it as the task's XCom.
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from strait_airflow.noticing import ACTED, Acted
@@ -63,7 +64,7 @@ def act(link: str, notices: Sequence[Mapping[str, Any]], store: Store) -> str:
     return "; ".join(lines)
 
 
-def _all_of(steps: Sequence[Callable[[], str]]) -> "tuple[list[str], list[StraitError]]":
+def _all_of(steps: Sequence[Callable[[], Any]]) -> "tuple[list[Any], list[StraitError]]":
     from strait.errors import StraitError
 
     lines, failed = [], []
@@ -105,10 +106,17 @@ def applications(link: str, silent: Collection[str] = ()) -> str:
     plans = _plans(file, link)
     if not plans:
         return _logged("no plan was ever published: there is nothing to run")
-    for group in sorted(plans.keys() & set(silent)):
-        end(launcher(file.links[link].spark), application_name(link, group), "its slots do not report")
+    spark = file.links[link].spark
+    steps = [
+        partial(end, launcher(spark), application_name(link, group), "its slots do not report")
+        for group in sorted(plans.keys() & set(silent))
+    ]
+    _, failed = _all_of(steps)  # one that cannot be ended now is no reason to leave the others alone
     done = ensure_all(file, link, [found for _, found in sorted(plans.items())])
-    return "; ".join([*done, *end_orphans(file.links[link].spark)])
+    done += end_orphans(spark)
+    if failed:
+        raise failed[0]
+    return "; ".join(done)
 
 
 def metrics(link: str) -> str:

@@ -1,6 +1,7 @@
 """What the watch of one link sees: its settings, its source's topics, the reports and the applications. Blocking, and
 brief."""
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -211,6 +212,7 @@ class _Clusters:
         self._hearing = Hearing(time.monotonic())
         self._found_at = time.monotonic()
         self._missing_since: dict[str, float] = {}
+        self._started_at: dict[str, float] = {}  # of applications that were seen to wait for their start
         self.silent_groups: list[str] = []
         self.source: SourceTopics = sources.join(file.clusters[source], source)
 
@@ -236,14 +238,21 @@ class _Clusters:
 
     def _look_at(self, plan: "Plan", now: float) -> "Iterator[Trouble]":
         from strait.config.naming import application_name
+        from strait.launch.base import State
         from strait.planning.status.health import trouble_of
         from strait_airflow.applications import has_standby
 
-        silent, now_ms = self._hearing.silent(plan, now), time.time_ns() // 1_000_000
+        in_cluster, now_ms = self._file.links[self._link].spark.deploy_mode == "cluster", time.time_ns() // 1_000_000
+        silent = self._hearing.silent(plan, now, in_cluster=in_cluster)
         for standby in (False, True) if has_standby(self._file, self._link, plan.group) else (False,):
             name = application_name(self._link, plan.group, standby=standby)
             found = self._launcher.state(name)
-            trouble = trouble_of(plan, found, () if standby else silent, now_ms)
+            if found is not None and found.state is State.SUBMITTED:
+                self._started_at[name] = now
+            running_seconds = now - self._started_at.get(name, -math.inf)
+            trouble = trouble_of(
+                plan, found, () if standby else silent, now_ms, running_seconds=running_seconds, in_cluster=in_cluster
+            )
             if trouble is None and found is None and not plan.stopped:
                 trouble = self._missing(name, plan.group, now)
             elif found is not None:

@@ -5,7 +5,8 @@ A cluster's block is librdkafka's own properties, passed through untouched, so i
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -186,9 +187,22 @@ class LinksFile(Settings):
                     "so each topic would be copied onto itself; set a prefix or suffix in `naming`"
                 )
         problems += _heartbeats_in_one_place(self.links)
+        problems += _one_name_each({name: link.groups for name, link in self.links.items()})
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+
+def _one_name_each(groups: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Applications are found by their names, which are made of a link's and a task group's."""
+    owners: dict[str, set[str]] = defaultdict(set)
+    for link, names in groups.items():
+        for group in names:
+            owners[f"{link}-{group}"].add(link)
+    for link, names in groups.items():
+        for group in names:
+            if others := sorted(owners[f"{link}-{group}"] - {link}):
+                yield f"links.{link}.groups.{group}: link {others[0]} has an application of the same name; rename the group"
 
 
 def _heartbeats_in_one_place(links: Mapping[str, Link]) -> Iterator[str]:
@@ -226,7 +240,12 @@ def load_link(path: Path, link: str, *, reverse: bool = False) -> LinksFile:
     wanted = {
         name: links[name] for name in links if name == link or (reverse and _is_reverse(links[name], links[link]))
     }
-    return parse(raw | {"links": wanted} | _clusters_of(links[link], raw), where=f"links file {path}")
+    found = parse(raw | {"links": wanted} | _clusters_of(links[link], raw), where=f"links file {path}")
+    given = {name: one.get("groups") for name, one in links.items() if isinstance(one, dict)}
+    groups = {name: some if isinstance(some, dict) else (DEFAULT_GROUP,) for name, some in given.items()}
+    if problems := [problem for problem in _one_name_each(groups) if problem.startswith(f"links.{link}.")]:
+        raise ConfigError(f"links file {path}", problems)
+    return found
 
 
 def _is_reverse(one: Any, other: Any) -> bool:

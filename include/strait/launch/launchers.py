@@ -1,15 +1,18 @@
 """Which way of running applications a link asks for."""
 
+import logging
 from pathlib import Path
 
 from strait.config.links import Spark
-from strait.errors import ConfigError
+from strait.errors import ConfigError, StraitError
 from strait.launch import submission
 from strait.launch.base import Launcher
 from strait.launch.kubernetes.launcher import KubernetesLauncher
 from strait.launch.local import LocalLauncher
 from strait.launch.standalone.launcher import StandaloneLauncher
 from strait.launch.yarn.launcher import YarnLauncher
+
+log = logging.getLogger(__name__)
 
 
 def end_elsewhere(name: str, spark: Spark, directory: Path) -> str:
@@ -22,8 +25,12 @@ def end_elsewhere(name: str, spark: Spark, directory: Path) -> str:
     kept = submission.of_name(directory / name)
     if not kept or _place(before := submission.place_of(kept[0])) == _place(spark):
         return ""
-    earlier = launcher_for(before, directory)
-    found = earlier.state(name)
+    try:
+        earlier = launcher_for(before, directory)
+        found = earlier.state(name)
+    except StraitError as error:  # its credentials or configuration may be gone, too
+        log.warning("application %s: looking for it on %s: %s", name, before.master, error)
+        return ""
     if found is None or not found.state.alive:
         return ""
     earlier.stop(name)

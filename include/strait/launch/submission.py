@@ -122,17 +122,20 @@ def spec_of(one: Submission) -> AppSpec | None:
 
 
 def place_of(one: Submission) -> Spark:
-    """Where it was submitted to run, without properties; this host where nothing else was written down."""
+    """Where it was submitted to run, without properties; this host where nothing else, or nothing that this version can
+    read, was written down."""
     try:
         return Spark.model_validate_json((one.folder / "place.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (OSError, ValueError):
         return Spark()
 
 
 def write_place(one: Submission, spark: Spark) -> None:
     """Write down where it is submitted to run. Raises OSError."""
     text = spark.model_dump_json(exclude={"conf"})  # which may hold secrets
-    (one.folder / "place.json").write_text(text, encoding="utf-8")
+    partial = one.folder / "place.json.partial"
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(one.folder / "place.json")
 
 
 def log_tail(one: Submission, max_bytes: int) -> str:

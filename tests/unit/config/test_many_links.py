@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from strait.config.links import link_names, links_with_approval, load_link
+from strait.config.links import link_names, links_with_approval, load, load_link
 from strait.errors import ConfigError
 
 CLUSTERS: dict[str, Any] = {name: {"bootstrap.servers": f"{name}:9092"} for name in ("eu", "us", "asia")}
@@ -56,3 +56,19 @@ def test_a_misspelt_cluster_is_told_with_the_nearest_of_all(tmp_path: Path) -> N
 def test_who_wants_to_be_asked_is_known_whatever_else_is_wrong(tmp_path: Path) -> None:
     path = file_of(tmp_path, {"asked": {"approval": "required", "source": 5}, "not": GOOD})
     assert links_with_approval(path) == frozenset({"asked"})
+
+
+def test_two_applications_of_one_name_are_refused(tmp_path: Path) -> None:
+    """Each link would take the other's application for its own, with wrong settings, and replace it for ever."""
+    grouped = {"groups": {"default": {}, "eu-x": {}}}
+    path = file_of(
+        tmp_path, {"orders": GOOD | grouped, "orders-eu": GOOD | {"groups": {"default": {}, "x": {}}}, "z": GOOD}
+    )
+    for link, other, group in (("orders", "orders-eu", "eu-x"), ("orders-eu", "orders", "x")):
+        with pytest.raises(ConfigError, match=rf"links\.{link}\.groups\.{group}: link {other} has an application"):
+            load_link(path, link)
+    with pytest.raises(ConfigError, match="rename the group"):
+        load(path)
+    assert load_link(path, "z").links["z"].source == "eu"
+    wrong = file_of(tmp_path, {"orders": GOOD, "orders-default": 5, "broken": GOOD | {"groups": 5}})
+    assert load_link(wrong, "orders").links["orders"].source == "eu"

@@ -244,6 +244,20 @@ def test_what_runs_where_the_earlier_settings_had_it_is_ended_first(launcher, ma
     assert launchers.end_elsewhere(NAME, Spark(), launcher.directory) == ""
 
 
+@pytest.mark.parametrize("kept", ["", "{", '{"master": "local", "unknown": 1}'])
+def test_a_place_that_cannot_be_read_or_asked_stands_in_no_way(launcher, master, spec_path, monkeypatch, kept):
+    launcher.submit(NAME, spec_path, SPARK)
+
+    def unavailable(*_):
+        raise ConfigError("spark", ["its token is gone"])
+
+    monkeypatch.setattr(launchers, "launcher_for", unavailable)
+    assert launchers.end_elsewhere(NAME, Spark(), launcher.directory) == ""
+    (place,) = launcher.directory.glob("*/*/place.json")
+    place.write_text(kept)
+    assert launchers.end_elsewhere(NAME, Spark(), launcher.directory) == ""
+
+
 def test_a_connection_that_nobody_has_read_is_no_local_application(tmp_path):
     with pytest.raises(ConfigError, match="spark_conn_id: s: only Airflow can read a Connection"):
         launcher_for(Spark(spark_conn_id="s"), tmp_path)

@@ -5,6 +5,7 @@ When a slot was last heard is told by the listener's clock, so that the clocks o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from strait.launch.base import Application, State
 from strait.reasons import Reason
@@ -15,7 +16,12 @@ SILENT_SECONDS = 30.0
 machine that has far too much to do both may take long, and starting everything anew gives it more."""
 
 STARTING_SECONDS = 90.0
-"""So long an application may take from its submission to its first report."""
+"""So long an application may take from its submission, and once it runs, to its first report."""
+
+CLUSTER_SILENT_SECONDS = 240.0
+CLUSTER_STARTING_SECONDS = 1200.0
+"""The same of drivers that run in a cluster: which starts them again by itself, within minutes where a host was lost, and
+lets them wait for room or an image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +52,48 @@ class Hearing:
                 self._newest_ms[slot] = newest_ms
                 self._heard_at[slot] = now
 
-    def silent(self, plan: Plan, now: float) -> tuple[int, ...]:
-        """The slots of the plan that have been silent for too long, in order."""
-        return tuple(slot for slot in range(plan.slots) if now - self._last(plan.group, slot) > SILENT_SECONDS)
+    def silent(self, plan: Plan, now: float, *, in_cluster: bool = False) -> tuple[int, ...]:
+        """The slots of the plan that have been silent for too long, in order.
+
+        Args:
+            in_cluster: the driver runs in a cluster.
+        """
+        most = CLUSTER_SILENT_SECONDS if in_cluster else SILENT_SECONDS
+        return tuple(slot for slot in range(plan.slots) if now - self._last(plan.group, slot) > most)
 
     def _last(self, group: str, slot: int) -> float:
         return self._heard_at.get((group, slot), self._started_at)
 
 
-def trouble_of(plan: Plan, application: Application | None, silent: Sequence[int], now_ms: int) -> Trouble | None:
+def trouble_of(
+    plan: Plan,
+    application: Application | None,
+    silent: Sequence[int],
+    now_ms: int,
+    *,
+    running_seconds: float = inf,
+    in_cluster: bool = False,
+) -> Trouble | None:
     """The one thing that is wrong with a task group, the worse first; None when nothing is.
 
     An application that was never submitted, or whose launcher does not answer, is no trouble: the first is the
     monitor's to submit, and about the second nothing is known.
+
+    Args:
+        running_seconds: since it was seen to start; infinite where that was not seen.
+        in_cluster: its driver runs in a cluster.
     """
     if plan.stopped or application is None or application.state is State.UNKNOWN:
         return None
     if not application.state.alive:
         ended = "" if application.exit_code is None else f" with exit code {application.exit_code}"
         return Trouble(plan.group, Reason.APPLICATION_DEAD, f"application {application.id} ended{ended}")
-    starting = now_ms - application.submitted_at_ms < STARTING_SECONDS * 1000
+    waits = in_cluster and application.state is State.SUBMITTED
+    starting_ms = 1000 * (CLUSTER_STARTING_SECONDS if waits else STARTING_SECONDS)
+    starting = now_ms - application.submitted_at_ms < starting_ms
+    if application.state is State.RUNNING and running_seconds < STARTING_SECONDS:
+        starting = True
     if silent and not starting:
-        slots = ", ".join(map(str, silent))
-        return Trouble(plan.group, Reason.SLOT_SILENT, f"no report for {SILENT_SECONDS:g} s from slots: {slots}")
+        slots, most = ", ".join(map(str, silent)), CLUSTER_SILENT_SECONDS if in_cluster else SILENT_SECONDS
+        return Trouble(plan.group, Reason.SLOT_SILENT, f"no report for {most:g} s from slots: {slots}")
     return None
