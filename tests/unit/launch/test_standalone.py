@@ -15,6 +15,7 @@ from strait.launch import launchers
 from strait.launch.base import State
 from strait.launch.launchers import launcher_for
 from strait.launch.local import LocalLauncher
+from strait.launch.standalone import launcher as standalone
 from strait.launch.standalone.launcher import StandaloneLauncher
 from strait.launch.standalone.master import Driver, Master, Seen
 from strait.launch.standalone.request import create_request, session_properties
@@ -191,18 +192,31 @@ def test_while_no_master_answers_nothing_is_known(launcher, master, spec_path):
     assert len(launcher.history(NAME)) == 1
 
 
-def test_without_its_directory_it_is_found_by_its_command_and_others_are_left_out_of_the_list(
-    launcher, master, spec_path, tmp_path
-):
+def test_without_what_it_wrote_down_it_is_found_by_its_command(launcher, master, spec_path, tmp_path):
     one = launcher.submit(NAME, spec_path, SPARK)
     master.put("driver-0", "RUNNING")
     master.commands["driver-0"] = command(launcher.directory / NAME / one.id)
-    lost = with_master(StandaloneLauncher(SPARK, tmp_path / "lost"), master)
-    found = lost.state(NAME)
-    assert (found.id, found.state) == (one.id, State.SUBMITTED)
-    assert lost.spec(found) == AppSpec.read(spec_path)
-    assert lost.list() == ()  # it may be another installation's, and what no link has is ended
-    assert [each.id for each in launcher.list()] == [one.id]
+    launcher.directory.rename(tmp_path / "gone")
+    again = with_master(StandaloneLauncher(SPARK, launcher.directory), master)
+    assert (again.state(NAME).id, state(again)) == (one.id, State.SUBMITTED)
+    assert [each.id for each in again.list()] == [one.id]
+    (tmp_path / "gone").rename(launcher.directory)  # its host sees the shared directory again
+    assert again.spec(again.state(NAME)) == AppSpec.read(spec_path)
+
+
+def test_another_installation_leaves_drivers_of_the_same_name_alone(launcher, master, spec_path, tmp_path, monkeypatch):
+    one = launcher.submit(NAME, spec_path, SPARK)
+    master.put("driver-0", "RUNNING")
+    master.commands["driver-0"] = command(launcher.directory / NAME / one.id)
+    other = with_master(StandaloneLauncher(SPARK, tmp_path / "other"), master)
+    assert (state(other), other.list()) == (None, ())
+    master.applications.add(NAME)  # as the driver's own; a stranger's in client mode shows nothing else
+    monkeypatch.setattr(standalone, "_EXECUTORS_SECONDS", 0.0)
+    monkeypatch.setattr(standalone, "_POLL_SECONDS", 0.01)
+    other.stop(NAME, grace_seconds=0.0)
+    assert master.drivers["driver-0"].state == "RUNNING"
+    assert other.submit(NAME, spec_path, SPARK).id != one.id
+    assert len(master.requests) == 2
 
 
 def test_stop_asks_first_and_kills_what_is_left(launcher, master, spec_path):

@@ -55,14 +55,15 @@ class Drivers:
         return Found(tuple((driver, one) for driver, one in pairs if one is not None), unknown)
 
     def _identify(self, driver: Driver) -> bool:
-        """By the first line of what its worker has of it. Returns whether that is there."""
+        """By the first line of what its worker has of it. Returns whether that is there. A submission in another directory
+        is another installation's, even if its link has the same name."""
         text = driver.page and self._master.log(driver.page, driver.id, "stderr", first=_COMMAND_BYTES)
         command = _COMMAND.match(text or "")
         if command is None:
             return False
         spec = _SPEC.search(command[0])
         folder = Path(spec["path"]) if spec else None
-        ours = folder is not None and folder.name.isdecimal()
+        ours = folder is not None and folder.name.isdecimal() and folder.parent.parent == self._directory
         self._known[driver.id] = Submission(folder) if folder is not None and ours else None
         return True
 

@@ -29,6 +29,8 @@ from strait.launch.submission import Submission
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 60.0
 """How long a cluster may take to end what it was told to end: the worker gives a driver ten seconds."""
+_EXECUTORS_SECONDS = 10.0
+"""How long executors may take to follow a driver that has ended."""
 
 
 class StandaloneLauncher:
@@ -44,7 +46,6 @@ class StandaloneLauncher:
         self._job = job
         self._master = Master(spark)
         self._drivers = Drivers(self._master, self.directory)
-        self._elsewhere: dict[tuple[str, str], Submission] = {}  # submissions in other directories that were found
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
         """Ask the master for a driver. It may have to wait for a worker with a free core and enough memory."""
@@ -92,13 +93,16 @@ class StandaloneLauncher:
             for _, one in self._living(name):
                 supervised.ask_to_stop(one.folder)
             deadline = time.monotonic() + grace_seconds
-            while self._runs(name) and time.monotonic() < deadline:
+            while self._living(name) and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS)
-            deadline = time.monotonic() + _GONE_SECONDS
+            began = time.monotonic()
             while self._runs(name):
-                for driver, _ in self._living(name):
+                living, waited = self._living(name), time.monotonic() - began
+                for driver, _ in living:
                     self._master.kill(driver.id)
-                if time.monotonic() > deadline:
+                if not living and waited > _EXECUTORS_SECONDS:
+                    break  # a stranger's: the cluster lists applications by name alone
+                if waited > _GONE_SECONDS:
                     raise LaunchError(
                         f"application {name}: ending it: Spark master {self._master.url} still shows it after "
                         f"{_GONE_SECONDS:g} s",
@@ -116,7 +120,7 @@ class StandaloneLauncher:
         except LaunchError:
             return tuple(self._unseen(name) for name in sorted(known))
         found = self._drivers.find(seen).owned
-        known |= {one.name for _, one in found if one.folder.is_relative_to(self.directory)}
+        known |= {one.name for _, one in found}
         states = (self._state(name, seen) for name in sorted(known))
         return tuple(application for application in states if application is not None)
 
@@ -161,7 +165,6 @@ class StandaloneLauncher:
         found = self._drivers.find(seen)
         if living := found.of(name):
             one = living[0][1]
-            self._elsewhere[name, one.folder.name] = one
             return self._application(one, self._alive(one, name, seen))
         kept = submission.of_name(self.directory / name)
         if not kept:
@@ -203,8 +206,7 @@ class StandaloneLauncher:
             return {}
 
     def _submission(self, application: Application) -> Submission:
-        here = Submission(self.directory / application.name / application.id)
-        return self._elsewhere.get((application.name, application.id), here)
+        return Submission(self.directory / application.name / application.id)
 
     def _ended(self, one: Submission) -> Application:
         return self._application(one, State.FINISHED if one.exit_code == 0 else State.DEAD)
