@@ -15,9 +15,10 @@ from strait.config.spark_connection import SparkConnection, with_connection
 from strait.config.validation import validated
 from strait.config.yarn_settings import Yarn
 from strait.errors import ConfigError, LaunchError, SetupError
-from strait.launch import launchers
+from strait.launch import launchers, submission
 from strait.launch.base import State
 from strait.launch.yarn import commands, replies, site
+from strait.launch.yarn.files import Files
 from strait.launch.yarn.launcher import YarnLauncher
 from strait.launch.yarn.manager import ResourceManager
 from strait.launch.yarn.properties import yarn_properties
@@ -333,3 +334,40 @@ def test_a_case_apart_is_another_application(serve, tmp_path: Path):
     assert [one.name for one in launcher.list()] == ["dead", "ends", "exits", "killed", "leaves", "runs"]
     assert launcher.cause(launcher.state("leaves")) == ("exit code 3: running 2 slots: needs 2 cores, has 1; resubmit")
     assert "was killed by user dr.who" in launcher.cause(launcher.state("killed"))
+
+
+class FakeCommands:
+    """Of Hadoop: ends as the test says."""
+
+    def __init__(self, *done: commands.Done) -> None:
+        self.done = list(done)
+
+    def hadoop_fs(self, *_: str) -> commands.Done:
+        return self.done.pop(0)
+
+
+def test_only_a_spec_that_is_not_there_or_does_not_parse_is_none():
+    """Whoever took a file system that is away for a lost spec would replace a healthy application."""
+    files = Files(SETTINGS)
+    answers = [
+        commands.Done(1, b"", "WARN x\ncat: `hdfs:///x/spec.json': No such file or directory\n"),
+        commands.Done(0, b"{}", ""),
+        commands.Done(1, b"", "cat: Call From a to b:8020 failed on connection exception: Connection refused\n"),
+    ]
+    files._commands = FakeCommands(*answers)  # type: ignore[assignment]
+    assert files.spec(seen("runs")) is None
+    assert files.spec(seen("runs")) is None
+    with pytest.raises(LaunchError, match=r"application runs: reading its spec: .*Connection refused"):
+        files.spec(seen("runs"))
+
+
+def test_copies_of_specs_that_others_submitted_are_dropped_as_any(serve, tmp_path: Path):
+    settings = SETTINGS.model_copy(update={"resource_manager": (serve(active(lambda *_: (200, APPS))),)})
+    launcher = YarnLauncher(Spark(master="yarn", yarn=settings), settings, tmp_path)
+    spec().write(tmp_path / "s.json")
+    answer = commands.Done(0, (tmp_path / "s.json").read_bytes(), "")
+    launcher._files._commands = FakeCommands(answer)  # type: ignore[assignment]
+    for number in range(submission.KEPT):
+        (tmp_path / "runs" / str(number)).mkdir(parents=True)
+    assert launcher.spec(seen("runs").application) == spec()
+    assert len(submission.of_name(tmp_path / "runs")) == submission.KEPT

@@ -6,6 +6,7 @@
     stop                                                     exists: the application is to end
 """
 
+import re
 import tempfile
 import zipfile
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from strait.launch.yarn.properties import SPEC
 from strait.launch.yarn.replies import Seen
 
 STOP = "stop"
+_MISSING = re.compile(r"^cat: .*: No such file or directory$", re.MULTILINE)
 
 
 class Files:
@@ -70,11 +72,22 @@ class Files:
             self._commands.require_fs("YARN: removing staging folders", "-rm", "-r", "-f", "-skipTrash", *folders)
 
     def spec(self, one: Seen) -> AppSpec | None:
-        """The spec that a living application runs with; None where it is gone or another version's."""
+        """The spec that a living application runs with; None where it is gone or another version's.
+
+        Raises:
+            LaunchError: it cannot be read now, which says nothing of the application.
+        """
         path = f"{self._staging(one)}/{SPEC}"
-        done = self._commands.hadoop_fs(f"application {one.name}: reading its spec", "-cat", path)
+        doing = f"application {one.name}: reading its spec"
+        done = self._commands.hadoop_fs(doing, "-cat", path)
+        if done.code != 0:
+            if _MISSING.search(done.complaints):
+                return None
+            raise LaunchError(
+                f"{doing}: {done.cause}", hint="check that the file system of `spark.yarn.directory` answers"
+            )
         try:
-            return AppSpec.parse(done.output, path) if done.code == 0 else None
+            return AppSpec.parse(done.output, path)
         except ConfigError:
             return None
 

@@ -131,6 +131,7 @@ class YarnLauncher:
                 submission.write(copy, spec, "")
                 submission.write_place(copy, self._spark)
                 _record(copy, seen)
+                submission.drop_old(self.directory / seen.name)
         return spec
 
     def log_tail(self, application: Application, max_bytes: int = LOG_TAIL_BYTES) -> str:
