@@ -371,3 +371,18 @@ def test_copies_of_specs_that_others_submitted_are_dropped_as_any(serve, tmp_pat
         (tmp_path / "runs" / str(number)).mkdir(parents=True)
     assert launcher.spec(seen("runs").application) == spec()
     assert len(submission.of_name(tmp_path / "runs")) == submission.KEPT
+
+
+def test_what_earlier_submissions_left_behind_does_not_block_the_next(serve, tmp_path: Path, monkeypatch, caplog):
+    def refuse(*_: object) -> None:
+        raise LaunchError("YARN: removing staging folders: Permission denied")
+
+    settings = SETTINGS.model_copy(update={"resource_manager": (serve(active(lambda *_: (200, APPS))),)})
+    launcher = YarnLauncher(Spark(master="yarn", yarn=settings), settings, tmp_path)
+    spec().write(tmp_path / "s.json")
+    monkeypatch.setattr(launcher._files, "remove", refuse)
+    monkeypatch.setattr(launcher._files, "spark_jars", lambda: "hdfs:///x/jars.zip")
+    monkeypatch.setattr(YarnLauncher, "_accepted", lambda *_: seen("runs"))
+    monkeypatch.setattr(commands.Commands, "submit", lambda *_, **__: None)
+    assert launcher.submit("dead", tmp_path / "s.json", Spark()).id == seen("runs").id
+    assert "application dead: YARN: removing staging folders: Permission denied" in caplog.text

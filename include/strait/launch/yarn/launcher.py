@@ -1,6 +1,7 @@
 """Applications on YARN. Everything about them is found through the ResourceManager, so any host can take over from the
 submitting one; its own folders only spare it questions."""
 
+import logging
 import shutil
 import time
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ from strait.launch.yarn.manager import ResourceManager
 from strait.launch.yarn.properties import yarn_properties
 from strait.launch.yarn.replies import Seen
 from strait.launch.yarn.site import web_addresses
+
+log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 60.0
@@ -52,7 +55,7 @@ class YarnLauncher:
             known = self._manager.of_name(name)
             if known and (alive := next((one for one in known if one.alive), None)):
                 return alive.application
-            self._files.remove(one for one in known if not one.succeeded)
+            self._remove_old(name, known)
             jars = self._files.spark_jars()
             new = submission.following(self.directory / name)
             try:
@@ -150,6 +153,13 @@ class YarnLauncher:
             seen = None
         words = f"{LAST_WORDS}{seen.last_words}" if seen is not None and seen.last_words else ""
         return cause_of(application.exit_code, words, self.spec(application))
+
+    def _remove_old(self, name: str, known: Sequence[Seen]) -> None:
+        """What earlier submissions left in the file system only takes space."""
+        try:
+            self._files.remove(one for one in known if not one.succeeded)
+        except LaunchError as error:
+            log.warning("application %s: %s", name, error)
 
     def _accepted(self, name: str, known: set[str]) -> Seen:
         deadline = time.monotonic() + _GONE_SECONDS
