@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from functools import partial
+from http.client import BadStatusLine, IncompleteRead
 from pathlib import Path
 from typing import Any
 
@@ -283,3 +284,17 @@ def test_a_master_that_is_not_there_is_named_with_what_to_check():
     )
     with pytest.raises(LaunchError, match=r"looking for drivers: http://127.0.0.1:1: Connection refused \(check"):
         Master(nobody).look()
+
+
+@pytest.mark.parametrize("error", [IncompleteRead(b""), BadStatusLine("x")])
+def test_an_answer_that_breaks_off_is_none(error, monkeypatch):
+    def break_off(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("urllib.request.urlopen", break_off)
+    master = Master(SPARK)
+    with pytest.raises(LaunchError, match="looking for drivers: http://m:8080: answers what no Spark master"):
+        master.look()
+    with pytest.raises(LaunchError, match="submitting: http://m:6066: answers what no Spark master"):
+        master.create({})
+    assert master.log("http://w", "driver-0", "stderr", last=1) is None

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
+from http.client import IncompleteRead
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from strait.config.yarn_settings import Yarn
 from strait.errors import ConfigError, LaunchError, SetupError
 from strait.launch import launchers, submission
 from strait.launch.base import State
-from strait.launch.yarn import commands, replies, site
+from strait.launch.yarn import commands, manager, replies, site
 from strait.launch.yarn.files import Files
 from strait.launch.yarn.launcher import YarnLauncher
 from strait.launch.yarn.manager import ResourceManager
@@ -386,3 +387,19 @@ def test_what_earlier_submissions_left_behind_does_not_block_the_next(serve, tmp
     monkeypatch.setattr(commands.Commands, "submit", lambda *_, **__: None)
     assert launcher.submit("dead", tmp_path / "s.json", Spark()).id == seen("runs").id
     assert "application dead: YARN: removing staging folders: Permission denied" in caplog.text
+
+
+def test_an_answer_that_breaks_off_is_none(monkeypatch, tmp_path: Path):
+    class Opener:
+        def open(self, *_: object, **__: object) -> None:
+            raise IncompleteRead(b"")
+
+    monkeypatch.setattr(manager, "_OPENER", Opener())
+    broken = ResourceManager(lambda: ["http://a:1"], "strait")
+    with pytest.raises(LaunchError, match="looking for applications: http://a:1: answers what no ResourceManager"):
+        broken.of_name("x")
+    monkeypatch.setattr(broken, "_active", lambda *_: "http://a:1")
+    with pytest.raises(LaunchError, match="looking for applications: http://a:1: answers what no ResourceManager"):
+        broken.of_name("x")
+    monkeypatch.setattr(broken, "_ask", lambda *_: ATTEMPTS)
+    assert broken.log_tail("x", "stdout", 1) == ""

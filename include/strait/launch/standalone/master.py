@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ class Master:
                 if said["status"] == "ALIVE":
                     return _seen(said)
                 problems.append(f"{address} is {said['status'].lower()}")
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
                 problems.append(f"{address}: {_why(error)}")
         raise LaunchError(
             f"Spark master {self.url}: looking for drivers: {'; '.join(problems)}",
@@ -96,7 +97,7 @@ class Master:
         window = f"offset=0&byteLength={first}" if first is not None else f"byteLength={last}"
         try:
             said = _answer(urllib.request.Request(f"{page}/log/?driverId={driver}&logType={kind}&{window}"))  # noqa: S310
-        except (OSError, ValueError):
+        except (OSError, HTTPException, ValueError):
             return None
         text = _LOG_HEADER.sub("", said.decode("utf-8", errors="replace"))
         return "" if text.startswith(_NO_LOG) else text
@@ -115,7 +116,7 @@ class Master:
                     return dict(said)
                 refused = True
                 problems.append(f"{address}: {' '.join(str(said.get('message')).split())}")
-            except (OSError, ValueError, AttributeError) as error:
+            except (OSError, HTTPException, ValueError, AttributeError) as error:
                 problems.append(f"{address}: {_why(error)}")
         raise (_Refused if refused else LaunchError)(
             f"Spark master {self.url}: {doing}: {'; '.join(problems)}",

@@ -5,6 +5,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
+from http.client import HTTPException
 from typing import Any
 
 from strait.errors import LaunchError
@@ -60,7 +61,7 @@ class ResourceManager:
                     "utf-8", errors="replace"
                 )
             )
-        except (OSError, ValueError):
+        except (OSError, HTTPException, ValueError):
             return ""
 
     def _tagged(self, tag: str) -> list[Seen]:
@@ -78,7 +79,7 @@ class ResourceManager:
             return json.loads(_answer(f"{address}/ws/v1/cluster/{path}", body))
         except urllib.error.HTTPError as error:
             raise _Refused(error.code, f"YARN: {doing}: {address}: {_why(error)}") from error
-        except (OSError, ValueError) as error:
+        except (OSError, HTTPException, ValueError) as error:
             raise LaunchError(f"YARN: {doing}: {address}: {_why(error)}", hint=_HINT) from error
 
     def _active(self, doing: str) -> str:
@@ -90,7 +91,7 @@ class ResourceManager:
         for address in self._addresses:
             try:
                 state = str(json.loads(_answer(f"{address}/ws/v1/cluster/info"))["clusterInfo"]["haState"])
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
                 problems.append(f"{address}: {_why(error)}")
             else:
                 if state == "ACTIVE":
@@ -132,7 +133,7 @@ def _why(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
         try:
             said = json.loads(error.read(8192))["RemoteException"]["message"]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, HTTPException, ValueError, KeyError, TypeError):
             said = error.reason
         return f"HTTP {error.code}: {' '.join(str(said).split())}"
     if isinstance(error, urllib.error.URLError):
