@@ -69,7 +69,7 @@ def decide(
         changed = _changed(wanted, runs_with)
         return Replace(f"other {', '.join(changed)}") if changed else Leave(f"it is {found.state}")
     until_ms = held_until_ms(history, now_ms)
-    if until_ms:
+    if until_ms and not _asks_for_more(wanted, found, runs_with):
         minutes = RESTART_WINDOW_SECONDS / 60
         return GiveUp(f"submitted {RESTART_LIMIT} times within {minutes:g} minutes, and it exited each time", until_ms)
     return Submit("it ended")
@@ -77,17 +77,24 @@ def decide(
 
 def held_until_ms(history: Iterable[Application], now_ms: int) -> int:
     """When an application that keeps failing is submitted again; 0: at once. It begins to count anew with the window.
-    Whoever stops and starts a link does not make it fail, and one that only asked for more cores did not."""
+    Whoever stops and starts a link does not make it fail. Exits that ask for more cores count apart from failures: some
+    follow a growing plan, many a cluster that has no such cores now."""
     window_ms = int(RESTART_WINDOW_SECONDS * 1000)
     newest = sorted(history, key=lambda one: one.submitted_at_ms, reverse=True)
-    if not newest or not _failed(newest[0]):
+    if not newest or newest[0].state is not State.DEAD:
         return 0
-    recent = [one for one in newest if _failed(one) and now_ms - one.submitted_at_ms < window_ms]
+    alike = [one for one in newest if one.state is State.DEAD and _needed_more(one) == _needed_more(newest[0])]
+    recent = [one for one in alike if now_ms - one.submitted_at_ms < window_ms]
     return recent[RESTART_LIMIT - 1].submitted_at_ms + window_ms if len(recent) >= RESTART_LIMIT else 0
 
 
-def _failed(one: Application) -> bool:
-    return one.state is State.DEAD and one.exit_code != EXIT_NEEDS_MORE_CORES
+def _needed_more(one: Application) -> bool:
+    return one.exit_code == EXIT_NEEDS_MORE_CORES
+
+
+def _asks_for_more(wanted: AppSpec, found: Application, runs_with: AppSpec | None) -> bool:
+    """Whether the next submission differs from the last in what that lacked."""
+    return _needed_more(found) and runs_with is not None and wanted.slots > runs_with.slots
 
 
 def orphans(found: Sequence[Application], known: Collection[str]) -> list[Application]:

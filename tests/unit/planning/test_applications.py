@@ -83,7 +83,19 @@ def test_what_keeps_ending_is_left_to_a_person_until_the_oldest_leaves_the_windo
 
 def test_asking_for_more_cores_is_no_failure():
     found = ends(EXIT_NEEDS_MORE_CORES)
-    assert isinstance(decide(SPEC, found[0], SPEC, found, NOW_MS), Submit)
+    more = SPEC.model_copy(update={"slots": SPEC.slots + 1})
+    assert isinstance(decide(more, found[0], SPEC, found, NOW_MS), Submit)
+    mixed = [found[0], *ends(1)[1:]]
+    assert isinstance(decide(SPEC, mixed[0], SPEC, mixed, NOW_MS), Submit)
+    mixed = [ends(1)[0], *found[1:]]
+    assert isinstance(decide(SPEC, mixed[0], SPEC, mixed, NOW_MS), Submit)
+
+
+@pytest.mark.parametrize("runs_with", [SPEC, None])
+def test_what_asks_again_and_again_for_cores_that_no_host_has_is_held(runs_with):
+    found = ends(EXIT_NEEDS_MORE_CORES)
+    assert isinstance(decide(SPEC, found[0], runs_with, found, NOW_MS), GiveUp)
+    assert isinstance(decide(SPEC, found[0], runs_with, found[:-1], NOW_MS), Submit)
 
 
 def test_one_that_was_stopped_and_started_again_and_again_has_not_failed():
