@@ -2,9 +2,10 @@
 
 import argparse
 import sys
+import traceback
 from pathlib import Path
 
-from strait.spark.session import begin_session
+from strait.launch import supervised
 
 
 def main() -> int:
@@ -13,10 +14,15 @@ def main() -> int:
     parser.add_argument("--spec", type=Path, required=True, help="application spec, JSON (strait/config/app_spec.py)")
     parser.add_argument("--properties", type=Path, help="Spark properties of the session, a JSON object")
     arguments = parser.parse_args()
-    session = begin_session(arguments.properties)
+    try:
+        from strait.spark.session import begin_session
 
-    from strait.spark.app import run  # takes as long as Spark does for its part
+        session = begin_session(arguments.properties)
 
+        from strait.spark.app import run  # takes as long as Spark does for its part
+    except Exception:  # noqa: BLE001  such as a damaged package; a cluster would start it again without limit
+        traceback.print_exc()
+        return supervised.fail_to_begin()
     return run(arguments.spec, session)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from strait.errors import ConfigError
 from strait.launch.applications import RESTART_LIMIT, RESTART_WINDOW_SECONDS
-from strait.launch.base import EXIT_FAILED
+from strait.launch.base import EXIT_CONFIG, EXIT_FAILED
 from strait.launch.processes import MARK
 
 log = logging.getLogger(__name__)
@@ -73,6 +73,15 @@ def end(exit_code: int) -> int:
     except OSError as error:
         log.error("submission %s: its exit code %d cannot be kept: %s", folder, exit_code, error)  # noqa: TRY400
     return 0
+
+
+def fail_to_begin() -> int:
+    """What the process is to exit with when it fails before the application could begin. The start counts as any."""
+    try:
+        return end(EXIT_FAILED) if begin() else 0
+    except ConfigError as error:
+        log.error("%s", error)  # noqa: TRY400
+        return end(EXIT_CONFIG)
 
 
 def ask_to_stop(folder: Path) -> None:

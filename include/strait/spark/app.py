@@ -67,6 +67,9 @@ def _run(spec_path: Path, session: "Future[SparkSession]", asked_to_stop: thread
         return _last_words(str(error), EXIT_FAILED)
     except (PySparkException, Py4JError) as error:
         return _last_words(root_cause(str(error)), EXIT_FAILED)
+    except Exception as error:  # a defect; a cluster would start what just dies again without limit
+        log.exception("the application ends because of a defect")
+        return _last_words(f"{type(error).__name__}: {error}", EXIT_FAILED)
     return 0
 
 

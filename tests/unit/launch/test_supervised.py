@@ -1,13 +1,21 @@
 """What an application and its launcher tell each other through the submission's folder."""
 
+import os
+import runpy
+import sys
+import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from strait.errors import ConfigError
 from strait.launch import supervised
-from strait.launch.applications import RESTART_LIMIT
+from strait.launch.applications import RESTART_LIMIT, RESTART_WINDOW_SECONDS
 from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES
+from strait.launch.local import REPLICATE
+from strait.launch.standalone import unpack
 
 
 @pytest.fixture
@@ -71,3 +79,47 @@ def test_one_that_nobody_supervises_ends_as_it_ends(monkeypatch, tmp_path):
     assert supervised.end(EXIT_CONFIG) == EXIT_CONFIG
     assert not supervised.stop_asked()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_fails_before_it_begins_counts_as_a_start(folder, monkeypatch):
+    assert [supervised.fail_to_begin() for _ in range(RESTART_LIMIT)] == [EXIT_FAILED] * (RESTART_LIMIT - 1) + [0]
+    assert (folder / "exit").read_text() == f"{EXIT_FAILED}\n"
+    assert supervised.fail_to_begin() == 0
+    monkeypatch.setenv("STRAIT_SUBMISSION", str(folder / "elsewhere"))
+    assert supervised.fail_to_begin() == 0
+
+
+def test_an_entry_point_that_lacks_a_library_is_not_started_for_ever(folder, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["replicate.py", "--spec", "spec.json"])
+    monkeypatch.setitem(sys.modules, "strait.spark.session", None)
+    main = runpy.run_path(str(REPLICATE))["main"]
+    assert [main() for _ in range(RESTART_LIMIT)] == [EXIT_FAILED] * (RESTART_LIMIT - 1) + [0]
+    assert "ModuleNotFoundError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("damage", ["missing", "no archive", "cut off", "without a Python"])
+def test_a_package_that_cannot_be_used_is_not_tried_for_ever(folder, monkeypatch, capsys, damage):
+    archive = folder / "package.tar.gz"
+    if damage != "missing":
+        (folder / "file").write_bytes(os.urandom(100_000))
+        with tarfile.open(archive, "w:gz") as tar:
+            tar.add(folder / "file", "file")
+        whole = archive.read_bytes()
+        archive.write_bytes({"no archive": b"x", "cut off": whole[:50_000], "without a Python": whole}[damage])
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["unpack.py", str(archive), "--spec", "spec.json"])
+    assert [_exit_code(unpack.main) for _ in range(RESTART_LIMIT)] == [EXIT_FAILED] * (RESTART_LIMIT - 1) + [0]
+    assert (folder / "exit").read_text() == f"{EXIT_FAILED}\n"
+    assert not supervised.begin()
+    assert _exit_code(unpack.main) == 0
+    assert f"strait: package {archive}: cannot be used on this host: " in capsys.readouterr().err
+
+
+def test_unpacking_counts_as_applications_do():
+    assert (unpack.STARTS, unpack.WINDOW_SECONDS) == (RESTART_LIMIT, RESTART_WINDOW_SECONDS)
+
+
+def _exit_code(main: Callable[[], NoReturn]) -> object:
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
