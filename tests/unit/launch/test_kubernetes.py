@@ -398,6 +398,24 @@ class TestLauncher:
         launcher.list()
         assert server.names("secrets") == [f"{NAME}-{now_ms}"]  # its submitter may still be at work
 
+    def test_what_another_submitter_just_made_stays(self, launcher: Any, server: Server) -> None:
+        """Its driver comes after this one has seen none."""
+        labels, told = names.labels(NAME, "link", "default", "500"), {names.APPLICATION: NAME}
+        server.add("secrets", {"metadata": {"name": f"{NAME}-500", "labels": labels, "annotations": told}})
+        items = launcher._api.items
+
+        def and_then_comes(kind: str, selector: str = "") -> Any:
+            if kind == "pod" and not selector and server.add("pods", pod("Pending")):
+                uid = server.objects["pods", NAME]["metadata"]["uid"]
+                owner = {"kind": "Pod", "name": NAME, "uid": uid}
+                server.add("services", {"metadata": {"name": f"{NAME}-svc", "ownerReferences": [owner]}})
+            return items(kind, selector)
+
+        launcher._api.items = and_then_comes
+        launcher.list()
+        assert server.names("services") == [f"{NAME}-svc"]
+        assert server.names("secrets") == []
+
     def test_a_server_that_does_not_answer_makes_the_state_unknown(self, launcher: Any, server: Server) -> None:
         server.refuse["GET", "pods"] = 503, "etcd has no leader"
         assert launcher.state(NAME).state is State.UNKNOWN

@@ -117,7 +117,7 @@ class KubernetesLauncher:
                 self._clear(name, grace_seconds=1)
                 remembered.add(drivers.pop(name).name)
         for name in {_name_of(one) for one in secrets} - drivers.keys():
-            self._remove_leftovers(name, None, _SUBMITTING_SECONDS)
+            self._remove_leftovers(name, _SUBMITTING_SECONDS)
         known = sorted(drivers.keys() | remembered)
         found = (self._seen(drivers[name]) if name in drivers else self.state(name) for name in known)
         return tuple(application for application in found if application is not None)
@@ -201,7 +201,7 @@ class KubernetesLauncher:
             self._api.delete("pod", driver.pod, uid=driver.uid, grace_seconds=grace_seconds)
             last = self._until_gone(driver, grace_seconds)
             self._remember(name, ended or self._stopped(last, spec))
-        self._remove_leftovers(name, None, submitting_seconds)
+        self._remove_leftovers(name, submitting_seconds)
 
     def _until_gone(self, driver: Driver, grace_seconds: int) -> Driver:
         """Returns the pod as it was seen last."""
@@ -222,23 +222,29 @@ class KubernetesLauncher:
             )
         return seen
 
-    def _remove_leftovers(self, name: str, living: Driver | None, submitting_seconds: float) -> None:
+    def _remove_leftovers(self, name: str, submitting_seconds: float) -> None:
         """What belongs to drivers of this name that are gone, and specs that no driver has got.
 
         Raises:
             LaunchError: executors are still there.
         """
-        pod, uid = names.resource_name(name), living.uid if living else ""
         for kind in _OWNED:
-            for item in items_owned_by(self._api.items(kind), pod, uid):
+            for item in self._leftovers(name, kind):
                 grace = 1 if kind == "pod" else None
                 self._api.delete(kind, item["metadata"]["name"], uid=item["metadata"]["uid"], grace_seconds=grace)
         for secret in self._api.items("secret", names.selector(name)):
             submitted_ms = int(secret["metadata"]["labels"][names.SUBMISSION])
             if not secret["metadata"].get("ownerReferences") and submitted_ms <= _now_ms() - submitting_seconds * 1000:
                 self._api.delete("secret", secret["metadata"]["name"])
-        if not _within(_REMOVAL_SECONDS, lambda: not items_owned_by(self._api.items("pod"), pod, uid)):
+        if not _within(_REMOVAL_SECONDS, lambda: not self._leftovers(name, "pod")):
+            pod = names.resource_name(name)
             raise LaunchError(f"application {name}: executors of pod {pod} are still there after its end")
+
+    def _leftovers(self, name: str, kind: str) -> Sequence[dict[str, Any]]:
+        """Lists first: an owner that is read afterwards and lives is then known, even if another submitter just made it."""
+        items = self._api.items(kind)
+        living = self._driver(name)
+        return items_owned_by(items, names.resource_name(name), living.uid if living is not None else "")
 
     def _give_to(self, drivers: Iterable[Driver], secrets: Iterable[dict[str, Any]]) -> None:
         """Let secrets of submissions that were cut off go with their drivers."""
