@@ -429,3 +429,18 @@ class TestLauncher:
         (tmp_path / "token").unlink()
         with pytest.raises(ConfigError, match=r"token cannot be read: No such file"):
             launcher.state(NAME)
+
+    def test_a_reply_that_is_not_json_makes_the_state_unknown(
+        self, launcher: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(_Handler, "_do", lambda *_: (200, "<html>"))
+        assert launcher.state(NAME).state is State.UNKNOWN
+
+    @pytest.mark.parametrize("text", ["a: [", "contexts: 5"])
+    def test_a_broken_kubeconfig_is_named(self, text: str, tmp_path: Path) -> None:
+        (tmp_path / "kubeconfig").write_text(text)
+        given = {"token_file": None, "ca_file": None, "kubeconfig": str(tmp_path / "kubeconfig"), "context": "a"}
+        spark = spark_of(**given)
+        assert spark.kubernetes is not None
+        with pytest.raises(ConfigError, match="kubeconfig"):
+            KubernetesLauncher(spark, spark.kubernetes, tmp_path).state(NAME)

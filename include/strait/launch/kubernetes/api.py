@@ -7,8 +7,11 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from strait.config.kubernetes_settings import MASTER_PREFIX, Kubernetes
 from strait.errors import ConfigError, LaunchError
@@ -45,12 +48,12 @@ class Api:
     def items(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
         """Every object of a kind, or those that a label selector names."""
         reply = self._must(f"listing {kind}s", f"list_namespaced_{kind}", label_selector=selector)
-        return list(json.loads(reply)["items"])
+        return list(self._parsed(reply)["items"])
 
     def read(self, kind: str, name: str) -> dict[str, Any] | None:
         """None where there is none of that name."""
         reply = self._call(f"reading {kind} {name}", f"read_namespaced_{kind}", name, or_none=_NOT_FOUND)
-        return dict(json.loads(reply)) if reply is not None else None
+        return self._parsed(reply) if reply is not None else None
 
     def create(self, kind: str, body: dict[str, Any]) -> None:
         """Create an object of a name that is not taken."""
@@ -96,6 +99,14 @@ class Api:
             raise
         return reply[-max_bytes:].decode(errors="replace")
 
+    def _parsed(self, reply: bytes) -> dict[str, Any]:
+        try:
+            return dict(json.loads(reply))
+        except (TypeError, ValueError):
+            hint = "check `spark.master`: a proxy may answer in its place"
+            text = f"namespace {self.namespace}: {self.url} answers something other than JSON"
+            raise KubernetesUnavailable(text, hint=hint) from None
+
     def _must(self, doing: str, method: str, *arguments: Any, **more: Any) -> bytes:
         reply = self._call(doing, method, *arguments, **more)
         assert reply is not None
@@ -134,7 +145,7 @@ class Api:
             if status == 429 or status >= 500:
                 raise KubernetesUnavailable(f"{about}: {self.url}: {_message(error)}") from None
             raise _Refused(about, self.url, status, _message(error)) from None
-        except (HTTPError, OSError) as error:
+        except (HTTPError, HTTPException, OSError) as error:
             text = f"{about}: {self.url} does not answer: {type(error).__name__}"
             raise KubernetesUnavailable(text, hint="check `spark.master`, the network and the CA") from error
 
@@ -151,7 +162,9 @@ class Api:
         if settings.kubeconfig:
             try:
                 config.load_kube_config(settings.kubeconfig, settings.context, configuration, persist_config=False)
-            except (config.ConfigException, OSError) as error:
+            except yaml.YAMLError as error:
+                raise _unusable(f"kubeconfig {settings.kubeconfig}: is not YAML") from error
+            except (config.ConfigException, OSError, TypeError, ValueError, AttributeError, LookupError) as error:
                 raise _unusable(f"kubeconfig {settings.kubeconfig}: context {settings.context}: {error}") from error
         else:
             configuration.ssl_ca_cert = _readable(settings.ca_file)
