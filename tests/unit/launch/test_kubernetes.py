@@ -149,7 +149,11 @@ def pod(phase: str, **status: Any) -> dict[str, Any]:
 
 
 def container(**state: Any) -> dict[str, Any]:
-    return {"containerStatuses": [{"ready": "running" in state and state.pop("ready", False), "state": state}]}
+    return {
+        "containerStatuses": [
+            {"name": "spark", "ready": "running" in state and state.pop("ready", False), "state": state}
+        ]
+    }
 
 
 CREATED_MS = 1_767_225_600_000
@@ -184,6 +188,20 @@ class TestDriver:
         driver = driver_of(seen)
         assert (driver.state(CREATED_MS), driver.exit_code, driver.reason) == (state, exit_code, reason)
 
+    def test_another_container_of_the_pod_speaks_for_itself(self) -> None:
+        """A mesh's proxy goes on when the driver has ended, and the kubelet may name it first."""
+        template = templates.driver_template(
+            {"spec": {"containers": [{"name": "x"}, {"name": "proxy"}]}}, {}, {}, "s", "M"
+        )
+        others = [{"name": "proxy", "ready": True, "state": {"running": {}}}]
+        for ended, ready, state in (({"exitCode": 1}, False, State.DEAD), ({"exitCode": 0}, False, State.FINISHED)):
+            statuses = [*others, {"name": "x", "ready": ready, "state": {"terminated": ended}}]
+            driver = driver_of(pod("Running", containerStatuses=statuses) | {"spec": template["spec"]})
+            assert (driver.state(CREATED_MS), driver.exit_code, driver.container) == (state, ended["exitCode"], "x")
+        statuses = [*others, {"name": "x", "ready": False, "state": {"running": {}}}]
+        driver = driver_of(pod("Running", containerStatuses=statuses) | {"spec": template["spec"]})
+        assert driver.state(CREATED_MS) is State.SUBMITTED
+
     def test_one_that_never_starts_is_dead_in_the_end(self) -> None:
         driver = driver_of(pod("Pending"))
         assert driver.state(CREATED_MS + int(START_SECONDS * 1000)) is State.SUBMITTED
@@ -212,6 +230,8 @@ class Server:
         self.refuse: dict[tuple[str, str], tuple[int, str]] = {}
         self.requests: list[str] = []
         self.log = "strait: it broke"
+        self.lost: set[tuple[str, str]] = set()
+        """Objects whose node is gone."""
         handler = type("Handler", (_Handler,), {"server_": self})
         self._http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self._http.server_port}"
@@ -262,6 +282,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return (201, body) if server.add(kind, body) else (409, {"message": "already exists"})
         if key not in server.objects:
             return 404, {"message": "not found"}
+        if self.command == "DELETE" and key in server.lost and body.get("gracePeriodSeconds") != 0:
+            server.objects[key]["metadata"]["deletionTimestamp"] = (
+                "2026-01-01T00:00:00Z"  # its kubelet does not hear of it
+            )
+            return 200, server.objects[key]
         if self.command == "DELETE":
             uid = (body.get("preconditions") or {}).get("uid")
             if uid not in (None, server.objects[key]["metadata"]["uid"]):
@@ -357,6 +382,18 @@ class TestLauncher:
         assert launcher.state(NAME).state is State.FINISHED
         assert launcher.state(NAME).id == first.id
         assert launcher.cause(launcher.state(NAME)) == "stopped on request"
+
+    def test_a_driver_whose_node_is_lost_is_removed_by_force(
+        self, launcher: Any, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("strait.launch.kubernetes.launcher._REMOVAL_SECONDS", 0.5)
+        launcher.submit(NAME, tmp_path / "spec.json", spark_of())
+        owner = {"kind": "Pod", "name": NAME, "uid": server.objects["pods", NAME]["metadata"]["uid"]}
+        server.add("pods", {"metadata": {"name": "executor-1", "ownerReferences": [owner]}})
+        server.lost |= {("pods", NAME), ("pods", "executor-1")}
+        launcher.stop(NAME, grace_seconds=0.0)
+        assert server.names("pods") == []
+        assert launcher.state(NAME).state is State.FINISHED
 
     def test_a_dead_one_is_remembered_and_replaced(self, launcher: Any, server: Server, tmp_path: Path) -> None:
         first = launcher.submit(NAME, tmp_path / "spec.json", spark_of())

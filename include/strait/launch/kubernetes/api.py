@@ -89,10 +89,16 @@ class Api:
             if error.status != _CONFLICT:
                 raise
 
-    def log(self, pod: str, max_bytes: int) -> str:
-        """The end of what a pod has printed; "" where there is no container or pod (any more)."""
+    def log(self, pod: str, max_bytes: int, container: str = "") -> str:
+        """The end of what a pod's container has printed; "" where there is no container or pod (any more).
+
+        Args:
+            container: "" where the pod has but one.
+        """
+        which = {"container": container} if container else {}
+        doing = f"reading the log of pod {pod}"
         try:
-            reply = self._must(f"reading the log of pod {pod}", "read_namespaced_pod_log", pod, tail_lines=_LOG_LINES)
+            reply = self._must(doing, "read_namespaced_pod_log", pod, tail_lines=_LOG_LINES, **which)
         except _Refused as error:
             if error.status in (_NO_CONTAINER_YET, _NOT_FOUND):
                 return ""

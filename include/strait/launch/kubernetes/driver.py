@@ -1,12 +1,13 @@
 """What the API server says about a driver's pod, and what that means. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from strait.launch.base import State
 from strait.launch.kubernetes import names
+from strait.launch.kubernetes.templates import RUN_VOLUME
 
 START_SECONDS = 900.0
 """A driver that has not started by then is called dead, with the reason of its wait, and is submitted again. It may wait
@@ -37,9 +38,13 @@ class Driver:
     ended_at_ms: int | None
     exit_code: int | None
     reason: str
+    container: str
+    """Which of the pod's containers is Spark's; "" where it has but one."""
 
     def state(self, now_ms: int) -> State:
         """Of its application. A pod that is being deleted lives until it is gone."""
+        if self.phase == "Running" and self.exit_code is not None:  # others of its containers go on
+            return State.DEAD if self.exit_code else State.FINISHED
         if self.phase == "Running" and self.ready:
             return State.RUNNING
         if self.phase == "Pending" and now_ms - self.created_at_ms > START_SECONDS * 1000:
@@ -51,7 +56,9 @@ def driver_of(pod: Mapping[str, Any]) -> Driver:
     """From a Pod in the form of the API's JSON."""
     metadata, status = pod["metadata"], pod.get("status", {})
     labels = metadata.get("labels", {})
-    container: Mapping[str, Any] = next(iter(status.get("containerStatuses") or []), {})
+    name = _container_of(pod)
+    statuses: Sequence[Mapping[str, Any]] = status.get("containerStatuses") or []
+    container: Mapping[str, Any] = next((one for one in statuses if name in ("", one.get("name"))), {})
     ended = container.get("state", {}).get("terminated") or {}
     created_at_ms = _ms(metadata["creationTimestamp"])
     return Driver(
@@ -68,7 +75,16 @@ def driver_of(pod: Mapping[str, Any]) -> Driver:
         ended_at_ms=_ms(ended["finishedAt"]) if ended.get("finishedAt") else None,
         exit_code=ended.get("exitCode"),
         reason=_reason(status, container, ended),
+        container=name,
     )
+
+
+def _container_of(pod: Mapping[str, Any]) -> str:
+    """The one that announces the driver's start. A pod template may bring others, whose order the kubelet chooses."""
+    for container in pod.get("spec", {}).get("containers") or []:
+        if any(mount.get("name") == RUN_VOLUME for mount in container.get("volumeMounts") or []):
+            return str(container["name"])
+    return ""
 
 
 def _reason(status: Mapping[str, Any], container: Mapping[str, Any], ended: Mapping[str, Any]) -> str:

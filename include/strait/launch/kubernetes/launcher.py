@@ -4,6 +4,7 @@ All that is known of them is in the cluster: found by labels, from whichever hos
 (Spark gives its pod `restartPolicy: Never`); strait.launch.applications decides that, as for every other launcher.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -31,6 +32,8 @@ KEEP_ENDED_SECONDS = 3600.0
 _DRIVERS = f"{names.ROLE}=driver"
 _OWNED = ("pod", "service", "config_map", "network_policy", "secret")
 _POLL_SECONDS = 0.5
+log = logging.getLogger(__name__)
+
 _REMOVAL_SECONDS = 60.0
 """How long a pod may take to be gone after its grace."""
 _SUBMITTING_SECONDS = 600.0
@@ -145,7 +148,7 @@ class KubernetesLauncher:
         """The pod's log, or why it has none yet; of a pod that is gone the last few lines."""
         driver = self._driver(application.name)
         if driver is not None and driver.submission == application.id:
-            return self._api.log(driver.pod, max_bytes) or driver.reason
+            return self._api.log(driver.pod, max_bytes, driver.container) or driver.reason
         return next((one.log[-max_bytes:] for one in self._ended(application.name) if one.id == application.id), "")
 
     def cause(self, application: Application) -> str:
@@ -188,7 +191,7 @@ class KubernetesLauncher:
     def _cause(self, driver: Driver, spec: AppSpec | None) -> str:
         if driver.exit_code is None:  # it has never run, or its node is gone
             return driver.reason or f"its pod is {driver.phase}"
-        said = cause_of(driver.exit_code, self._api.log(driver.pod, LOG_TAIL_BYTES), spec)
+        said = cause_of(driver.exit_code, self._api.log(driver.pod, LOG_TAIL_BYTES, driver.container), spec)
         return f"{driver.reason}: {said}" if driver.reason else said
 
     def _clear(self, name: str, *, grace_seconds: int, submitting_seconds: float = _SUBMITTING_SECONDS) -> None:
@@ -216,10 +219,11 @@ class KubernetesLauncher:
             return False
 
         if not _within(grace_seconds + _REMOVAL_SECONDS, gone):
-            raise LaunchError(
-                f"application {driver.name}: its pod {driver.pod} is still there {_REMOVAL_SECONDS:g} s after its grace",
-                hint="its node may be lost: check it with kubectl describe pod",
-            )
+            # Its node may be lost. Should it only be cut off, then another copy beside it does no harm.
+            log.warning("application %s: pod %s does not end; removing it by force", driver.name, driver.pod)
+            self._api.delete("pod", driver.pod, uid=driver.uid, grace_seconds=0)
+            if not _within(_REMOVAL_SECONDS, gone):
+                raise LaunchError(f"application {driver.name}: its pod {driver.pod} cannot be removed")
         return seen
 
     def _remove_leftovers(self, name: str, submitting_seconds: float) -> None:
@@ -237,8 +241,11 @@ class KubernetesLauncher:
             if not secret["metadata"].get("ownerReferences") and submitted_ms <= _now_ms() - submitting_seconds * 1000:
                 self._api.delete("secret", secret["metadata"]["name"])
         if not _within(_REMOVAL_SECONDS, lambda: not self._leftovers(name, "pod")):
-            pod = names.resource_name(name)
-            raise LaunchError(f"application {name}: executors of pod {pod} are still there after its end")
+            for item in self._leftovers(name, "pod"):  # as of the driver
+                self._api.delete("pod", item["metadata"]["name"], uid=item["metadata"]["uid"], grace_seconds=0)
+            if not _within(_REMOVAL_SECONDS, lambda: not self._leftovers(name, "pod")):
+                pod = names.resource_name(name)
+                raise LaunchError(f"application {name}: executors of pod {pod} are still there after its end")
 
     def _leftovers(self, name: str, kind: str) -> Sequence[dict[str, Any]]:
         """Lists first: an owner that is read afterwards and lives is then known, even if another submitter just made it."""
@@ -255,7 +262,7 @@ class KubernetesLauncher:
                 self._api.give("secret", name, _owner(by_secret[name]))
 
     def _end_of(self, driver: Driver, spec: AppSpec | None) -> Ended:
-        log = without_secrets(self._api.log(driver.pod, history.KEPT_LOG_CHARACTERS), spec)
+        log = without_secrets(self._api.log(driver.pod, history.KEPT_LOG_CHARACTERS, driver.container), spec)
         state = State.FINISHED if driver.phase == "Succeeded" else State.DEAD
         return Ended(
             id=driver.submission, state=state, exit_code=driver.exit_code, cause=self._cause(driver, spec), log=log

@@ -16,6 +16,7 @@ SPEC_FILE = "spec.json"
 RUN_FOLDER = "/run/strait"
 """Where a driver announces that its query runs, by a file; its readiness probe looks for it."""
 
+RUN_VOLUME = "strait-run"
 _SPEC_MODE = 0o400
 _READY = {"exec": {"command": ["test", "-f", f"{RUN_FOLDER}/started"]}, "periodSeconds": 5, "timeoutSeconds": 5}
 
@@ -40,8 +41,8 @@ def driver_template(
     """
     pod = _template(given, labels, annotations, secret)
     container = pod["spec"]["containers"][0]
-    pod["spec"]["volumes"].append({"name": "strait-run", "emptyDir": {}})
-    container["volumeMounts"].append({"name": "strait-run", "mountPath": RUN_FOLDER})
+    pod["spec"]["volumes"].append({"name": RUN_VOLUME, "emptyDir": {}})
+    container["volumeMounts"].append({"name": RUN_VOLUME, "mountPath": RUN_FOLDER})
     container.setdefault("env", []).append({"name": mark, "value": RUN_FOLDER})
     container["readinessProbe"] = _READY
     return pod
