@@ -1,4 +1,4 @@
-"""Registers Strait's page with Airflow: its address and its place in the navigation.
+"""Registers with Airflow: Strait's page, its address and its place in the navigation, and who writes the notes of runs.
 
 Every process of Airflow loads this file, tasks too, so the page itself is imported by its first request.
 """
@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
+
+from strait_airflow.run_notes import RunNotes
 
 PREFIX = "/strait"
 
@@ -25,6 +27,7 @@ class StraitPlugin(AirflowPlugin):
     """Found by Airflow."""
 
     name = "strait"
+    listeners: ClassVar = [RunNotes()]
     fastapi_apps: ClassVar = [{"app": LazyPage(), "url_prefix": PREFIX, "name": "Strait"}]
     external_views: ClassVar = [
         {

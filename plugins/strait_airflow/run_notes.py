@@ -6,7 +6,6 @@ A task cannot do that, as it has no access to Airflow's database; the scheduler 
 from typing import TYPE_CHECKING
 
 from airflow.listeners import hookimpl
-from airflow.plugins_manager import AirflowPlugin
 
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
@@ -27,10 +26,3 @@ class RunNotes:
         ]
         if reasons and not dag_run.note:
             dag_run.note = "\n".join(dict.fromkeys(reasons))
-
-
-class RunNotesPlugin(AirflowPlugin):
-    """Found by Airflow."""
-
-    name = "strait_run_notes"
-    listeners = [RunNotes()]  # noqa: RUF012  as Airflow has it
