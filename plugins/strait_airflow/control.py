@@ -5,17 +5,20 @@ What is returned is that line; Airflow shows it as the task's XCom.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strait_airflow.noticing import ACTED, Acted
+from strait_airflow.noticing import ACTED, WORK, Acted
 from strait_airflow.watching import look_at
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
     from strait.control.plane import Control
     from strait.errors import StraitError
+    from strait.launch.base import Launcher
+    from strait.planning.history.overrun import Reports
     from strait.state.schema import Plan
 
 log = logging.getLogger(__name__)
@@ -50,11 +53,19 @@ def act(link: str, notices: Sequence[Mapping[str, Any]], store: Store) -> str:
     seen = dict(Acted.of(store.get(ACTED)).seen)
     for found in [notice["seen"] for notice in notices] or [look_at(link)]:
         seen |= found
-    silent = {group for notice in notices for group in notice["silent"]}
+    # What an earlier one has told may be over, and what it has led to may be done.
+    silent = dict.fromkeys(notices[-1]["silent"], int(notices[-1]["at_ms"])) if notices else {}
     steps: list[Callable[[], str]] = [lambda: applications(link, silent)]
+
+    def planned() -> str:
+        line, done = apply(link)
+        if done:
+            seen.pop(WORK, None)  # the same work is news when it is there again
+        return line
+
     if not notices or any(notice["plan"] for notice in notices):
         # A plan that cannot be made now is no reason to stop looking after the last one.
-        steps.insert(0, lambda: apply(link))
+        steps.insert(0, planned)
     lines, failed = _all_of(steps)
     # Wrong settings are tried again when they are other ones; anything else may be mended from outside.
     kind = "" if not failed else "final" if isinstance(failed[0], ConfigError) else "retriable"
@@ -78,8 +89,11 @@ def _all_of(steps: Sequence[Callable[[], Any]]) -> "tuple[list[Any], list[Strait
     return lines, failed
 
 
-def apply(link: str) -> str:
-    """Plan, create missing topics, publish the plan. What needs approval is left to the approval DAG."""
+def apply(link: str) -> tuple[str, bool]:
+    """Plan, create missing topics, publish the plan. What needs approval is left to the approval DAG.
+
+    Returns: a line that sums it up, and whether all of it was done.
+    """
     from strait.errors import ApprovalMissing
     from strait.planning.review.text import proposal_text
 
@@ -87,29 +101,32 @@ def apply(link: str) -> str:
         proposal = control.propose()
         _logged(proposal_text(proposal))
         try:
-            return _logged(control.apply(proposal).as_text())
+            outcome = control.apply(proposal)
         except ApprovalMissing as waits:
-            return _logged(str(waits))
+            return _logged(str(waits)), False
+        return _logged(outcome.as_text()), not outcome.refused
 
 
-def applications(link: str, silent: Collection[str] = ()) -> str:
+def applications(link: str, silent: Mapping[str, int] = MappingProxyType({})) -> str:
     """Make the applications those of the plan in force, whether or not a newer plan could be made.
 
     Args:
-        silent: the task groups whose applications run and do not report: they are started anew.
+        silent: task groups whose applications run and did not report, and when that was seen (ms since 1970): those that
+            still do not are started anew.
     """
     from strait.config.naming import application_name
     from strait_airflow.applications import end, end_orphans, ensure_all, launcher
     from strait_airflow.settings import clusters_of
 
     file = clusters_of(link)
-    plans = _plans(file, link)
+    plans, reports = _plans(file, link)
     if not plans:
         return _logged("no plan was ever published: there is nothing to run")
     spark = file.links[link].spark
     steps = [
-        partial(end, launcher(spark), application_name(link, group), "its slots do not report")
-        for group in sorted(plans.keys() & set(silent))
+        partial(end, launcher(spark), name, "its slots do not report")
+        for group in sorted(plans.keys() & silent.keys())
+        if _still_silent(launcher(spark), name := application_name(link, group), plans[group], reports, silent[group])
     ]
     _, failed = _all_of(steps)  # one that cannot be ended now is no reason to leave the others alone
     done = ensure_all(file, link, [found for _, found in sorted(plans.items())])
@@ -146,14 +163,23 @@ def live_control(link: str) -> "Control":
     return Control(with_live_topics(clusters_of(link), link), link)
 
 
-def _plans(file: "LinksFile", link: str) -> "dict[str, Plan]":
-    """Group -> the plan in force."""
+def _plans(file: "LinksFile", link: str) -> "tuple[dict[str, Plan], Reports]":
+    """Group -> the plan in force; and the newest reports."""
     from strait.state.reader import StateReader
 
     destination = file.links[link].destination
-    with StateReader(file.clusters[destination], destination, link, follow=("plan",)) as state:
+    with StateReader(file.clusters[destination], destination, link, follow=("plan", "reports")) as state:
         state.catch_up()
-        return dict(state.plans)
+        return dict(state.plans), dict(state.reports)
+
+
+def _still_silent(launch: "Launcher", name: str, plan: "Plan", reports: "Reports", at_ms: int) -> bool:
+    """Whether an application that did not report at that time has neither been replaced nor has reported since."""
+    found = launch.state(name)
+    if found is None or found.submitted_at_ms > at_ms:
+        return False
+    heard = [max((part.at_ms for part in reports.get((plan.group, slot), ())), default=0) for slot in range(plan.slots)]
+    return min(heard) <= at_ms
 
 
 def _logged(text: str) -> str:

@@ -16,6 +16,8 @@ EVERY_SECONDS = 60.0
 _SHARE = 20
 """A look takes at most one part in so many of the time."""
 
+_LONGEST_PAUSE_SECONDS = 300.0
+
 
 class MinuteLook:
     """One link, as long as its settings stay the same. Not for two threads at once."""
@@ -45,7 +47,7 @@ class MinuteLook:
             raise
         finally:
             now = time.monotonic()
-            self.due_at = now + max(EVERY_SECONDS, _SHARE * (now - began))
+            self.due_at = now + max(EVERY_SECONDS, min(_SHARE * (now - began), _LONGEST_PAUSE_SECONDS))
 
     def close(self) -> None:
         for one in (self._control, self._reader):

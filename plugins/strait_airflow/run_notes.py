@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from airflow.listeners import hookimpl
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from airflow.models.dagrun import DagRun
+
+
+NOTE_CHARACTERS = 1000
+"""Of Airflow's column. A database that keeps to it refuses the row, and with it ends the scheduler, again and again."""
 
 
 class RunNotes:
@@ -25,4 +31,10 @@ class RunNotes:
             for reason in (event.extra or {}).get("payload", {}).get("reasons", ())
         ]
         if reasons and not dag_run.note:
-            dag_run.note = "\n".join(dict.fromkeys(reasons))
+            dag_run.note = note_of(reasons)
+
+
+def note_of(reasons: "Iterable[str]") -> str:
+    """Each reason once, as many as there is room for."""
+    text = "\n".join(dict.fromkeys(reasons)).replace("\0", "")
+    return text if len(text) <= NOTE_CHARACTERS else f"{text[: NOTE_CHARACTERS - 1]}…"

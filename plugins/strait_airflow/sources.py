@@ -1,5 +1,6 @@
 """The topics of source clusters as all watches of a triggerer share them: one request for each cluster and look."""
 
+import logging
 import threading
 import time
 from collections.abc import Mapping
@@ -9,9 +10,13 @@ if TYPE_CHECKING:
     from strait.errors import StraitError
     from strait.kafka.admin import Admin
 
+log = logging.getLogger(__name__)
+
 LOOK_EVERY_SECONDS = 2.0
 _SHARE = 50
 """A look takes at most one part in so many of the time: large clusters are looked at less often."""
+
+_LONGEST_PAUSE_SECONDS = 30.0
 
 
 class Topics(NamedTuple):
@@ -44,15 +49,24 @@ class SourceTopics:
 
         admin: Admin | None = None
         while not self._ended.is_set():
-            began = time.monotonic()
+            pause = LOOK_EVERY_SECONDS
             try:
                 admin = admin or Admin(self._properties, self._cluster)
+                began = time.monotonic()
                 self._saw(admin)
+                pause = max(pause, min(_SHARE * (time.monotonic() - began), _LONGEST_PAUSE_SECONDS))
             except StraitError as error:
                 admin = None
-                if self.latest is None or str(self.latest.away) != str(error):
-                    self.latest = Topics({}, error)
-            self._ended.wait(max(LOOK_EVERY_SECONDS, _SHARE * (time.monotonic() - began) if admin else 0))
+                self._failed(error)
+            except Exception as error:  # all links of the cluster depend on this thread
+                log.exception("cluster %s: looking at its topics", self._cluster)
+                admin = None
+                self._failed(StraitError(f"cluster {self._cluster}: looking at its topics: {error}"))
+            self._ended.wait(pause)
+
+    def _failed(self, error: "StraitError") -> None:
+        if self.latest is None or str(self.latest.away) != str(error):
+            self.latest = Topics({}, error)
 
     def _saw(self, admin: "Admin") -> None:
         found = admin.partition_counts()

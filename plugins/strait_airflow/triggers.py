@@ -31,7 +31,7 @@ class LinkTrigger(BaseEventTrigger):
     """Fires when a run of the link's DAG has something to do: never twice for what a run has acted upon.
 
     What it fires holds `reasons`, lines for people; `plan`, whether planning may help; `silent`, the task groups whose
-    applications do not report; and `seen`, to be written down as acted upon. Nothing else is kept: a triggerer that
+    applications do not report; when that was (`at_ms`); and `seen`, to be written down as acted upon. Nothing else is kept: a triggerer that
     starts again compares what is there with what was acted upon.
     """
 
@@ -141,5 +141,6 @@ def _payload(
         "reasons": ["no run has acted upon this link yet"] if new else reasons,
         "plan": any(name in facts or name == RETRY for name in due),
         "silent": silent,
+        "at_ms": time.time_ns() // 1_000_000,
         "seen": {name: fact.value for name, fact in facts.items()},
     }

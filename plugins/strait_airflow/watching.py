@@ -73,8 +73,8 @@ class LinkWatch:
             "destination": self._away or Finding("", "its destination can be read again"),
         }
         source = None if self._open is None else self._open.source.latest
-        if source is not None:
-            found["source"] = self._of_source(source)
+        if source is not None and (of_source := self._of_source(source)) is not None:
+            found["source"] = of_source
         return found if source is not None or error is not None or self._away is not None else {}
 
     def troubles(self) -> dict[str, Finding]:
@@ -141,11 +141,14 @@ class LinkWatch:
             self._open.close()
         self._open = self._opened_for = None
 
-    def _of_source(self, source: "Topics") -> Finding:
-        """The topics that the link selects, as far as their names tell."""
+    def _of_source(self, source: "Topics") -> Finding | None:
+        """The topics that the link selects, as far as their names tell. While its settings cannot be read, those before;
+        None without any."""
         assert self.settings is not None
         if source.away is not None:
             return Finding("away", str(source.away))
+        if self.settings.file is None:
+            return None if self._selected is None else self._selected.finding
         if self._selected is None or not self._selected.made_of(source, self.settings):
             self._selected = _Selected(source, self.settings, self._link, self._selected)
         return self._selected.finding
@@ -233,6 +236,10 @@ class _Clusters:
         self._reader.poll()
         self._hearing.listen(self._reader.reports, now)
         found = [trouble for plan in self._reader.plans.values() for trouble in self._look_at(plan, now)]
+        if any(trouble.reason is Reason.SLOT_SILENT for trouble in found):
+            self._reader.catch_up(CATCH_UP_SECONDS)  # raises where it is the destination that is silent
+            self._hearing.listen(self._reader.reports, now)
+            found = [trouble for plan in self._reader.plans.values() for trouble in self._look_at(plan, now)]
         self.silent_groups = [trouble.group for trouble in found if trouble.reason is Reason.SLOT_SILENT]
         return sorted(found, key=lambda trouble: trouble.group)
 

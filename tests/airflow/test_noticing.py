@@ -4,6 +4,7 @@ import itertools
 import json
 
 from strait_airflow.noticing import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Acted, Finding, Noticing
+from strait_airflow.run_notes import NOTE_CHARACTERS, note_of
 
 QUIET = {"settings": Finding("s1", ""), "destination": Finding("", ""), "source": Finding("t1", "")}
 ACTED = Acted({"settings": "s1", "source": "t1"})
@@ -73,3 +74,12 @@ def test_what_was_acted_upon_is_stored_and_nonsense_there_counts_as_nothing():
     acted = ACTED._replace(failed="final")
     assert Acted.of(json.loads(json.dumps(acted.data()))) == acted
     assert [Acted.of(stored) for stored in (None, "x", 5, {"seen": 3})] == [Acted()] * 4
+
+
+def test_a_note_has_as_many_reasons_as_airflows_column_has_room_for():
+    """A longer one would be refused by the database, and would end the scheduler each time it starts the run."""
+    assert note_of(["b", "a", "b"]) == "b\na"
+    found = note_of([f"reason {number}" for number in range(500)] + ["\0"])
+    assert len(found) == NOTE_CHARACTERS
+    assert found.startswith("reason 0\n") and found.endswith("…")
+    assert "\0" not in note_of(["a\0b"])

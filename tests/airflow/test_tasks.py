@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,9 +87,16 @@ def fire(trigger: LinkTrigger, within_seconds: float = 60.0) -> dict | None:
     return asyncio.run(in_time())
 
 
+def test_work_that_was_done_is_news_when_it_is_there_again(link, spark_submit_is_a_stand_in):
+    store = Store({ACTED: acted_upon_all(link)})
+    told = {"reasons": [], "plan": True, "silent": [], "at_ms": 0, "seen": {"work": "d1"}}
+    control.act(link, [told], store)
+    assert "work" not in store.get(ACTED)["seen"]
+
+
 def test_apply_creates_and_publishes_once(link, clusters):
-    assert control.apply(link).startswith("plan 1: 2 partitions of 1 topics")
-    assert control.apply(link).startswith("plan 1 stays as it is")
+    assert control.apply(link)[0].startswith("plan 1: 2 partitions of 1 topics")
+    assert control.apply(link)[0].startswith("plan 1 stays as it is")
 
 
 def test_a_run_does_all_there_is_to_do_and_then_the_watch_is_quiet(link, spark_submit_is_a_stand_in):
@@ -209,11 +217,11 @@ def test_whoever_plans_without_airflow_leaves_the_variable_s_topics_in_force(lin
     assert "3 of 3 partitions are not copied" in shown.stdout
 
     assert f"leaves    {added} 0" in strait("plan", link, *file, "--from-file").stdout
-    assert control.apply(link).startswith("plan 1 stays as it is")
+    assert control.apply(link)[0].startswith("plan 1 stays as it is")
     strait("apply", link, *file, "--from-file")
     eventually(lambda: cycles.topics_from == "", what="`strait run` takes them from the file, too")
     cycles.stop(60)
-    assert control.apply(link).startswith("plan 3: 3 partitions of 2 topics")
+    assert control.apply(link)[0].startswith("plan 3: 3 partitions of 2 topics")
 
 
 def strait(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -252,6 +260,15 @@ def test_a_standby_is_submitted_watched_and_ended(link, tmp_path):
         links_file.write_text(yaml.safe_dump(raw))
         assert f"{names[1]}: ended" in control.applications(link)
         assert [launch.state(name).state.alive for name in names] == [True, False]
+
+        before = launch.state(names[0])
+        told = {"reasons": [], "plan": False, "seen": {}, "silent": ["default"]}
+        control.act(link, [told | {"at_ms": before.submitted_at_ms - 1}], store)
+        assert launch.state(names[0]).id == before.id, "what did not report was another one"
+        control.act(link, [told | {"at_ms": time.time_ns() // 1_000_000}, told | {"silent": [], "at_ms": 1}], store)
+        assert launch.state(names[0]).id == before.id, "the newest look says that it reports"
+        control.act(link, [told | {"at_ms": time.time_ns() // 1_000_000}], store)
+        assert launch.state(names[0]).id != before.id
     finally:
         for name in names:
             launch.stop(name, grace_seconds=0)

@@ -65,7 +65,7 @@ class MetricsServer:
             self._server = make_server(address, port, _app(registry, token), kind, handler_class=_Quiet)
             if certificate is not None:
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-                context.load_cert_chain(certificate, key)
+                context.load_cert_chain(certificate, key, password="")  # else it would ask on a terminal
                 self._server.socket = context.wrap_socket(
                     self._server.socket, server_side=True, do_handshake_on_connect=False
                 )  # else a client that says nothing would hold up all others

@@ -66,11 +66,18 @@ class LinkWatch:
                 file = self._load()
                 self._follow(file)
             except StraitError as error:
-                link = None if file is None else file.links[self._link]
-                ends = ("", "") if link is None else (link.source, link.destination)
-                self.newest = Observation(self._link, *ends, time.monotonic(), error=" ".join(str(error).split()))
-                log.warning("link %s: %s", self._link, self.newest.error)
-                self._stopped.wait(_RETRY_SECONDS)
+                log.warning("link %s: %s", self._link, error)
+                self._failed(file, error)
+            except Exception as error:  # else its last figures would be shown for ever
+                log.exception("link %s: looking at it", self._link)
+                self._failed(file, error)
+
+    def _failed(self, file: LinksFile | None, error: Exception) -> None:
+        ends = ("", "") if file is None else (file.links[self._link].source, file.links[self._link].destination)
+        self.newest = Observation(
+            self._link, *ends, time.monotonic(), error=" ".join(str(error).split()) or repr(error)
+        )
+        self._stopped.wait(_RETRY_SECONDS)
 
     def _follow(self, file: LinksFile) -> None:
         destination = file.links[self._link].destination
