@@ -1,5 +1,6 @@
 """What docker-compose.yaml tells Airflow, asked of Airflow itself."""
 
+import base64
 import json
 import os
 import subprocess
@@ -46,6 +47,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
         "RETENTION_DAYS": "14",
+        "SPARK_REST_KEY": base64.urlsafe_b64encode(bytes(32)).decode(),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
     }
 
@@ -63,6 +65,9 @@ def test_the_first_start_seeds_and_the_next_leaves_edits_alone(environment):
     passwords = Path(environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"])
     assert json.loads(passwords.read_text(encoding="utf-8")) == {"admin": 'quite "secret"'}
     assert passwords.stat().st_mode & 0o077 == 0
+    token = passwords.with_name("spark_token")
+    assert token.read_text(encoding="ascii").count(".") == 2
+    assert token.stat().st_mode & 0o077 == 0
     (source,) = json.loads(run(environment, "airflow", "connections", "get", "strait_source", "--output", "json"))
     assert source["extra_dejson"] == {"bootstrap.servers": "kafka-source:9092"}
 

@@ -1,10 +1,12 @@
 """An application on a Spark Standalone cluster of real daemons, parts of which are killed, from a package."""
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 import strait
@@ -56,6 +58,14 @@ def test_copying_goes_on_without_an_executor_the_master_or_the_drivers_worker(si
         link.produce(1000)
         link.until(lambda: link.copied() == records, "copying goes on")
 
+    def executors() -> list[psutil.Process]:
+        return [one.process for one in cluster.processes() if "CoarseGrainedExecutorBackend" in str(one.command)]
+
+    def is_alive(process: psutil.Process) -> bool:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return False
+
     def until_another(driver: int) -> None:
         eventually(lambda: driver not in (found := site.drivers(name)) and found, what="a driver on the other worker")
 
@@ -72,7 +82,11 @@ def test_copying_goes_on_without_an_executor_the_master_or_the_drivers_worker(si
     assert not [one.command for one in everything if SECRET in str((one.command, one.environment))]
     assert not [line for line in _written(cluster.folder) if SECRET in line]
 
-    next(one for one in everything if "CoarseGrainedExecutorBackend" in str(one.command)).process.kill()
+    (executor,) = executors()
+    workers = executor.children(recursive=True)
+    executor.kill()
+    eventually(lambda: not any(map(is_alive, workers)), what="its Python workers have ended with it")
+    eventually(lambda: executors() and executors() != [executor], what="another executor")
     goes_on(2000)
 
     (driver,) = site.drivers(name)

@@ -85,7 +85,7 @@ class StandaloneSite:
     """A Spark Standalone cluster of two workers, whose REST server asks for a token. `folder` is what hosts share."""
 
     restarts = True
-    found_without_directory = True
+    found_without_directory = False  # other directories are other installations
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "shared"
