@@ -204,17 +204,22 @@ def test_two_airflows_over_one_links_file_submit_an_application_once(airflow, cl
         airflow.configure(other)
         eventually(lambda: [run for run in other.runs(MONITOR) if run["state"] == "success"], what="its first run")
         assert submissions(airflow) == submitted
+        both = {one: {run["dag_run_id"] for run in one.runs(MONITOR)} for one in (client, other)}
         for process in airflow.application_processes():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        both = {one: {run["dag_run_id"] for run in one.runs(MONITOR)} for one in (client, other)}
-        for one, known in both.items():
-            eventually(
-                lambda one=one, known=known: [
-                    run for run in one.runs(MONITOR) if run["dag_run_id"] not in known and run["state"] == "success"
-                ],
-                what="a run of each for the application that ended",
-            )
+
+        def new_runs() -> list[str]:
+            return [
+                run["state"]
+                for one, known in both.items()
+                for run in one.runs(MONITOR)
+                if run["dag_run_id"] not in known
+            ]
+
+        eventually(lambda: "success" in new_runs(), what="a run for the application that ended")
+        time.sleep(20)  # the other one has seen it in the same second, or not at all
+        eventually(lambda: {"queued", "running"}.isdisjoint(new_runs()), what="whatever the other one does is done")
         assert submissions(airflow) == submitted + 1
         copies_more(clusters, "orders")
         other.close()
