@@ -106,7 +106,7 @@ class LocalLauncher:
         """What runs is found by its processes, so a lost or deleted folder hides nothing."""
         self._reap()
         running = {mark.parent.name for mark in processes.find(self.directory)}
-        known = {path.name for path in self.directory.iterdir() if path.is_dir()} if self.directory.is_dir() else set()
+        known = submission.names_in(self.directory)
         found = (self.state(name) for name in sorted(running | known))
         return tuple(application for application in found if application is not None)
 

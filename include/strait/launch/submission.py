@@ -16,7 +16,7 @@ from pathlib import Path
 
 from strait.config.app_spec import AppSpec
 from strait.config.links import Spark
-from strait.errors import ConfigError
+from strait.errors import ConfigError, LaunchError
 from strait.launch.processes import MARK
 
 KEPT = 5
@@ -84,6 +84,31 @@ def locked(directory: Path, name: str) -> Iterator[None]:
     with (directory / f"{name}.lock").open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def undone_if_refused(new: Submission) -> Iterator[None]:
+    """While a submission is handed to a cluster: where that fails nothing is left of its folder.
+
+    Raises:
+        LaunchError: as it was raised, or for this host's disk.
+    """
+    try:
+        yield
+    except OSError as error:
+        shutil.rmtree(new.folder, ignore_errors=True)
+        raise LaunchError(
+            f"application {new.name}: submitting it: {error.filename}: {error.strerror}",
+            hint="check that STRAIT_HOME is writable and its disk has space",
+        ) from error
+    except LaunchError:
+        shutil.rmtree(new.folder, ignore_errors=True)
+        raise
+
+
+def names_in(directory: Path) -> set[str]:
+    """Every application of which a launcher keeps something there."""
+    return {path.name for path in directory.iterdir() if path.is_dir()} if directory.is_dir() else set()
 
 
 def following(name_folder: Path) -> Submission:

@@ -62,20 +62,11 @@ class StandaloneLauncher:
                     hint="add workers to the cluster, or set fewer `slots` for its task group",
                 )
             new = submission.following(self.directory / name)
-            try:
+            with submission.undone_if_refused(new):
                 submission.write(new, spec)
                 self._prepare(new, name, spec, spark)
                 drivers.record(new, self._master.create(self._request(new, name, spark)))
                 submission.drop_old(self.directory / name)
-            except OSError as error:
-                shutil.rmtree(new.folder, ignore_errors=True)
-                raise LaunchError(
-                    f"application {name}: submitting it: {error.filename}: {error.strerror}",
-                    hint="check that STRAIT_HOME is writable and its disk has space",
-                ) from error
-            except LaunchError:
-                shutil.rmtree(new.folder, ignore_errors=True)
-                raise
         return self._application(new, State.SUBMITTED)
 
     def state(self, name: str) -> Application | None:
@@ -114,7 +105,7 @@ class StandaloneLauncher:
 
     def list(self) -> Sequence[Application]:
         """Those of this directory: another installation may use the same cluster."""
-        known = {path.name for path in self.directory.iterdir() if path.is_dir()} if self.directory.is_dir() else set()
+        known = submission.names_in(self.directory)
         try:
             seen = self._master.look()
         except LaunchError:

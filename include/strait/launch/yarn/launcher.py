@@ -2,7 +2,6 @@
 submitting one; its own folders only spare it questions."""
 
 import logging
-import shutil
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -58,7 +57,7 @@ class YarnLauncher:
             self._remove_old(name, known)
             jars = self._files.spark_jars()
             new = submission.following(self.directory / name)
-            try:
+            with submission.undone_if_refused(new):
                 ours = yarn_properties(name, spec, new.spec, spark, self._yarn, jars)
                 submission.write(new, spec, written(ours))
                 submission.write_place(new, spark)
@@ -66,15 +65,6 @@ class YarnLauncher:
                 accepted = self._accepted(name, {one.id for one in known})
                 _record(new, accepted)
                 submission.drop_old(self.directory / name)
-            except OSError as error:
-                shutil.rmtree(new.folder, ignore_errors=True)
-                raise LaunchError(
-                    f"application {name}: submitting it: {error.filename}: {error.strerror}",
-                    hint="check that STRAIT_HOME is writable and its disk has space",
-                ) from error
-            except LaunchError:
-                shutil.rmtree(new.folder, ignore_errors=True)
-                raise
         return accepted.application
 
     def state(self, name: str) -> Application | None:
@@ -108,8 +98,7 @@ class YarnLauncher:
         try:
             found = self._manager.all()
         except LaunchError:
-            folders = self.directory.iterdir() if self.directory.is_dir() else ()
-            return tuple(self._unknown(path.name) for path in sorted(folders) if path.is_dir())
+            return tuple(self._unknown(name) for name in sorted(submission.names_in(self.directory)))
         newest = {one.name: one for one in sorted(found, key=lambda one: (one.alive, one.submitted_at_ms))}
         return tuple(newest[name].application for name in sorted(newest))
 
