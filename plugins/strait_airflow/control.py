@@ -123,10 +123,11 @@ def applications(link: str, silent: Mapping[str, int] = MappingProxyType({})) ->
     if not plans:
         return _logged("no plan was ever published: there is nothing to run")
     spark = file.links[link].spark
+    launch = launcher(spark)
     steps = [
-        partial(end, launcher(spark), name, "its slots do not report")
+        partial(end, launch, name, "its slots do not report")
         for group in sorted(plans.keys() & silent.keys())
-        if _still_silent(launcher(spark), name := application_name(link, group), plans[group], reports, silent[group])
+        if _still_silent(launch, name := application_name(link, group), plans[group], reports, silent[group])
     ]
     _, failed = _all_of(steps)  # one that cannot be ended now is no reason to leave the others alone
     done = ensure_all(file, link, [found for _, found in sorted(plans.items())])

@@ -234,32 +234,35 @@ class _Clusters:
             self._found_at = now
             self._reader.catch_up(CATCH_UP_SECONDS)  # a state topic that was not there is looked for by this alone
         self._reader.poll()
-        self._hearing.listen(self._reader.reports, now)
-        found = [trouble for plan in self._reader.plans.values() for trouble in self._look_at(plan, now)]
+        found = self._troubles(now)
         if any(trouble.reason is Reason.SLOT_SILENT for trouble in found):
             self._reader.catch_up(CATCH_UP_SECONDS)  # raises where it is the destination that is silent
-            self._hearing.listen(self._reader.reports, now)
-            found = [trouble for plan in self._reader.plans.values() for trouble in self._look_at(plan, now)]
+            found = self._troubles(now)
         self.silent_groups = [trouble.group for trouble in found if trouble.reason is Reason.SLOT_SILENT]
         return sorted(found, key=lambda trouble: trouble.group)
+
+    def _troubles(self, now: float) -> "list[Trouble]":
+        """By what has been read."""
+        self._hearing.listen(self._reader.reports, now)
+        return [trouble for plan in self._reader.plans.values() for trouble in self._look_at(plan, now)]
 
     def _look_at(self, plan: "Plan", now: float) -> "Iterator[Trouble]":
         from strait.config.naming import application_name
         from strait.launch.base import State
-        from strait.planning.status.health import trouble_of
+        from strait.planning.status.health import IN_CLUSTER, ON_THIS_HOST, trouble_of
         from strait_airflow.applications import has_standby
 
         in_cluster, now_ms = self._file.links[self._link].spark.deploy_mode == "cluster", time.time_ns() // 1_000_000
-        silent = self._hearing.silent(plan, now, in_cluster=in_cluster)
+        patience = IN_CLUSTER if in_cluster else ON_THIS_HOST
+        silent = self._hearing.silent(plan, now, patience)
         for standby in (False, True) if has_standby(self._file, self._link, plan.group) else (False,):
             name = application_name(self._link, plan.group, standby=standby)
             found = self._launcher.state(name)
             if found is not None and found.state is State.SUBMITTED:
                 self._started_at[name] = now
             running_seconds = now - self._started_at.get(name, -math.inf)
-            trouble = trouble_of(
-                plan, found, () if standby else silent, now_ms, running_seconds=running_seconds, in_cluster=in_cluster
-            )
+            slots = () if standby else silent
+            trouble = trouble_of(plan, found, slots, now_ms, patience, running_seconds=running_seconds)
             if trouble is None and found is None and not plan.stopped:
                 trouble = self._missing(name, plan.group, now)
             elif found is not None:

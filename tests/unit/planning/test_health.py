@@ -1,7 +1,14 @@
 import pytest
 
 from strait.launch.base import Application, State
-from strait.planning.status.health import CLUSTER_SILENT_SECONDS, SILENT_SECONDS, STARTING_SECONDS, Hearing, trouble_of
+from strait.planning.status.health import (
+    CLUSTER_SILENT_SECONDS,
+    IN_CLUSTER,
+    SILENT_SECONDS,
+    STARTING_SECONDS,
+    Hearing,
+    trouble_of,
+)
 from strait.reasons import Reason
 from strait.state.schema import Plan, Report
 from support.model.reports import plain_report
@@ -75,17 +82,17 @@ def test_what_is_meant_to_stand_still_or_is_not_known_is_no_trouble():
 def test_a_driver_in_a_cluster_may_wait_for_room_and_then_has_time_to_start() -> None:
     """Ended sooner it would lose its place, and never run."""
     minutes = {after: application(State.SUBMITTED, submitted_seconds_ago=after * 60) for after in (5, 25)}
-    assert trouble_of(PLAN, minutes[5], silent=(0,), now_ms=NOW_MS, in_cluster=True) is None
-    assert trouble_of(PLAN, minutes[25], silent=(0,), now_ms=NOW_MS, in_cluster=True) is not None
+    assert trouble_of(PLAN, minutes[5], silent=(0,), now_ms=NOW_MS, patience=IN_CLUSTER) is None
+    assert trouble_of(PLAN, minutes[25], silent=(0,), now_ms=NOW_MS, patience=IN_CLUSTER) is not None
     assert trouble_of(PLAN, minutes[5], silent=(0,), now_ms=NOW_MS) is not None, "nothing is waited for on this host"
     runs = application(State.RUNNING, submitted_seconds_ago=300)
     for seconds, expected in ((30.0, True), (100.0, False)):
-        found = trouble_of(PLAN, runs, silent=(0,), now_ms=NOW_MS, running_seconds=seconds, in_cluster=True)
+        found = trouble_of(PLAN, runs, silent=(0,), now_ms=NOW_MS, running_seconds=seconds, patience=IN_CLUSTER)
         assert (found is None) == expected
 
 
 def test_a_cluster_has_time_to_start_a_driver_again() -> None:
     hearing = Hearing(0.0)
     assert hearing.silent(PLAN, now=SILENT_SECONDS + 100.0) == (0, 1)
-    assert hearing.silent(PLAN, now=SILENT_SECONDS + 100.0, in_cluster=True) == ()
-    assert hearing.silent(PLAN, now=CLUSTER_SILENT_SECONDS + 1.0, in_cluster=True) == (0, 1)
+    assert hearing.silent(PLAN, now=SILENT_SECONDS + 100.0, patience=IN_CLUSTER) == ()
+    assert hearing.silent(PLAN, now=CLUSTER_SILENT_SECONDS + 1.0, patience=IN_CLUSTER) == (0, 1)

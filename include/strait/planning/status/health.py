@@ -6,6 +6,7 @@ When a slot was last heard is told by the listener's clock, so that the clocks o
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 from strait.launch.base import Application, State
 from strait.reasons import Reason
@@ -19,9 +20,19 @@ STARTING_SECONDS = 90.0
 """So long an application may take from its submission, and once it runs, to its first report."""
 
 CLUSTER_SILENT_SECONDS = 240.0
-CLUSTER_STARTING_SECONDS = 1200.0
-"""The same of drivers that run in a cluster: which starts them again by itself, within minutes where a host was lost, and
-lets them wait for room or an image."""
+
+
+class Patience(NamedTuple):
+    """What is waited for before an application is started anew: a silent slot, and the start of one that is submitted."""
+
+    silent_seconds: float
+    waiting_seconds: float
+
+
+ON_THIS_HOST = Patience(SILENT_SECONDS, STARTING_SECONDS)
+IN_CLUSTER = Patience(CLUSTER_SILENT_SECONDS, 1200.0)
+"""Of a driver in a cluster, which starts it again by itself, within minutes where a host was lost, and lets it wait for
+room or an image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +63,9 @@ class Hearing:
                 self._newest_ms[slot] = newest_ms
                 self._heard_at[slot] = now
 
-    def silent(self, plan: Plan, now: float, *, in_cluster: bool = False) -> tuple[int, ...]:
-        """The slots of the plan that have been silent for too long, in order.
-
-        Args:
-            in_cluster: the driver runs in a cluster.
-        """
-        most = CLUSTER_SILENT_SECONDS if in_cluster else SILENT_SECONDS
+    def silent(self, plan: Plan, now: float, patience: Patience = ON_THIS_HOST) -> tuple[int, ...]:
+        """The slots of the plan that have been silent for too long, in order."""
+        most = patience.silent_seconds
         return tuple(slot for slot in range(plan.slots) if now - self._last(plan.group, slot) > most)
 
     def _last(self, group: str, slot: int) -> float:
@@ -70,9 +77,9 @@ def trouble_of(
     application: Application | None,
     silent: Sequence[int],
     now_ms: int,
+    patience: Patience = ON_THIS_HOST,
     *,
     running_seconds: float = inf,
-    in_cluster: bool = False,
 ) -> Trouble | None:
     """The one thing that is wrong with a task group, the worse first; None when nothing is.
 
@@ -81,19 +88,19 @@ def trouble_of(
 
     Args:
         running_seconds: since it was seen to start; infinite where that was not seen.
-        in_cluster: its driver runs in a cluster.
     """
     if plan.stopped or application is None or application.state is State.UNKNOWN:
         return None
     if not application.state.alive:
         ended = "" if application.exit_code is None else f" with exit code {application.exit_code}"
         return Trouble(plan.group, Reason.APPLICATION_DEAD, f"application {application.id} ended{ended}")
-    waits = in_cluster and application.state is State.SUBMITTED
-    starting_ms = 1000 * (CLUSTER_STARTING_SECONDS if waits else STARTING_SECONDS)
-    starting = now_ms - application.submitted_at_ms < starting_ms
-    if application.state is State.RUNNING and running_seconds < STARTING_SECONDS:
-        starting = True
+    submitted_seconds = (now_ms - application.submitted_at_ms) / 1000
+    if application.state is State.SUBMITTED:
+        starting = submitted_seconds < patience.waiting_seconds
+    else:
+        starting = min(submitted_seconds, running_seconds) < STARTING_SECONDS
     if silent and not starting:
-        slots, most = ", ".join(map(str, silent)), CLUSTER_SILENT_SECONDS if in_cluster else SILENT_SECONDS
-        return Trouble(plan.group, Reason.SLOT_SILENT, f"no report for {most:g} s from slots: {slots}")
+        slots = ", ".join(map(str, silent))
+        detail = f"no report for {patience.silent_seconds:g} s from slots: {slots}"
+        return Trouble(plan.group, Reason.SLOT_SILENT, detail)
     return None
