@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, known_links
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, known_links
 from strait.errors import SetupError
 
 _END_SECONDS = 2.0
@@ -17,10 +17,7 @@ TOKEN_VARIABLE = "STRAIT_EXPORTER_TOKEN"  # noqa: S105  its name
 
 
 def exporter(
-    links: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[LINK]...", help="Default: every link of the file.", show_default=False),
-    ] = None,
+    links: LinksArgument = None,
     config: ConfigOption = DEFAULT_FILE,
     address: Annotated[str, typer.Option("--address", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0: any free one.", min=0, max=65535)] = 9721,
@@ -58,9 +55,8 @@ def exporter(
     from strait.exporter.watch import LinkWatch
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("strait.librdkafka").setLevel(
-        logging.CRITICAL
-    )  # each of its attempts; a link that is away is told once
+    # It tells each of its attempts; a link that is away is told once.
+    logging.getLogger("strait.librdkafka").setLevel(logging.CRITICAL)
     watches = [LinkWatch(partial(load_link, config, name), name, interval) for name in known_links(config, links or ())]
     registry = registry_of(
         lambda: [found for watch in watches if (found := watch.newest) is not None],
@@ -80,9 +76,8 @@ def exporter(
     for watch in watches:
         watch.stop()
     if not all(watch.ended(_END_SECONDS) for watch in watches):
-        os._exit(
-            0
-        )  # librdkafka's threads may wait for an interpreter that is ending, and nothing is left to be written
+        # librdkafka's threads may wait for an interpreter that is ending, and nothing is left to be written.
+        os._exit(0)
 
 
 def _token(file: Path | None) -> str:

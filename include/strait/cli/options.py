@@ -76,6 +76,10 @@ ConfigOption = Annotated[
 LinkOption = Annotated[
     str | None, typer.Option("--link", help="Name of the link, instead of the argument.", show_default=False)
 ]
+LinksArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[LINK]...", help="Default: every link of the file.", show_default=False),
+]
 LinkArgument = Annotated[
     str | None,
     typer.Argument(metavar="LINK", help="Name of the link. May be omitted if the file has one.", show_default=False),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, Output, OutputOption, known_links
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, Output, OutputOption, known_links
 from strait.planning.status.ranking import By
 
 if TYPE_CHECKING:
@@ -23,10 +23,7 @@ _END_SECONDS = 2.0
 
 
 def top(
-    links: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[LINK]...", help="Default: every link of the file.", show_default=False),
-    ] = None,
+    links: LinksArgument = None,
     config: ConfigOption = DEFAULT_FILE,
     by: Annotated[
         By,
