@@ -12,6 +12,7 @@ import pytest
 
 from support.kubernetes.site import KubernetesSite
 from support.links.links import Link, link_of
+from support.spark.sites import started
 
 collect_ignore_glob = [] if "kubernetes" in os.environ.get("STRAIT_SITES", "") else ["*"]
 
@@ -21,12 +22,8 @@ SECRET = "correct horse battery"
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesSite]:
     """Shared by all tests: use an application of your own, which is stopped after the test."""
-    site = KubernetesSite(tmp_path_factory.mktemp("kubernetes"))
-    try:
-        site.start()
+    with started(KubernetesSite(tmp_path_factory.mktemp("kubernetes"))) as site:
         yield site
-    finally:
-        site.stop()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from strait.launch.package import build
 from strait.launch.yarn.commands import Commands
 from strait.launch.yarn.launcher import YarnLauncher
 from support.links.links import Link, link_of
-from support.spark.sites import YarnSite
+from support.spark.sites import YarnSite, started
 from support.spark.yarn import SECRET
 
 collect_ignore_glob = [] if "yarn" in os.environ.get("STRAIT_SITES", "") else ["*"]
@@ -21,12 +21,8 @@ collect_ignore_glob = [] if "yarn" in os.environ.get("STRAIT_SITES", "") else ["
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[YarnSite]:
     """Shared by all tests: use an application of your own, which is stopped after the test."""
-    site = YarnSite(tmp_path_factory.mktemp("yarn"), nodes=2, hdfs=True)
-    try:
-        site.start()
+    with started(YarnSite(tmp_path_factory.mktemp("yarn"), nodes=2, hdfs=True)) as site:
         yield site
-    finally:
-        site.stop()
 
 
 @pytest.fixture(scope="session")

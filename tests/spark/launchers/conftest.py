@@ -9,7 +9,7 @@ import pytest
 
 from support.kubernetes.site import KubernetesSite
 from support.links.links import Link, link_of
-from support.spark.sites import LocalSite, Site, StandaloneSite, YarnSite
+from support.spark.sites import LocalSite, Site, StandaloneSite, YarnSite, started
 
 SITES: dict[str, Callable[[Path], Site]] = {
     "local": LocalSite,
@@ -25,12 +25,8 @@ CHOSEN = os.environ.get("STRAIT_SITES", "local standalone yarn").split()
 @pytest.fixture(scope="module", params=CHOSEN)
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """See support.spark.sites. Each is ended before the next one starts."""
-    site = SITES[request.param](tmp_path_factory.mktemp(request.param))
-    try:
-        site.start()
+    with started(SITES[request.param](tmp_path_factory.mktemp(request.param))) as site:
         yield site
-    finally:
-        site.stop()
 
 
 @pytest.fixture

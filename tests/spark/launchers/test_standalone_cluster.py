@@ -17,7 +17,7 @@ from strait.launch.standalone.launcher import StandaloneLauncher
 from support.fixtures.running import Running
 from support.fixtures.waiting import eventually
 from support.links.links import Link, link_of
-from support.spark.sites import StandaloneSite
+from support.spark.sites import StandaloneSite, started
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -26,12 +26,8 @@ SECRET = "correct-horse-battery"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSite]:
-    site = StandaloneSite(tmp_path_factory.mktemp("standalone"))
-    try:
-        site.start()
+    with started(StandaloneSite(tmp_path_factory.mktemp("standalone"))) as site:
         yield site
-    finally:
-        site.stop()
 
 
 @pytest.fixture(scope="module")

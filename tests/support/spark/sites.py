@@ -1,9 +1,10 @@
 """Where applications may run, each as the contract of launchers needs it: tests/spark/launchers/test_contract.py."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import psutil
 
@@ -50,6 +51,19 @@ class Site(Protocol):
 
     def left_behind(self, name: str) -> Sequence[str]:
         """What is still there of an application that has ended, a line for each: processes, files, entries."""
+
+
+S = TypeVar("S", bound=Site)
+
+
+@contextmanager
+def started(site: S) -> Iterator[S]:
+    """A site from its start to its end."""
+    try:
+        site.start()
+        yield site
+    finally:
+        site.stop()
 
 
 class LocalSite:
