@@ -82,19 +82,19 @@ def test_rights_on_topics_become_rights_on_copies_but_never_to_write(
     }
     topics = {"include": [topic]}
     with control_of(secured, link, topics, acls={"sync": True}) as control:
-        control.run_cycle()
-        control.run_cycle()  # the copy is there now
+        control.apply()
+        control.apply()  # the copy is there now
         eventually(lambda: of_link(destination, link) == wanted, what=lambda: f"not {of_link(destination, link)}")
-        again = control.run_cycle()
+        again = control.apply()
         assert (again.done, again.published) == ((), False)
         source.remove_acls_each(given[:1]).or_raise()
         destination.remove_acls_each([acl(f"copy.{topic}", "bob", "READ")]).or_raise()
         eventually(lambda: given[0] not in source.acls(), what="one rule fewer")
-        assert told(control.run_cycle()) == [f"allowed   copy.{topic}: ALLOW READ on topic copy.{topic} to User:bob"]
+        assert told(control.apply()) == [f"allowed   copy.{topic}: ALLOW READ on topic copy.{topic} to User:bob"]
         eventually(lambda: of_link(destination, link) == wanted, what="that nothing else has changed")
     with control_of(secured, link, topics, acls={"sync": True, "remove": True}) as control:
         eventually(lambda: allowed(control.propose().actions) == (), what="that all is known")
-        assert told(control.run_cycle()) == [f"withdrew  copy.{topic}: ALLOW READ on topic copy.{topic} to User:ann"]
+        assert told(control.apply()) == [f"withdrew  copy.{topic}: ALLOW READ on topic copy.{topic} to User:ann"]
         left = wanted - {acl(f"copy.{topic}", "ann", "READ")}
         eventually(lambda: of_link(destination, link) == left, what=lambda: f"not {of_link(destination, link)}")
 
@@ -104,8 +104,8 @@ def test_no_right_is_given_unless_the_link_is_told_to(secured: Secured, admins: 
     create(secured.source, f"{link}.orders")
     source.add_acls_each([acl(f"{link}.orders", "ann", "READ")]).or_raise()
     with control_of(secured, link, {"include": [f"{link}.orders"]}) as control:
-        control.run_cycle()
-        assert control.run_cycle().done == ()
+        control.apply()
+        assert control.apply().done == ()
     assert of_link(destination, link) == set()
 
 
@@ -160,9 +160,9 @@ def change_all(it: Setup) -> None:
 def test_without_the_rights_for_it_a_copy_stays_as_it_is_and_copying_goes_on(setup: Setup) -> None:
     copy = setup.names["destination"]
     with setup.control() as control:
-        assert control.run_cycle().created == (copy,)
+        assert control.apply().created == (copy,)
         change_all(setup)
-        outcome = control.run_cycle()
+        outcome = control.apply()
         assert outcome.done == ()
         assert "TOPIC_AUTHORIZATION_FAILED" in outcome.refused[copy]
         assert "CLUSTER_AUTHORIZATION_FAILED" in outcome.refused["ACLs"]
@@ -179,14 +179,14 @@ def test_with_the_documented_rights_all_is_done_and_each_right_is_used(setup: Se
     create(secured.source, f"{setup.link}.other")
     grant(secured.source, setup.users["source"], [Right(ResourceType.TOPIC, f"{setup.link}.other", "READ")])
     with setup.control() as control:
-        control.run_cycle()
+        control.apply()
         change_all(setup)
-        outcome = control.run_cycle()
+        outcome = control.apply()
         assert outcome.refused == {}
         verbs = {action.past for action in outcome.done}
         assert verbs == {"grew", "altered", "allowed"}, outcome.as_text()
         delete(secured.source, topic)
-        eventually(lambda: _deleted(control.run_cycle(), copy), what=lambda: control.run_cycle().as_text())
+        eventually(lambda: _deleted(control.apply(), copy), what=lambda: control.apply().as_text())
         eventually(lambda: not exists(secured.destination, copy), what="no copy")
     for end, cluster in setup.clusters.items():
         allowed, denied = decided(cluster, setup.users[end])
@@ -205,14 +205,14 @@ def test_a_topic_that_the_link_may_not_see_any_more_is_not_taken_for_deleted(set
     create(setup.secured.source, other)
     grant(setup.secured.source, setup.users["source"], [Right(ResourceType.TOPIC, other, "READ")])
     with setup.control() as control:
-        control.run_cycle()
+        control.apply()
         withdraw(setup.secured.source, setup.users["source"], setup.rights("source", "On the"))
 
         def kept() -> bool:
-            details = [item.detail for item in control.run_cycle().plan.waiting if item.topic == setup.topic]
+            details = [item.detail for item in control.apply().plan.waiting if item.topic == setup.topic]
             return any("the source does not confirm that the topic is deleted" in detail for detail in details)
 
-        eventually(kept, what=lambda: f"not {control.run_cycle().plan.waiting}")
+        eventually(kept, what=lambda: f"not {control.apply().plan.waiting}")
     assert exists(setup.secured.destination, setup.names["destination"])
 
 
@@ -223,7 +223,7 @@ def test_a_topic_whose_configurations_may_not_be_read_waits_unless_it_is_copied_
     file = {"include": [setup.topic, other]}
     with setup.control() as made:
         made.link = made.link.model_copy(update={"topics": made.link.topics.model_copy(update=file)})
-        outcome = made.run_cycle()
+        outcome = made.apply()
         waiting = {item.topic: item.reason for item in outcome.plan.waiting}
         assert waiting == {other: "source_denied"}
         assert [topic.source for topic in outcome.plan.topics] == [setup.topic]
@@ -235,4 +235,4 @@ def test_a_topic_whose_configurations_may_not_be_read_waits_unless_it_is_copied_
             return made._source.observe(setup.topic.__eq__, ("retention.ms",)).topics[setup.topic].denied
 
         eventually(denied, what="that its configurations may not be read")
-        assert not made.run_cycle().published, "what is copied goes on by the plan in force"
+        assert not made.apply().published, "what is copied goes on by the plan in force"

@@ -52,13 +52,13 @@ def test_nothing_is_done_unasked_and_what_was_shown_is_done(clusters: Any, make_
     create(clusters.source, f"{link}-orders")
     with Control(make_file(), link) as control:
         with pytest.raises(ApprovalMissing, match="2 changes wait for approval"):
-            control.run_cycle()
+            control.apply()
         assert topics_of(clusters.destination, link) == []
         shown = control.show(control.propose())
         outcome = control.apply(shown=shown)
         assert outcome.created == (f"{link}-orders",)
         assert [topic.slots for topic in outcome.plan.topics] == [(0, 0)]
-        assert not control.run_cycle().published
+        assert not control.apply().published
 
 
 def test_slots_come_and_what_halts_halts_without_anybody_s_leave(clusters: Any, make_file: MakeFile, link: str) -> None:
@@ -66,7 +66,7 @@ def test_slots_come_and_what_halts_halts_without_anybody_s_leave(clusters: Any, 
     with Control(make_file(), link) as control:
         control.apply(shown=control.show(control.propose()))
     with Control(make_file(groups={"default": {"slots": 2}}), link) as control:
-        assert control.run_cycle().plan.topics[0].slots == (0, 1)
+        assert control.apply().plan.topics[0].slots == (0, 1)
 
 
 @pytest.mark.parametrize("early", [True, False])

@@ -77,7 +77,7 @@ def waits(outcome: Outcome) -> dict[str, str]:
 
 def test_a_first_cycle_creates_topics_and_publishes_plan_and_runs(clusters: Any, control: Control, link: str) -> None:
     create(clusters.source, f"{link}-orders", 3, max_message_bytes="3000000")
-    outcome = control.run_cycle()
+    outcome = control.apply()
     assert outcome.created == (f"{link}-orders",)
     assert outcome.published
     assert outcome.plan.version == 1
@@ -100,10 +100,10 @@ def test_a_first_cycle_creates_topics_and_publishes_plan_and_runs(clusters: Any,
 
 def test_equal_facts_give_no_new_plan(clusters: Any, control: Control, make_file: MakeFile, link: str) -> None:
     create(clusters.source, f"{link}-orders", 2)
-    first = control.run_cycle()
-    assert not control.run_cycle().published
+    first = control.apply()
+    assert not control.apply().published
     with Control(make_file(), link) as later:
-        again = later.run_cycle()
+        again = later.apply()
     assert not again.published
     assert again.plan == first.plan
 
@@ -117,9 +117,9 @@ def test_proposing_changes_nothing(clusters: Any, control: Control, link: str) -
 
 def test_a_new_topic_is_added_and_nothing_else_moves(clusters: Any, control: Control, link: str) -> None:
     create(clusters.source, f"{link}-m", 3)
-    first = control.run_cycle().plan
+    first = control.apply().plan
     create(clusters.source, f"{link}-a", 2)
-    second = control.run_cycle().plan
+    second = control.apply().plan
     assert second.version == 2
     assert second.producer_id == first.producer_id
     assert [topic for topic in second.topics if topic.source == f"{link}-m"] == list(first.topics)
@@ -139,7 +139,7 @@ def test_copying_starts_where_the_source_is_told_to_and_where_the_destination_en
     for deleted in admin.delete_records([Place(topic, 0, 4)]).values():
         deleted.result(30)
     with Control(make_file(start=start), link) as control:
-        (new,) = control.run_cycle().proposal.new.values()
+        (new,) = control.apply().proposal.new.values()
     assert (new.source_base, new.destination_base) == (expected, 3)
 
 
@@ -165,7 +165,7 @@ def test_copying_may_start_at_a_time_or_at_offsets(
     assert producer.flush(30) == 0
     block = {"regex": [f"{link}-.*"], "rules": [{"match": f"{link}-ord.*", "start": start}]}
     with Control(make_file(topics=block, start="latest"), link) as control:
-        new = control.run_cycle().proposal.new
+        new = control.apply().proposal.new
     assert tuple(begun.source_base for _, begun in sorted(new.items())) == expected
 
 
@@ -174,11 +174,11 @@ def test_an_offset_that_is_not_there_waits_until_it_is_corrected(clusters: Any, 
     create(clusters.source, topic)
     produce(clusters.source, topic, 0, 10)
     with Control(make_file(start={"0": 11}), link) as control:
-        outcome = control.run_cycle()
+        outcome = control.apply()
         assert waits(outcome) == {topic: "start_out_of_range"}
         assert "names offset 11, and the source holds 0 to 9" in outcome.plan.waiting[0].detail
     with Control(make_file(start={"0": 10}), link) as control:
-        assert waits(control.run_cycle()) == {}
+        assert waits(control.apply()) == {}
 
 
 def test_what_the_destination_takes_and_the_source_stamps_is_in_the_plan(
@@ -186,13 +186,13 @@ def test_what_the_destination_takes_and_the_source_stamps_is_in_the_plan(
 ) -> None:
     create(clusters.source, f"{link}-orders", cleanup_policy="compact", message_timestamp_type="LogAppendTime")
     create(clusters.destination, f"{link}-orders", max_message_bytes="54321")
-    (topic,) = control.run_cycle().plan.topics
+    (topic,) = control.apply().plan.topics
     assert topic.policy.max_message_bytes == 54321
     assert (topic.policy.source_compacted, topic.policy.source_append_time) == (True, True)
     alter(clusters.destination, f"{link}-orders", max_message_bytes="65432")
 
     def told() -> bool:
-        return control.run_cycle().plan.topics[0].policy.max_message_bytes == 65432
+        return control.apply().plan.topics[0].policy.max_message_bytes == 65432
 
     eventually(told, what="the new limit in the plan")
 
@@ -201,7 +201,7 @@ def test_a_copy_of_a_stamping_topic_keeps_the_timestamps_it_is_given(
     clusters: Any, control: Control, link: str
 ) -> None:
     create(clusters.source, f"{link}-orders", message_timestamp_type="LogAppendTime")
-    (topic,) = control.run_cycle().plan.topics
+    (topic,) = control.apply().plan.topics
     assert not topic.policy.destination_append_time
     made = Admin(clusters.destination.client_properties, "b").configs(f"{link}-orders", ["message.timestamp.type"])
     assert made == {"message.timestamp.type": "CreateTime"}
@@ -233,22 +233,22 @@ def test_a_destination_made_anew_is_filled_as_the_policy_says(
     topic = f"{link}-orders"
     create(clusters.source, topic)
     produce(clusters.source, topic, 0, 10)
-    (first,) = control.run_cycle().proposal.first_runs(1)
+    (first,) = control.apply().proposal.first_runs(1)
     checkpoint(clusters, link, first, 6)
     delete(clusters.destination, topic)
     create(clusters.destination, topic)
-    assert waits(control.run_cycle()) == {topic: "destination_recreated"}
+    assert waits(control.apply()) == {topic: "destination_recreated"}
     halted = ("destination", "destination_recreated", 0, 6, "halted")
     assert ledger(clusters, link) == [halted]
-    assert not control.run_cycle().published
+    assert not control.apply().published
     with Control(ruled(make_file, link, on_loss), link) as allowed:
-        outcome = allowed.run_cycle()
+        outcome = allowed.apply()
         assert waits(outcome) == {}
         (new,) = outcome.proposal.new.values()
         assert (new.source_base, new.destination_base) == (source_base, 0)
         assert new.destination_id == outcome.plan.topics[0].destination_id
         assert ledger(clusters, link) == [halted, (*halted[:4], action)]
-        assert not allowed.run_cycle().published
+        assert not allowed.apply().published
 
 
 @pytest.mark.parametrize("on_loss", ["restart", "continue"])
@@ -257,13 +257,13 @@ def test_a_source_made_anew_is_left_to_the_slot_as_the_policy_says(
 ) -> None:
     topic = f"{link}-orders"
     create(clusters.source, topic)
-    before = control.run_cycle().plan.topics[0]
+    before = control.apply().plan.topics[0]
     delete(clusters.source, topic)
     create(clusters.source, topic)
-    assert waits(control.run_cycle()) == {topic: "source_recreated"}
+    assert waits(control.apply()) == {topic: "source_recreated"}
     assert ledger(clusters, link) == [("source", "source_recreated", 0, 0, "halted")]
     with Control(ruled(make_file, link, on_loss), link) as allowed:
-        outcome = allowed.run_cycle()
+        outcome = allowed.apply()
     assert outcome.proposal.new == {}
     (after,) = outcome.plan.topics
     assert (after.source_id != before.source_id, after.slots) == (True, (0,))
@@ -272,9 +272,9 @@ def test_a_source_made_anew_is_left_to_the_slot_as_the_policy_says(
 def test_a_topic_that_may_not_be_created_waits(clusters: Any, make_file: MakeFile, link: str) -> None:
     create(clusters.source, f"{link}-orders")
     with Control(make_file(create_topics=False), link) as control:
-        assert waits(control.run_cycle()) == {f"{link}-orders": "destination_missing"}
+        assert waits(control.apply()) == {f"{link}-orders": "destination_missing"}
         create(clusters.destination, f"{link}-orders")
-        assert waits(control.run_cycle()) == {}
+        assert waits(control.apply()) == {}
 
 
 def test_a_topic_that_cannot_be_created_waits_with_the_cause_and_stops_no_other(
@@ -284,20 +284,20 @@ def test_a_topic_that_cannot_be_created_waits_with_the_cause_and_stops_no_other(
     create(clusters.source, f"{link}-good")
     create(clusters.destination, f"{link}-good")
     with Control(make_file(replication_factor=1), link) as control:
-        control.run_cycle()
+        control.apply()
     delete(clusters.destination, f"{link}-bad")
     with Control(make_file(replication_factor=7), link) as control:
-        outcome = control.run_cycle()
+        outcome = control.apply()
         assert waits(outcome) == {f"{link}-bad": "destination_missing"}
         assert "INVALID_REPLICATION_FACTOR" in outcome.refused[f"{link}-bad"]
         assert [topic.source for topic in outcome.plan.topics] == [f"{link}-good"]
-        assert not control.run_cycle().published, "a topic that is refused again and again is no news"
+        assert not control.apply().published, "a topic that is refused again and again is no news"
 
 
 def test_a_destination_with_its_own_clock_waits(clusters: Any, control: Control, link: str) -> None:
     create(clusters.source, f"{link}-orders")
     create(clusters.destination, f"{link}-orders", message_timestamp_type="LogAppendTime")
-    assert waits(control.run_cycle()) == {f"{link}-orders": "destination_log_append_time"}
+    assert waits(control.apply()) == {f"{link}-orders": "destination_log_append_time"}
 
 
 @pytest.mark.parametrize("end", ["source", "destination"])
@@ -306,11 +306,11 @@ def test_a_topic_that_was_deleted_and_made_again_is_not_copied_on(
 ) -> None:
     topic = f"{link}-orders"
     create(clusters.source, topic)
-    assert waits(control.run_cycle()) == {}
+    assert waits(control.apply()) == {}
     cluster = getattr(clusters, end)
     delete(cluster, topic)
     create(cluster, topic)
-    outcome = control.run_cycle()
+    outcome = control.apply()
     assert waits(outcome) == {topic: f"{end}_recreated"}
     assert outcome.plan.topics[0].slots == (None,)
 
@@ -321,42 +321,42 @@ def test_a_link_that_lost_its_map_starts_again_in_a_recreated_destination(
     """The way out of `map_run_missing`, as its remedy has it, whether the rule or the topic changes first."""
     topic = f"{link}-orders"
     create(clusters.source, topic)
-    control.run_cycle()
+    control.apply()
     delete(clusters.destination, naming.map_topic(link))
     with Control(ruled(make_file, link, "restart"), link) as allowed:
-        assert waits(allowed.run_cycle()) == {}, "the slot looks whether it knows enough"
+        assert waits(allowed.apply()) == {}, "the slot looks whether it knows enough"
         assert allowed.propose().new == {}
     delete(clusters.destination, topic)
     create(clusters.destination, topic)
     for _ in range(2):
         with Control(make_file(topics={"regex": [f"{link}-.*"]}), link) as halted:
-            assert waits(halted.run_cycle()) == {topic: "destination_recreated"}
-            assert not halted.run_cycle().published
+            assert waits(halted.apply()) == {topic: "destination_recreated"}
+            assert not halted.apply().published
     with Control(ruled(make_file, link, "restart"), link) as allowed:
-        outcome = allowed.run_cycle()
+        outcome = allowed.apply()
     assert waits(outcome) == {}
     assert [(place.partition, new.source_base) for place, new in outcome.proposal.new.items()] == [(0, 0)]
     (entry, *_) = [loss for loss in ledger(clusters, link) if loss[-1] == "restarted"]
     assert entry == ("destination", "destination_recreated", 0, 0, "restarted")
     with Control(ruled(make_file, link, "restart"), link) as after:
-        assert not after.run_cycle().published
+        assert not after.apply().published
 
 
 def test_a_topic_that_vanishes_from_the_source_is_missed_and_not_forgotten(
     clusters: Any, control: Control, link: str
 ) -> None:
     create(clusters.source, f"{link}-orders")
-    control.run_cycle()
+    control.apply()
     delete(clusters.source, f"{link}-orders")
-    assert waits(control.run_cycle()) == {f"{link}-orders": "source_missing"}
-    assert not control.run_cycle().published
+    assert waits(control.apply()) == {f"{link}-orders": "source_missing"}
+    assert not control.apply().published
 
 
 def test_stopping_stays_until_somebody_starts_again(clusters: Any, control: Control, link: str) -> None:
     create(clusters.source, f"{link}-orders")
-    assert control.run_cycle(stopped=True).plan.stopped
-    assert control.run_cycle().plan.stopped
-    assert not control.run_cycle(stopped=False).plan.stopped
+    assert control.apply(stopped=True).plan.stopped
+    assert control.apply().plan.stopped
+    assert not control.apply(stopped=False).plan.stopped
 
 
 def test_racing_first_cycles_agree_on_one_producer_id_and_one_first_run(
@@ -367,7 +367,7 @@ def test_racing_first_cycles_agree_on_one_producer_id_and_one_first_run(
 
     def cycle() -> None:
         with Control(make_file(), link) as control:
-            outcomes.append(control.run_cycle())
+            outcomes.append(control.apply())
 
     threads = [threading.Thread(target=cycle, daemon=True) for _ in range(4)]
     for thread in threads:
@@ -387,10 +387,10 @@ def test_a_lost_plan_topic_is_refused_rather_than_copied_anew(
     clusters: Any, control: Control, make_file: MakeFile, link: str
 ) -> None:
     create(clusters.source, f"{link}-orders")
-    control.run_cycle()
+    control.apply()
     delete(clusters.destination, naming.plan_topic(link))
     with Control(make_file(), link) as later, pytest.raises(StateError, match="its producer id is lost"):
-        later.run_cycle()
+        later.apply()
 
 
 def test_two_names_for_one_cluster_are_found_out(clusters: Any, make_file: MakeFile, link: str) -> None:
@@ -410,8 +410,8 @@ def test_one_cluster_is_copied_within_under_other_names_and_only_once(
     file = make_file(naming={"policy": "suffix", "suffix": ".copy"})
     same = dict(clusters.source.client_properties)
     with Control(file.model_copy(update={"clusters": {"a": same, "b": same}}), link) as control:
-        assert control.run_cycle().created == (f"{link}-orders.copy",)
-        again = control.run_cycle()
+        assert control.apply().created == (f"{link}-orders.copy",)
+        again = control.apply()
     assert not again.created
     assert not again.published
 
@@ -419,7 +419,7 @@ def test_one_cluster_is_copied_within_under_other_names_and_only_once(
 def test_a_loss_is_foreseen_from_what_slots_said_hours_ago(clusters: Any, control: Control, link: str) -> None:
     topic = f"{link}-orders"
     create(clusters.source, topic)
-    control.run_cycle()
+    control.apply()
     alter(clusters.destination, naming.reports_topic(link), message_timestamp_type="CreateTime")
     producer = Producer(clusters.destination.client_properties)
     now_ms = int(time.time() * 1000)
@@ -444,7 +444,7 @@ def test_a_loss_is_foreseen_from_what_slots_said_hours_ago(clusters: Any, contro
 def test_status_tells_of_a_plan_that_no_slot_follows(clusters: Any, control: Control, link: str) -> None:
     create(clusters.source, f"{link}-orders", 2)
     assert control.status().plan_version == 0
-    control.run_cycle()
+    control.apply()
     found = control.status()
     assert {(row.state, row.reason) for row in found.partitions} == {("waiting", "slot_silent")}
     assert len(control.status(f"{link}-orders").partitions) == 2

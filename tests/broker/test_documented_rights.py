@@ -97,7 +97,7 @@ def running(secured: Secured, folder: Path, topic: str) -> Iterator[Copy]:
         destination_properties=properties["destination"],
     )
     with Control(file, name) as control:
-        assert control.run_cycle().plan.waiting == ()
+        assert control.apply().plan.waiting == ()
         with link.slot_thread():
             yield Copy(link, control, topic, copy)
 

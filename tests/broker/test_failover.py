@@ -443,7 +443,7 @@ def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLi
 def test_the_links_own_heartbeats_are_no_producer(make_link: MakeLink, topic_name: str) -> None:
     link = make_link(settings={"heartbeats": {"enabled": True, "topic": f"{topic_name}-beats"}})
     with Control(link.file, link.name(LINK)) as control:
-        control.run_cycle()  # their topic is there now, and is copied
+        control.apply()  # their topic is there now, and is copied
     until_ready(link)
     Writer(link).write(20)
     eventually(lambda: len(link_groups(link.file, link.name(LINK)).rows) == 3, what="heartbeats are copied")

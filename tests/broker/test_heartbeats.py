@@ -30,7 +30,7 @@ def links_file(link: str, source: dict[str, str], destination: dict[str, str], *
 
 def until_planned(control: Control, *topics: str) -> None:
     def look() -> bool:
-        return {topic.source for topic in control.run_cycle().plan.topics} == set(topics)
+        return {topic.source for topic in control.apply().plan.topics} == set(topics)
 
     eventually(look, what=f"a plan with {topics}")
 

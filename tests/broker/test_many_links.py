@@ -73,7 +73,7 @@ def produce(cluster: Cluster, topic: str, text: str, count: int) -> None:
 def slot_of(path: Path, link: str, folder: Path) -> Iterator[None]:
     """Plan a link, and run its slot."""
     with Control.of(path, link) as control:
-        plan = control.run_cycle().plan
+        plan = control.apply().plan
         spec = control.spec(plan, ledger_dir=folder / "ledger", checkpoint_dir=folder / "checkpoint")
     spec_path = folder / f"{link}.json"
     spec.write(spec_path)
@@ -132,7 +132,7 @@ def test_why_any_topic_of_the_source_is_not_copied(clusters: Any, path: Path, to
     before = json.loads(strait("status", topic, *options).stdout)
     assert before["left_out"][0]["reason"] == "plan_missing"
     with Control(load_link(path, link), link) as control:
-        control.run_cycle()
+        control.apply()
     whole = json.loads(strait("status", *options).stdout)
     assert [(row["topic"], row["reason"]) for row in whole["left_out"]] == [(f"{topic}-excluded", "excluded")]
     assert [row["reason"] for row in whole["partitions"]] == ["slot_silent"] * 2
@@ -146,7 +146,7 @@ def test_why_any_topic_of_the_source_is_not_copied(clusters: Any, path: Path, to
 def test_a_source_that_is_away_hides_nothing_of_what_the_destination_knows(path: Path, topic: str) -> None:
     link = f"{topic}-a-b"
     with Control.of(path, link) as control:
-        control.run_cycle()
+        control.apply()
     raw = yaml.safe_load(path.read_text())
     raw["clusters"]["a"] = raw["clusters"]["away"]
     path.write_text(yaml.safe_dump(raw))

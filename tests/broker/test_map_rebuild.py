@@ -364,7 +364,7 @@ def test_a_history_that_begins_elsewhere_on_both_sides(clusters: Any, topic_name
             eventually(lambda: ends(destination, copy, 2) == [110, 143], what="it continues")
         written, copied = read_all(source, topic, 2), read_all(destination, copy, 2)
         assert_same_records([written[0][40:], written[1][7:]], copied)
-        assert not control.run_cycle().plan.waiting
+        assert not control.apply().plan.waiting
 
 
 def test_of_a_compacted_source_what_is_left_is_exact_and_the_rest_unknown(

@@ -92,7 +92,7 @@ def test_a_link_is_registered_before_its_plan_and_again_where_the_register_is_go
     link = ("a", "c")
     mesh = make_mesh(clusters={"a": clusters.source, "c": third}, links=[link])
     with Control(mesh.file, mesh.name(link)) as control:
-        plan = control.run_cycle().plan
+        plan = control.apply().plan
         assert plan.registered
         ours = Registration(
             producer_id=plan.producer_id,
@@ -104,7 +104,7 @@ def test_a_link_is_registered_before_its_plan_and_again_where_the_register_is_go
         admin = AdminClient(third.client_properties)
         admin.delete_topics([naming.PRODUCERS_TOPIC])[naming.PRODUCERS_TOPIC].result()
         eventually(lambda: naming.PRODUCERS_TOPIC not in admin.list_topics(timeout=10).topics, what="it is gone")
-        assert not control.run_cycle().published
+        assert not control.apply().published
         assert registrations(third) == [ours]
 
 

@@ -85,7 +85,7 @@ def test_its_clients_read_what_strait_groups_says(
     file = links_file(link, clusters, topic_name, naming={"policy": naming})
     sync = GroupSync(LinkClusters.of(file, link))
     with Control(file, link) as control:
-        eventually(lambda: control.run_cycle().plan.topics, what="a plan with the topic")
+        eventually(lambda: control.apply().plan.topics, what="a plan with the topic")
         with copying(control, tmp_path), mirror_client(clusters.destination) as client:
             eventually(
                 lambda: {row.position for row in control.status().partitions} == set(last), what="all is replicated"
@@ -93,7 +93,7 @@ def test_its_clients_read_what_strait_groups_says(
             active = f"{topic_name}-active"
             member = Reader(clusters.destination, active, copy)
             member.read(1)
-            spec = control.spec(control.run_cycle().plan, ledger_dir=tmp_path / "l", checkpoint_dir=tmp_path / "c")
+            spec = control.spec(control.apply().plan, ledger_dir=tmp_path / "l", checkpoint_dir=tmp_path / "c")
             with application_of(spec):
 
                 def said() -> dict[str, dict[TopicPartition, int | None]]:

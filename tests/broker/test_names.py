@@ -70,14 +70,14 @@ def test_copies_are_created_and_filled_under_their_names(
     ]
     topics = {"regex": [f".*{link}.*"], "rules": rules}
     with Control(make_file(topics=topics, naming={"policy": "alias"}), link) as control:
-        outcome = control.run_cycle()
+        outcome = control.apply()
         assert sorted(outcome.created) == sorted(names.values())
         assert {topic.source: topic.destination for topic in outcome.plan.topics} == names
         assert skipped(outcome, link) == {
             f"b.{link}-came-from-b": Reason.CAME_FROM_DESTINATION,
             f"{link}-bad": Reason.NO_NAME,
         }
-        assert not control.run_cycle().published
+        assert not control.apply().published
     slots = EngineLink(link, clusters.source, clusters.destination, tmp_path, dict.fromkeys(names, 1))
     try:
         slots.start_slot()
@@ -98,11 +98,11 @@ def test_a_name_that_brokers_take_for_another_waits_alone(clusters: Any, make_fi
     rules = [{"match": ".*-one", "replace": f"{link}.x"}, {"match": ".*-two", "replace": f"{link}_x"}]
     naming = {"policy": "rules", "rules": rules}
     with Control(make_file(topics={"include": [f"{link}-one"]}, naming=naming), link) as control:
-        assert control.run_cycle().created == (f"{link}.x",)
+        assert control.apply().created == (f"{link}.x",)
     with Control(make_file(naming=naming), link) as control:
         risks = control.forecast(control.propose()).risks
         assert (f"{link}-two", "similar_names") in [(risk.topic, risk.code) for risk in risks]
-        outcome = control.run_cycle()
+        outcome = control.apply()
     assert [topic.source for topic in outcome.plan.topics] == [f"{link}-one"]
     (waits,) = outcome.plan.waiting
     assert (waits.topic, waits.reason) == (f"{link}-two", Reason.DESTINATION_MISSING)
@@ -128,10 +128,10 @@ def test_an_edit_that_cannot_be_leaves_the_last_good_plan_in_force(
     for topic in (f"{link}-orders", f"{link}-{'a' * 80}"):
         create(clusters.source, topic)
     with Control(make_file(), link) as control:
-        good = control.run_cycle().plan
+        good = control.apply().plan
     wrong = json.loads(json.dumps(settings).replace("LINK", link))
     with Control(make_file(**wrong), link) as control, pytest.raises(ConfigError, match=error):
-        control.run_cycle()
+        control.apply()
     with StateReader(clusters.destination.client_properties, "b", link) as state:
         state.catch_up()
         assert state.plans["default"] == good
@@ -153,7 +153,7 @@ def test_what_mirror_maker_2_was_told_is_planned_on_the_same_clusters(clusters: 
     done = CliRunner().invoke(app, ["import", "mm2", str(tmp_path / "mm2.properties"), "--link", link])
     (tmp_path / "links.yaml").write_text(done.stdout)
     with Control(load(tmp_path / "links.yaml"), link) as control:
-        outcome = control.run_cycle()
+        outcome = control.apply()
     assert outcome.created == (f"a.{link}-orders",)
     assert skipped(outcome, link)[f"b.{link}-orders"] == Reason.CAME_FROM_DESTINATION
     assert exists(clusters.destination, f"a.{link}-orders")

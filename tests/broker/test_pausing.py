@@ -92,7 +92,7 @@ def test_what_is_paused_stops_alone_and_goes_on_exactly(make_link: MakeLink, top
     link.make_topics()
     file = links_file(link)
     with Control(file, link.name) as control:
-        control.run_cycle()
+        control.apply()
     link.start_slot()
     with writing(link):
         eventually(lambda: all(ends(link.destination, first, 2)), what=lambda: f"it copies {link.log()}")
@@ -113,13 +113,13 @@ def test_what_is_paused_stops_alone_and_goes_on_exactly(make_link: MakeLink, top
         assert "the link was paused by ann at " in found.rows[0].detail
         assert ends(link.destination, first, 2) + ends(link.destination, second, 1) == before
         with Control(file, link.name) as control:
-            assert not control.run_cycle().published, "what planning makes of a pause is what pausing made of it"
+            assert not control.apply().published, "what planning makes of a pause is what pausing made of it"
         change(link, file, "", paused=False)
         eventually(lambda: ends(link.destination, first, 2)[1] > before[1], what=lambda: f"it goes on {link.log()}")
     link.until_copied()
     link.assert_equal()
     with Control(file, link.name) as control:
-        assert not control.run_cycle().published
+        assert not control.apply().published
 
 
 @pytest.mark.parametrize("seed", [31])
@@ -131,7 +131,7 @@ def test_pausing_and_resuming_at_random_neither_loses_nor_doubles_a_record(
     link.make_topics()
     file = links_file(link, groups={"default": {"slots": 2}})
     with Control(file, link.name) as control:
-        control.run_cycle()
+        control.apply()
     link.start_slot(0)
     link.start_slot(1)
     paused: set[str] = set()
@@ -158,7 +158,7 @@ def test_a_pause_survives_control_planes_that_publish_at_the_same_time(make_link
         for number in range(3)
     ]
     with Control(files[0], link.name) as control:
-        control.run_cycle()
+        control.apply()
     threads = [threading.Thread(target=lambda file=file: cycle(file, link.name), daemon=True) for file in files]
     for thread in threads:
         thread.start()
@@ -178,7 +178,7 @@ def test_a_pause_survives_control_planes_that_publish_at_the_same_time(make_link
 
 def cycle(file: LinksFile, link: str) -> None:
     with Control(file, link) as control:
-        control.run_cycle()
+        control.apply()
 
 
 def test_what_was_never_planned_or_never_paused_is_refused(make_link: MakeLink, topic_name: str) -> None:

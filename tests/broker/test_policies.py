@@ -84,19 +84,19 @@ def test_a_source_made_anew_is_copied_behind_the_old_one_once_the_rule_allows_it
 ) -> None:
     old, new = texts("old", 100), texts("new", 60)
     produce(link, topic_name, *old)
-    begin("halt").run_cycle()
+    begin("halt").apply()
     link.start_slot()
     link.until_copied()
     make_anew(link.source, topic_name)
     produce(link, topic_name, *new)
-    waiting = begin("halt").run_cycle().plan.waiting
+    waiting = begin("halt").apply().plan.waiting
     assert [(item.reason, item.partitions) for item in waiting] == [("source_recreated", (0, 1))]
     assert noted(link) == {(0, "source_recreated", "halted"), (1, "source_recreated", "halted")}
-    assert begin("restart").run_cycle().plan.waiting == ()
+    assert begin("restart").apply().plan.waiting == ()
     link.until_copied(160)
     assert copied(link, topic_name) == [*old[::2], *new[::2], *old[1::2], *new[1::2]]
     assert noted(link) >= {(0, "source_recreated", "restarted"), (1, "source_recreated", "restarted")}
-    assert not begin("halt").run_cycle().plan.waiting, "once it is begun there is nothing to decide"
+    assert not begin("halt").apply().plan.waiting, "once it is begun there is nothing to decide"
     produce(link, topic_name, "one", "more")
     link.until_copied(162)
 
@@ -105,11 +105,11 @@ def test_a_destination_made_anew_gets_all_that_the_source_has(
     link: EngineLink, begin: StartAt, topic_name: str
 ) -> None:
     produce(link, topic_name, *texts("x", 100))
-    begin("restart").run_cycle()
+    begin("restart").apply()
     link.start_slot()
     link.until_copied()
     make_anew(link.destination, topic_name)
-    assert begin("restart").run_cycle().published
+    assert begin("restart").apply().published
     link.until_copied()
     link.assert_equal()
     assert noted(link) == {(0, "destination_recreated", "restarted"), (1, "destination_recreated", "restarted")}
@@ -120,14 +120,14 @@ def test_a_destination_made_anew_may_go_on_where_the_copy_was(
 ) -> None:
     produce(link, topic_name, *texts("old", 100))
     control = begin("continue")
-    control.run_cycle()
+    control.apply()
     slot = link.start_slot()
     link.until_copied()
-    control.run_cycle(stopped=True)
+    control.apply(stopped=True)
     slot.wait(60)  # and what it has copied is confirmed in the map
     make_anew(link.destination, topic_name)
     produce(link, topic_name, *texts("new", 10))
-    control.run_cycle(stopped=False)
+    control.apply(stopped=False)
     link.start_slot()
     link.until_copied(10)
     assert copied(link, topic_name) == in_partitions(*texts("new", 10))

@@ -112,13 +112,13 @@ def test_a_topic_moves_between_groups_without_a_gap_or_a_double(
 ) -> None:
     groups: dict[str, Any] = {"default": {}, "gold": {}}
     moving, gold = link.topics
-    plan = control(groups).run_cycle().plans
+    plan = control(groups).apply().plans
     assert {group: plan[group].version for group in plan} == {"default": 1, "gold": 1}
     link.start_slot()
     link.start_slot(group="gold")
     with link.reports() as newest:
         for group in ("gold", "default"):
-            outcome = control(groups, moving=group).run_cycle()
+            outcome = control(groups, moving=group).apply()
             assert groups_of(dict(outcome.plans), moving) == {group}
             assert groups_of(dict(outcome.plans), gold) == {"gold"}
             until_it_goes_on(link, newest, moving)
@@ -137,13 +137,13 @@ def test_history_is_copied_in_its_own_lane_and_handed_over_when_it_has_caught_up
         producer.poll(0)
     assert producer.flush(60) == 0
     checkpointer = control({"default": {}, "gold": {}, "backfill": {}}, backfill={"behind_records": 2000})
-    first = checkpointer.run_cycle()
+    first = checkpointer.apply()
     assert groups_of(dict(first.plans), moving) == {"backfill"}
     assert not first.plans["backfill"].stopped
     for group in ("default", "gold", "backfill"):
         link.start_slot(group=group)
     last = eventually(
-        lambda: groups_of(dict((outcome := checkpointer.run_cycle()).plans), moving) == {"default"} and outcome,
+        lambda: groups_of(dict((outcome := checkpointer.apply()).plans), moving) == {"default"} and outcome,
         what=lambda: f"all of it handed over: {link.log()}",
     )
     assert last.plans["backfill"].stopped, "there is nothing left for it to do"
@@ -154,7 +154,7 @@ def test_history_is_copied_in_its_own_lane_and_handed_over_when_it_has_caught_up
 
 def test_slots_are_added_by_what_slots_report(link: EngineLink, control: MakeControl) -> None:
     checkpointer = control({"default": {"max_slots": 3, "slot_bytes_per_second": 90_000}})
-    assert checkpointer.run_cycle().plan.slots == 1
+    assert checkpointer.apply().plan.slots == 1
     moving, _ = link.topics
     alter(link.destination, naming.reports_topic(link.name), message_timestamp_type="CreateTime")
     producer = Producer(link.destination.client_properties)
@@ -179,14 +179,14 @@ def test_slots_are_added_by_what_slots_report(link: EngineLink, control: MakeCon
         producer.produce(naming.reports_topic(link.name), key=key, value=value, timestamp=at_ms)
     assert producer.flush(30) == 0
     with control({"default": {"max_slots": 3, "slot_bytes_per_second": 90_000}}) as later:
-        outcome = later.run_cycle()
+        outcome = later.apply()
     assert outcome.plan.slots == 3
     busy = next(topic for topic in outcome.plan.topics if topic.source == moving)
     assert busy.slots[0] != busy.slots[1], "the two busy ones have a slot each"
 
 
 def test_a_plan_of_very_many_partitions_is_published_and_read(link: EngineLink, control: MakeControl) -> None:
-    first = control({"default": {}}).run_cycle().plan
+    first = control({"default": {}}).apply().plan
     topics = tuple(
         PlannedTopic(
             source=f"topic-{number:06}",

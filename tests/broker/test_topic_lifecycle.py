@@ -71,14 +71,14 @@ def test_a_copy_follows_its_source_up_and_loses_nothing_that_came_meanwhile(
         assert look(clusters.destination, topic).partitions == 4
         eventually(lambda: ends(clusters.destination, topic, 4) == [50] * 4, what="every record of all partitions")
     assert_equal(read_all(clusters.source, topic, 4), read_all(clusters.destination, topic, 4))
-    assert control.run_cycle().done == ()
+    assert control.apply().done == ()
 
 
 def test_a_copy_has_the_configurations_of_its_source_and_keeps_them(clusters: Any, make: Make, link: str) -> None:
     topic = f"{link}-orders"
     create(clusters.source, topic, segment_bytes="2000000", min_insync_replicas="1", retention_ms="900000")
     control = make(configs={"sync": True, "overrides": {"flush.messages": "1234"}}, replication_factor="source")
-    control.run_cycle()
+    control.apply()
     made = look(clusters.destination, topic)
     assert made.topic_configs == {
         "segment.bytes": "2000000",
@@ -89,24 +89,24 @@ def test_a_copy_has_the_configurations_of_its_source_and_keeps_them(clusters: An
     assert made.replicas == 1
     alter(clusters.source, topic, retention_ms="800000")
     alter(clusters.destination, topic, segment_ms="77000000", min_insync_replicas="1")
-    assert [action.done_line for action in control.run_cycle().done] == [
+    assert [action.done_line for action in control.apply().done] == [
         f"altered   {topic}: retention.ms 900000 -> 800000, segment.ms 77000000 -> by default"
     ]
     kept = {"segment.bytes", "retention.ms", "flush.messages", "message.timestamp.type", "min.insync.replicas"}
     eventually(lambda: look(clusters.destination, topic).topic_configs.keys() == kept, what="only what is wanted")
     assert look(clusters.destination, topic).topic_configs["retention.ms"] == "800000"
-    assert control.run_cycle().done == ()
+    assert control.apply().done == ()
 
 
 def test_a_copy_may_have_every_value_of_its_source(clusters: Any, make: Make, link: str) -> None:
     topic = f"{link}-orders"
     create(clusters.source, topic, compression_type="lz4")
     control = make(configs={"sync": True, "defaults_from": "source"})
-    assert control.run_cycle().created == (topic,)
+    assert control.apply().created == (topic,)
     made = look(clusters.destination, topic).topic_configs
     assert (made["compression.type"], made["segment.bytes"]) == ("lz4", "1073741824")
     assert "min.insync.replicas" not in made
-    assert control.run_cycle().done == ()
+    assert control.apply().done == ()
 
 
 def test_a_copy_that_was_there_is_left_as_it_is_unless_the_link_is_to_keep_configurations(
@@ -115,7 +115,7 @@ def test_a_copy_that_was_there_is_left_as_it_is_unless_the_link_is_to_keep_confi
     topic = f"{link}-orders"
     create(clusters.source, topic, retention_ms="900000")
     create(clusters.destination, topic, retention_ms="-1")
-    assert make().run_cycle().done == ()
+    assert make().apply().done == ()
     assert look(clusters.destination, topic).topic_configs["retention.ms"] == "-1"
 
 
@@ -126,7 +126,7 @@ def test_what_the_destination_refuses_for_one_topic_stops_no_other(clusters: Any
     for topic in (good, bad):
         create(clusters.destination, topic)
     rules = [{"match": f"{bad}|{new}", "overrides": {"segment.bytes": "a few"}}]
-    outcome = make(topics={"regex": [f"{link}-.*"], "rules": rules}, configs={"sync": True}).run_cycle()
+    outcome = make(topics={"regex": [f"{link}-.*"], "rules": rules}, configs={"sync": True}).apply()
     assert [action.subject for action in outcome.done] == [good]
     assert outcome.refused.keys() == {bad, new}
     assert all("segment.bytes" in why for why in outcome.refused.values())
@@ -143,19 +143,19 @@ def test_partitions_wait_for_topics_that_others_create_and_wait_again_when_these
     topic = f"{link}-orders"
     create(clusters.source, topic, 3)
     control = make(create_topics=False)
-    outcome = control.run_cycle()
+    outcome = control.apply()
     assert waits(outcome) == {topic: "destination_missing"}
     assert missing_destination_partitions(outcome.plan) == 3
     create(clusters.destination, topic, 2)
-    outcome = control.run_cycle()
+    outcome = control.apply()
     assert outcome.plan.topics[0].slots == (0, 0, None)
     assert waits(outcome) == {topic: "destination_has_fewer_partitions"}
     assert missing_destination_partitions(outcome.plan) == 1
     grow(clusters.destination, topic, 3)
-    outcome = control.run_cycle()
+    outcome = control.apply()
     assert (waits(outcome), missing_destination_partitions(outcome.plan)) == ({}, 0)
     delete(clusters.destination, topic)
-    outcome = control.run_cycle()
+    outcome = control.apply()
     assert outcome.plan.topics == ()
     assert missing_destination_partitions(outcome.plan) == 3
 
@@ -164,13 +164,13 @@ def test_a_copy_is_kept_when_its_source_is_deleted(clusters: Any, make: Make, li
     topic = f"{link}-orders"
     create(clusters.source, topic)
     control = make()
-    control.run_cycle()
+    control.apply()
     delete(clusters.source, topic)
-    first = control.run_cycle()
+    first = control.apply()
     assert waits(first) == {topic: "source_missing"}
     (waiting,) = first.plan.waiting
     assert waiting.since_ms > 0
-    assert not control.run_cycle().published, "that it is still missing is no news"
+    assert not control.apply().published, "that it is still missing is no news"
     assert exists(clusters.destination, topic)
 
 
@@ -181,24 +181,24 @@ def test_a_copy_is_deleted_with_its_source_where_the_link_says_so_and_then_forgo
     create(clusters.source, topic, 2)
     create(clusters.source, other)
     produce(clusters.source, topic, 100)
-    assert make().run_cycle().published
+    assert make().apply().published
     patient, control = make(delete_copies_after_seconds=3600), make(delete_copies_after_seconds=0)
     with copying(control, tmp_path):
         eventually(lambda: ends(clusters.destination, topic, 2) == [100, 0], what="the copy")
         delete(clusters.source, topic)
-        assert waits(patient.run_cycle()) == {topic: "source_missing"}
-        assert patient.run_cycle().done == ()
+        assert waits(patient.apply()) == {topic: "source_missing"}
+        assert patient.apply().done == ()
 
         def deleted() -> bool:
             # Until the slot has noticed and left its last word in the map, the copy's end is not vouched for.
-            return any(action.past == "deleted" for action in control.run_cycle().done)
+            return any(action.past == "deleted" for action in control.apply().done)
 
         eventually(deleted, what=lambda: f"its end; last {control.propose().draft}")
         eventually(lambda: not exists(clusters.destination, topic), what="no copy")
-        eventually(lambda: waits(control.run_cycle()) == {}, what="that it is forgotten")
+        eventually(lambda: waits(control.apply()) == {}, what="that it is forgotten")
         create(clusters.source, topic)
         produce(clusters.source, topic, 7)
-        again = control.run_cycle()
+        again = control.apply()
         assert again.created == (topic,)
         assert waits(again) == {}
         eventually(lambda: ends(clusters.destination, topic, 1) == [7], what="the new topic's copy")
@@ -209,12 +209,12 @@ def test_a_copy_that_holds_somebody_elses_records_is_kept(clusters: Any, make: M
     create(clusters.source, topic)
     create(clusters.source, other)
     control = make(delete_copies_after_seconds=0)
-    control.run_cycle()
+    control.apply()
     produce(clusters.destination, topic, 1)
     delete(clusters.source, topic)
-    control.run_cycle()
-    (waiting,) = control.run_cycle().plan.waiting
+    control.apply()
+    (waiting,) = control.apply().plan.waiting
     assert (waiting.topic, waiting.reason) == (topic, "source_missing")
     assert "destination topic not deleted: partition" in waiting.detail
     assert exists(clusters.destination, topic)
-    assert not control.run_cycle().published
+    assert not control.apply().published

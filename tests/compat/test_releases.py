@@ -245,10 +245,10 @@ def test_the_control_plane_creates_fills_and_grows_a_copy(pair: Any, topic_name:
     sides = {"a": pair.source.client_properties, "b": pair.destination.client_properties}
     settings = {"source": "a", "destination": "b", "topics": {"include": [topic]}, "configs": {"sync": True}}
     with Control(parse({"clusters": sides, "links": {name: settings}}, where="links file"), name) as control:
-        assert control.run_cycle().created == (topic,)
+        assert control.apply().created == (topic,)
         grow(pair.source, topic, 3)
         produce_numbers(pair.source, topic, 50, 2)
         with copying(control, tmp_path):
             eventually(lambda: ends(pair.destination, topic, 3) == [50, 0, 50], what="every record of all partitions")
-        assert control.run_cycle().done == ()
+        assert control.apply().done == ()
     assert_equal(read_all(pair.source, topic, 3), read_all(pair.destination, topic, 3))

@@ -151,10 +151,6 @@ class Control:
                 return Outcome(done.actions, refused, plans, published)
         raise conflict
 
-    def run_cycle(self, *, stopped: bool | None = None) -> Outcome:
-        """Observe, plan, apply, publish, once."""
-        return self.apply(stopped=stopped)
-
     def status(self, topic: str | None = None) -> Status:
         """What each partition of the default group's topics does, by the plan in force and the reports.
 

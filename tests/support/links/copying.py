@@ -12,7 +12,7 @@ from strait.engine.slot import run_epoch
 @contextmanager
 def copying(control: Control, folder: Path) -> Iterator[None]:
     """A slot in this process, for as long as the block."""
-    spec = control.spec(control.run_cycle().plan, ledger_dir=folder / "ledger", checkpoint_dir=folder / "checkpoint")
+    spec = control.spec(control.apply().plan, ledger_dir=folder / "ledger", checkpoint_dir=folder / "checkpoint")
     stop = threading.Event()
     slot = threading.Thread(target=run_epoch, args=(spec, 0, 1, "by hand", stop.is_set))
     slot.start()

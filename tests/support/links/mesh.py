@@ -77,7 +77,7 @@ class Mesh:
         spec_path = self.folder / f"{self.name(link)}.json"
         if not spec_path.exists():
             with Control(self.file, self.name(link)) as control:
-                plan = control.run_cycle().plan
+                plan = control.apply().plan
                 assert plan.waiting == ()
                 spec = control.spec(plan, ledger_dir=self.folder / "ledger", checkpoint_dir=self.folder / "checkpoint")
                 spec.write(spec_path)
