@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 LONG = "t" * 249  # as long as Kafka allows
 WAIT_MS = 60_000
 MOST_BYTES = 300_000
-ROUTES = ("", "page.js", "page.css", "api/v1/links", "api/v1/links/shop", "api/v1/links/shop/partitions")
+ROUTES = ("", "page.js", "link.js", "page.css", "api/v1/links", "api/v1/links/shop", "api/v1/links/shop/partitions")
 
 
 @dataclass(frozen=True, slots=True)

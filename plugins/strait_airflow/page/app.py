@@ -20,7 +20,8 @@ from strait_airflow.page.views import (
 )
 
 STATIC = Path(__file__).parent / "static"
-FILES = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
+MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+FILES = {path.name: path for path in STATIC.iterdir() if path.suffix in MEDIA}
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
@@ -65,11 +66,11 @@ app.include_router(api)
 
 @app.get("/")
 @app.get("/{name}")
-def file(name: str = "") -> FileResponse:
+def file(name: str = "index.html") -> FileResponse:
     """One of the page's own files."""
     if name not in FILES:
         raise HTTPException(404, "the page has no such file")
-    return FileResponse(STATIC / (name or "index.html"), media_type=FILES[name])
+    return FileResponse(FILES[name], media_type=MEDIA[FILES[name].suffix])
 
 
 @app.middleware("http")

@@ -1,0 +1,69 @@
+// What every view is made of. All that comes from outside is put in as text, never as HTML.
+
+export function el(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value ?? false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.map((child) => (child instanceof Node ? child : String(child))));
+  return made;
+}
+
+export const cell = (value, kind = "") => el("td", { class: kind }, value);
+
+export function table(caption, heads, rows, empty) {
+  const body = rows.length ? rows : [el("tr", {}, el("td", { colspan: heads.length, class: "soft" }, empty))];
+  const head = el("tr", {}, ...heads.map((each) => (each instanceof Node ? each : el("th", { scope: "col" }, each))));
+  const made = el("table", {}, el("thead", {}, head), el("tbody", {}, ...body));
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, made);
+}
+
+export const facts = (pairs) =>
+  el("dl", {}, ...pairs.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value))));
+
+export function stateOf(row) {
+  const kind = row.needs_person || row.needs_decision ? "bad" : row.state === "waiting" ? "" : "good";
+  return el("span", { class: kind }, row.state.replaceAll("_", " "));
+}
+
+// Figures as people read them; "–" is what is not known.
+const unknown = (value) => value === undefined || value === null || value < 0;
+export const number = (value) => (unknown(value) ? "–" : Math.round(value).toLocaleString("en"));
+export const seconds = (value) => (unknown(value) ? "–" : `${value < 10 ? value.toFixed(1) : Math.round(value)} s`);
+export const millis = (value) => (unknown(value) ? "–" : `${Math.round(value)} ms`);
+export const when = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+
+// Addresses of the page's own views.
+export const address = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;
+
+async function reply(request) {
+  const answer = await request.catch(() => { throw new Error("Airflow does not answer; trying again."); });
+  if (answer.ok) return answer.status === 204 ? null : answer.json();
+  const said = await answer.json().catch(() => ({}));
+  throw new Error(typeof said.detail === "string" ? said.detail : `Airflow answers ${answer.status}`);
+}
+
+// The page's own interface: it only reads.
+export const ask = (path) => reply(fetch(`api/v1/${path}`, { headers: { Accept: "application/json" } }));
+
+// Airflow's own interface, with its own permissions: all that the page changes, it changes by it.
+export function airflow(method, path, body) {
+  const headers = { Accept: "application/json", "Content-Type": "application/json" };
+  return reply(fetch(new URL(`../api/v2/${path}`, document.baseURI), { method, headers, body: JSON.stringify(body) }));
+}
+
+// A link to one of Airflow's own pages. Airflow's frame may open no window, so the click is made outside of it.
+export function airflowLink(path, text) {
+  const href = new URL(`../${path}`, document.baseURI).href;
+  const open = (event) => {
+    if (parent === window) return;
+    event.preventDefault();
+    const outside = parent.document.createElement("a");
+    outside.href = href;
+    parent.document.body.append(outside);
+    outside.click();
+    outside.remove();
+  };
+  return el("a", { href, onclick: open }, text);
+}
