@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,6 +64,7 @@ def clusters_of(link: str, *, reverse: bool = False) -> "LinksFile":
     ``reverse``: also with the links that copy the other way."""
     from strait.config.links import load_link, with_origin
 
+    _refuse_shared_dag(link)
     file = load_link(links_file(), link, reverse=reverse)
     found = file.links[link]
     clusters = {}
@@ -142,6 +144,23 @@ def rejected_name(link: str) -> str:
 def connection_id(cluster: str) -> str:
     """The Connection, of type kafka, whose extra goes over the properties of the cluster."""
     return f"{CONNECTION_PREFIX}{cluster}"
+
+
+def _refuse_shared_dag(link: str) -> None:
+    """Of two links whose DAGs have one id, Airflow would run one link's and say nothing of the other."""
+    from strait.errors import ConfigError
+
+    asked = links_with_approval()
+    owners: dict[str, set[str]] = defaultdict(set)
+    for name in link_names():
+        for its_dag in (dag_id(name), *((dag_id(name, "approval"),) if name in asked else ())):
+            owners[its_dag].add(name)
+    for shared, names in owners.items():
+        if link in names and len(names) > 1:
+            (other, *_) = sorted(names - {link})
+            raise ConfigError(
+                f"link {link}", [f"its DAG {shared} would be that of link {other}, too"], hint="rename one of them"
+            )
 
 
 def _live_topics(link: str) -> "Topics | None":

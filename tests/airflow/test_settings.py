@@ -108,6 +108,20 @@ def test_a_broken_link_is_said_by_itself_alone():
     assert settings.clusters_of("shop")
 
 
+@pytest.mark.parametrize(
+    "links", [{"a b": LINK, "a_b": LINK}, {"x": LINK | {"approval": "required"}, "x_approval": LINK}]
+)
+def test_links_whose_dags_would_be_one_are_refused_each(tmp_path, monkeypatch, links):
+    file = tmp_path / "namesakes.yaml"
+    file.write_text(yaml.safe_dump({"clusters": CLUSTERS, "links": links | {"shop": LINK}}))
+    monkeypatch.setenv("STRAIT_LINKS_FILE", str(file))
+    first, second = sorted(links)
+    for link, other in ((first, second), (second, first)):
+        with pytest.raises(ConfigError, match=f"link {link}: its DAG strait_.* would be that of link {other}, too"):
+            settings.clusters_of(link)
+    assert settings.clusters_of("shop")
+
+
 def test_only_what_trying_again_may_help_is_retried():
     from airflow.sdk.exceptions import AirflowException, AirflowFailException
 

@@ -11,8 +11,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+import strait
 from strait.config.app_spec import AppSpec
 from strait.config.links import Spark
+
+REPLICATE = Path(strait.__file__).parents[2] / "spark_jobs" / "replicate.py"
+"""The Spark job that every application runs."""
 
 LOG_TAIL_BYTES = 64 * 1024
 EXIT_FAILED = 1

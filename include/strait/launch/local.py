@@ -12,20 +12,17 @@ from pathlib import Path
 
 import psutil
 
-import strait
 from strait.config.app_spec import AppSpec
 from strait.config.links import Spark
 from strait.errors import LaunchError
 from strait.launch import class_data, processes, submission
-from strait.launch.base import LOG_TAIL_BYTES, Application, State
+from strait.launch.base import LOG_TAIL_BYTES, REPLICATE, Application, State
 from strait.launch.cause import cause_of
 from strait.launch.java import find_java
 from strait.launch.parent_watch import tied_environment
 from strait.launch.properties import spark_environment, spark_properties, written
 from strait.launch.spark_home import find_spark_submit
 from strait.launch.submission import Submission
-
-REPLICATE = Path(strait.__file__).parents[2] / "spark_jobs" / "replicate.py"
 
 # The shell stays as the parent to write down how the application ended, even when it was killed. It ignores SIGTERM and
 # SIGINT, which the JVM inherits: so the Python driver alone takes them, stops its query, and all end with 0.

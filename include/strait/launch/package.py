@@ -19,7 +19,7 @@ from pathlib import Path
 
 import strait
 from strait.errors import SetupError, StraitError
-from strait.launch.local import REPLICATE
+from strait.launch.base import REPLICATE
 
 ENVIRONMENT = "environment"
 """The folder that it is unpacked to, in the working directory of a driver or an executor."""

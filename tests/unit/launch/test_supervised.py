@@ -13,8 +13,7 @@ import pytest
 from strait.errors import ConfigError
 from strait.launch import supervised
 from strait.launch.applications import RESTART_LIMIT, RESTART_WINDOW_SECONDS
-from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES
-from strait.launch.local import REPLICATE
+from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES, REPLICATE
 from strait.launch.standalone import unpack
 
 

@@ -16,9 +16,8 @@ from strait.config.app_spec import AppSpec
 from strait.config.links import Spark
 from strait.errors import LaunchError, SetupError
 from strait.launch import submission, supervised
-from strait.launch.base import LOG_TAIL_BYTES, Application, State
+from strait.launch.base import LOG_TAIL_BYTES, REPLICATE, Application, State
 from strait.launch.cause import cause_of
-from strait.launch.local import REPLICATE
 from strait.launch.properties import LOGGING
 from strait.launch.standalone import drivers, unpack
 from strait.launch.standalone.drivers import Drivers, Found

@@ -12,9 +12,8 @@ from strait.config.spark import Spark
 from strait.config.yarn_settings import Yarn
 from strait.errors import LaunchError
 from strait.launch import submission
-from strait.launch.base import LOG_TAIL_BYTES, Application, State
+from strait.launch.base import LOG_TAIL_BYTES, REPLICATE, Application, State
 from strait.launch.cause import LAST_WORDS, cause_of
-from strait.launch.local import REPLICATE
 from strait.launch.properties import written
 from strait.launch.submission import Submission
 from strait.launch.yarn.commands import Commands
