@@ -52,8 +52,8 @@ def test_figures_are_those_of_the_link_and_counters_never_go_back(
             assert f"{family.name}{'_total' if family.kind == 'counter' else ''}" in described
 
         passed = scraped.value("strait_batches_total", link=link.name, how="passed")
-        built = scraped.value("strait_batches_total", link=link.name, how="built")
-        assert passed is not None and built is not None and passed + built > 0
+        merged = scraped.value("strait_batches_total", link=link.name, how="merged")
+        assert passed is not None and merged is not None and passed + merged > 0
         produce(link, topic_name, 500)  # the link is idle: these have a latency
         eventually(lambda: scraped.value("strait_records_total", **where) == 1000, what="all are counted")
         buckets = {

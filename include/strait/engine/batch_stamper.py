@@ -152,7 +152,7 @@ class BatchStamper:
             piece.batch.max_timestamp,
             tailing,
             batches.checksum(piece.batch.view) if partition.policy.source_compacted else 0,
-            piece.memory is not None,
+            piece.built,
         )
         cursor.stamped(piece.batch.records, out.position, piece.position, piece.epoch)
         self._emit(partition, out)

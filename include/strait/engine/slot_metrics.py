@@ -6,7 +6,7 @@ import socket
 import time
 from array import array
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -41,7 +41,7 @@ class SlotMetrics:
         self._records = 0
         self._bytes = 0
         self._batches = 0
-        self._batches_built = 0
+        self._built: Counter[str] = Counter()
         self._latency_counts = [0] * (len(LATENCY_BOUNDS_MS) + 1)
         self._latency_sum_ms = 0.0
 
@@ -51,7 +51,8 @@ class SlotMetrics:
         self._records += batch.records
         self._bytes += len(batch.view)
         self._batches += 1
-        self._batches_built += batch.built
+        if batch.built is not None:
+            self._built[batch.built] += 1
         if batch.tailing:
             place = self._taken % LATENCY_SAMPLES
             self._latencies_ms[place] = latency_ms = max(0.0, time.time() * 1000 - batch.max_timestamp_ms)
@@ -97,7 +98,7 @@ class SlotMetrics:
                 latency_counts=tuple(self._latency_counts),
                 latency_sum_ms=round(self._latency_sum_ms, 3),
                 batches=self._batches,
-                batches_built=self._batches_built,
+                built=dict(self._built),
                 conflicts=sum(partition.queue.conflicts for partition in partitions),
                 recoveries=sum(partition.position.recoveries for partition in partitions),
                 heartbeat=heartbeat,

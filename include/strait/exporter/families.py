@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from strait.exporter.observation import Observation
 from strait.planning.status.status import PartitionStatus, SlotStatus, Status
 from strait.state.schema import LATENCY_BOUNDS_MS, Report
+from strait.wire.shapes import Built
 
 Labels = tuple[str, ...]
 Values = Iterator[tuple[Labels, Any]]
@@ -104,8 +105,9 @@ def histogram(report: Report) -> Histogram | None:
 
 def batches(seen: Observation) -> Values:
     for (group, slot), report in of_reports(lambda one: one)(seen):
-        yield (group, slot, "passed"), report.batches - report.batches_built
-        yield (group, slot, "built"), report.batches_built
+        yield (group, slot, "passed"), report.batches - sum(report.built.values())
+        for why in Built:
+            yield (group, slot, str(why)), report.built.get(why, 0)
 
 
 def waiting(seen: Observation) -> Values:

@@ -131,7 +131,7 @@ LINKS: tuple[Family, ...] = (
     Family(
         "strait_batches",
         "counter",
-        f"Batches acknowledged by the destination, `passed` as they were or `built` of their records, {_BATCH}.",
+        f"Batches acknowledged by the destination, `passed` as they were or built of their records, and why, {_BATCH}.",
         ("group", "slot", "how"),
         batches,
     ),

@@ -15,6 +15,7 @@ A destination partition's *sequence* is the number of records that the link has 
 number; in a batch header it is that number mod 2^31.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -313,7 +314,9 @@ class Report(Record):
     )
     latency_sum_ms: float = Field(0.0, description="Of these batches.")
     batches: int = Field(0, description="Batches that the destination has acknowledged in this epoch.")
-    batches_built: int = Field(0, description="Of these, merged, split or rebuilt ones.")
+    built: Mapping[str, int] = Field(
+        default_factory=dict, description="Of these, ones that are not the source's own, by why they had to be built."
+    )
     conflicts: int = Field(description="Batches that another writer of this link had already written, in this epoch.")
     recoveries: int = Field(description="Times a partition's position was looked up on the destination, in this epoch.")
     heartbeat: HeartbeatReport | None = Field(None, description="From the slot that copies heartbeats.")

@@ -10,7 +10,7 @@ import numpy as np
 from strait.wire.batch import parse
 from strait.wire.joining import Row
 from strait.wire.records import compressed
-from strait.wire.shapes import Piece, Rules, Stretch
+from strait.wire.shapes import Built, Piece, Rules, Stretch
 
 MERGE_BATCHES = 4
 MERGED_BYTES = 256 << 10
@@ -52,7 +52,7 @@ def _piece(row: Row, first: int, behind: int, rules: Rules) -> Piece | None:
     stretches = _stretches(heads)
     position = stretches[-1].source + stretches[-1].records
     epoch = int(heads["leader_epoch"][-1])
-    return Piece(parse(memoryview(data)), data, stretches, position, heads["crc"].tobytes(), epoch)
+    return Piece(parse(memoryview(data)), data, stretches, position, heads["crc"].tobytes(), epoch, Built.MERGED)
 
 
 def _stretches(heads: Any) -> list[Stretch]:

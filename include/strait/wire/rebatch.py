@@ -31,6 +31,7 @@ from strait.wire.legacy import read_legacy
 from strait.wire.merge import MERGE_BATCH_BYTES, MERGE_BATCHES, MERGED_BYTES, plain_row, put_together
 from strait.wire.records import Record, build_batch, read_in_pieces, read_records, split_into
 from strait.wire.shapes import (
+    Built,
     Paused,
     Piece,
     Quarantined,
@@ -114,10 +115,7 @@ def _one_by_one(
         if small:
             yield from _merged(small, position, rules)
             small = []
-        if _passes(batch, position, rules):
-            yield _as_it_is(batch)
-        else:
-            yield from _taken_apart(batch, position, rules)
+        yield from _alone(batch, position, rules)
     yield from _merged(small, position, rules)
     if done > position:
         yield Skipped(done, epoch, left_out)
@@ -181,7 +179,7 @@ def _merged(small: list[Batch], position: int, rules: Rules) -> Iterator[Shape]:
         at = end
         if kind[0] == _OLD:
             found = [record for batch in group for record in read_legacy(batch.view) if record.offset >= position]
-            yield from _rebuilt(found, group[-1], b"", rules)
+            yield from _rebuilt(found, group[-1], b"", rules, Built.OLD_FORMAT)
             continue
         for item in _together(group, rules):
             if isinstance(item, Piece):
@@ -204,15 +202,13 @@ def _apiece(group: Sequence[Batch], position: int, rules: Rules) -> Iterator[Sha
     anew."""
     if len(group) < MERGE_BATCHES or any(map(_many, group)):
         for batch in group:
-            if _passes(batch, position, rules):
-                yield _as_it_is(batch)
-            else:
-                yield from _taken_apart(batch, position, rules)
+            yield from _alone(batch, position, rules)
     else:
         for batch in group:
             check(batch)
         records = [record for batch in group for record in read_records(batch)]
-        yield from _rebuilt(records, group[-1], b"".join(batch.crc_bytes for batch in group), rules)
+        crcs = b"".join(batch.crc_bytes for batch in group)
+        yield from _rebuilt(records, group[-1], crcs, rules, Built.MERGED)
 
 
 def _kind(batch: Batch) -> tuple[int, int, bool]:
@@ -224,15 +220,24 @@ def _codec(batch: Batch) -> int:
     return (batch.attributes if batch.magic == 2 else batch.view[_OLD_ATTRIBUTES_AT]) & CODEC_MASK
 
 
-def _passes(batch: Batch, position: int, rules: Rules) -> bool:
+def _alone(batch: Batch, position: int, rules: Rules) -> Iterator[Shape]:
+    why = _why_apart(batch, position, rules)
+    if why is None:
+        yield _as_it_is(batch)
+    else:
+        yield from _taken_apart(batch, position, rules, why)
+
+
+def _why_apart(batch: Batch, position: int, rules: Rules) -> Built | None:
+    """None: it passes."""
     size = len(batch.view)
-    return (
-        batch.base_offset >= position
-        and batch.whole
-        and not batch.attributes & LOG_APPEND_TIME
-        and (size <= rules.max_batch_bytes or (batch.records == 1 and size <= rules.max_record_bytes))
-        and not _touches(batch, rules)
-    )
+    if batch.base_offset < position or not batch.whole:
+        return Built.INCOMPLETE
+    if batch.attributes & LOG_APPEND_TIME:
+        return Built.APPEND_TIME
+    if size > rules.max_batch_bytes and (batch.records > 1 or size > rules.max_record_bytes):
+        return Built.TOO_LARGE
+    return Built.SINGLED_OUT if _touches(batch, rules) else None
 
 
 def _as_it_is(batch: Batch) -> Piece:
@@ -240,7 +245,7 @@ def _as_it_is(batch: Batch) -> Piece:
     return Piece(batch, None, (stretch,), batch.next_offset, batch.crc_bytes, batch.leader_epoch)
 
 
-def _taken_apart(batch: Batch, position: int, rules: Rules) -> Iterator[Shape]:
+def _taken_apart(batch: Batch, position: int, rules: Rules, why: Built) -> Iterator[Shape]:
     """Piece by piece, since a few hundred kilobytes may hold millions of records."""
     check(batch)
     held: list[Record] = []
@@ -248,13 +253,13 @@ def _taken_apart(batch: Batch, position: int, rules: Rules) -> Iterator[Shape]:
     for piece in read_in_pieces(batch, PIECE_RECORDS):
         kept = [record for record in piece if record.offset >= position]
         if held and kept:
-            yield from _rebuilt(held, batch, None, rules)
+            yield from _rebuilt(held, batch, None, rules, why)
             taken += len(held)
             if taken >= TURN_RECORDS:
                 yield Paused()
                 return
         held = kept or held
-    yield from _rebuilt(held, batch, batch.crc_bytes, rules)
+    yield from _rebuilt(held, batch, batch.crc_bytes, rules, why)
 
 
 def _touches(batch: Batch, rules: Rules) -> bool:
@@ -267,7 +272,7 @@ def _touches(batch: Batch, rules: Rules) -> bool:
     )
 
 
-def _rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes | None, rules: Rules) -> Iterator[Shape]:
+def _rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes | None, rules: Rules, why: Built) -> Iterator[Shape]:
     """Build batches of these records, which end with batch ``ending``; the last of them carries the source's CRCs.
     Without CRCs more of that batch follows."""
     chosen = _codec(ending) if rules.codec is None else rules.codec
@@ -283,9 +288,9 @@ def _rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes | None, rules
             text = f"{len(data)} bytes, and the destination topic takes {rules.max_record_bytes}"
             yield Stop(held[0].offset, Reason.BATCH_TOO_LARGE, f"the record at offset {held[0].offset} needs {text}")
             return
-        yield Piece(
-            parse(memoryview(data)), data, _stretches(held), behind, (crcs or b"") if last else b"", ending.leader_epoch
-        )
+        of_source = (crcs or b"") if last else b""
+        epoch = ending.leader_epoch
+        yield Piece(parse(memoryview(data)), data, _stretches(held), behind, of_source, epoch, why)
 
 
 def _parts(

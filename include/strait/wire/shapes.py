@@ -1,6 +1,7 @@
 """What `strait.wire.rebatch` makes of batches, and the rules that it makes it by."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 from strait.reasons import Reason
@@ -13,6 +14,19 @@ class Stretch(NamedTuple):
 
     source: int
     records: int
+
+
+class Built(StrEnum):
+    """Why a batch that is sent is not one of the source's, but built of their records."""
+
+    MERGED = "merged"  # of batches with few records each
+    OLD_FORMAT = "old_format"  # of messages in format 0 or 1
+    INCOMPLETE = "incomplete"  # compaction has taken records out of it, or copying begins in its middle
+    APPEND_TIME = "append_time"  # its timestamps are the source's broker's
+    TOO_LARGE = "too_large"  # for the destination topic
+    SINGLED_OUT = (
+        "singled_out"  # one of its records is quarantined, or is looked for because the destination refuses it
+    )
 
 
 class Rules(NamedTuple):
@@ -47,7 +61,8 @@ class Rules(NamedTuple):
 class Piece(NamedTuple):
     """One batch to send. ``memory``: its bytes, where it was rebuilt; None where they are in the fetched frame, which
     must then be held until it is sent. ``position``: where the source is read on behind it. ``crcs``: of the source
-    batches that end in this piece, four bytes each. ``epoch``: the source's leader epoch of its last record."""
+    batches that end in this piece, four bytes each. ``epoch``: the source's leader epoch of its last record.
+    ``built``: why it was rebuilt."""
 
     batch: Batch
     memory: bytearray | None
@@ -55,6 +70,7 @@ class Piece(NamedTuple):
     position: int
     crcs: bytes
     epoch: int
+    built: Built | None = None
 
 
 class Quarantined(NamedTuple):

@@ -3,6 +3,7 @@
 import tracemalloc
 
 import pytest
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from strait.wire.merge import MERGE_BATCHES
 from strait.wire.rebatch import shape
 from strait.wire.records import Record, read_records
 from strait.wire.shapes import (
+    Built,
     Piece,
     Quarantined,
     Rules,
@@ -52,6 +54,7 @@ def test_all_that_was_committed_comes_out_once_and_in_order(history: History, da
             assert done <= records[0].offset
             assert records[-1].offset < item.position
             assert len(item.batch.view) <= MAX_BYTES or len(records) == 1
+            assert (item.built is None) == (item.memory is None)
             copied += records
         done = item.position
     assert copied == [record for record in history.committed if record.offset >= position]
@@ -125,6 +128,42 @@ def test_small_batches_in_a_row_become_one_and_a_few_pass_as_they_are() -> None:
     assert len(pieces(100)) == 1
     assert len(pieces(MERGE_BATCHES - 1)) == MERGE_BATCHES - 1
     assert all(piece.memory is None for piece in pieces(MERGE_BATCHES - 1))
+
+
+def large(*, attributes: int = 0, behind: int = 100) -> memoryview:
+    """One batch that nobody would merge."""
+    held = [Record(n, 1, b"k", b"v" * 1000, ()) for n in range(100)]
+    return memoryview(source_batch(held, 0, behind, attributes=attributes))
+
+
+def old_messages(count: int) -> memoryview:
+    """As a client of that time sends it, from aiokafka."""
+    builder = LegacyRecordBatchBuilder(1, 0, 1 << 20)
+    for number in range(count):
+        builder.append(number, 1, b"k", b"v")
+    return memoryview(bytearray(builder.build()))
+
+
+WIDE = Rules(1 << 20, 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("records", "position", "rules", "why"),
+    [
+        (large(), 0, WIDE, None),
+        (large(), 50, WIDE, Built.INCOMPLETE),
+        (large(behind=101), 0, WIDE, Built.INCOMPLETE),
+        (large(attributes=LOG_APPEND_TIME), 0, WIDE, Built.APPEND_TIME),
+        (large(), 0, WIDE._replace(max_batch_bytes=10_000), Built.TOO_LARGE),
+        (large(), 0, WIDE._replace(apart=(10, 20)), Built.SINGLED_OUT),
+        (large(), 0, WIDE._replace(quarantined={50: (Reason.BATCH_REFUSED, "")}), Built.SINGLED_OUT),
+        (memoryview(row(100, 1).bytes_from(0)), 0, WIDE, Built.MERGED),
+        (memoryview(row(100, 1, codec=3).bytes_from(0)), 0, WIDE, Built.MERGED),
+        (old_messages(3), 0, WIDE, Built.OLD_FORMAT),
+    ],
+)
+def test_a_batch_that_is_built_says_why(records: memoryview, position: int, rules: Rules, why: Built | None) -> None:
+    assert {item.built for item in shape(records, position, (), rules) if isinstance(item, Piece)} == {why}
 
 
 def test_whole_batches_pass_untouched() -> None:

@@ -4,6 +4,7 @@ from collections import deque
 from typing import NamedTuple
 
 from strait.net.buffers import Buffer
+from strait.wire.shapes import Built
 
 PROOF_SECONDS = 5.0
 """A broker that has forgotten a producer takes any sequence from it. So unless this partition was acknowledged within
@@ -19,7 +20,7 @@ class OutBatch(NamedTuple):
     ``generation`` tells batches from before a reset of the position from those after it; ``position``: the source
     offset after its last record; ``promise``: the last thing that must be written down before it may go out, 0 for
     none; ``tailing``: it came while there was nothing older to catch up with; ``crc``: its own, 0 if nobody will ask;
-    ``built``: it is not one of the source's, but made of their records.
+    ``built``: why it is not one of the source's, but made of their records.
     """
 
     generation: int
@@ -35,7 +36,7 @@ class OutBatch(NamedTuple):
     max_timestamp_ms: int
     tailing: bool
     crc: int = 0
-    built: bool = False
+    built: Built | None = None
 
 
 class SendQueue:
