@@ -72,15 +72,21 @@ def of_slots(value: Callable[[SlotStatus], float | None]) -> Callable[[Observati
 
 
 def of_reports(value: Callable[[Report], Any]) -> Callable[[Observation], Values]:
-    """Of the slots of the plans in force; each part of a report says the same of its slot."""
+    """Of what each part of a report says alike of its slot."""
 
     def values(seen: Observation) -> Values:
-        for (group, slot), parts in sorted(seen.reports.items()):
-            in_plan = group in seen.plans and slot < seen.plans[group].slots
-            if parts and in_plan and (found := value(parts[0])) is not None:
-                yield (group, str(slot)), found
+        for group, slot, parts in reports_in_plan(seen):
+            if (found := value(parts[0])) is not None:
+                yield (group, slot), found
 
     return values
+
+
+def reports_in_plan(seen: Observation) -> Iterator[tuple[str, str, Sequence[Report]]]:
+    """(Task group, slot, the parts of its report) of the slots of the plans in force."""
+    for (group, slot), parts in sorted(seen.reports.items()):
+        if parts and group in seen.plans and slot < seen.plans[group].slots:
+            yield group, str(slot), parts
 
 
 def of_link(value: Callable[[Observation], float | None]) -> Callable[[Observation], Values]:
@@ -139,6 +145,19 @@ def budgets(seen: Observation) -> Values:
         for budget in plan.budgets:
             total[budget.topic_class] = round(budget.bytes_per_second)
     yield from (((topic_class,), limit) for topic_class, limit in sorted(total.items()))
+
+
+def budget_use(seen: Observation) -> Values:
+    """What slots have copied under each budget. A topic counts towards its class's and the link's."""
+    for group, slot, parts in reports_in_plan(seen):
+        plan = seen.plans[group]
+        class_of = {topic.source: topic.policy.topic_class for topic in plan.topics}
+        copied: Counter[str] = Counter()
+        for row in (row for part in parts for row in part.partitions):
+            for topic_class in {"", class_of.get(row.topic, "")}:
+                copied[topic_class] += row.bytes
+        for budget in plan.budgets:
+            yield (group, slot, budget.topic_class), copied[budget.topic_class]
 
 
 def out_of_sync(seen: Observation) -> Values:

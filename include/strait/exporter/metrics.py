@@ -8,6 +8,7 @@ from strait.exporter.families import (
     Family,
     Places,
     batches,
+    budget_use,
     budgets,
     group_offsets,
     heartbeat,
@@ -184,6 +185,13 @@ LINKS: tuple[Family, ...] = (
         "Limit of a topic class; the empty class is the whole link's.",
         ("topic_class",),
         budgets,
+    ),
+    Family(
+        "strait_budget_used_bytes",
+        "counter",
+        f"Copied bytes that count towards the limit of a topic class, {_BATCH}.",
+        ("group", "slot", "topic_class"),
+        budget_use,
     ),
     Family(
         "strait_heartbeat_age_seconds",
