@@ -1,7 +1,5 @@
-"""Looks at links in the background, each on a thread of its own, so that one whose cluster is away delays no other."""
+"""What is observed of a link: its plans, reports and losses as they come, the rest now and then."""
 
-import logging
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +9,7 @@ from strait.config.links import LinksFile
 from strait.control.failover.journal import Journal
 from strait.control.group_status import group_status
 from strait.control.quarantine import Quarantine
-from strait.errors import StraitError
+from strait.exporter.background import BackgroundWatch
 from strait.exporter.observation import Observation, Slot
 from strait.model import TopicPartition
 from strait.planning.status.status import Status
@@ -20,64 +18,27 @@ from strait.state.reader import StateReader
 from strait.state.schema import Plan
 from strait.state.view import Kind
 
-log = logging.getLogger(__name__)
-
 _POLL_SECONDS = 1.0
-_RETRY_SECONDS = 5.0
 _SELDOM_SECONDS = 60.0
 """Between two looks at what is read as a whole: quarantine and failovers."""
 
 
-class LinkWatch:
-    """Follows one link's state topics until `stop`.
+class LinkWatch(BackgroundWatch[Observation]):
+    """Follows one link's state topics.
 
     Args:
-        load: gives the links file with this link; called again after an error, since an edit may mend it.
         interval_seconds: between two looks.
     """
 
     def __init__(self, load: Callable[[], LinksFile], link: str, interval_seconds: float) -> None:
-        self.newest: Observation | None = None
-        """None until the first look is over."""
-        self._load = load
-        self._link = link
+        super().__init__(load, link)
         self._interval_seconds = interval_seconds
-        self._stopped = threading.Event()
         self._applications: dict[Slot, set[str]] = defaultdict(set)
         self._written: dict[TopicPartition, int] = {}
-        self._thread = threading.Thread(target=self._run, name=f"link {link}", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ask it to end."""
-        self._stopped.set()
-
-    def ended(self, timeout_seconds: float) -> bool:
-        """Wait for its end; one that waits for a cluster may take longer."""
-        self._thread.join(timeout_seconds)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            file = None
-            try:
-                file = self._load()
-                self._follow(file)
-            except StraitError as error:
-                log.warning("link %s: %s", self._link, error)
-                self._failed(file, error)
-            except Exception as error:  # else its last figures would be shown for ever
-                log.exception("link %s: looking at it", self._link)
-                self._failed(file, error)
-
-    def _failed(self, file: LinksFile | None, error: Exception) -> None:
+    def _failed(self, file: LinksFile | None, error: str) -> Observation:
         ends = ("", "") if file is None else (file.links[self._link].source, file.links[self._link].destination)
-        self.newest = Observation(
-            self._link, *ends, time.monotonic(), error=" ".join(str(error).split()) or repr(error)
-        )
-        self._stopped.wait(_RETRY_SECONDS)
+        return Observation(self._link, *ends, time.monotonic(), error=error)
 
     def _follow(self, file: LinksFile) -> None:
         destination = file.links[self._link].destination

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import FileResponse
 
-from strait_airflow.page.observers import Observers, link_watch
+from strait_airflow.page.observers import observers
+from strait_airflow.page.routes_groups import groups_api
 from strait_airflow.page.security import VisibleLink, VisibleLinks, signed_in
 from strait_airflow.page.views import (
     MOST_ROWS,
@@ -29,7 +30,6 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
-observers = Observers(link_watch)
 api = APIRouter(prefix="/api/v1")
 Sort = Literal["topic", "state", "reason", "lag_records", "lag_seconds", "position", "end"]
 
@@ -62,6 +62,7 @@ def partitions(
 # The documentation pages of FastAPI would be open to everybody.
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[signed_in])
 app.include_router(api)
+app.include_router(groups_api)
 
 
 @app.get("/")

@@ -1,33 +1,36 @@
-"""What the page knows of links: one observer of each, shared by all browsers, that ends when nobody asks any more."""
+"""What the page knows of links: one watch of each, shared by all browsers, that ends when nobody asks any more."""
 
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from strait.errors import ConfigError, StraitError
-from strait.exporter.observation import Observation
 from strait.exporter.watch import LinkWatch
+from strait_airflow.page.groups_watch import GroupsWatch
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
+
+Seen = TypeVar("Seen", covariant=True)
 
 LOOK_SECONDS = 2.0
 IDLE_SECONDS = 120.0
 _SWEEP_SECONDS = 10.0
 
 
-class Watch(Protocol):
+class Watch(Protocol[Seen]):
     """What follows a link in the background."""
 
-    newest: Observation | None
+    @property
+    def newest(self) -> Seen | None: ...
 
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
 
 
-class Observers:
+class Observers(Generic[Seen]):
     """Begins to follow a link when it is first asked for. Safe for threads.
 
     Args:
@@ -35,15 +38,15 @@ class Observers:
         idle_seconds: a watch ends after so long without a question.
     """
 
-    def __init__(self, make: Callable[[str], Watch], idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, make: Callable[[str], Watch[Seen]], idle_seconds: float = IDLE_SECONDS) -> None:
         self._make = make
         self._idle_seconds = idle_seconds
         self._lock = threading.Lock()
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, Watch[Seen]] = {}
         self._asked_at: dict[str, float] = {}
 
-    def newest(self, link: str) -> Observation | None:
-        """The newest observation, at once; None: the first look is not over."""
+    def newest(self, link: str) -> Seen | None:
+        """What was seen last, at once; None: the first look is not over."""
         with self._lock:
             self._asked_at[link] = time.monotonic()
             watch = self._watches.get(link)
@@ -71,6 +74,11 @@ def link_watch(link: str) -> LinkWatch:
     return LinkWatch(lambda: _load(link), link, LOOK_SECONDS)
 
 
+def groups_watch(link: str) -> GroupsWatch:
+    """Of its consumer groups; it asks both clusters."""
+    return GroupsWatch(lambda: _load(link), link)
+
+
 def _load(link: str) -> "LinksFile":
     from strait_airflow.settings import clusters_of
 
@@ -81,3 +89,7 @@ def _load(link: str) -> "LinksFile":
     except Exception as error:  # Airflow's and its database's are many; the watch has to go on, and tell
         problem = f"asking Airflow for its Connections: {type(error).__name__}"
         raise ConfigError(f"link {link}", [problem], hint="see the log of Airflow's API server") from error
+
+
+observers = Observers(link_watch)
+groups_observers = Observers(groups_watch)

@@ -12,7 +12,7 @@ from support.fixtures.waiting import eventually
 
 
 def test_a_look_that_fails_in_any_way_is_told_and_tried_again(monkeypatch):
-    monkeypatch.setattr("strait.exporter.watch._RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("strait.exporter.background._RETRY_SECONDS", 0.01)
     errors = iter([ValueError("of a kind nobody foresaw"), ConfigError("links file", ["is gone"]), KeyError("x")])
     tried = []
 

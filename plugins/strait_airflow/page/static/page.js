@@ -1,4 +1,5 @@
 // Which view is shown, and that it stays new.
+import { groupView, groupsView } from "./groups.js";
 import { linkView } from "./link.js";
 import { linksView } from "./links.js";
 
@@ -9,6 +10,8 @@ const trouble = document.getElementById("trouble");
 // The address after "#/" -> the view, which gives the elements of its newest state. `show` draws it anew at once.
 const VIEWS = [
   [/^link\/([^/]+)$/, linkView],
+  [/^link\/([^/]+)\/groups$/, groupsView],
+  [/^link\/([^/]+)\/groups\/([^/]+)$/, groupView],
   [/^$/, linksView],
 ];
 

@@ -1,0 +1,71 @@
+"""What the page answers about consumer groups. Pure."""
+
+from dataclasses import asdict
+from typing import Any
+
+from strait.planning.consumer_groups import MEANINGS, GroupStatus, OffsetState
+from strait.state.schema import GroupSyncReport
+from strait_airflow.page.groups_watch import GroupsSeen
+from strait_airflow.page.views import MOST_ROWS, Data
+
+_URGENCY = {state: number for number, state in enumerate(OffsetState)}
+
+
+def groups_page(
+    seen: GroupsSeen | None, report: GroupSyncReport | None, *, search: str, state: str, offset: int, limit: int
+) -> Data:
+    """Some of a link's groups: those first that would not continue exactly where they are.
+
+    Args:
+        report: of the link's continuous synchronization; None: it does not synchronize any.
+        search: part of the group's name, in any case.
+        state: only groups with a partition in it; "" any.
+    """
+    found = () if seen is None else seen.groups
+    states = sorted({one for group in found for one, _ in group.states}, key=_URGENCY.__getitem__)
+    wanted = [
+        group
+        for group in found
+        if search.casefold() in group.group.casefold() and state in ("", *(one for one, _ in group.states))
+    ]
+    wanted.sort(key=_by_urgency)
+    page = wanted[offset : offset + min(limit, MOST_ROWS)]
+    return {
+        "looking": seen is None,
+        "at_ms": None if seen is None else seen.at_ms,
+        "error": "" if seen is None else seen.error,
+        "sync": None if report is None else report.model_dump(mode="json", exclude={"out_of_sync"}),
+        "total": len(wanted),
+        "of": len(found),
+        "states": states,
+        "rows": [_row(group) for group in page],
+    }
+
+
+def group_details(seen: GroupsSeen | None, name: str, *, offset: int, limit: int) -> Data | None:
+    """A group with some of its partitions, the most urgent first; None: there is none of this name."""
+    group = next((one for one in (() if seen is None else seen.groups) if one.group == name), None)
+    if group is None:
+        return None
+    offsets = sorted(group.offsets, key=lambda one: (_URGENCY[one.state], one.topic, one.partition))
+    rows = [asdict(one) | {"meaning": MEANINGS[one.state]} for one in offsets[offset : offset + min(limit, MOST_ROWS)]]
+    return _row(group) | {"total": len(offsets), "rows": rows}
+
+
+def _by_urgency(group: GroupStatus) -> tuple[Any, ...]:
+    urgent = min((_URGENCY[state] for state, _ in group.states), default=0)
+    return not group.selected, group.synced, urgent, -(group.rereads or 0), group.group
+
+
+def _row(group: GroupStatus) -> Data:
+    return {
+        "group": group.group,
+        "type": group.source.kind,
+        "source_state": group.source.state,
+        "destination_state": group.destination.state,
+        "partitions": len(group.offsets),
+        "rereads": group.rereads,
+        "synced": group.synced,
+        "selected": group.selected,
+        "why": "" if group.synced else group.why,
+    }

@@ -1,0 +1,48 @@
+"""How the consumer groups of a link stand, looked at in the background: that asks both of its clusters."""
+
+import time
+from dataclasses import dataclass
+
+from strait.config.consumer_groups import GroupFilter
+from strait.config.links import LinksFile
+from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.sync import GroupSync
+from strait.exporter.background import BackgroundWatch
+from strait.planning.consumer_groups import GroupStatus
+
+LOOK_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsSeen:
+    """At one moment.
+
+    Attributes:
+        at_ms: since 1970.
+        error: why they could not be looked at; "" where they were.
+    """
+
+    at_ms: int
+    groups: tuple[GroupStatus, ...] = ()
+    error: str = ""
+
+
+class GroupsWatch(BackgroundWatch[GroupsSeen]):
+    """All that have offsets in the link's topics, whether or not the link selects them."""
+
+    def _follow(self, file: LinksFile) -> None:
+        settings = file.links[self._link].consumer_groups
+        selected = GroupFilter(settings.include, settings.exclude)
+        clusters = LinkClusters.of(file, self._link)
+        with GroupSync(clusters, selected=selected, include_moved=settings.include_moved) as groups:
+            while not self._stopped.is_set():
+                found = tuple(groups.status(unselected=True))
+                self.newest = GroupsSeen(_now_ms(), found)
+                self._stopped.wait(LOOK_SECONDS)
+
+    def _failed(self, file: LinksFile | None, error: str) -> GroupsSeen:
+        return GroupsSeen(_now_ms(), error=error)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

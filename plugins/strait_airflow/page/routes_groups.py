@@ -1,0 +1,36 @@
+"""Consumer groups of a link."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Query
+
+from strait_airflow.page.groups_views import group_details, groups_page
+from strait_airflow.page.observers import groups_observers, observers
+from strait_airflow.page.security import VisibleLink
+from strait_airflow.page.views import MOST_ROWS, Data
+
+groups_api = APIRouter(prefix="/api/v1")
+Offset = Annotated[int, Query(ge=0)]
+Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
+
+
+@groups_api.get("/links/{link}/groups")
+def groups(
+    name: VisibleLink,
+    search: Annotated[str, Query(max_length=249)] = "",
+    state: Annotated[str, Query(max_length=100)] = "",
+    offset: Offset = 0,
+    limit: Limit = 20,
+) -> Data:
+    seen = observers.newest(name)
+    report = None if seen is None else seen.group_sync
+    return groups_page(groups_observers.newest(name), report, search=search, state=state, offset=offset, limit=limit)
+
+
+@groups_api.get("/links/{link}/group")
+def group(name: VisibleLink, group: str, offset: Offset = 0, limit: Limit = 20) -> Data:
+    """One of them. Its name may hold anything, so it is not part of the path."""
+    found = group_details(groups_observers.newest(name), group, offset=offset, limit=limit)
+    if found is None:
+        raise HTTPException(404, f"link {name}: no consumer group {group} has offsets in its topics")
+    return found

@@ -1,0 +1,78 @@
+// A link's consumer groups: where they would continue on the destination, and why not exactly where they are.
+import { address, ask, cell, el, number, seconds, table, when } from "./dom.js";
+import { choice, filters, listing, pager, searchField } from "./paging.js";
+
+const HEADS = ["Group", "Type", "Source", "Destination", "Partitions", "Re-reads if moved now", "State"];
+const OFFSET_HEADS = ["Partition", "Offset", "Destination", "Translated", "Committed", "Re-reads", "State"];
+const QUIET = "The destination keeps what the link commits for 365 days, whatever its own retention is.";
+
+const state = (group) => {
+  if (!group.selected) return el("span", { class: "soft" }, "not selected");
+  return el("span", { class: group.synced ? "good" : "bad" }, group.synced ? "in sync" : group.why);
+};
+
+function groupRow(link, group) {
+  return el("tr", {},
+    cell(el("a", { href: address("link", link, "groups", group.group) }, group.group), "name"),
+    cell(group.type || "classic"),
+    cell(group.source_state || "–"),
+    cell(group.destination_state || "not there"),
+    cell(number(group.partitions), "number"),
+    cell(number(group.rereads), "number"),
+    cell(state(group), "name"));
+}
+
+function syncPart(sync) {
+  if (sync === null) return el("p", {}, "The link does not synchronize consumer groups (`consumer_groups.sync`).");
+  const ago = Math.max(0, Date.now() - sync.at_ms) / 1000;
+  const text = `${number(sync.in_sync)} of ${number(sync.groups)} in sync; last synchronized ${seconds(ago)} ago, `
+    + `every ${sync.interval_seconds} s; ${number(sync.rereads)} records would be read again if all moved now.`;
+  const trouble = sync.trouble ? [el("p", { class: "bad" }, sync.trouble)] : [];
+  return el("div", {}, el("p", {}, text), ...trouble, el("p", { class: "soft" }, QUIET));
+}
+
+const above = (link, ...more) => el("nav", { "aria-label": "Above" }, el("a", { href: "#/" }, "All links"), " / ",
+  el("a", { href: address("link", link) }, link), ...more);
+
+function looked(found) {
+  if (found.error) return el("p", { class: "bad" }, found.error);
+  if (found.looking) return el("p", { role: "status" }, "Both clusters are being asked …");
+  return el("p", { class: "soft" }, `As of ${when(found.at_ms)}.`);
+}
+
+const list = listing("groups-", { search: "", state: "" });
+
+export async function groupsView(link, show) {
+  const found = await ask(`links/${encodeURIComponent(link)}/groups?${list.query(link)}`);
+  const rows = found.rows.map((group) => groupRow(link, group));
+  return [above(link), el("h2", {}, `Consumer groups of ${link}`), syncPart(found.sync), looked(found),
+    filters(searchField(list, "Group contains", show), choice(list, "state", "Has an offset", found.states, show)),
+    table("Consumer groups", HEADS, rows, found.looking ? "" : "No consumer group has offsets in the link's topics."),
+    pager(list, found.total, show)];
+}
+
+const offsets = listing("offsets-", {});
+
+function offsetRow(row) {
+  const words = [row.meaning, row.detail].filter(Boolean).map((text) => el("p", {}, text));
+  const id = `why-${row.topic}-${row.partition}`;
+  const why = el("details", { id }, el("summary", {}, row.state.replaceAll("_", " ")), ...words);
+  return el("tr", {},
+    cell(`${row.topic}-${row.partition}`, "name"),
+    cell(number(row.offset), "number"),
+    cell(`${row.to_topic}-${row.partition}`, "name"),
+    cell(`${number(row.to_offset)}${row.fit === "exact" ? "" : ` (${row.fit.replaceAll("_", " ")})`}`, "number"),
+    cell(number(row.committed), "number"),
+    cell(number(row.rereads), "number"),
+    cell(why, "name"));
+}
+
+export async function groupView(link, group, show) {
+  const wanted = offsets.query(`${link}/${group}`);
+  wanted.set("group", group);
+  const found = await ask(`links/${encodeURIComponent(link)}/group?${wanted}`);
+  const back = el("a", { href: address("link", link, "groups") }, "Consumer groups");
+  return [above(link, " / ", back), el("h2", {}, group), el("p", {}, state(found)),
+    table("Offsets", OFFSET_HEADS, found.rows.map(offsetRow), "It has committed no offset."),
+    pager(offsets, found.total, show)];
+}
