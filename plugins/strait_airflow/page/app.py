@@ -9,6 +9,7 @@ from fastapi.responses import FileResponse
 
 from strait_airflow.page.observers import observers
 from strait_airflow.page.routes_groups import groups_api
+from strait_airflow.page.routes_recovery import recovery_api
 from strait_airflow.page.security import VisibleLink, VisibleLinks, signed_in
 from strait_airflow.page.views import (
     MOST_ROWS,
@@ -63,6 +64,7 @@ def partitions(
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[signed_in])
 app.include_router(api)
 app.include_router(groups_api)
+app.include_router(recovery_api)
 
 
 @app.get("/")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from strait.errors import ConfigError, StraitError
 from strait.exporter.watch import LinkWatch
+from strait_airflow.page.failovers_watch import FailoversWatch
 from strait_airflow.page.groups_watch import GroupsWatch
 
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ def groups_watch(link: str) -> GroupsWatch:
     return GroupsWatch(lambda: _load(link), link)
 
 
+def failovers_watch(link: str) -> FailoversWatch:
+    """Of its failovers and rehearsals."""
+    return FailoversWatch(lambda: _load(link), link)
+
+
 def _load(link: str) -> "LinksFile":
     from strait_airflow.settings import clusters_of
 
@@ -93,3 +99,4 @@ def _load(link: str) -> "LinksFile":
 
 observers = Observers(link_watch)
 groups_observers = Observers(groups_watch)
+failovers_observers = Observers(failovers_watch)

@@ -2,6 +2,7 @@
 import { groupView, groupsView } from "./groups.js";
 import { linkView } from "./link.js";
 import { linksView } from "./links.js";
+import { recoveryView, reportView } from "./recovery.js";
 
 const LOOK_MS = 2000;
 const main = document.getElementById("main");
@@ -12,6 +13,8 @@ const VIEWS = [
   [/^link\/([^/]+)$/, linkView],
   [/^link\/([^/]+)\/groups$/, groupsView],
   [/^link\/([^/]+)\/groups\/([^/]+)$/, groupView],
+  [/^link\/([^/]+)\/recovery$/, recoveryView],
+  [/^link\/([^/]+)\/recovery\/([^/]+)$/, reportView],
   [/^$/, linksView],
 ];
 

@@ -1,0 +1,55 @@
+"""What the page answers about recovery: how ready a link is, and the reports of its failovers and rehearsals. Pure."""
+
+from strait.planning.failover import Verdict, summary
+from strait.state.failover_records import Failover
+from strait_airflow.page.failovers_watch import FailoversSeen
+from strait_airflow.page.views import MOST_ROWS, Data
+
+_TREND_MOST = 100
+
+
+def recovery_page(seen: FailoversSeen | None, *, offset: int, limit: int) -> Data:
+    """The newest rehearsal with what it missed, what goes on now, the trend, and some reports, the newest first."""
+    records = () if seen is None else seen.records
+    newest_first = records[::-1]
+    rehearsal = next((one for one in newest_first if one.kind == "rehearsal" and one.outcome == "done"), None)
+    real = next((one for one in newest_first if one.kind != "rehearsal"), None)
+    page = newest_first[offset : offset + min(limit, MOST_ROWS)]
+    return {
+        "looking": seen is None,
+        "error": "" if seen is None else seen.error,
+        "readiness": None if rehearsal is None else _readiness(rehearsal),
+        "running": real is not None and real.outcome == "running",
+        "fenced": real is not None and bool(real.fence),
+        "newest_failover": None if real is None else _line(real),
+        "trend": [_point(one) for one in records if one.outcome == "done"][-_TREND_MOST:],
+        "total": len(records),
+        "rows": [_line(one) for one in page],
+    }
+
+
+def report(seen: FailoversSeen | None, of: str) -> Data | None:
+    """One of them with all its steps; None: there is none of this id."""
+    found = next((one for one in (() if seen is None else seen.records) if one.id == of), None)
+    return None if found is None else found.model_dump(mode="json") | {"summary": summary(found)}
+
+
+def _readiness(rehearsal: Failover) -> Data:
+    missing = [step for step in rehearsal.steps if step.verdict != Verdict.DONE]
+    return {
+        "id": rehearsal.id,
+        "at_ms": rehearsal.began_at_ms,
+        "score": rehearsal.score,
+        "steps": len(rehearsal.steps),
+        "missing": [{"name": step.name, "verdict": step.verdict, "detail": step.detail} for step in missing],
+    }
+
+
+def _line(record: Failover) -> Data:
+    shown = {"id", "kind", "outcome", "by", "reason", "began_at_ms", "ended_at_ms", "groups", "groups_exact"}
+    figures = {"rpo_records", "rpo_seconds", "rto_seconds", "score"}
+    return record.model_dump(mode="json", include=shown | figures)
+
+
+def _point(record: Failover) -> Data:
+    return record.model_dump(mode="json", include={"kind", "began_at_ms", "rto_seconds", "rpo_seconds", "score"})

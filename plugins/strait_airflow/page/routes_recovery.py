@@ -1,0 +1,24 @@
+"""Failovers and rehearsals of a link."""
+
+from fastapi import APIRouter, HTTPException
+
+from strait_airflow.page.observers import failovers_observers
+from strait_airflow.page.recovery_views import recovery_page, report
+from strait_airflow.page.routes_groups import Limit, Offset
+from strait_airflow.page.security import VisibleLink
+from strait_airflow.page.views import Data
+
+recovery_api = APIRouter(prefix="/api/v1/links/{link}")
+
+
+@recovery_api.get("/recovery")
+def recovery(name: VisibleLink, offset: Offset = 0, limit: Limit = 20) -> Data:
+    return recovery_page(failovers_observers.newest(name), offset=offset, limit=limit)
+
+
+@recovery_api.get("/failover")
+def failover(name: VisibleLink, id: str) -> Data:
+    found = report(failovers_observers.newest(name), id)
+    if found is None:
+        raise HTTPException(404, f"link {name}: no failover {id} is known")
+    return found

@@ -1,0 +1,90 @@
+// How ready a link is for a failover, its failovers and rehearsals, and beginning one.
+import { chart } from "./chart.js";
+import { opens } from "./dialog.js";
+import { address, ask, cell, el, facts, number, seconds, table, when } from "./dom.js";
+import { listing, pager } from "./paging.js";
+import { failoverWizard, rehearseDialog, unfenceDialog } from "./wizard.js";
+
+const HEADS = ["When", "Kind", "Outcome", "By", "RTO", "RPO, offsets", "RPO", "Groups exact", "Steps that hold"];
+const STEP_HEADS = ["Step", "Verdict", "Seconds", "What was found"];
+const SEEN_BAD = ["failed", "waiting"];
+
+const percent = (value) => (value === null ? "–" : `${value} %`);
+const verdict = (text) => el("span", { class: text === "done" ? "good" : SEEN_BAD.includes(text) ? "bad" : "" }, text);
+
+const above = (link, ...more) => el("nav", { "aria-label": "Above" }, el("a", { href: "#/" }, "All links"), " / ",
+  el("a", { href: address("link", link) }, link), ...more);
+
+function readinessPart(link, found) {
+  const { readiness } = found;
+  if (readiness === null) return el("p", {}, "It was never rehearsed, so nobody knows whether a failover would hold.");
+  const missing = readiness.missing.map((step) => el("li", {}, verdict(step.verdict), ` ${step.name}: ${step.detail}`));
+  const whole = el("p", { class: "good" }, "Every step of the last rehearsal held.");
+  return el("div", {},
+    el("p", {}, el("strong", {}, percent(readiness.score)), ` of ${readiness.steps} steps held at the `,
+      el("a", { href: address("link", link, "recovery", readiness.id) }, `rehearsal of ${when(readiness.at_ms)}`), "."),
+    missing.length ? el("ul", {}, ...missing) : whole);
+}
+
+function reportRow(link, record) {
+  const exact = record.groups === null ? "–" : `${record.groups_exact} of ${record.groups}`;
+  return el("tr", {},
+    cell(el("a", { href: address("link", link, "recovery", record.id) }, when(record.began_at_ms))),
+    cell(record.kind), cell(record.outcome), cell(record.by, "name"),
+    cell(seconds(record.rto_seconds), "number"), cell(number(record.rpo_records), "number"),
+    cell(seconds(record.rpo_seconds), "number"), cell(exact, "number"), cell(percent(record.score), "number"));
+}
+
+function trendPart(trend) {
+  const rehearsals = trend.filter((one) => one.kind === "rehearsal");
+  const failovers = trend.filter((one) => one.kind !== "rehearsal");
+  const of = (records, name) => records.map((one) => [one.began_at_ms, one[name]]);
+  const charts = [
+    chart("score", "Steps that hold, in rehearsals", of(rehearsals, "score"), percent),
+    chart("rto", "RTO of failovers", of(failovers, "rto_seconds"), seconds),
+    chart("rpo", "RPO of failovers", of(failovers, "rpo_seconds"), seconds),
+  ];
+  return [el("h3", {}, "Trend"), ...charts];
+}
+
+function actions(link, found) {
+  const { may, dags } = link;
+  const title = found.running ? "Continue the failover" : "Fail over";
+  const buttons = [opens("failover", title, () => failoverWizard(link, found), may.failover),
+    opens("rehearse", "Rehearse", () => rehearseDialog(link), may.rehearse)];
+  if (found.fenced) buttons.push(opens("unfence", "Remove the fence", () => unfenceDialog(link), may.failover));
+  const lacking = ["failover", "rehearse"].filter((change) => !may[change]).map((change) => dags[change]);
+  const why = lacking.length ? `Airflow does not let you trigger ${lacking.join(" and ")}.` : "";
+  return [el("p", { class: "actions" }, ...buttons), ...(why ? [el("p", { class: "soft" }, why)] : [])];
+}
+
+const reports = listing("reports-", {});
+
+export async function recoveryView(name, show) {
+  const path = `links/${encodeURIComponent(name)}`;
+  const [link, found] = await Promise.all([ask(path), ask(`${path}/recovery?${reports.query(name)}`)]);
+  const head = [above(name), el("h2", {}, `Recovery of ${name}`)];
+  if (found.error) return [...head, el("p", { class: "bad" }, found.error)];
+  if (found.looking) return [...head, el("p", { role: "status" }, "The destination is being asked …")];
+  const rows = found.rows.map((one) => reportRow(name, one));
+  return [...head, ...actions(link, found), el("h3", {}, "Readiness"), readinessPart(name, found),
+    ...trendPart(found.trend), el("h3", {}, "Reports"),
+    table("Reports", HEADS, rows, "No failover and no rehearsal was ever begun."), pager(reports, found.total, show)];
+}
+
+export async function reportView(name, id) {
+  const found = await ask(`links/${encodeURIComponent(name)}/failover?${new URLSearchParams({ id })}`);
+  const steps = found.steps.map((step) => el("tr", {}, cell(step.name), cell(verdict(step.verdict)),
+    cell(step.seconds.toFixed(1), "number"), cell(step.detail, "name")));
+  const missing = found.missing.map((one) => el("tr", {}, cell(`${one.topic}-${one.partition}`, "name"),
+    cell(number(one.from_offset), "number"), cell(number(one.to_offset), "number")));
+  const figures = [["Began", when(found.began_at_ms)], ["Ended", found.ended_at_ms ? when(found.ended_at_ms) : "–"],
+    ["By", found.by], ["Reason", found.reason || "–"], ["RTO", seconds(found.rto_seconds)],
+    ["RPO", seconds(found.rpo_seconds)], ["Offsets known to be missing", number(found.rpo_records)],
+    ["Steps that hold", percent(found.score)], ["Version of Strait", found.strait_version]];
+  const back = el("a", { href: address("link", name, "recovery") }, "Recovery");
+  return [above(name, " / ", back), el("h2", {}, `${found.kind}, ${found.outcome}`), el("p", {}, found.summary),
+    facts(figures), el("h3", {}, "Steps"), table("Steps", STEP_HEADS, steps, "None yet."),
+    ...(missing.length ? [el("h3", {}, "Missing on the destination"),
+      table("Missing", ["Partition", "From offset", "To offset"], missing, "")] : [])];
+}

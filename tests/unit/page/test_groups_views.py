@@ -1,0 +1,69 @@
+"""What the page says of consumer groups."""
+
+import pytest
+
+from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
+from strait_airflow.page.groups_views import group_details, groups_page
+from strait_airflow.page.groups_watch import GroupsSeen
+
+HERE, THERE = Side("classic", "Stable", "consumer"), Side("classic", "Empty")
+
+
+def offset(topic: str, state: OffsetState, rereads: int | None = 0) -> GroupOffset:
+    return GroupOffset(topic, 0, 10, topic, 10, "exact", 10, state, rereads)
+
+
+def group(name: str, *states: OffsetState, selected: bool = True, rereads: int | None = 0) -> GroupStatus:
+    offsets = tuple(offset(f"t{number}", state, rereads) for number, state in enumerate(states))
+    return GroupStatus(name, HERE, THERE, offsets, selected=selected)
+
+
+GROUPS = (
+    group("fine", OffsetState.IN_SYNC),
+    group("left-alone", OffsetState.BEHIND, selected=False),
+    group("little", OffsetState.BEHIND, rereads=1),
+    group("much", OffsetState.BEHIND, OffsetState.IN_SYNC, rereads=500),
+    group("Refused", OffsetState.REFUSED, rereads=None),
+)
+SEEN = GroupsSeen(1_000, GROUPS)
+
+
+def names(**asked: object) -> list[str]:
+    page = groups_page(SEEN, None, **{"search": "", "state": "", "offset": 0, "limit": 20} | asked)  # type: ignore[arg-type]
+    return [row["group"] for row in page["rows"]]
+
+
+def test_what_would_not_continue_exactly_stands_first_and_what_is_not_selected_last():
+    assert names() == ["Refused", "much", "little", "fine", "left-alone"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"search": "LITT"}, ["little"]),
+        ({"state": "in_sync"}, ["much", "fine"]),
+        ({"offset": 1, "limit": 2}, ["much", "little"]),
+        ({"offset": 9}, []),
+    ],
+)
+def test_groups_are_searched_filtered_and_paged(asked, found):
+    assert names(**asked) == found
+
+
+def test_a_look_that_failed_says_so_and_one_that_is_not_over_too():
+    failed = groups_page(GroupsSeen(1, error="cluster a: gone"), None, search="", state="", offset=0, limit=20)
+    assert (failed["looking"], failed["error"], failed["rows"]) == (False, "cluster a: gone", [])
+    assert groups_page(None, None, search="", state="", offset=0, limit=20)["looking"]
+
+
+def test_the_most_urgent_partition_of_a_group_stands_first():
+    details = group_details(SEEN, "much", offset=0, limit=1)
+    assert details is not None
+    assert (details["total"], details["rereads"], details["synced"]) == (2, 1000, False)
+    (row,) = details["rows"]
+    assert (row["topic"], row["state"], row["meaning"]) == (
+        "t0",
+        "behind",
+        "the destination has an earlier offset or none",
+    )
+    assert group_details(SEEN, "none", offset=0, limit=1) is None
