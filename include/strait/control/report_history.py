@@ -2,11 +2,11 @@
 loads."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from strait.config import naming
 from strait.config.links import Link
-from strait.kafka.reading import read_topic
+from strait.kafka.reading import read_at_times, read_topic
 from strait.model import TopicPartition
 from strait.planning.history.load import WINDOW_SECONDS as LOAD_WINDOW_SECONDS
 from strait.planning.history.load import Load, depends_on_load, loads_of
@@ -70,6 +70,22 @@ class LoadMonitor:
         since_ms = now_ms - round(LOAD_WINDOW_SECONDS * 1000)
         earlier = _reports_since(self._properties, self._link.destination, self._name, since_ms)
         return loads_of(earlier, reader.reports, now_ms)
+
+
+def reports_at(
+    properties: Mapping[str, str], cluster: str, link: str, times_ms: Iterable[int]
+) -> Iterator[tuple[int, Reports]]:
+    """Each time with what the slots that ran then said.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized
+    """
+    topic = naming.reports_topic(link)
+    for at_ms, messages in read_at_times(properties, cluster, topic, times_ms, _SPAN_MS):
+        view = StateView(link)
+        for message in messages:
+            view.apply("reports", message.key(), message.value(), Place(topic, 0, message.offset()))
+        yield at_ms, view.reports
 
 
 def _reports_since(properties: Mapping[str, str], cluster: str, link: str, since_ms: int) -> Reports:

@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, TopicPartition
@@ -39,6 +40,30 @@ def read_topic(
             yield from _until_end(consumer, watch, topic)
     finally:
         consumer.close()
+
+
+def read_at_times(
+    properties: Mapping[str, str], cluster: str, topic: str, times_ms: Iterable[int], span_ms: int
+) -> Iterator[tuple[int, list[Message]]]:
+    """Each time with the committed records of the ``span_ms`` from then on, over one connection, which waits while the next
+    time is thought of. A missing topic has none.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized
+    """
+    watch = Watch(cluster)
+    consumer = _make_consumer(properties, watch, topic)
+    try:
+        for since_ms in times_ms if _exists(consumer, watch, topic) else ():
+            consumer.assign([TopicPartition(topic, 0, _offset_at(consumer, watch, topic, since_ms))])
+            yield since_ms, _written_before(since_ms + span_ms, _until_end(consumer, watch, topic))
+            consumer.unassign()
+    finally:
+        consumer.close()
+
+
+def _written_before(time_ms: int, messages: Iterable[Message]) -> list[Message]:
+    return list(takewhile(lambda message: message.timestamp()[1] < time_ms, messages))
 
 
 class Content(NamedTuple):

@@ -9,6 +9,7 @@ from fastapi.responses import FileResponse
 
 from strait_airflow.page.observers import observers
 from strait_airflow.page.routes_groups import groups_api
+from strait_airflow.page.routes_history import history_api
 from strait_airflow.page.routes_recovery import recovery_api
 from strait_airflow.page.security import VisibleLink, VisibleLinks, signed_in
 from strait_airflow.page.views import (
@@ -65,6 +66,7 @@ app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[sig
 app.include_router(api)
 app.include_router(groups_api)
 app.include_router(recovery_api)
+app.include_router(history_api)
 
 
 @app.get("/")

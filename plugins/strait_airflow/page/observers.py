@@ -9,6 +9,7 @@ from strait.errors import ConfigError, StraitError
 from strait.exporter.watch import LinkWatch
 from strait_airflow.page.failovers_watch import FailoversWatch
 from strait_airflow.page.groups_watch import GroupsWatch
+from strait_airflow.page.history_watch import HistoryWatch
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
@@ -17,6 +18,9 @@ Seen = TypeVar("Seen", covariant=True)
 
 LOOK_SECONDS = 2.0
 IDLE_SECONDS = 120.0
+HISTORY_IDLE_SECONDS = 3600.0
+"""Its past costs reading, and following it costs next to nothing."""
+
 _SWEEP_SECONDS = 10.0
 
 
@@ -85,6 +89,11 @@ def failovers_watch(link: str) -> FailoversWatch:
     return FailoversWatch(lambda: _load(link), link)
 
 
+def history_watch(link: str) -> HistoryWatch:
+    """Of its last day."""
+    return HistoryWatch(lambda: _load(link), link)
+
+
 def _load(link: str) -> "LinksFile":
     from strait_airflow.settings import clusters_of
 
@@ -100,3 +109,4 @@ def _load(link: str) -> "LinksFile":
 observers = Observers(link_watch)
 groups_observers = Observers(groups_watch)
 failovers_observers = Observers(failovers_watch)
+history_observers = Observers(history_watch, HISTORY_IDLE_SECONDS)

@@ -13,7 +13,7 @@ function svg(tag, attributes, ...children) {
 // Points are [milliseconds, value], in order; a value of null is a gap.
 function paths(points, width, height) {
   const known = points.filter(([, value]) => value !== null);
-  const [from, to] = [points[0][0], points.at(-1)[0]];
+  const [from, to] = [points[0][0], points.at(-1)[0]]; // gaps at either end are shown, too
   const most = Math.max(...known.map(([, value]) => value), 0) || 1;
   const x = (ms) => (EDGE + ((ms - from) / (to - from || 1)) * (width - 2 * EDGE)).toFixed(1);
   const y = (value) => (height - EDGE - (value / most) * (height - 2 * EDGE)).toFixed(1);

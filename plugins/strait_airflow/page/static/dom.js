@@ -32,6 +32,12 @@ const unknown = (value) => value === undefined || value === null || value < 0;
 export const number = (value) => (unknown(value) ? "–" : Math.round(value).toLocaleString("en"));
 export const seconds = (value) => (unknown(value) ? "–" : `${value < 10 ? value.toFixed(1) : Math.round(value)} s`);
 export const millis = (value) => (unknown(value) ? "–" : `${Math.round(value)} ms`);
+const UNITS = ["B", "kB", "MB", "GB", "TB"];
+export function bytes(value) {
+  if (unknown(value)) return "–";
+  const power = Math.min(UNITS.length - 1, value < 1 ? 0 : Math.floor(Math.log10(value) / 3));
+  return `${(value / 1000 ** power).toFixed(power ? 1 : 0)} ${UNITS[power]}`;
+}
 export const when = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 
 // Addresses of the page's own views.

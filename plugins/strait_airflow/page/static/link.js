@@ -1,5 +1,6 @@
 // One link: its figures, partitions, slots, losses and the plan in force.
 import { ask, cell, el, facts, millis, number, seconds, table, when } from "./dom.js";
+import { chartsPart } from "./history.js";
 import { partitionsPart, partitionsQuery } from "./partitions.js";
 
 const figures = (link) => facts([
@@ -40,10 +41,11 @@ function plansPart(link) {
 
 export async function linkView(name, show) {
   const path = `links/${encodeURIComponent(name)}`;
-  const [link, found] = await Promise.all([ask(path), ask(`${path}/partitions?${partitionsQuery(name)}`)]);
+  const [link, found, charts] = await Promise.all([ask(path), ask(`${path}/partitions?${partitionsQuery(name)}`),
+    chartsPart(name)]);
   const head = [el("p", {}, el("a", { href: "#/" }, "All links")), el("h2", {}, name),
     el("p", { class: "soft" }, link.source ? `${link.source} → ${link.destination}` : "")];
   if (link.error) return [...head, el("p", { class: "bad" }, link.error)];
   const below = [...slotsPart(link), ...lossesPart(link), ...plansPart(link)];
-  return [...head, figures(link), ...partitionsPart(found, show), ...below];
+  return [...head, figures(link), ...partitionsPart(found, show), ...charts, ...below];
 }

@@ -1,10 +1,11 @@
 // All links, what needs a person first.
 import { address, ask, cell, el, millis, number, seconds, stateOf, table } from "./dom.js";
+import { sparklines } from "./history.js";
 
-const HEADS = ["Link", "Clusters", "State", "Lag, records", "Lag", "Records/s", "Latency p99", "Caught up / copying",
-  "Waiting"];
+const HEADS = ["Link", "Clusters", "State", "Lag, records", "Lag", "Records/s", "Last hours",
+  "Latency p99", "Caught up / copying", "Waiting"];
 
-function linkRow(row) {
+function linkRow(row, drawn) {
   const waiting = Object.entries(row.waiting || {}).map(([reason, count]) => `${count} ${reason}`).join(", ");
   return el("tr", {},
     cell(el("a", { href: address("link", row.link) }, row.link), "name"),
@@ -13,12 +14,14 @@ function linkRow(row) {
     cell(number(row.lag_records), "number"),
     cell(seconds(row.lag_seconds), "number"),
     cell(number(row.records_per_second), "number"),
+    cell(drawn(row.link)),
     cell(millis(row.latency_ms_p99), "number"),
     cell(`${number(row.caught_up)} / ${number(row.copying)}`, "number"),
     cell(row.error || waiting, "name"));
 }
 
 export async function linksView() {
-  const { links } = await ask("links");
-  return [el("h2", {}, "Links"), table("Links", HEADS, links.map(linkRow), "No link that you may see.")];
+  const [{ links }, drawn] = await Promise.all([ask("links"), sparklines()]);
+  const rows = links.map((row) => linkRow(row, drawn));
+  return [el("h2", {}, "Links"), table("Links", HEADS, rows, "No link that you may see.")];
 }

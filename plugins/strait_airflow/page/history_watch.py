@@ -1,0 +1,84 @@
+"""The last day of a link, from its reports: read backwards in steps, then followed minute by minute."""
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from strait.config.links import LinksFile
+from strait.control.report_history import reports_at
+from strait.exporter.background import BackgroundWatch
+from strait.planning.history.sample import Sample, sample_of
+
+DAY_MS = 24 * 60 * 60_000
+HOUR_MS = 60 * 60_000
+STEP_MS = 10 * 60_000
+MINUTE_MS = 60_000
+_LATE_MS = 10_000
+"""So long after a moment everything of it has been written."""
+_AT_ONCE = 2
+"""Links whose past is read: each costs a second or two of CPU."""
+
+_reading_past = threading.BoundedSemaphore(_AT_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySeen:
+    """The past of a link.
+
+    Attributes:
+        samples: the oldest first: one a minute of the last hour, as far as it was followed, and one in ten before.
+        whole: it reaches back as far as it will.
+        error: why it cannot be read; "" where it can.
+    """
+
+    samples: tuple[Sample, ...] = ()
+    whole: bool = False
+    error: str = ""
+
+
+class HistoryWatch(BackgroundWatch[HistorySeen]):
+    """Of one link."""
+
+    def _follow(self, file: LinksFile) -> None:
+        destination = file.links[self._link].destination
+        properties = file.clusters[destination]
+        began_ms = _now_ms() - _LATE_MS
+        found: dict[int, Sample] = {}
+        with _reading_past:
+            for at_ms, reports in reports_at(properties, destination, self._link, self._past(began_ms)):
+                found[at_ms] = sample_of(at_ms, reports)
+                self.newest = HistorySeen(_kept(found, began_ms))
+        self.newest = HistorySeen(_kept(found, began_ms), whole=True)
+        for at_ms, reports in reports_at(properties, destination, self._link, self._minutes()):
+            found[at_ms] = sample_of(at_ms, reports)
+            self.newest = HistorySeen(_kept(found, at_ms), whole=True)
+        self._stopped.wait(MINUTE_MS / 1000)  # there is no topic of reports yet
+
+    def _failed(self, file: LinksFile | None, error: str) -> HistorySeen:
+        return HistorySeen(error=error)
+
+    def _past(self, now_ms: int) -> Iterator[int]:
+        """Backwards: the last hours are looked at first."""
+        for at_ms in range(now_ms // STEP_MS * STEP_MS, now_ms - DAY_MS, -STEP_MS):
+            if self._stopped.is_set():
+                return
+            yield at_ms
+
+    def _minutes(self) -> Iterator[int]:
+        at_ms = (_now_ms() - _LATE_MS) // MINUTE_MS * MINUTE_MS
+        while not self._stopped.wait(max(0.0, (at_ms + _LATE_MS - _now_ms()) / 1000)):
+            yield at_ms
+            at_ms = max(at_ms + MINUTE_MS, (_now_ms() - _LATE_MS) // MINUTE_MS * MINUTE_MS)
+
+
+def _kept(found: dict[int, Sample], now_ms: int) -> tuple[Sample, ...]:
+    """Forgets what is too old, and what is too close to others for its age."""
+    for at_ms in list(found):
+        if at_ms < now_ms - DAY_MS or (at_ms < now_ms - HOUR_MS and at_ms % STEP_MS):
+            del found[at_ms]
+    return tuple(found[at_ms] for at_ms in sorted(found))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,40 @@
+"""The last day of links."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from strait.planning.history.sample import Sample
+from strait_airflow.page.history_watch import HOUR_MS, HistorySeen
+from strait_airflow.page.observers import history_observers
+from strait_airflow.page.security import VisibleLink, VisibleLinks
+from strait_airflow.page.views import Data
+
+SPARKLINE_HOURS = 6
+
+history_api = APIRouter(prefix="/api/v1")
+Hours = Annotated[int, Query(ge=1, le=24)]
+
+
+@history_api.get("/history")
+def rates(visible: VisibleLinks) -> Data:
+    """Link -> its records per second in the last hours, as [milliseconds since 1970, value or null]."""
+    return {"links": {name: _rates(history_observers.newest(name)) for name in visible}}
+
+
+@history_api.get("/links/{link}/history")
+def history(name: VisibleLink, hours: Hours = 24) -> Data:
+    seen = history_observers.newest(name)
+    if seen is None:
+        return {"looking": True, "error": "", "samples": []}
+    samples = [sample._asdict() for sample in _newest(seen, hours)]
+    return {"looking": not seen.whole and not seen.error, "error": seen.error, "samples": samples}
+
+
+def _rates(seen: HistorySeen | None) -> list[list[float | None]]:
+    return [] if seen is None else [[one.at_ms, one.records_per_second] for one in _newest(seen, SPARKLINE_HOURS)]
+
+
+def _newest(seen: HistorySeen, hours: int) -> tuple[Sample, ...]:
+    since_ms = seen.samples[-1].at_ms - hours * HOUR_MS if seen.samples else 0
+    return tuple(sample for sample in seen.samples if sample.at_ms >= since_ms)

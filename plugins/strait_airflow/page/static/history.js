@@ -1,0 +1,37 @@
+// The last hours of links. It changes slowly, so it is asked for once a minute.
+import { chart, sparkline } from "./chart.js";
+import { ask, bytes, el, millis, number, seconds } from "./dom.js";
+
+const EVERY_MS = 60_000;
+const SOON_MS = 2_000; // while the past is still being read
+const kept = new Map();
+
+async function newest(path, isWhole) {
+  const before = kept.get(path);
+  if (before && Date.now() < before.due) return before.found;
+  const found = await ask(path);
+  kept.set(path, { found, due: Date.now() + (isWhole(found) ? EVERY_MS : SOON_MS) });
+  return found;
+}
+
+// Gives for each link the drawing of its records per second.
+export async function sparklines() {
+  const { links } = await newest("history", (found) => Object.values(found.links).every((points) => points.length));
+  return (link) => sparkline("Records/s in the last hours", links[link] ?? [], number);
+}
+
+export async function chartsPart(link) {
+  const found = await newest(`links/${encodeURIComponent(link)}/history`, ({ looking }) => !looking);
+  const of = (name) => found.samples.map((sample) => [sample.at_ms, sample[name]]);
+  const what = [
+    ["rate", "Records/s", of("records_per_second"), number],
+    ["bytes", "Bytes/s, compressed", of("bytes_per_second"), bytes],
+    ["lag", "Lag, records", of("lag_records"), number],
+    ["lag-seconds", "Lag", of("lag_seconds"), seconds],
+    ["latency", "Latency p99", of("latency_ms_p99"), millis],
+  ];
+  const note = found.error ? [el("p", { class: "bad" }, found.error)]
+    : found.looking ? [el("p", { role: "status" }, "The past is being read …")] : [];
+  const charts = what.map(([id, title, points, format]) => chart(id, title, points, format));
+  return [el("h3", {}, "Last 24 hours"), ...note, el("div", { class: "charts" }, ...charts)];
+}
