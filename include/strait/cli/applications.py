@@ -10,7 +10,7 @@ from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOpt
 
 if TYPE_CHECKING:
     from strait.config.links import Spark
-    from strait.launch.base import Application, Launcher
+    from strait.launch.base import Launcher
 
 
 def applications(
@@ -58,25 +58,11 @@ def launchers(link: str, spark: "Spark") -> "Iterator[Launcher]":
 
 def _all(link: str, spark: "Spark", groups: list[str]) -> Iterator[dict[str, Any]]:
     from strait.config import naming
-    from strait.launch.applications import held_until_ms
+    from strait.launch.overview import overview
 
+    names = [naming.application_name(link, group, standby=also) for group in groups for also in (False, True)]
     for launcher in launchers(link, spark):
-        for name in (naming.application_name(link, group, standby=also) for group in groups for also in (False, True)):
-            if history := launcher.history(name):
-                held = held_until_ms(history, time.time_ns() // 1_000_000)
-                submissions = [_submission(launcher, one) for one in history]
-                yield {"name": name, "not_before_ms": held or None, "submissions": submissions}
-
-
-def _submission(launcher: "Launcher", one: "Application") -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "state": str(one.state),
-        "submitted_at_ms": one.submitted_at_ms,
-        "exit_code": one.exit_code,
-        "cause": "" if one.state.alive else launcher.cause(one),
-        "log": one.log,
-    }
+        yield from overview(launcher, names, time.time_ns() // 1_000_000)
 
 
 def _rows(one: dict[str, Any], *, every: bool) -> Iterator[list[str]]:

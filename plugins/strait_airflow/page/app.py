@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import FileResponse
 
+from strait_airflow.page.details_views import link_details
 from strait_airflow.page.observers import observers
+from strait_airflow.page.routes_details import details_api
 from strait_airflow.page.routes_groups import groups_api
 from strait_airflow.page.routes_history import history_api
 from strait_airflow.page.routes_recovery import recovery_api
@@ -17,7 +19,6 @@ from strait_airflow.page.views import (
     Data,
     Question,
     by_urgency,
-    link_details,
     link_row,
     partition_page,
 )
@@ -66,6 +67,7 @@ app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[sig
 app.include_router(api)
 app.include_router(groups_api)
 app.include_router(recovery_api)
+app.include_router(details_api)
 app.include_router(history_api)
 
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from strait.errors import ConfigError, StraitError
 from strait.exporter.watch import LinkWatch
+from strait_airflow.page.applications_watch import ApplicationsWatch
 from strait_airflow.page.failovers_watch import FailoversWatch
 from strait_airflow.page.groups_watch import GroupsWatch
 from strait_airflow.page.history_watch import HistoryWatch
+from strait_airflow.page.quarantine_watch import QuarantineWatch
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
@@ -94,6 +96,16 @@ def history_watch(link: str) -> HistoryWatch:
     return HistoryWatch(lambda: _load(link), link)
 
 
+def applications_watch(link: str) -> ApplicationsWatch:
+    """Of its applications."""
+    return ApplicationsWatch(lambda: _load(link), link)
+
+
+def quarantine_watch(link: str) -> QuarantineWatch:
+    """Of its quarantine."""
+    return QuarantineWatch(lambda: _load(link), link)
+
+
 def _load(link: str) -> "LinksFile":
     from strait_airflow.settings import clusters_of
 
@@ -109,4 +121,6 @@ def _load(link: str) -> "LinksFile":
 observers = Observers(link_watch)
 groups_observers = Observers(groups_watch)
 failovers_observers = Observers(failovers_watch)
+applications_observers = Observers(applications_watch)
+quarantine_observers = Observers(quarantine_watch)
 history_observers = Observers(history_watch, HISTORY_IDLE_SECONDS)

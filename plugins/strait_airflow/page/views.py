@@ -9,10 +9,10 @@ from strait.planning.plan.pauses import pauses_of
 from strait.planning.status.status import PartitionStatus
 from strait.planning.status.summary import summary_of
 from strait.reasons import Reason
+from strait_airflow.page.events import last_event
 
 Data = dict[str, Any]
 MOST_ROWS = 200
-_LOSSES_SHOWN = 50
 _URGENT = {"error": 0, "waiting": 2, "no_plan": 3, "looking": 4, "paused": 5, "stopped": 6, "copying": 7}
 _DECISION = 1
 
@@ -54,7 +54,7 @@ def link_row(link: str, seen: Observation | None) -> Data:
         found = {"source": seen.source, "destination": seen.destination, "error": seen.error}
         return {"link": link, **found, "state": "error", "needs_person": True, "urgency": _URGENT["error"]}
     summary = summary_of(link, seen.source, seen.destination, seen.statuses, pauses_of(seen.plans.values()))
-    rows = _rows(seen)
+    rows = partition_rows(seen)
     decisions = sum(row.needs_decision for row in rows)
     latencies = [group.latency_ms_p99 for group in seen.statuses if group.latency_ms_p99 is not None]
     return summary.as_data() | {
@@ -66,6 +66,7 @@ def link_row(link: str, seen: Observation | None) -> Data:
         "consumer_groups": None if seen.group_sync is None else dict(seen.group_sync.offsets),
         "losses": len(seen.losses),
         "quarantined": sum(seen.quarantined.values()),
+        "last_event": last_event(seen),
         "urgency": _URGENT[summary.state] if summary.healthy else min(_DECISION, _URGENT[summary.state]),
     }
 
@@ -75,41 +76,20 @@ def by_urgency(rows: Sequence[Data]) -> list[Data]:
     return sorted(rows, key=lambda row: (row["urgency"], row["link"]))
 
 
-def link_details(link: str, seen: Observation | None) -> Data:
-    """A link with its slots, losses, quarantine and where its plan comes from; partitions are asked for by page."""
-    found = link_row(link, seen)
-    if seen is None or seen.error:
-        return found
-    plans = sorted(seen.plans.items())
-    return found | {
-        "slots": [{"group": group.group, **asdict(slot)} for group in seen.statuses for slot in group.slots],
-        "losses_newest": [loss.model_dump(mode="json") for loss in seen.losses[: -_LOSSES_SHOWN - 1 : -1]],
-        "quarantine": dict(seen.quarantined),
-        "plans": [
-            {
-                "group": group,
-                "version": plan.version,
-                "stopped": plan.stopped,
-                "settings": None if plan.settings is None else plan.settings.model_dump(mode="json"),
-            }
-            for group, plan in plans
-        ],
-    }
-
-
 def partition_page(seen: Observation | None, asked: Question) -> Data:
     """Some of a link's partitions, how many there are, and the reasons to filter by."""
-    rows = [] if seen is None else _rows(seen)
+    rows = partition_rows(seen)
     reasons = sorted({row.reason for row in rows if row.reason})
     found = [row for row in rows if _wanted(row, asked)]
     found.sort(key=SORTS["topic"])  # what is equal stays in this order
     found.sort(key=SORTS[asked.sort], reverse=asked.descending)
     page = found[asked.offset : asked.offset + min(asked.limit, MOST_ROWS)]
-    return {"total": len(found), "of": len(rows), "reasons": reasons, "rows": [_row(row) for row in page]}
+    return {"total": len(found), "of": len(rows), "reasons": reasons, "rows": [partition_row(row) for row in page]}
 
 
-def _rows(seen: Observation) -> list[PartitionStatus]:
-    return [row for group in seen.statuses for row in group.partitions]
+def partition_rows(seen: Observation | None) -> list[PartitionStatus]:
+    """Of all task groups."""
+    return [] if seen is None else [row for group in seen.statuses for row in group.partitions]
 
 
 def _wanted(row: PartitionStatus, asked: Question) -> bool:
@@ -117,7 +97,8 @@ def _wanted(row: PartitionStatus, asked: Question) -> bool:
     return named and asked.reason in ("", row.reason) and asked.state in ("", row.state)
 
 
-def _row(row: PartitionStatus) -> Data:
+def partition_row(row: PartitionStatus) -> Data:
+    """With what its reason means, and what to do."""
     known = Reason(row.reason) if row.reason in set(Reason) else None
     words = {"meaning": known.meaning, "remedy": known.remedy} if known else {"meaning": "", "remedy": ""}
     return asdict(row) | words | {"needs_decision": row.needs_decision}

@@ -1,9 +1,10 @@
 // All links, what needs a person first.
-import { address, ask, cell, el, millis, number, seconds, stateOf, table } from "./dom.js";
+import { address, ask, cell, el, millis, number, seconds, stateOf, table, when } from "./dom.js";
 import { sparklines } from "./history.js";
 
 const HEADS = ["Link", "Clusters", "State", "Lag, records", "Lag", "Records/s", "Last hours",
-  "Latency p99", "Caught up / copying", "Waiting"];
+  "Latency p99", "Caught up / copying", "Waiting",
+  "Last event"];
 
 function linkRow(row, drawn) {
   const waiting = Object.entries(row.waiting || {}).map(([reason, count]) => `${count} ${reason}`).join(", ");
@@ -17,7 +18,8 @@ function linkRow(row, drawn) {
     cell(drawn(row.link)),
     cell(millis(row.latency_ms_p99), "number"),
     cell(`${number(row.caught_up)} / ${number(row.copying)}`, "number"),
-    cell(row.error || waiting, "name"));
+    cell(row.error || waiting, "name"),
+    cell(row.last_event ? `${when(row.last_event.at_ms)}: ${row.last_event.text}` : "–", "name"));
 }
 
 export async function linksView() {

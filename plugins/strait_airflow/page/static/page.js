@@ -2,6 +2,7 @@
 import { groupView, groupsView } from "./groups.js";
 import { linkView } from "./link.js";
 import { linksView } from "./links.js";
+import { partitionView } from "./partition.js";
 import { recoveryView, reportView } from "./recovery.js";
 
 const LOOK_MS = 2000;
@@ -11,6 +12,7 @@ const trouble = document.getElementById("trouble");
 // The address after "#/" -> the view, which gives the elements of its newest state. `show` draws it anew at once.
 const VIEWS = [
   [/^link\/([^/]+)$/, linkView],
+  [/^link\/([^/]+)\/partition\/([^/]+)\/(\d+)$/, partitionView],
   [/^link\/([^/]+)\/groups$/, groupsView],
   [/^link\/([^/]+)\/groups\/([^/]+)$/, groupView],
   [/^link\/([^/]+)\/recovery$/, recoveryView],

@@ -1,5 +1,5 @@
 // A link's partitions: searched, sorted, filtered and paged by the server.
-import { cell, el, number, seconds, stateOf, table } from "./dom.js";
+import { address, cell, el, number, seconds, stateOf, table } from "./dom.js";
 
 const PAGE = 20;
 const SEARCHED = 249; // as long as a topic's name can be
@@ -25,6 +25,9 @@ function sortHead(label, key, show) {
   return el("th", { scope: "col", "aria-sort": order }, button);
 }
 
+const partitionLink = (row) =>
+  el("a", { href: address("link", wanted.link, "partition", row.topic, row.partition) }, `${row.topic}-${row.partition}`);
+
 function why(row) {
   if (!row.reason) return cell(row.detail, "name");
   const words = [row.detail, row.meaning, row.remedy].map((text) => el("p", {}, text));
@@ -34,7 +37,7 @@ function why(row) {
 
 function partitionRow(row) {
   return el("tr", {},
-    cell(row.partition === null ? row.topic : `${row.topic}-${row.partition}`, "name"),
+    cell(row.partition === null ? row.topic : partitionLink(row), "name"),
     cell(row.destination, "name"),
     cell(stateOf(row)),
     cell(number(row.lag_records), "number"),

@@ -1,0 +1,53 @@
+"""The applications of a link, as far as this host can see them: asked of whoever runs them, in the background."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from strait.config.links import LinksFile
+from strait.config.naming import application_name
+from strait.exporter.background import BackgroundWatch
+from strait.launch.overview import overview
+from strait_airflow.applications import launcher
+
+LOOK_SECONDS = 10.0
+_LOG_BYTES = 8 * 1024
+_LOG_LINES = 30
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationsSeen:
+    """At one moment.
+
+    Attributes:
+        applications: each with its submissions (see `strait.launch.overview`), `group`, `standby` and `log_lines`, the
+            last ones of the newest submission.
+        error: why they cannot be seen; "" where they can.
+    """
+
+    applications: tuple[dict[str, Any], ...] = ()
+    error: str = ""
+
+
+class ApplicationsWatch(BackgroundWatch[ApplicationsSeen]):
+    """Of one link. It needs no cluster of Kafka."""
+
+    def _follow(self, file: LinksFile) -> None:
+        while not self._stopped.is_set():
+            self.newest = ApplicationsSeen(tuple(self._look(file)))
+            self._stopped.wait(LOOK_SECONDS)
+
+    def _failed(self, file: LinksFile | None, error: str) -> ApplicationsSeen:
+        return ApplicationsSeen(error=error)
+
+    def _look(self, file: LinksFile) -> Iterator[dict[str, Any]]:
+        link = file.links[self._link]
+        launch, now_ms = launcher(link.spark), time.time_ns() // 1_000_000
+        for group in sorted(link.groups):
+            for standby in (False, True):
+                name = application_name(self._link, group, standby=standby)
+                for found in overview(launch, (name,), now_ms):
+                    newest = launch.state(name)
+                    text = "" if newest is None else launch.log_tail(newest, _LOG_BYTES)
+                    yield found | {"group": group, "standby": standby, "log_lines": text.splitlines()[-_LOG_LINES:]}

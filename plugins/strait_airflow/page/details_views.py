@@ -1,0 +1,79 @@
+"""What the page answers about a link by itself: one partition, the plan in force, quarantine. Pure."""
+
+from dataclasses import asdict
+
+from strait.exporter.observation import Observation
+from strait.planning.plan.pauses import pauses_of
+from strait.state.quarantine_log import Entry
+from strait.state.schema import Pause, Plan
+from strait_airflow.page.quarantine_watch import QuarantineSeen
+from strait_airflow.page.views import MOST_ROWS, Data, link_row, partition_row, partition_rows
+
+_LOSSES_SHOWN = 50
+
+
+def link_details(link: str, seen: Observation | None) -> Data:
+    """A link with its slots, losses, quarantine and where its plan comes from; partitions are asked for by page."""
+    found = link_row(link, seen)
+    if seen is None or seen.error:
+        return found
+    return found | {
+        "slots": [{"group": group.group, **asdict(slot)} for group in seen.statuses for slot in group.slots],
+        "losses_newest": [loss.model_dump(mode="json") for loss in seen.losses[: -_LOSSES_SHOWN - 1 : -1]],
+        "quarantine": dict(seen.quarantined),
+        "plans": [plan_facts(plan) for _, plan in sorted(seen.plans.items())],
+    }
+
+
+def partition_details(seen: Observation | None, topic: str, partition: int) -> Data | None:
+    """A partition with how it is copied and what it lost; None: the plans have none of this name."""
+    row = next((one for one in partition_rows(seen) if (one.topic, one.partition) == (topic, partition)), None)
+    if seen is None or row is None:
+        return None
+    plans = [plan for plan in seen.plans.values() for planned in plan.topics if planned.source == topic]
+    policy = next((planned.policy for plan in plans for planned in plan.topics if planned.source == topic), None)
+    losses = [loss for loss in seen.losses if (loss.topic, loss.partition) == (topic, partition)]
+    pauses = [pause for pause in pauses_of(seen.plans.values()) if _covers(pause, topic, partition)]
+    return partition_row(row) | {
+        "group": plans[0].group if plans else "",
+        "policy": None if policy is None else policy.model_dump(mode="json", exclude_defaults=True),
+        "losses": [loss.model_dump(mode="json") for loss in reversed(losses)],
+        "pauses": [pause.model_dump(mode="json") for pause in pauses],
+    }
+
+
+def plan_facts(plan: Plan) -> Data:
+    """A plan in force in a few figures, and where its settings come from."""
+    settings = plan.settings
+    return {
+        "group": plan.group,
+        "version": plan.version,
+        "stopped": plan.stopped,
+        "published_at_ms": plan.published_at_ms,
+        "slots": plan.slots,
+        "topics": len(plan.topics),
+        "waiting": len(plan.waiting),
+        "budgets": [{"topic_class": one.topic_class, "bytes_per_second": one.bytes_per_second} for one in plan.budgets],
+        "consumer_groups": None if plan.consumer_groups is None else list(plan.consumer_groups.include),
+        "origins": {} if settings is None else dict(settings.origins),
+        "topics_block": "" if settings is None else settings.topics,
+    }
+
+
+def quarantine_page(seen: QuarantineSeen | None, *, search: str, offset: int, limit: int) -> Data:
+    """Some of the records that nobody has settled, the newest first."""
+    found = [] if seen is None else [one for one in reversed(seen.entries) if search.casefold() in one.topic.casefold()]
+    return {
+        "looking": seen is None,
+        "error": "" if seen is None else seen.error,
+        "total": len(found),
+        "rows": [_entry(one) for one in found[offset : offset + min(limit, MOST_ROWS)]],
+    }
+
+
+def _covers(pause: Pause, topic: str, partition: int) -> bool:
+    return pause.topic in ("", topic) and pause.partition in (None, partition)
+
+
+def _entry(entry: Entry) -> Data:
+    return entry._asdict()

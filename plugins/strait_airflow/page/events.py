@@ -1,0 +1,46 @@
+"""What happened to a link last, as far as its state topics tell. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from strait.exporter.observation import Observation
+from strait.planning.plan.pauses import pauses_of
+from strait.state.schema import Loss, Pause
+
+
+class Event(NamedTuple):
+    """Something that happened to a link, ``at_ms`` since 1970."""
+
+    at_ms: int
+    text: str
+
+
+def last_event(seen: Observation) -> dict[str, Any] | None:
+    """The newest thing that its state topics tell; None: nothing was ever done."""
+    newest = max(_events(seen), default=None)
+    return None if newest is None else newest._asdict()
+
+
+def _events(seen: Observation) -> Iterator[Event]:
+    for group, plan in seen.plans.items():
+        stopped = ", which stops it" if plan.stopped else ""
+        yield Event(plan.published_at_ms, f"plan {plan.version} of task group {group} published{stopped}")
+    for pause in pauses_of(seen.plans.values()):
+        reason = f": {pause.reason}" if pause.reason else ""
+        yield Event(pause.at_ms, f"{_place(pause)} paused by {pause.by}{reason}")
+    for loss in _newest(seen.losses):
+        lost = f"{loss.from_offset:,} to {loss.to_offset:,}"
+        yield Event(loss.at_ms, f"{loss.topic}-{loss.partition}: {loss.cause}, offsets {lost} of the {loss.side}")
+    for failover in seen.failovers.values():
+        kind = failover.kind if failover.kind == "rehearsal" else f"{failover.kind} failover"
+        yield Event(failover.ended_at_ms or failover.began_at_ms, f"{kind} {failover.outcome}, by {failover.by}")
+
+
+def _newest(losses: Sequence[Loss]) -> Sequence[Loss]:
+    return [max(losses, key=lambda loss: loss.at_ms)] if losses else []
+
+
+def _place(pause: Pause) -> str:
+    if not pause.topic:
+        return "the link"
+    return pause.topic if pause.partition is None else f"{pause.topic}-{pause.partition}"

@@ -1,0 +1,39 @@
+"""The records of a link that are in quarantine, read in the background."""
+
+from dataclasses import dataclass
+
+from strait.config.links import LinksFile
+from strait.control.quarantine import Quarantine
+from strait.exporter.background import BackgroundWatch
+from strait.state.quarantine_log import Entry
+
+LOOK_SECONDS = 30.0
+"""Each time the whole topic is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineSeen:
+    """At one moment.
+
+    Attributes:
+        entries: those that nobody has settled, in the order in which they came.
+        error: why they cannot be read; "" where they can.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    error: str = ""
+
+
+class QuarantineWatch(BackgroundWatch[QuarantineSeen]):
+    """Of one link."""
+
+    def _follow(self, file: LinksFile) -> None:
+        destination = file.links[self._link].destination
+        quarantine = Quarantine(file.clusters[destination], destination, self._link)
+        while not self._stopped.is_set():
+            entries = quarantine.contents().entries()
+            self.newest = QuarantineSeen(tuple(entry for entry in entries if not entry.settled))
+            self._stopped.wait(LOOK_SECONDS)
+
+    def _failed(self, file: LinksFile | None, error: str) -> QuarantineSeen:
+        return QuarantineSeen(error=error)

@@ -1,0 +1,37 @@
+"""One partition of a link, its applications and its quarantine."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Query
+
+from strait_airflow.page.details_views import partition_details, quarantine_page
+from strait_airflow.page.observers import applications_observers, observers, quarantine_observers
+from strait_airflow.page.routes_groups import Limit, Offset
+from strait_airflow.page.security import VisibleLink
+from strait_airflow.page.views import Data
+
+details_api = APIRouter(prefix="/api/v1/links/{link}")
+
+
+@details_api.get("/partition")
+def partition(name: VisibleLink, topic: str, partition: Annotated[int, Query(ge=0)]) -> Data:
+    found = partition_details(observers.newest(name), topic, partition)
+    if found is None:
+        raise HTTPException(404, f"link {name}: its plan has no partition {topic}-{partition}")
+    return found
+
+
+@details_api.get("/applications")
+def applications(name: VisibleLink) -> Data:
+    """As far as this host can see them."""
+    seen = applications_observers.newest(name)
+    if seen is None:
+        return {"looking": True, "error": "", "applications": []}
+    return {"looking": False, "error": seen.error, "applications": list(seen.applications)}
+
+
+@details_api.get("/quarantine")
+def quarantine(
+    name: VisibleLink, search: Annotated[str, Query(max_length=249)] = "", offset: Offset = 0, limit: Limit = 20
+) -> Data:
+    return quarantine_page(quarantine_observers.newest(name), search=search, offset=offset, limit=limit)

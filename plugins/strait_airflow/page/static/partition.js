@@ -1,0 +1,52 @@
+// One partition: where it stands, why it waits and what to do, and what it lost.
+import { address, ask, bytes, cell, el, facts, number, seconds, stateOf, table, when } from "./dom.js";
+import { rowButton } from "./pause.js";
+
+const LOSS_HEADS = ["When", "Side", "From offset", "To offset", "Action", "Cause"];
+
+function figures(row) {
+  const left = row.position >= 0 && row.end >= 0 ? number(row.end - row.position) : "–";
+  return facts([
+    ["Copy", row.destination || "–"],
+    ["Next offset to copy", number(row.position)],
+    ["End of the source", number(row.end)],
+    ["Offsets left", left],
+    ["First offset that the source still holds", number(row.log_start)],
+    ["Lag, records", number(row.lag_records)],
+    ["Lag", seconds(row.lag_seconds)],
+    ["Records/s", number(row.records_per_second)],
+    ["Caught up in", seconds(row.seconds_to_catch_up)],
+    ["Lost in, if it stood still", seconds(row.seconds_to_loss)],
+    ["Records ever written", number(row.written)],
+    ["Quarantined", number(row.quarantined)],
+    ["Task group and slot", `${row.group || "–"} ${row.slot ?? "–"}`],
+  ]);
+}
+
+const SHOWN = {
+  topic_class: "Class", on_loss: "When records are lost", on_foreign: "When others write into the copy",
+  on_refused: "When the destination refuses a record", compression: "Codec of batches that are built",
+  max_message_bytes: "Largest batch of the copy", copies: "Copies among its records",
+};
+
+function policyPart(policy) {
+  const said = Object.entries(policy ?? {}).filter(([name]) => name in SHOWN).map(([name, value]) =>
+    [SHOWN[name], name === "max_message_bytes" ? bytes(value) : String(value).replaceAll("_", " ")]);
+  return [el("h3", {}, "How it is copied"), said.length ? facts(said) : el("p", {}, "By the defaults.")];
+}
+
+export async function partitionView(name, topic, partition) {
+  const path = `links/${encodeURIComponent(name)}`;
+  const [link, row] = await Promise.all([ask(path),
+    ask(`${path}/partition?${new URLSearchParams({ topic, partition })}`)]);
+  const why = [row.reason.replaceAll("_", " "), row.detail].filter(Boolean).join(": ");
+  const losses = row.losses.map((loss) => el("tr", {}, cell(when(loss.at_ms)), cell(loss.side),
+    cell(number(loss.from_offset), "number"), cell(number(loss.to_offset), "number"), cell(loss.action),
+    cell(`${loss.cause}: ${loss.detail}`, "name")));
+  const above = el("nav", { "aria-label": "Above" }, el("a", { href: "#/" }, "All links"), " / ",
+    el("a", { href: address("link", name) }, name));
+  return [above, el("h2", {}, `${topic}-${partition}`), el("p", {}, stateOf(row), why ? ` — ${why}` : ""),
+    ...[row.meaning, row.remedy].filter(Boolean).map((text) => el("p", {}, text)),
+    el("p", { class: "actions" }, rowButton(link, row)), figures(row), ...policyPart(row.policy),
+    el("h3", {}, "Losses"), table("Losses", LOSS_HEADS, losses, "None.")];
+}
