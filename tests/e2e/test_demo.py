@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
 from strait.demo.folder import DemoFolder
@@ -55,23 +56,45 @@ def up(demo) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def test_up_ends_with_every_part_running_and_every_topic_copied(up):
+def test_up_ends_with_every_part_running_and_every_topic_copied_in_both_directions(up):
     assert up["running"]
     assert all(up["parts"].values())
-    assert {topic["topic"] for topic in up["topics"]} == {"orders", "payments", "clicks"}
-    assert sum(topic["copied_records"] for topic in up["topics"]) >= 90_000
+    copied = {(topic["link"], topic["topic"]): topic["copied_records"] for topic in up["topics"]}
+    shop = {("shop", topic) for topic in ("orders", "payments", "invoices", "clicks")}
+    assert set(copied) == {*shop, ("back", "shipments")}
+    assert sum(copied[topic] for topic in shop) >= 90_000
+    assert copied["back", "shipments"] >= 9_000
+
+
+def test_one_partition_waits_for_a_reason_and_all_others_are_copied(up):
+    waiting = {topic["topic"]: topic["waiting"] for topic in up["topics"] if topic["waiting"]}
+    assert waiting == {"invoices": {"batch_too_large": 1}}
+
+
+def test_the_group_that_consumes_on_the_source_is_kept_ready_on_the_destination(demo, up):
+    def in_sync() -> bool:
+        status = json.loads(demo("status", "--json").stdout)
+        return {"link": "shop", "groups": 1, "in_sync": 1} in status["consumer_groups"]
+
+    eventually(in_sync, what="the group is in sync")
+    client = AdminClient({"bootstrap.servers": up["clusters"]["destination"]})
+    (asked,) = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions("billing")]).values()
+    offsets = {(at.topic, at.partition): at.offset for at in asked.result(20).topic_partitions}
+    assert {topic for topic, _ in offsets} == {"orders", "payments"}
+    assert min(offsets.values()) > 0
 
 
 def test_status_names_addresses_that_answer_and_a_login_that_works(demo, up):
     done = demo("status", "--json")
     assert done.returncode == 0, done.stderr
     status = json.loads(done.stdout)
-    assert status["links"] == ["shop"]
+    assert status["links"] == ["shop", "back"]
     for cluster in ("source", "destination"):
         client = AdminClient({"bootstrap.servers": status["clusters"][cluster]})
         assert "orders" in client.list_topics(timeout=20).topics
     login = {"username": status["airflow"]["user"], "password": status["airflow"]["password"]}
     assert httpx.post(f"{status['airflow']['url']}/auth/token", json=login, trust_env=False).status_code == 201
+    assert httpx.get(status["page"], trust_env=False).status_code == 200
 
 
 def test_it_stays_below_four_gigabytes(up):

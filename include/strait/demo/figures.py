@@ -1,30 +1,45 @@
-"""What the demo has copied: counted on both clusters, with lag and latency as the slots report them."""
+"""What the demo has copied: by the reports of its links' slots, and by those about its consumer groups."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from strait.demo.folder import DESTINATION, LINK, SOURCE
-from strait.kafka.admin import Admin
-from strait.model import TopicPartition
+from strait.demo.folder import LINKS, TOPICS
+from strait.planning.status.status import PartitionStatus, SlotStatus, status_of
 from strait.state.reader import StateReader
-from strait.state.schema import Report
 
 
 @dataclass(frozen=True, slots=True)
 class TopicFigures:
-    """One topic now. Latencies are those of the slots that copy it, over the last minute; None: none measured."""
+    """One topic of one link now.
 
+    Attributes:
+        lag_records: of the partitions that do not wait.
+        waiting: reason -> number of partitions that wait for it.
+        starting: partitions whose position is not known yet.
+        latency_ms_p50: of the slots that copy it, over the last minute; None: none measured.
+    """
+
+    link: str
     topic: str
     partitions: int
-    source_records: int
     copied_records: int
+    lag_records: int
+    waiting: Mapping[str, int]
+    starting: int
     latency_ms_p50: float | None
     latency_ms_p99: float | None
 
-    @property
-    def lag_records(self) -> int:
-        """Records on the source that are not on the destination yet."""
-        return max(0, self.source_records - self.copied_records)
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """The consumer groups of one link: how many have offsets in its topics, and how many of them would continue exactly
+    where they are."""
+
+    link: str
+    groups: int
+    in_sync: int
 
 
 class Figures:
@@ -32,56 +47,64 @@ class Figures:
 
     def __init__(self, clusters: Mapping[str, str]) -> None:
         """``clusters``: name -> bootstrap address."""
-        self._source = Admin({"bootstrap.servers": clusters[SOURCE]}, SOURCE)
-        self._destination = Admin({"bootstrap.servers": clusters[DESTINATION]}, DESTINATION)
-        self._state = StateReader(
-            {"bootstrap.servers": clusters[DESTINATION]}, DESTINATION, LINK, follow=("plan", "reports")
-        )
+        self._states = {
+            link: StateReader(
+                {"bootstrap.servers": clusters[destination]}, destination, link, follow=("plan", "reports")
+            )
+            for link, (_, destination) in LINKS.items()
+        }
 
     def __enter__(self) -> "Figures":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._state.close()
+        for state in self._states.values():
+            state.close()
 
     def read(self) -> list[TopicFigures]:
-        """Every topic of the plan in force, by name; empty before the first plan."""
-        self._state.catch_up()
-        planned = [topic for plan in self._state.plans.values() for topic in plan.topics]
-        source = self._records(self._source, {t.source: len(t.slots) for t in planned})
-        copied = self._records(self._destination, {t.destination: len(t.slots) for t in planned})
-        reports = [report for parts in self._state.reports.values() for report in parts]
-        return [
-            TopicFigures(
-                topic.source,
-                len(topic.slots),
-                source[topic.source],
-                copied[topic.destination],
-                *_latency(reports, topic.source),
-            )
-            for topic in sorted(planned, key=lambda topic: topic.source)
-        ]
+        """Every topic of the plans in force, by link and name; none of a link before its first plan."""
+        found = []
+        for link, state in self._states.items():
+            state.catch_up()
+            for group, plan in sorted(state.plans.items()):
+                status = status_of(link, group, plan, state.reports, time.time_ns() // 1_000_000)
+                topics: dict[str, list[PartitionStatus]] = {}
+                for row in status.partitions:
+                    topics.setdefault(row.topic, []).append(row)
+                found += [_figures(link, rows, status.slots) for _, rows in sorted(topics.items())]
+        return found
 
-    @staticmethod
-    def _records(admin: Admin, partitions: Mapping[str, int]) -> dict[str, int]:
-        every = [TopicPartition(topic, p) for topic, count in partitions.items() for p in range(count)]
-        ends, starts = admin.offsets(every, "latest"), admin.offsets(every, "earliest")
-        totals = dict.fromkeys(partitions, 0)
-        for tp in every:
-            totals[tp.topic] += ends[tp] - starts[tp]
-        return totals
+    def groups(self) -> list[GroupFigures]:
+        """As of the last `read`; none of a link whose groups nobody has looked at yet."""
+        looks = ((link, state.group_sync) for link, state in self._states.items())
+        return [GroupFigures(link, look.groups, look.in_sync) for link, look in looks if look is not None]
 
 
 def caught_up(topics: Sequence[TopicFigures], *, within_records: int) -> bool:
-    """Whether every topic has copies, lags by so few records at most, and has a latency to show."""
-    return bool(topics) and all(
-        t.copied_records > 0 and t.lag_records <= within_records and t.latency_ms_p50 is not None for t in topics
+    """Whether every topic of every link has copies, lags by so few records at most, and has a latency to show."""
+    wanted = {(link, topic) for link, several in TOPICS.items() for topic in several}
+    return wanted <= {(t.link, t.topic) for t in topics} and all(
+        t.copied_records > 0 and not t.starting and t.lag_records <= within_records and t.latency_ms_p50 is not None
+        for t in topics
     )
 
 
-def _latency(reports: Sequence[Report], topic: str) -> tuple[float | None, float | None]:
-    """The slowest slot among those that copy the topic."""
-    copying = [report for report in reports if any(partition.topic == topic for partition in report.partitions)]
-    p50 = [report.latency_ms_p50 for report in copying if report.latency_ms_p50 is not None]
-    p99 = [report.latency_ms_p99 for report in copying if report.latency_ms_p99 is not None]
-    return max(p50, default=None), max(p99, default=None)
+def _figures(link: str, rows: Sequence[PartitionStatus], slots: Sequence[SlotStatus]) -> TopicFigures:
+    waiting = Counter(row.reason for row in rows if row.state == "waiting")
+    copying = [slots[row.slot] for row in rows if row.slot is not None]
+    return TopicFigures(
+        link=link,
+        topic=rows[0].topic,
+        partitions=len(rows),
+        copied_records=sum(max(0, row.written) for row in rows),
+        lag_records=sum(max(0, row.lag_records) for row in rows if row.state != "waiting"),
+        waiting=dict(waiting),
+        starting=sum(row.written < 0 for row in rows),
+        latency_ms_p50=_longest(slot.latency_ms_p50 for slot in copying),
+        latency_ms_p99=_longest(slot.latency_ms_p99 for slot in copying),
+    )
+
+
+def _longest(latencies: Iterable[float | None]) -> float | None:
+    """Of the slowest slot."""
+    return max((one for one in latencies if one is not None), default=None)

@@ -11,11 +11,17 @@ from strait.embedded.airflow import LocalAirflow
 from strait.embedded.detached import Detached
 from strait.embedded.paths import home, project_root
 
-LINK = "shop"
 SOURCE = "source"
 DESTINATION = "destination"
+LINK, BACK = "shop", "back"
+LINKS = {LINK: (SOURCE, DESTINATION), BACK: (DESTINATION, SOURCE)}
+"""Link -> the clusters that it copies from and to."""
+
+TOPICS = {LINK: ("orders", "payments", "invoices", "clicks"), BACK: ("shipments",)}
 LOCK = "lock"
-TOPICS = ("orders", "payments", "clicks")
+
+MOST_INVOICE_BYTES = 65_536
+"""The destination takes no larger invoice, so that one partition has something to wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +96,25 @@ def bootstrap(port: int) -> str:
 
 def links(ports: Ports) -> dict[str, object]:
     """What the demo's links file says."""
+    slots = {LINK: 2, BACK: 1}
     return {
         "clusters": {
             SOURCE: {"bootstrap.servers": bootstrap(ports.source)},
             DESTINATION: {"bootstrap.servers": bootstrap(ports.destination)},
         },
         "links": {
-            LINK: {
-                "source": SOURCE,
-                "destination": DESTINATION,
-                "topics": {"include": list(TOPICS)},
-                "groups": {"default": {"slots": 2}},
+            link: {
+                "source": source,
+                "destination": destination,
+                "topics": topics(link),
+                "groups": {"default": {"slots": slots[link]}},
             }
+            for link, (source, destination) in LINKS.items()
         },
     }
+
+
+def topics(link: str) -> dict[str, object]:
+    """Which topics a link copies: the block in the links file, and what its Variable in Airflow begins with."""
+    rule = {"match": "invoices", "overrides": {"max.message.bytes": str(MOST_INVOICE_BYTES)}}
+    return {"include": list(TOPICS[link])} | ({"rules": [rule]} if link == LINK else {})

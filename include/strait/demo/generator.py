@@ -1,4 +1,5 @@
-"""Keeps writing the shop's records to a cluster with Kafka's ordinary client: `python -m strait.demo.generator`.
+"""The demo's clients, with Kafka's ordinary library: `python -m strait.demo.generator`. A shop writes to the source, its
+warehouse to the destination, and the shop's billing consumes.
 
 First a history, as fast as it goes, then a steady rate until SIGTERM or SIGINT; what was handed over is flushed then.
 """
@@ -14,30 +15,35 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from strait.demo.records import SHOP, ShopRecord, shop_records
+from strait.demo.consumer import consume
+from strait.demo.folder import MOST_INVOICE_BYTES
+from strait.demo.records import SHOP, WAREHOUSE, ShopRecord, ShopTopic, records, scanned_invoice
 from strait.errors import ClusterUnavailable, StraitError
 
 TICK_SECONDS = 0.1
 HISTORY_SECONDS = 3600
+WAREHOUSE_SHARE = 0.1
+"""Records of the warehouse for each of the shop's."""
 
 
 class Generator:
     """One producer for each topic, since compression is a producer's setting."""
 
-    def __init__(self, bootstrap: str, *, seed: int) -> None:
+    def __init__(self, bootstrap: str, topics: Mapping[str, ShopTopic], *, seed: int) -> None:
         self._bootstrap = bootstrap
-        self._records: Iterator[ShopRecord] = shop_records(seed)
+        self._topics = topics
+        self._records: Iterator[ShopRecord] = records(topics, seed)
         self._refused: KafkaError | None = None
         self._producers: Mapping[str, Producer] = {
-            topic: Producer({"bootstrap.servers": bootstrap, "compression.type": shop.codec, "linger.ms": 20})
-            for topic, shop in SHOP.items()
+            name: Producer({"bootstrap.servers": bootstrap, "compression.type": topic.codec, "linger.ms": 20})
+            for name, topic in topics.items()
         }
 
     def create_topics(self) -> None:
         """Make the topics that are not there yet."""
         admin = AdminClient({"bootstrap.servers": self._bootstrap})
         there = admin.list_topics(timeout=30).topics
-        missing = [NewTopic(topic, shop.partitions, 1) for topic, shop in SHOP.items() if topic not in there]
+        missing = [NewTopic(name, topic.partitions, 1) for name, topic in self._topics.items() if name not in there]
         for future in admin.create_topics(missing, request_timeout=30).values() if missing else ():
             future.result()
 
@@ -46,7 +52,7 @@ class Generator:
         now_ms = time.time_ns() // 1_000_000
         for number in range(records):
             age_ms = HISTORY_SECONDS * 1000 * (records - number) // records
-            self._produce(next(self._records), now_ms - age_ms)
+            self.produce(next(self._records), now_ms - age_ms)
         self.flush()
 
     def write_steadily(self, per_second: int, stop: threading.Event) -> None:
@@ -55,7 +61,7 @@ class Generator:
         while not stop.wait(TICK_SECONDS):
             due = int((time.monotonic() - started) * per_second)
             for _ in range(due - written):
-                self._produce(next(self._records), time.time_ns() // 1_000_000)
+                self.produce(next(self._records), time.time_ns() // 1_000_000)
             written = due
             for producer in self._producers.values():
                 producer.poll(0)
@@ -67,7 +73,8 @@ class Generator:
             raise ClusterUnavailable(self._bootstrap, f"generator: {left} records not acknowledged after 30 s")
         self._raise_refusal()
 
-    def _produce(self, record: ShopRecord, timestamp_ms: int) -> None:
+    def produce(self, record: ShopRecord, timestamp_ms: int) -> None:
+        """Hand over one record. Raises ClusterUnavailable where an earlier one was not taken."""
         self._raise_refusal()
         producer = self._producers[record.topic]
         arguments = {
@@ -92,9 +99,10 @@ class Generator:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bootstrap", required=True)
-    parser.add_argument("--history", type=int, default=100_000, help="records written at once, before the steady rate")
-    parser.add_argument("--per-second", type=int, default=500, help="records a second from then on")
+    parser.add_argument("--source", required=True, help="bootstrap address of the shop's cluster")
+    parser.add_argument("--destination", required=True, help="that of the warehouse's")
+    parser.add_argument("--history", type=int, default=100_000, help="the shop's records before the steady rate")
+    parser.add_argument("--per-second", type=int, default=500, help="its records a second from then on")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)
 
@@ -102,17 +110,37 @@ def main(argv: list[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
-        generator = Generator(options.bootstrap, seed=options.seed)
-        generator.create_topics()
-        generator.write_history(options.history)
-        sys.stdout.write(f"wrote a history of {options.history} records\n")
-        sys.stdout.flush()
-        generator.write_steadily(options.per_second, stop)
-        generator.flush()
+        _run(options, stop)
     except StraitError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
     return 0
+
+
+def _run(options: argparse.Namespace, stop: threading.Event) -> None:
+    shop = Generator(options.source, SHOP, seed=options.seed)
+    warehouse = Generator(options.destination, WAREHOUSE, seed=options.seed)
+    for generator in (shop, warehouse):
+        generator.create_topics()
+    warehouse.write_history(int(options.history * WAREHOUSE_SHARE))
+    shop.write_history(options.history)
+    shop.produce(scanned_invoice(options.seed, 2 * MOST_INVOICE_BYTES), time.time_ns() // 1_000_000)
+    sys.stdout.write(f"wrote a history of {options.history} records\n")
+    sys.stdout.flush()
+    others = [
+        threading.Thread(target=warehouse.write_steadily, args=(int(options.per_second * WAREHOUSE_SHARE), stop)),
+        threading.Thread(target=consume, args=(options.source, stop)),
+    ]
+    for thread in others:
+        thread.start()
+    try:
+        shop.write_steadily(options.per_second, stop)
+    finally:
+        stop.set()
+        for thread in others:
+            thread.join()
+    for generator in (shop, warehouse):
+        generator.flush()
 
 
 if __name__ == "__main__":

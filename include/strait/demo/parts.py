@@ -1,19 +1,21 @@
 """The parts of a running demo: found from its folder by any process, and ended in the order that leaves nothing."""
 
 import signal
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 
 from strait.config.naming import application_name
-from strait.demo.folder import DESTINATION, LINK, SOURCE, DemoFolder
+from strait.demo.folder import DESTINATION, LINKS, SOURCE, DemoFolder
 from strait.embedded.kafka import Cluster
 from strait.errors import SetupError
 from strait.launch import processes
 from strait.launch.local import LocalLauncher
 
-APPLICATION = application_name(LINK, "default")
+APPLICATIONS = {f"application-{link}": application_name(link, "default") for link in LINKS}
+"""Part -> the name of its Spark application."""
 
 
 class Parts:
@@ -24,13 +26,13 @@ class Parts:
 
     def running(self) -> dict[str, bool]:
         """Part -> whether it runs."""
-        application = self._launcher().state(APPLICATION)
+        states = {part: self._launcher().state(name) for part, name in APPLICATIONS.items()}
         return {
             SOURCE: self._cluster_runs(SOURCE),
             DESTINATION: self._cluster_runs(DESTINATION),
             "generator": self._folder.generator.pid is not None,
             "airflow": self._folder.airflow.pid is not None,
-            "application": application is not None and application.state.alive,
+            **{part: found is not None and found.state.alive for part, found in states.items()},
         }
 
     def processes(self) -> list[psutil.Process]:
@@ -40,12 +42,14 @@ class Parts:
             cluster = self._cluster(name)
             pids = [cluster.pid(broker) for broker in cluster.broker_ids] if cluster else []
             found += [psutil.Process(pid) for pid in pids if pid is not None]
-        return found + self.application()
+        return found + [process for several in self.applications().values() for process in several]
 
-    def application(self) -> list[psutil.Process]:
-        """Every process of the link's Spark application."""
-        submissions = processes.find(self._folder.applications.resolve())
-        return [process for several in submissions.values() for process in several]
+    def applications(self) -> dict[str, list[psutil.Process]]:
+        """Name of each Spark application that runs -> every process of it."""
+        found: dict[str, list[psutil.Process]] = defaultdict(list)
+        for submission, several in processes.find(self._folder.applications.resolve()).items():
+            found[submission.parent.name] += several
+        return dict(found)
 
     def stop(self, tell: Callable[[str], None]) -> None:
         """End every part. ``tell`` hears which one is being ended. What it wrote stays.
@@ -56,7 +60,7 @@ class Parts:
         # Airflow first, so that it does not bring back what is ended next.
         tell("Airflow")
         self._folder.airflow.stop()
-        tell("the application")
+        tell("the applications")
         for application in self._launcher().list():
             self._launcher().stop(application.name)
         tell("the generator")
@@ -70,10 +74,10 @@ class Parts:
 
     def logs(self) -> dict[str, Path]:
         """Part -> its log, of those that have one."""
-        application = self._launcher().state(APPLICATION)
         logs = {"generator": self._folder.generator_log, "airflow": self._folder.airflow.log}
-        if application is not None:
-            logs["application"] = Path(application.log)
+        for part, name in APPLICATIONS.items():
+            if (application := self._launcher().state(name)) is not None:
+                logs[part] = Path(application.log)
         for name in (SOURCE, DESTINATION):
             if cluster := self._cluster(name):
                 logs[name] = cluster.log(1)

@@ -1,4 +1,4 @@
-"""The demo's shop: what orders, payments and clicks look like. Pure, and the same for the same seed."""
+"""The demo's records: what a shop and its warehouse write. Pure, and the same for the same seed."""
 
 import json
 import random
@@ -10,7 +10,7 @@ Headers = list[tuple[str, bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class ShopTopic:
-    """One topic of the shop. ``share`` is its part of all records; ``codec`` what its producer compresses with."""
+    """One topic. ``share`` is its part of its cluster's records; ``codec`` what its producer compresses with."""
 
     partitions: int
     codec: str
@@ -30,28 +30,44 @@ class ShopRecord:
 # Several codecs and partition counts, since a copy has to carry any of them unchanged.
 SHOP: Mapping[str, ShopTopic] = {
     "clicks": ShopTopic(partitions=6, codec="lz4", share=0.6),
+    "invoices": ShopTopic(partitions=2, codec="none", share=0.02),
     "orders": ShopTopic(partitions=4, codec="zstd", share=0.3),
-    "payments": ShopTopic(partitions=2, codec="snappy", share=0.1),
+    "payments": ShopTopic(partitions=2, codec="snappy", share=0.08),
 }
+WAREHOUSE: Mapping[str, ShopTopic] = {"shipments": ShopTopic(partitions=3, codec="gzip", share=1.0)}
 
 _PAGES = ("/", "/search", "/cart", "/checkout", "/product/{}")
 _METHODS = ("card", "transfer", "wallet")
+_CARRIERS = ("bike", "van", "post")
 
 
-def shop_records(seed: int) -> Iterator[ShopRecord]:
-    """Records of all topics in their shares, without end."""
+def records(topics: Mapping[str, ShopTopic], seed: int) -> Iterator[ShopRecord]:
+    """Records of these topics in their shares, without end."""
     rng = random.Random(seed)  # noqa: S311  made-up data
-    topics = sorted(SHOP)
-    shares = [SHOP[topic].share for topic in topics]
+    names = sorted(topics)
+    shares = [topics[name].share for name in names]
     while True:
-        for topic in rng.choices(topics, weights=shares, k=1000):
-            yield _MAKERS[topic](rng)
+        for name in rng.choices(names, weights=shares, k=1000):
+            yield _MAKERS[name](rng)
+
+
+def scanned_invoice(seed: int, size_bytes: int) -> ShopRecord:
+    """An invoice that somebody scanned: a record of at least ``size_bytes``."""
+    rng = random.Random(seed)  # noqa: S311  made-up data
+    invoice = f"invoice-{rng.randrange(1_000_000)}"
+    return _record(rng, "invoices", invoice, {"invoice": invoice, "scan": rng.randbytes(size_bytes // 2 + 1).hex()})
 
 
 def _click(rng: random.Random) -> ShopRecord:
     visitor = f"visitor-{rng.randrange(5_000)}"
     page = rng.choice(_PAGES).format(rng.randrange(2_000))
     return _record(rng, "clicks", visitor, {"visitor": visitor, "page": page, "dwell_ms": rng.randrange(60_000)})
+
+
+def _invoice(rng: random.Random) -> ShopRecord:
+    invoice = f"invoice-{rng.randrange(1_000_000)}"
+    order = f"order-{rng.randrange(1_000_000)}"
+    return _record(rng, "invoices", invoice, {"invoice": invoice, "order": order, "cents": rng.randrange(100, 50_000)})
 
 
 def _order(rng: random.Random) -> ShopRecord:
@@ -68,6 +84,11 @@ def _payment(rng: random.Random) -> ShopRecord:
     return _record(rng, "payments", order, paid)
 
 
+def _shipment(rng: random.Random) -> ShopRecord:
+    order = f"order-{rng.randrange(1_000_000)}"
+    return _record(rng, "shipments", order, {"order": order, "carrier": rng.choice(_CARRIERS)})
+
+
 def _record(rng: random.Random, topic: str, key: str, body: object | None) -> ShopRecord:
     value = None if body is None else json.dumps(body, separators=(",", ":")).encode()
     trace: bytes | None = b"%016x" % rng.getrandbits(64)
@@ -78,6 +99,8 @@ def _record(rng: random.Random, topic: str, key: str, body: object | None) -> Sh
 
 _MAKERS: Mapping[str, Callable[[random.Random], ShopRecord]] = {
     "clicks": _click,
+    "invoices": _invoice,
     "orders": _order,
     "payments": _payment,
+    "shipments": _shipment,
 }

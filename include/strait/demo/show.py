@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
-from strait.demo.folder import LINK
+from strait.demo.folder import LINK, LINKS
 from strait.demo.status import DemoStatus
 from strait.embedded.airflow import USER
 
@@ -16,24 +16,30 @@ def show(status: DemoStatus) -> None:
     missing = [part for part, runs in status.parts.items() if not runs]
     if missing:
         console.print(f"[red]Not running: {', '.join(missing)}.[/red] `strait demo logs` shows why.")
-    console.print(_addresses(status))
+    # A command or an address that is broken into lines cannot be copied.
+    console.print(_addresses(status), soft_wrap=True)
     if not missing:
-        console.print(_ideas(status), soft_wrap=True)  # a command that is broken into lines cannot be copied
+        console.print(_ideas(status), soft_wrap=True)
 
 
 def _table(status: DemoStatus) -> Table:
-    table = Table(title=f"Link {LINK}: source to destination", title_justify="left")
+    links = ", ".join(f"{link}: {source} to {destination}" for link, (source, destination) in LINKS.items())
+    table = Table(title=f"Links {links}", title_justify="left")
+    table.add_column("link")
     table.add_column("topic")
-    for name in ("partitions", "records copied", "lag", "latency p50", "latency p99"):
+    for name in ("parts", "copied", "lag", "p50", "p99"):
         table.add_column(name, justify="right")
+    table.add_column("waiting", overflow="fold")
     for topic in status.topics:
         table.add_row(
+            topic.link,
             topic.topic,
             str(topic.partitions),
             f"{topic.copied_records:,}",
             f"{topic.lag_records:,}",
             _milliseconds(topic.latency_ms_p50),
             _milliseconds(topic.latency_ms_p99),
+            ", ".join(f"{count} {reason}" for reason, count in topic.waiting.items()),
         )
     return table
 
@@ -42,22 +48,32 @@ def _milliseconds(value: float | None) -> str:
     return "–" if value is None else f"{value:,.1f} ms"
 
 
-def _addresses(status: DemoStatus) -> Table:
-    grid = Table.grid(padding=(0, 2))
+def _addresses(status: DemoStatus) -> str:
     rows = {
-        "Airflow": f"{status.airflow_url}   user {USER}   password {status.airflow_password}",
+        "Page": f"{status.page_url}   user {USER}   password {status.airflow_password}",
+        "Airflow": status.airflow_url,
+        "Groups": _groups(status),
         "Clusters": "   ".join(f"{name} {address}" for name, address in status.clusters.items()),
         "Memory": f"{status.memory_pss_bytes / 2**30:.1f} GiB in all",
     }
-    for name, text in rows.items():
-        grid.add_row(f"[bold]{name}[/bold]", text)
-    return grid
+    return "\n".join(f"[bold]{name:<8}[/bold]  {text}" for name, text in rows.items())
+
+
+def _groups(status: DemoStatus) -> str:
+    told = (f"link {one.link}: {one.in_sync} of {one.groups} in sync" for one in status.consumer_groups if one.groups)
+    return "   ".join(told) or "none in sync yet"
 
 
 def _ideas(status: DemoStatus) -> str:
     kill = " ".join(map(str, status.application_pids))
     ideas = (
+        (f"{status.page_url}", "what both links do, what waits and why, consumer groups"),
         (f"in Airflow, Admin, Variables: edit strait_topics_{LINK}", "what is copied changes within seconds"),
+        (
+            'there, add "on_refused": "quarantine" to the rule of invoices',
+            "the invoice that is too large is put aside, and its partition continues",
+        ),
+        (f"strait groups {LINK} -f {status.links_file}", "where the group billing would continue on the destination"),
         (f"kill -9 {kill}", "Airflow submits the application again; why it ended is in the task's log"),
         ("strait demo status", "the table again"),
         ("strait demo logs", "what each part says"),

@@ -5,23 +5,37 @@ from typing import Any
 
 import psutil
 
-from strait.demo.figures import Figures, TopicFigures
-from strait.demo.folder import DESTINATION, LINK, SOURCE, DemoFolder
+from strait.config.naming import application_name
+from strait.demo.figures import Figures, GroupFigures, TopicFigures
+from strait.demo.folder import DESTINATION, LINK, LINKS, SOURCE, DemoFolder
 from strait.demo.parts import Parts
 from strait.embedded.airflow import USER
 
 
 @dataclass(frozen=True, slots=True)
 class DemoStatus:
-    """The demo at one moment. ``parts``: name of each part -> whether it runs."""
+    """The demo at one moment.
+
+    Attributes:
+        parts: name of each part -> whether it runs.
+        links_file: where it is.
+        application_pids: of the link from source to destination.
+    """
 
     parts: dict[str, bool]
     clusters: dict[str, str]
+    links_file: str
     airflow_url: str
     airflow_password: str
     application_pids: list[int]
     topics: list[TopicFigures]
+    consumer_groups: list[GroupFigures]
     memory_pss_bytes: int
+
+    @property
+    def page_url(self) -> str:
+        """Of Strait's page in Airflow."""
+        return f"{self.airflow_url}/plugin/strait"
 
     @property
     def running(self) -> bool:
@@ -35,9 +49,12 @@ class DemoStatus:
             "parts": self.parts,
             "clusters": self.clusters,
             "airflow": {"url": self.airflow_url, "user": USER, "password": self.airflow_password},
-            "links": [LINK],
+            "page": self.page_url,
+            "links_file": self.links_file,
+            "links": list(LINKS),
             "application": {"pids": self.application_pids},
-            "topics": [asdict(topic) | {"lag_records": topic.lag_records} for topic in self.topics],
+            "topics": [asdict(topic) for topic in self.topics],
+            "consumer_groups": [asdict(groups) for groups in self.consumer_groups],
             "memory_pss_bytes": self.memory_pss_bytes,
         }
 
@@ -49,17 +66,20 @@ def demo_status(folder: DemoFolder) -> DemoStatus | None:
         return None
     parts = Parts(folder)
     running = parts.running()
-    topics = []
-    if running["source"] and running["destination"]:
+    topics, groups = [], []
+    if running[SOURCE] and running[DESTINATION]:
         with Figures(folder.clusters) as figures:
-            topics = figures.read()
+            topics, groups = figures.read(), figures.groups()
+    mine = parts.applications().get(application_name(LINK, "default"), [])
     return DemoStatus(
         parts=running,
         clusters={SOURCE: folder.clusters[SOURCE], DESTINATION: folder.clusters[DESTINATION]},
+        links_file=str(folder.links_file),
         airflow_url=folder.airflow.url,
         airflow_password=folder.airflow.password,
-        application_pids=sorted(process.pid for process in parts.application()),
+        application_pids=sorted(process.pid for process in mine),
         topics=topics,
+        consumer_groups=groups,
         memory_pss_bytes=sum(map(_pss_bytes, parts.processes())),
     )
 

@@ -5,18 +5,19 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from strait.demo.figures import Figures, TopicFigures, caught_up
 from strait.demo.folder import (
     DESTINATION,
-    LINK,
+    LINKS,
     LOCK,
     SOURCE,
-    TOPICS,
     DemoFolder,
     Ports,
     bootstrap,
+    topics,
 )
 from strait.demo.parts import Parts
 from strait.demo.steps import Steps
@@ -26,10 +27,15 @@ from strait.embedded.jars import kafka_jars
 from strait.embedded.kafka import Cluster
 from strait.errors import SetupError
 from strait.launch.java import find_java
+from strait.reasons import Reason
 
 HISTORY_RECORDS = 100_000
 RECORDS_PER_SECOND = 500
-MONITOR = f"strait_{LINK}"
+MONITORS = {link: f"strait_{link}" for link in LINKS}
+"""Link -> the DAG that keeps it running."""
+
+_ACT = "act"
+_ENDED = ("success", "failed", "upstream_failed")
 _HEAP_MIB = 256
 
 
@@ -65,22 +71,27 @@ def _start(folder: DemoFolder, ports: Ports, steps: Steps) -> None:
     folder.lay_out(ports)
     # Airflow takes longest, so everything else is started while it comes up.
     folder.airflow.launch(port=ports.airflow, log_ports=(ports.task_logs, ports.trigger_logs))
-    for name, port in ((SOURCE, ports.source), (DESTINATION, ports.destination)):
-        with steps.step(f"Kafka cluster {name} at {bootstrap(port)}"):
-            Cluster(folder.cluster_folder(name), ports=[port], heap_mib=_HEAP_MIB, detached=True).start()
-    with steps.step(f"Generator of {', '.join(TOPICS)}"):
+    at = {SOURCE: ports.source, DESTINATION: ports.destination}
+    with steps.step("Kafka clusters " + " and ".join(f"{name} at {bootstrap(port)}" for name, port in at.items())):
+        clusters = [
+            Cluster(folder.cluster_folder(name), ports=[port], heap_mib=_HEAP_MIB, detached=True)
+            for name, port in at.items()
+        ]
+        with ThreadPoolExecutor(len(clusters)) as pool:
+            list(pool.map(Cluster.start, clusters))
+    with steps.step("Producers and consumers of a shop"):
         _start_generator(folder, ports)
     with steps.step(f"Airflow at {folder.airflow.url}"):
         folder.airflow.wait_until_healthy()
     client = folder.airflow.client()
     try:
-        with steps.step("Connections, Variable and DAGs in Airflow"):
+        with steps.step("Connections, Variables and DAGs in Airflow"):
             _configure(client, ports)
-        with steps.step(f"DAG {MONITOR}: plan, topics, Spark application"):
-            _first_run(client)
+        with steps.step(f"DAGs {', '.join(MONITORS.values())}: plans, topics, Spark applications"):
+            _first_runs(client)
     finally:
         client.close()
-    with steps.step("Copying what is there") as status:
+    with steps.step("Copying existing records") as status:
         _wait_until_copied(folder, status.update)
 
 
@@ -88,7 +99,7 @@ def _start_generator(folder: DemoFolder, ports: Ports) -> None:
     folder.generator.start(
         [
             *(sys.executable, "-m", "strait.demo.generator"),
-            *("--bootstrap", bootstrap(ports.source)),
+            *("--source", bootstrap(ports.source), "--destination", bootstrap(ports.destination)),
             *("--history", str(HISTORY_RECORDS), "--per-second", str(RECORDS_PER_SECOND)),
         ],
         environment=os.environ,
@@ -105,11 +116,12 @@ def _configure(client: AirflowClient, ports: Ports) -> None:
             json.dumps({"bootstrap.servers": bootstrap(port)}),
             f"The demo's {name} cluster: librdkafka properties, over those in the links file.",
         )
-    client.set_variable(
-        f"strait_topics_{LINK}",
-        json.dumps({"include": list(TOPICS)}),
-        f"Which topics the link {LINK} copies: include, regex, exclude. Read by every run of {MONITOR}.",
-    )
+    for link, dag in MONITORS.items():
+        client.set_variable(
+            f"strait_topics_{link}",
+            json.dumps(topics(link), indent=2),
+            f"Which topics the link {link} copies, and how. Read by every run of {dag}.",
+        )
     wait_for("Airflow: reading the DAGs", 60, lambda: _has_dags(client))
 
 
@@ -117,42 +129,50 @@ def _has_dags(client: AirflowClient) -> bool:
     """Raises SetupError where Airflow could not read them."""
     if errors := client.import_errors():
         raise SetupError(f"Airflow: reading the DAGs: {errors[0]['stack_trace'].strip().splitlines()[-1]}")
-    return MONITOR in {dag["dag_id"] for dag in client.dags()}
+    return set(MONITORS.values()) <= {dag["dag_id"] for dag in client.dags()}
 
 
-def _first_run(client: AirflowClient) -> None:
-    client.unpause(MONITOR)
+def _first_runs(client: AirflowClient) -> None:
+    for dag in MONITORS.values():
+        client.unpause(dag)
+    for dag in MONITORS.values():
+        _first_run(client, dag)
+
+
+def _first_run(client: AirflowClient, dag: str) -> None:
+    """Wait until its plan is published and its application submitted; the figures that follow are not waited for."""
     # Its schedule starts one at once, for the hour that has begun.
-    run = wait_for(f"Airflow: starting {MONITOR}", 90, lambda: client.runs(MONITOR))[-1]["dag_run_id"]
-    state = client.wait_for_run(MONITOR, run, timeout_seconds=120)
-    if state != "success":
+    run = wait_for(f"Airflow: starting {dag}", 90, lambda: client.runs(dag))[-1]["dag_run_id"]
+
+    def acted() -> str | None:
+        state = client.task_states(dag, run).get(_ACT)
+        return state if state in _ENDED else None
+
+    if wait_for(f"Airflow: first run of {dag}", 120, acted) != "success":
         raise SetupError(
-            f"Airflow: first run of {MONITOR}: {_why_failed(client, run)}", hint="`strait demo logs` tells more"
+            f"Airflow: first run of {dag}: {_why_failed(client, dag, run)}", hint="read `strait demo logs`"
         )
 
 
-def _why_failed(client: AirflowClient, run: str) -> str:
-    """The last error of each failed task, at its second attempt or at its first and only one."""
-    failed = [task for task, state in client.task_states(MONITOR, run).items() if state == "failed"]
-    errors = {
-        task: client.task_errors(MONITOR, run, task, 2) or client.task_errors(MONITOR, run, task, 1) for task in failed
-    }
-    return "; ".join(f"task {task}: {lines[-1] if lines else 'no error in its log'}" for task, lines in errors.items())
+def _why_failed(client: AirflowClient, dag: str, run: str) -> str:
+    """The last error of the task, at its second attempt or at its first and only one."""
+    lines = client.task_errors(dag, run, _ACT, 2) or client.task_errors(dag, run, _ACT, 1)
+    return f"task {_ACT}: {lines[-1] if lines else 'no error in its log'}"
 
 
 def _wait_until_copied(folder: DemoFolder, tell: Callable[[str], None]) -> None:
-    topics: list[TopicFigures] = []
+    found: list[TopicFigures] = []
 
     def copied() -> bool:
         if folder.generator.pid is None:
             raise SetupError("demo: the generator of data ended", hint=f"read {folder.generator_log}")
-        topics[:] = figures.read()
-        there = sum(topic.source_records for topic in topics)
-        tell(f"Copying what is there: {sum(topic.copied_records for topic in topics):,} of {there:,} records")
-        return caught_up(topics, within_records=2 * RECORDS_PER_SECOND)
+        found[:] = figures.read()
+        tell(f"Copying existing records: {sum(topic.copied_records for topic in found):,}")
+        waits = any(Reason.BATCH_TOO_LARGE in topic.waiting for topic in found)  # the last record of the history
+        return caught_up(found, within_records=2 * RECORDS_PER_SECOND) and waits
 
     def behind() -> str:
-        return ", ".join(f"{topic.topic} lacks {topic.lag_records:,} records" for topic in topics) or "(no plan yet)"
+        return ", ".join(f"{topic.topic} lacks {topic.lag_records:,} records" for topic in found) or "(no plan yet)"
 
     with Figures(folder.clusters) as figures:
-        wait_for("demo: copying", 180, copied, so_far=behind, hint="`strait demo logs application` tells more")
+        wait_for("demo: copying", 180, copied, so_far=behind, hint="read `strait demo logs`")

@@ -1,19 +1,51 @@
 """What the demo tells people at its end."""
 
+from dataclasses import replace
+
 import pytest
 
+from strait.demo.figures import GroupFigures, TopicFigures
 from strait.demo.show import show
 from strait.demo.status import DemoStatus
 
+PIDS = list(range(27_572, 27_592))
+INVOICES = TopicFigures("shop", "invoices", 2, 1_900, 0, {"batch_too_large": 1}, 0, 12.5, 80.0)
+STATUS = DemoStatus(
+    parts={"source": True},
+    clusters={"source": "127.0.0.1:19092"},
+    links_file="/home/me/.strait/demo/links.yaml",
+    airflow_url="http://127.0.0.1:8080",
+    airflow_password="secret",
+    application_pids=PIDS,
+    topics=[INVOICES],
+    consumer_groups=[GroupFigures("shop", 1, 1), GroupFigures("back", 0, 0)],
+    memory_pss_bytes=1 << 30,
+)
 
-def test_a_command_to_copy_stands_on_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    pids = list(range(27_572, 27_592))
-    show(
-        DemoStatus(
-            {"source": True}, {"source": "127.0.0.1:19092"}, "http://127.0.0.1:8080", "secret", pids, [], 1 << 30
-        )
-    )
-    assert "  kill -9 " + " ".join(map(str, pids)) in capsys.readouterr().out.splitlines()
+
+
+def test_a_command_to_copy_stands_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    show(STATUS)
+    lines = capsys.readouterr().out.splitlines()
+    assert "  kill -9 " + " ".join(map(str, PIDS)) in lines
+    assert "  strait groups shop -f /home/me/.strait/demo/links.yaml" in lines
+
+
+def test_it_names_the_page_the_login_what_waits_and_the_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    show(STATUS)
+    shown = capsys.readouterr().out
+    assert "http://127.0.0.1:8080/plugin/strait   user admin   password secret" in shown
+    assert "batch_too_large" in shown
+    assert "link shop: 1 of 1 in sync" in shown
+    assert "link back" not in shown, "it has no consumer group"
+
+
+def test_a_part_that_does_not_run_is_named_and_nothing_is_proposed(capsys: pytest.CaptureFixture[str]) -> None:
+    show(replace(STATUS, parts={"source": True, "application-back": False}))
+    shown = capsys.readouterr().out
+    assert "Not running: application-back." in shown
+    assert "kill -9" not in shown
