@@ -23,6 +23,7 @@ from airflow.sdk import (
 )
 
 from strait_airflow.approval import APPROVE, REJECT
+from strait_airflow.page_address import PageButton, page_address
 from strait_airflow.settings import dag_id, link_names, links_with_approval, watch_name
 from strait_airflow.triggers import LinkTrigger
 
@@ -56,6 +57,8 @@ finds starts a run; the note of the run says why. Besides, there is a run each h
 **Edit** the Variable `strait_topics_{link}` (`include`, `regex`, `exclude`) to change what is copied. An invalid edit
 fails `act` with one line; the last good plan stays active and copying continues. **Trigger** this DAG to plan now.
 **Pause** it to freeze the plan and its applications: those that run keep copying, those that end are not submitted again.
+
+[What the link does now]({page}): its topics and partitions, lag, what waits and why.
 """
 
 APPROVAL_PAGE = """
@@ -65,7 +68,7 @@ APPROVAL_PAGE = """
 waits, without occupying a worker. `act` applies exactly the approved plan. If the plan has changed since, `act` fails
 and the next run asks again. A rejected plan is not proposed again until it changes; the Variable
 `strait_rejected_{link}` stores it: delete it to be asked again. Without a response within one hour, the request is
-canceled and made again.
+canceled and made again. [What the link does now]({page}).
 """
 
 PAUSE_PAGE = """
@@ -110,7 +113,7 @@ def monitor(link: str, asset: Asset) -> DAG:
     @dag(
         dag_id=dag_id(link),
         description=f"Keep the link {link} planned and its applications running: a run for each event.",
-        doc_md=MONITOR_PAGE.format(link=link),
+        doc_md=MONITOR_PAGE.format(link=link, page=page_address(link)),
         schedule=when_woken(link, asset),
         dagrun_timeout=timedelta(minutes=10),
         tags=["strait", link],
@@ -132,7 +135,10 @@ def monitor(link: str, asset: Asset) -> DAG:
 
             return control.metrics(link)
 
-        act() >> metrics()
+        acted, measured = act(), metrics()
+        acted >> measured
+        for made in (acted, measured):
+            made.operator.operator_extra_links = [PageButton(link)]
 
     return build()
 
@@ -141,7 +147,7 @@ def approval(link: str, asset: Asset) -> DAG:
     @dag(
         dag_id=dag_id(link, "approval"),
         description=f"Request approval for changes to the plan of the link {link}.",
-        doc_md=APPROVAL_PAGE.format(link=link),
+        doc_md=APPROVAL_PAGE.format(link=link, page=page_address(link)),
         schedule=when_woken(link, asset),
         dagrun_timeout=ANSWER_WITHIN + timedelta(minutes=10),
         tags=["strait", link],
@@ -170,7 +176,9 @@ def approval(link: str, asset: Asset) -> DAG:
             response_timeout=ANSWER_WITHIN,
         )
         found >> ask
-        act(found, ask.output)
+        acted = act(found, ask.output)
+        for asking in (found.operator, ask, acted.operator):
+            asking.operator_extra_links = [PageButton(link)]
 
     return build()
 

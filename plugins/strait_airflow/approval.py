@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from strait_airflow.page_address import page_address
+
 if TYPE_CHECKING:
     from strait.planning.review.approval import ShownPlan
 
@@ -26,6 +28,7 @@ def look(link: str) -> dict[str, Any]:
     from strait_airflow.errors import airflow_errors
     from strait_airflow.settings import rejected_name
 
+    log.info("on the page: %s", page_address(link))
     with airflow_errors(), live_control(link) as control:
         shown = control.show(control.propose())
     if not shown.effects:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from strait_airflow.noticing import ACTED, WORK, Acted
+from strait_airflow.page_address import page_address
 from strait_airflow.watching import look_at
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def act(link: str, notices: Sequence[Mapping[str, Any]], store: Store) -> str:
     from strait.errors import ConfigError
     from strait_airflow.errors import one_line, raise_for
 
+    log.info("on the page: %s", page_address(link))
     for reason in (reason for notice in notices for reason in notice["reasons"]):
         log.info("because: %s", reason)
     seen = dict(Acted.of(store.get(ACTED)).seen)

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from strait_airflow.page_address import page_address
+
 if TYPE_CHECKING:
     from strait.state.failover_records import FailoverStep
 
@@ -34,6 +36,7 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
         include_moved=asked["include_moved"],
         even_if_source_answers=asked["even_if_source_answers"],
     )
+    log.info("on the page: %s", page_address(link))
     with airflow_errors():
         file = with_live_topics(clusters_of(link, reverse=True), link)
         act = failover.dry_run if asked["dry_run"] else failover.run
@@ -52,6 +55,7 @@ def rehearse(link: str) -> str:
     from strait_airflow.errors import airflow_errors
     from strait_airflow.settings import clusters_of, with_live_topics
 
+    log.info("on the page: %s", page_address(link))
     with airflow_errors():
         file = with_live_topics(clusters_of(link, reverse=True), link)
         return summary(failover.rehearse(file, link, Settings(by="Airflow"), _tell))

@@ -2,6 +2,8 @@
 
 import logging
 
+from strait_airflow.page_address import page_address
+
 log = logging.getLogger(__name__)
 
 
@@ -12,6 +14,7 @@ def change(link: str, action: str, what: str, reason: str, by: str) -> str:
     from strait_airflow.errors import airflow_errors
     from strait_airflow.settings import clusters_of
 
+    log.info("on the page: %s", page_address(link))
     with airflow_errors():
         scope, file = Scope.parse(what), clusters_of(link)
         if action == "pause":

@@ -49,6 +49,11 @@ def dag_id(link: str, *suffix: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", "_".join(["strait", link, *suffix]))
 
 
+def dags_of(link: str, asked: frozenset[str]) -> tuple[str, ...]:
+    """The ids of the DAGs that are this link's alone. ``asked``: the links that also get an approval DAG."""
+    return dag_id(link), *((dag_id(link, "approval"),) if link in asked else ())
+
+
 def watch_name(link: str) -> str:
     """The asset that stands for all that the link depends on."""
     return f"{dag_id(link)}{_WATCH}"
@@ -153,7 +158,7 @@ def _refuse_shared_dag(link: str) -> None:
     asked = links_with_approval()
     owners: dict[str, set[str]] = defaultdict(set)
     for name in link_names():
-        for its_dag in (dag_id(name), *((dag_id(name, "approval"),) if name in asked else ())):
+        for its_dag in dags_of(name, asked):
             owners[its_dag].add(name)
     for shared, names in owners.items():
         if link in names and len(names) > 1:

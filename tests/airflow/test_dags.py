@@ -156,3 +156,17 @@ def test_parsing_loads_neither_kafka_nor_spark(tmp_path):
     }
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
     assert done.stdout.strip().splitlines()[-1] == "[]", done.stderr
+
+
+def test_the_page_of_a_dag_and_each_of_its_tasks_lead_to_the_link(parse, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/ops/")
+    links = {"<b>lost & found</b>": LINK | {"approval": "required"}}
+    bag = parse(yaml.safe_dump({"clusters": CLUSTERS, "links": links}))
+    address = "https://airflow.example/ops/plugin/strait#/link/%3Cb%3Elost%20%26%20found%3C%2Fb%3E"
+    its_own = [dag for name, dag in bag.dags.items() if name.startswith("strait_")]
+    assert len(its_own) == 2
+    for dag in its_own:
+        assert f"]({address})" in dag.doc_md
+        for task in dag.tasks:
+            (button,) = task.operator_extra_links
+            assert (button.name, button.get_link(task, ti_key=None)) == ("Strait", address)

@@ -22,6 +22,7 @@ from strait_airflow.page.views import (
     link_row,
     partition_page,
 )
+from strait_airflow.settings import dags_of, links_with_approval
 
 STATIC = Path(__file__).parent / "static"
 MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
@@ -45,7 +46,7 @@ def links(visible: VisibleLinks) -> Data:
 
 @api.get("/links/{link}")
 def link(name: VisibleLink) -> Data:
-    return link_details(name, observers.newest(name))
+    return link_details(name, observers.newest(name)) | {"dags": dags_of(name, links_with_approval())}
 
 
 @api.get("/links/{link}/partitions")

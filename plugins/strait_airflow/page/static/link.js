@@ -1,5 +1,5 @@
 // One link: its figures, partitions, slots, losses and the plan in force.
-import { ask, cell, el, facts, millis, number, seconds, table, when } from "./dom.js";
+import { airflowLink, ask, cell, el, facts, millis, number, seconds, table, when } from "./dom.js";
 import { chartsPart } from "./history.js";
 import { partitionsPart, partitionsQuery } from "./partitions.js";
 
@@ -13,6 +13,11 @@ const figures = (link) => facts([
   ["Losses", number(link.losses)],
   ["Quarantined", number(link.quarantined)],
 ]);
+
+// The link's DAGs in Airflow, and their runs.
+const dagsPart = (link) => el("p", {}, "In Airflow: ", ...link.dags.flatMap((dag, at) => [at ? "; " : "",
+  airflowLink(`dags/${encodeURIComponent(dag)}`, dag), ", its ",
+  airflowLink(`dags/${encodeURIComponent(dag)}/runs`, "runs")]));
 
 function slotsPart(link) {
   const rows = (link.slots || []).map((slot) => el("tr", {},
@@ -44,7 +49,7 @@ export async function linkView(name, show) {
   const [link, found, charts] = await Promise.all([ask(path), ask(`${path}/partitions?${partitionsQuery(name)}`),
     chartsPart(name)]);
   const head = [el("p", {}, el("a", { href: "#/" }, "All links")), el("h2", {}, name),
-    el("p", { class: "soft" }, link.source ? `${link.source} → ${link.destination}` : "")];
+    el("p", { class: "soft" }, link.source ? `${link.source} → ${link.destination}` : ""), dagsPart(link)];
   if (link.error) return [...head, el("p", { class: "bad" }, link.error)];
   const below = [...slotsPart(link), ...lossesPart(link), ...plansPart(link)];
   return [...head, figures(link), ...partitionsPart(found, show), ...charts, ...below];

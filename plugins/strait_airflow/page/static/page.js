@@ -1,4 +1,5 @@
 // Which view is shown, and that it stays new.
+import { outerTheme, showAddress, takeAddress } from "./frame.js";
 import { groupView, groupsView } from "./groups.js";
 import { linkView } from "./link.js";
 import { linksView } from "./links.js";
@@ -62,17 +63,14 @@ async function show() {
 }
 
 function theme() {
-  let dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  try {
-    const names = parent.document.documentElement.classList;
-    if (parent !== window) dark = names.contains("dark");
-  } catch { /* another origin's frame: the browser's preference stands */ }
+  const dark = outerTheme() ?? matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.classList.toggle("dark", dark);
 }
 
+takeAddress();
 theme();
 setInterval(theme, LOOK_MS); // Airflow tells a frame nothing when its own theme is switched
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
-addEventListener("hashchange", show);
+addEventListener("hashchange", () => { showAddress(); show(); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) show(); });
 show();
