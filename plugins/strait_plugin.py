@@ -1,4 +1,5 @@
-"""Registers with Airflow: Strait's page, its address and its place in the navigation, and who writes the notes of runs.
+"""Registers with Airflow: Strait's page, its address and its place in the navigation, the widget on the home page, and
+who writes the notes of runs.
 
 Every process of Airflow loads this file, tasks too, so the page itself is imported by its first request.
 """
@@ -6,12 +7,14 @@ Every process of Airflow loads this file, tasks too, so the page itself is impor
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
+from strait_airflow.page_address import ROUTE, base_url
 from strait_airflow.run_notes import RunNotes
 
 PREFIX = "/strait"
+_PAGE = f"{urlsplit(base_url()).path}{PREFIX}"
+"""On this host."""
 
 
 class LazyPage:
@@ -32,8 +35,16 @@ class StraitPlugin(AirflowPlugin):
     external_views: ClassVar = [
         {
             "name": "Strait",
-            "href": f"{urlsplit(conf.get('api', 'base_url', fallback='/')).path.rstrip('/')}{PREFIX}/",
+            "href": f"{_PAGE}/",
             "destination": "nav",
-            "url_route": "strait",
+            "url_route": ROUTE,
+        }
+    ]
+    react_apps: ClassVar = [
+        {
+            "name": "Strait links",
+            "bundle_url": f"{_PAGE}/home.js",
+            "destination": "dashboard",
+            "url_route": "strait-links",  # no page of its own, but Airflow shows nothing without one
         }
     ]
