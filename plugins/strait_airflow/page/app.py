@@ -46,7 +46,7 @@ def links(visible: VisibleLinks) -> Data:
 
 @api.get("/links/{link}")
 def link(name: VisibleLink) -> Data:
-    return link_details(name, observers.newest(name)) | {"dags": dags_of(name, links_with_approval())}
+    return link_details(name, observers.newest(name)) | {"own_dags": dags_of(name, links_with_approval())}
 
 
 @api.get("/links/{link}/partitions")

@@ -15,7 +15,7 @@ const figures = (link) => facts([
 ]);
 
 // The link's DAGs in Airflow, and their runs.
-const dagsPart = (link) => el("p", {}, "In Airflow: ", ...link.dags.flatMap((dag, at) => [at ? "; " : "",
+const dagsPart = (link) => el("p", {}, "In Airflow: ", ...link.own_dags.flatMap((dag, at) => [at ? "; " : "",
   airflowLink(`dags/${encodeURIComponent(dag)}`, dag), ", its ",
   airflowLink(`dags/${encodeURIComponent(dag)}/runs`, "runs")]));
 
