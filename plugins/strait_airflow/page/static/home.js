@@ -1,7 +1,8 @@
 // The widget on Airflow's home page: how many links do what, and which need a person. Airflow hands out its React, and
 // takes the component from the global variable that has the widget's name.
 const NAME = "Strait links"; // as the plugin registers it
-const LOOK_MS = 10_000; // nobody stares at it; each look keeps the links observed
+const LOOK_MS = 10_000; // nobody stares at it
+const FIRST_MS = 2_000; // until every link was looked at
 const MOST_NAMED = 5;
 const { createElement: h, useEffect, useState } = globalThis.React;
 const { Link } = globalThis.ReactRouterDOM;
@@ -14,6 +15,7 @@ const BAD = { color: "var(--chakra-colors-fg-error, inherit)" };
 
 const PAGE = "/plugin/strait";
 const pageOf = (link) => `${PAGE}#/link/${encodeURIComponent(link)}`;
+const unknown = (link) => link.state === "looking";
 const words = (state) => state.replaceAll("_", " ");
 
 async function look() {
@@ -27,21 +29,26 @@ function useLinks() {
   const [found, setFound] = useState({ links: null, error: "" });
   useEffect(() => {
     let ended = false;
+    let timer;
     const again = async () => {
-      if (document.hidden) return;
+      clearTimeout(timer);
+      if (ended || document.hidden) return;
+      let soon = false;
       try {
         const links = await look();
+        soon = links.some(unknown);
         if (!ended) setFound({ links, error: "" });
       } catch (error) {
         if (!ended) setFound((before) => ({ ...before, error: error.message }));
       }
+      clearTimeout(timer);
+      if (!ended) timer = setTimeout(again, soon ? FIRST_MS : LOOK_MS);
     };
     again();
-    const timer = setInterval(again, LOOK_MS);
     document.addEventListener("visibilitychange", again);
     return () => {
       ended = true;
-      clearInterval(timer);
+      clearTimeout(timer);
       document.removeEventListener("visibilitychange", again);
     };
   }, []);
@@ -66,7 +73,7 @@ const urgent = (link) => h("li", { key: link.link },
 
 function Urgent({ links }) {
   const needing = links.filter((link) => link.needs_person);
-  if (!needing.length) return h("p", {}, "No link needs a person.");
+  if (!needing.length) return links.some(unknown) ? null : h("p", {}, "No link needs a person.");
   const more = needing.length - MOST_NAMED;
   return h("div", {},
     h("p", {}, `${needing.length} ${needing.length === 1 ? "needs" : "need"} a person:`),
