@@ -160,7 +160,7 @@ browser:
 		apt-get install -yqq --no-install-recommends chromium >/dev/null || true
 		$(done)
 	fi
-	command -v chromium >/dev/null || echo "browser: no chromium: tests/e2e/test_page.py will fail (Debian: apt-get install chromium)" >&2
+	command -v chromium >/dev/null || echo "browser: no chromium: the page's tests will fail (Debian: apt-get install chromium)" >&2
 
 .PHONY: jars
 jars: $(INSTALLED) java
