@@ -24,7 +24,15 @@ from airflow.sdk import (
 
 from strait_airflow.approval import APPROVE, REJECT
 from strait_airflow.page_address import PageButton, page_address
-from strait_airflow.settings import dag_id, link_names, links_with_approval, watch_name
+from strait_airflow.settings import (
+    FAILOVER_DAG,
+    PAUSE_DAG,
+    REHEARSAL_DAG,
+    dag_id,
+    link_names,
+    links_with_approval,
+    watch_name,
+)
 from strait_airflow.triggers import LinkTrigger
 
 COMMON = {
@@ -185,7 +193,7 @@ def approval(link: str, asset: Asset) -> DAG:
 
 def pause(links: tuple[str, ...]) -> DAG:
     @dag(
-        dag_id="strait-pause",  # no link's: theirs begin with `strait_`
+        dag_id=PAUSE_DAG,
         description="Pause or resume a link, a topic or a partition.",
         doc_md=PAUSE_PAGE,
         schedule=None,
@@ -219,7 +227,7 @@ def pause(links: tuple[str, ...]) -> DAG:
 
 def failover(links: tuple[str, ...]) -> DAG:
     @dag(
-        dag_id="strait-failover",
+        dag_id=FAILOVER_DAG,
         description="Move the clients of a link to its destination.",
         doc_md=FAILOVER_PAGE,
         schedule=None,
@@ -261,7 +269,7 @@ def failover(links: tuple[str, ...]) -> DAG:
 
 def rehearsal(links: tuple[str, ...]) -> DAG:
     @dag(
-        dag_id="strait-rehearsal",
+        dag_id=REHEARSAL_DAG,
         description="Rehearse a failover of every link.",
         doc_md=REHEARSAL_PAGE,
         schedule="@weekly",

@@ -22,6 +22,10 @@ VARIABLE_PREFIX = "strait_topics_"
 REJECTED_PREFIX = "strait_rejected_"
 _WATCH = "_watch"
 
+PAUSE_DAG, QUARANTINE_DAG = "strait-pause", "strait-quarantine"
+FAILOVER_DAG, REHEARSAL_DAG = "strait-failover", "strait-rehearsal"
+"""Those that all links share. No link's: theirs begin with `strait_`."""
+
 
 def links_file() -> Path:
     """``$STRAIT_LINKS_FILE``, else ``links.yaml`` in the project."""

@@ -13,7 +13,7 @@ from strait_airflow.page.routes_details import details_api
 from strait_airflow.page.routes_groups import groups_api
 from strait_airflow.page.routes_history import history_api
 from strait_airflow.page.routes_recovery import recovery_api
-from strait_airflow.page.security import VisibleLink, VisibleLinks, signed_in
+from strait_airflow.page.security import Changes, VisibleLink, VisibleLinks, signed_in
 from strait_airflow.page.views import (
     MOST_ROWS,
     Data,
@@ -45,8 +45,9 @@ def links(visible: VisibleLinks) -> Data:
 
 
 @api.get("/links/{link}")
-def link(name: VisibleLink) -> Data:
-    return link_details(name, observers.newest(name)) | {"own_dags": dags_of(name, links_with_approval())}
+def link(name: VisibleLink, changes: Changes) -> Data:
+    """With what may be changed, and by which DAG or Variable of Airflow."""
+    return link_details(name, observers.newest(name)) | changes | {"own_dags": dags_of(name, links_with_approval())}
 
 
 @api.get("/links/{link}/partitions")

@@ -2,16 +2,26 @@
 interface.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails, VariableDetails
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user
 from airflow.configuration import conf
 from airflow.models.dag import DagModel
+from airflow.models.variable import Variable
 from fastapi import Depends, HTTPException
 
-from strait_airflow.settings import dag_id, link_names
+from strait_airflow.settings import (
+    FAILOVER_DAG,
+    PAUSE_DAG,
+    QUARANTINE_DAG,
+    REHEARSAL_DAG,
+    dag_id,
+    link_names,
+    links_with_approval,
+    variable_name,
+)
 
 signed_in = Depends(get_user)
 """Refuses whoever has not logged in to Airflow, with 401."""
@@ -25,8 +35,11 @@ def visible_links(user: GetUserDep) -> tuple[str, ...]:
 
 def _details(dag: str) -> DagDetails:
     """Its team is asked for where there are teams: that is a look into the database."""
-    team = DagModel.get_team_name(dag) if conf.getboolean("core", "multi_team") else None
-    return DagDetails(id=dag, team_name=team)
+    return DagDetails(id=dag, team_name=DagModel.get_team_name(dag) if _has_teams() else None)
+
+
+def _has_teams() -> bool:
+    return conf.getboolean("core", "multi_team")
 
 
 VisibleLinks = Annotated[tuple[str, ...], Depends(visible_links)]
@@ -40,3 +53,52 @@ def visible_link(link: str, visible: VisibleLinks) -> str:
 
 
 VisibleLink = Annotated[str, Depends(visible_link)]
+
+
+def changes(link: VisibleLink, user: GetUserDep) -> dict[str, Any]:
+    """By which of Airflow's things the link is changed, and whether this user may: Airflow refuses it as well.
+
+    Returns: `dags`, change -> the DAG that makes it; `variable`, which holds the link's topics; `may`, change -> bool.
+    """
+    dags = {
+        "pause": PAUSE_DAG,
+        "restart": dag_id(link),
+        "quarantine": QUARANTINE_DAG,
+        "failover": FAILOVER_DAG,
+        "rehearse": REHEARSAL_DAG,
+    }
+    may = {change: _may_run(user, dag) for change, dag in dags.items()}
+    if link in links_with_approval():
+        dags["approve"] = dag_id(link, "approval")
+        may["approve"] = _may_answer(user, dags["approve"])
+    return {"dags": dags, "variable": variable_name(link), "may": may | {"edit": _may_edit(user, variable_name(link))}}
+
+
+Changes = Annotated[dict[str, Any], Depends(changes)]
+
+
+def editable_link(link: VisibleLink, user: GetUserDep) -> str:
+    """A link whose topics the user may change: who asks what a change would do learns the source's topics."""
+    if not _may_edit(user, variable_name(link)):
+        raise HTTPException(403, f"link {link}: you may not change Variable {variable_name(link)}")
+    return link
+
+
+EditableLink = Annotated[str, Depends(editable_link)]
+
+
+def _may_run(user: GetUserDep, dag: str) -> bool:
+    may = get_auth_manager().is_authorized_dag
+    return bool(may(method="POST", access_entity=DagAccessEntity.RUN, details=_details(dag), user=user))
+
+
+def _may_answer(user: GetUserDep, dag: str) -> bool:
+    may = get_auth_manager().is_authorized_dag
+    return bool(may(method="PUT", access_entity=DagAccessEntity.HITL_DETAIL, details=_details(dag), user=user))
+
+
+def _may_edit(user: GetUserDep, variable: str) -> bool:
+    """Its creation counts too: a link has no Variable before its topics are changed for the first time."""
+    details = VariableDetails(key=variable, team_name=Variable.get_team_name(variable) if _has_teams() else None)
+    may = get_auth_manager().is_authorized_variable
+    return all(may(method=method, details=details, user=user) for method in ("GET", "PUT", "POST"))

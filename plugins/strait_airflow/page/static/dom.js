@@ -46,8 +46,11 @@ export const address = (...parts) => `#/${parts.map(encodeURIComponent).join("/"
 async function reply(request) {
   const answer = await request.catch(() => { throw new Error("Airflow does not answer; trying again."); });
   if (answer.ok) return answer.status === 204 ? null : answer.json();
-  const said = await answer.json().catch(() => ({}));
-  throw new Error(typeof said.detail === "string" ? said.detail : `Airflow answers ${answer.status}`);
+  const { detail } = await answer.json().catch(() => ({}));
+  const several = Array.isArray(detail) ? detail.map((one) => one.msg).join("; ") : "";
+  const said = typeof detail === "string" ? detail : several || `Airflow answers ${answer.status}`;
+  const refused = answer.status === 403 ? "Airflow does not allow you to do this; ask its administrator." : "";
+  throw Object.assign(new Error(refused || said), { status: answer.status });
 }
 
 // The page's own interface: it only reads.

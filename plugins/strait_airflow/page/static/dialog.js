@@ -1,0 +1,31 @@
+// Dialogs over the page. They stand outside of what every new look replaces.
+import { el } from "./dom.js";
+
+let count = 0;
+
+// `build` gets a function that closes the dialog, and gives what is in it. The keyboard goes back to where it was.
+export function openDialog(title, build) {
+  const opener = document.activeElement?.id;
+  const id = `dialog-${++count}`;
+  const dialog = el("dialog", { "aria-labelledby": id }, el("h2", { id }, title));
+  dialog.append(...build(() => dialog.close()));
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    (opener ? document.getElementById(opener) : null)?.focus({ preventScroll: true });
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+export const field = (label, control, hint = "") =>
+  el("label", {}, label, control, ...(hint ? [el("small", {}, hint)] : []));
+
+export function select(name, options, chosen) {
+  const made = options.map(([value, text]) => el("option", { value, selected: value === chosen }, text));
+  return el("select", { name }, ...made);
+}
+
+// A button that opens a dialog; the page says beside it why it cannot be pressed.
+export const opens = (id, text, open, allowed) =>
+  el("button", { id, type: "button", disabled: !allowed, onclick: open }, `${text}…`);

@@ -1,0 +1,147 @@
+// Runs of DAGs. Airflow does all that the page changes: with its permissions, its audit log and its task logs.
+import { openDialog } from "./dialog.js";
+import { airflow, airflowLink, el } from "./dom.js";
+
+const LOOK_MS = 1000;
+const OVER = ["success", "failed"];
+const LINES = 200;
+
+const none = (instead) => (error) => {
+  if (error.status !== 404) throw error;
+  return instead;
+};
+const later = () => new Promise((resolve) => { setTimeout(resolve, LOOK_MS); });
+const path = (...parts) => parts.map(encodeURIComponent).join("/");
+const runPath = (run) => path("dags", run.dag, "dagRuns", run.id);
+const taskPath = (run, task) => `${runPath(run)}/${path("taskInstances", task.task_id)}`;
+
+// Starts a run. Of a DAG that is paused no run would ever begin.
+export async function trigger(dag, conf) {
+  const { is_paused: paused } = await airflow("GET", path("dags", dag));
+  if (paused) throw new Error(`DAG ${dag} is paused in Airflow. Unpause it there first.`);
+  const { dag_run_id: id } = await airflow("POST", `${path("dags", dag)}/dagRuns`, { logical_date: null, conf });
+  return { dag, id };
+}
+
+// What a task of the run said so far: its log lines that are Strait's, and the error that ended it.
+async function said(run, task) {
+  if (!task?.try_number) return { lines: [], error: "" };
+  const asked = `full_content=true&map_index=${task.map_index}`;
+  const log = airflow("GET", `${taskPath(run, task)}/logs/${task.try_number}?${asked}`);
+  const { content } = await log.catch(none({ content: [] }));
+  const events = content.filter((event) => typeof event === "object");
+  const errors = events.flatMap((event) => event.error_detail ?? []).map((one) => one.exc_value);
+  const lines = events.filter((event) => event.logger?.startsWith("strait")).map((event) => event.event);
+  return { lines: lines.slice(-LINES), error: errors.at(-1) ?? "" };
+}
+
+// What the task returned, if that is a text; Airflow keeps it as JSON.
+async function returned(run, task) {
+  const asked = `${taskPath(run, task)}/xcomEntries/return_value?map_index=${task.map_index}`;
+  const { value } = await airflow("GET", asked).catch(none({ value: "" }));
+  try {
+    return String(JSON.parse(value));
+  } catch {
+    return String(value ?? "");
+  }
+}
+
+// The newest of the run's tasks that has begun, or the one that is asked for.
+function newest(tasks, wanted) {
+  const begun = tasks.filter((task) => task.start_date && (!wanted || task.task_id === wanted));
+  return begun.sort((one, other) => one.start_date.localeCompare(other.start_date)).at(-1);
+}
+
+async function look(run, wanted) {
+  const { state } = await airflow("GET", runPath(run));
+  const { task_instances: tasks } = await airflow("GET", `${runPath(run)}/taskInstances`);
+  const failed = tasks.find((task) => task.state === "failed");
+  const task = failed ?? newest(tasks, wanted);
+  const { lines, error } = await said(run, task);
+  const result = state === "success" && task ? await returned(run, task) : "";
+  return { state, lines, result: state === "failed" ? error || "The run failed; see its log." : result };
+}
+
+// Looks at a run until it is over, and tells each time. Gives { ok, state, lines, result }: `result` is what the task
+// returned, or the error that ended it.
+export async function follow(run, tell, wanted) {
+  for (;;) {
+    try {
+      const found = await look(run, wanted);
+      if (OVER.includes(found.state)) return { ...found, ok: found.state === "success" };
+      tell(found);
+    } catch (error) {
+      // Airflow may be busy, or start again, while the run goes on.
+      if (error.status >= 400 && error.status < 500) throw error;
+    }
+    await later();
+  }
+}
+
+// The place where a run is shown: its state, which is read out, its log and a link to it.
+// `start` triggers a DAG and follows it; `show` follows a run. Both give what `follow` gives, and do not throw.
+export function runPanel() {
+  const status = el("p", { role: "status" });
+  const log = el("pre", { class: "log", tabindex: "0", role: "region", "aria-label": "Log of the task", hidden: true });
+  const link = el("p", {});
+  const say = (text, kind = "") => {
+    if (status.textContent !== text) status.textContent = text;
+    status.className = kind;
+  };
+  const showLines = (lines) => {
+    log.textContent = lines.join("\n");
+    log.hidden = !lines.length;
+    log.scrollTop = log.scrollHeight;
+  };
+  async function guarded(work) {
+    try {
+      const found = await work();
+      showLines(found.lines);
+      say(found.ok ? found.result || "Done." : `Failed: ${found.result}`, found.ok ? "good" : "bad");
+      return found;
+    } catch (error) {
+      say(error.message, "bad");
+      return { ok: false, state: "", lines: [], result: error.message };
+    }
+  }
+  function followed(run, wanted) {
+    link.replaceChildren(airflowLink(path("dags", run.dag, "runs", run.id), "The run in Airflow"));
+    const tell = ({ state, lines }) => {
+      say(state === "queued" ? "Waiting for Airflow to start the run…" : "Running…");
+      showLines(lines);
+    };
+    return follow(run, tell, wanted);
+  }
+  return {
+    element: el("div", { class: "run" }, status, log, link),
+    say,
+    show: (run, wanted) => guarded(() => followed(run, wanted)),
+    start: (dag, conf, wanted) => guarded(async () => {
+      say("Starting…");
+      showLines([]);
+      return followed(await trigger(dag, conf), wanted);
+    }),
+  };
+}
+
+// A dialog that asks, then does and shows it. `act` gets the form's values and the panel, and gives { ok }; what failed
+// may be tried again.
+export function actDialog(title, label, about, act) {
+  return openDialog(title, (close) => {
+    const panel = runPanel();
+    const go = el("button", { type: "submit", class: "go" }, label);
+    const cancel = el("button", { type: "button", onclick: close }, "Cancel");
+    const fields = el("fieldset", { "aria-label": title }, ...about, el("p", {}, go));
+    const form = el("form", {}, fields);
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const values = Object.fromEntries(new FormData(form));
+      fields.disabled = true;
+      cancel.textContent = "Close";
+      cancel.focus();
+      const { ok } = await act(values, panel);
+      fields.disabled = ok;
+    });
+    return [form, panel.element, el("p", {}, cancel)];
+  });
+}
