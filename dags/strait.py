@@ -1,6 +1,7 @@
 """The DAGs of each link of the links file: `strait_<link>` keeps it planned and alive, and `strait_<link>_approval` asks
-a person first where the link wants that. `strait-pause` pauses and resumes any of them, `strait-failover` moves the
-clients of one to its destination, and `strait-rehearsal` tries every week whether it could.
+a person first where the link wants that. `strait-pause` pauses and resumes any of them, `strait-quarantine` settles
+records that were put aside, `strait-failover` moves the clients of a link to its destination, and `strait-rehearsal`
+tries every week whether it could.
 
 The copying itself is done by Spark applications. They are submitted from here and outlive every run, and Airflow too.
 """
@@ -27,6 +28,7 @@ from strait_airflow.page_address import PageButton, page_address
 from strait_airflow.settings import (
     FAILOVER_DAG,
     PAUSE_DAG,
+    QUARANTINE_DAG,
     REHEARSAL_DAG,
     dag_id,
     link_names,
@@ -46,8 +48,16 @@ COMMON = {
         "show_return_value_in_logs": False,  # it was logged already
     },
 }
+ON_DEMAND = {
+    "schedule": None,
+    "start_date": COMMON["start_date"],
+    "catchup": False,
+    "is_paused_upon_creation": False,
+    "tags": ["strait"],
+}
 ANSWER_WITHIN = timedelta(hours=1)  # then the question is withdrawn and asked anew, about the plan as it is then
 
+SETTLED_WITHIN = timedelta(hours=1)
 REHEARSAL_WITHIN = timedelta(hours=1)
 FAILOVER_WITHIN = timedelta(hours=4)  # longer than all its steps together
 
@@ -64,6 +74,7 @@ finds starts a run; the note of the run says why. Besides, there is a run each h
 
 **Edit** the Variable `strait_topics_{link}` (`include`, `regex`, `exclude`) to change what is copied. An invalid edit
 fails `act` with one line; the last good plan stays active and copying continues. **Trigger** this DAG to plan now.
+With `restart`, the application of that task group is ended and submitted anew, also if it ended too often before.
 **Pause** it to freeze the plan and its applications: those that run keep copying, those that end are not submitted again.
 
 [What the link does now]({page}): its topics and partitions, lag, what waits and why.
@@ -85,6 +96,14 @@ PAUSE_PAGE = """
 Trigger it with the scope in `what`: TOPIC or TOPIC:PARTITION of the source; empty means the whole link. Slots stop
 within 2 s, and resume within a few seconds at the offset where they stopped. `strait status` shows the operator, the
 time and the reason.
+"""
+
+QUARANTINE_PAGE = """
+### Replay or drop quarantined records
+
+Trigger it first with `dry_run`: the log of `settle` shows the records, and nothing is changed. `replay` writes each
+record once, unchanged, where it was to go, or into the topic `to`; `drop` marks records as discarded. `strait quarantine
+list` shows what is left.
 """
 
 FAILOVER_PAGE = """
@@ -125,6 +144,9 @@ def monitor(link: str, asset: Asset) -> DAG:
         schedule=when_woken(link, asset),
         dagrun_timeout=timedelta(minutes=10),
         tags=["strait", link],
+        params={
+            "restart": Param("", type="string", description="Task group whose application is ended and submitted anew.")
+        },
         **COMMON,
     )
     def build() -> None:
@@ -135,7 +157,9 @@ def monitor(link: str, asset: Asset) -> DAG:
             context = get_current_context()
             events = context["triggering_asset_events"].get(asset, ())
             notices = [event.extra["payload"] for event in events if "payload" in event.extra]
-            return control.act(link, notices, context["asset_state_store"][asset])
+            by = context["dag_run"].triggering_user_name or "Airflow"
+            store = context["asset_state_store"][asset]
+            return control.act(link, notices, store, restart=context["params"]["restart"], by=by)
 
         @task
         def metrics() -> str:
@@ -196,20 +220,16 @@ def pause(links: tuple[str, ...]) -> DAG:
         dag_id=PAUSE_DAG,
         description="Pause or resume a link, a topic or a partition.",
         doc_md=PAUSE_PAGE,
-        schedule=None,
         max_active_runs=1,
-        start_date=COMMON["start_date"],
-        catchup=False,
-        is_paused_upon_creation=False,
         dagrun_timeout=timedelta(minutes=5),
         default_args=COMMON["default_args"],
-        tags=["strait"],
         params={
             "link": Param(links[0], enum=list(links)),
             "action": Param("pause", enum=["pause", "resume"]),
             "what": Param("", type="string", description="TOPIC or TOPIC:PARTITION; empty: the whole link."),
             "reason": Param("", type="string", description="Reason, shown in `strait status`."),
         },
+        **ON_DEMAND,
     )
     def build() -> None:
         @task
@@ -225,19 +245,46 @@ def pause(links: tuple[str, ...]) -> DAG:
     return build()
 
 
+def quarantine(links: tuple[str, ...]) -> DAG:
+    @dag(
+        dag_id=QUARANTINE_DAG,
+        description="Replay or drop records that a destination rejected.",
+        doc_md=QUARANTINE_PAGE,
+        max_active_runs=1,  # of two that settle, the later one takes over
+        dagrun_timeout=SETTLED_WITHIN,
+        default_args=COMMON["default_args"] | {"execution_timeout": SETTLED_WITHIN},
+        params={
+            "link": Param(links[0], enum=list(links)),
+            "action": Param("replay", enum=["replay", "drop"]),
+            "dry_run": Param(True, type="boolean", description="Only show the records."),
+            "topic": Param("", type="string", description="Only of this source topic; empty: of all."),
+            "partition": Param(None, type=["null", "integer"], minimum=0, description="Only of this partition."),
+            "reason": Param("", type="string", description="Only those rejected for this reason code; empty: any."),
+            "to": Param("", type="string", description="Topic to replay into; empty: where the records were to go."),
+        },
+        **ON_DEMAND,
+    )
+    def build() -> None:
+        @task
+        def settle() -> str:
+            from strait_airflow import settling
+
+            context = get_current_context()
+            return settling.settle(context["params"], context["dag_run"].triggering_user_name or "Airflow")
+
+        settle()
+
+    return build()
+
+
 def failover(links: tuple[str, ...]) -> DAG:
     @dag(
         dag_id=FAILOVER_DAG,
         description="Move the clients of a link to its destination.",
         doc_md=FAILOVER_PAGE,
-        schedule=None,
         max_active_runs=16,  # a disaster of one link does not wait for another link
-        start_date=COMMON["start_date"],
-        catchup=False,
-        is_paused_upon_creation=False,
         dagrun_timeout=FAILOVER_WITHIN,
         default_args=COMMON["default_args"] | {"execution_timeout": FAILOVER_WITHIN},
-        tags=["strait"],
         params={
             "link": Param(links[0], enum=list(links)),
             "kind": Param("planned", enum=["planned", "unplanned"], description="unplanned: the source is lost."),
@@ -253,6 +300,7 @@ def failover(links: tuple[str, ...]) -> DAG:
             "even_if_source_answers": Param(False, type="boolean", description="Of an unplanned failover."),
             "reason": Param("", type="string", description="Kept in the report."),
         },
+        **ON_DEMAND,
     )
     def build() -> None:
         @task(task_id="failover")
@@ -301,5 +349,6 @@ for name in names:
         approval(name, its_watch)
 if names:
     pause(names)
+    quarantine(names)
     failover(names)
     rehearsal(names)

@@ -29,8 +29,11 @@ def launch_directory() -> Path:
     return _folder("applications")
 
 
-def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> list[str]:
+def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]", *, insist: str = "") -> list[str]:
     """Bring the applications of each task group to what its plan says; what fails for one stops no other.
+
+    Args:
+        insist: a task group whose application is submitted however often it has ended; "": none.
 
     Raises:
         StraitError: the first that failed.
@@ -40,7 +43,7 @@ def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> list[st
     done, failed = [], []
     for plan, standby in ((plan, standby) for plan in plans for standby in (False, True)):
         try:
-            done += ensure(file, link, plan, standby=standby)
+            done += ensure(file, link, plan, standby=standby, insist=plan.group == insist)
         except StraitError as error:
             log.error("group %s: %s", plan.group, error)  # noqa: TRY400  its text says it all
             failed.append(error)
@@ -49,9 +52,12 @@ def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> list[st
     return done
 
 
-def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False) -> list[str]:
+def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False, insist: bool = False) -> list[str]:
     """Leave, submit or replace an application of one task group. Returns a line that says what was done; none for a
     standby that is neither wanted nor there.
+
+    Args:
+        insist: submit it however often it has ended.
 
     Raises:
         LaunchError: it could not be submitted, or it keeps ending and a person must look.
@@ -72,7 +78,8 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False)
         return [f"{name}: ended, its task group has no standby"]
     wanted = None if plan.stopped else _spec(file, link, plan, standby=standby)
     runs_with = None if found is None else launch.spec(found)
-    action = decide(wanted, found, runs_with, launch.history(name), time.time_ns() // 1_000_000)
+    history = () if insist else launch.history(name)
+    action = decide(wanted, found, runs_with, history, time.time_ns() // 1_000_000)
     ended = f": {launch.cause(found)}" if found is not None and not found.state.alive else ""
     if isinstance(action, Leave):
         log.info("application %s: unchanged: %s%s", name, action.because, ended)

@@ -36,12 +36,15 @@ class Store(Protocol):
     def set(self, key: str, value: Any) -> None: ...
 
 
-def act(link: str, notices: Sequence[Mapping[str, Any]], store: Store) -> str:
+def act(
+    link: str, notices: Sequence[Mapping[str, Any]], store: Store, *, restart: str = "", by: str = "Airflow"
+) -> str:
     """Do what the watch woke the DAG for; all there is to do if nothing did.
 
     Args:
         notices: what `LinkTrigger` fired, the oldest first. Without any it is the hour's run, or one by hand.
         store: where it is written down what was acted upon.
+        restart: a task group whose application ``by`` wants to be started anew; "": none.
 
     Raises:
         AirflowFailException: the first thing that failed; what does not depend on it was done.
@@ -57,7 +60,7 @@ def act(link: str, notices: Sequence[Mapping[str, Any]], store: Store) -> str:
         seen |= found
     # What an earlier one has told may be over, and what it has led to may be done.
     silent = dict.fromkeys(notices[-1]["silent"], int(notices[-1]["at_ms"])) if notices else {}
-    steps: list[Callable[[], str]] = [lambda: applications(link, silent)]
+    steps: list[Callable[[], str]] = [lambda: applications(link, silent, restart=restart, by=by)]
 
     def planned() -> str:
         line, done = apply(link)
@@ -109,12 +112,18 @@ def apply(link: str) -> tuple[str, bool]:
         return _logged(outcome.as_text()), not outcome.refused
 
 
-def applications(link: str, silent: Mapping[str, int] = MappingProxyType({})) -> str:
+def applications(
+    link: str, silent: Mapping[str, int] = MappingProxyType({}), *, restart: str = "", by: str = "Airflow"
+) -> str:
     """Make the applications those of the plan in force, whether or not a newer plan could be made.
 
     Args:
         silent: task groups whose applications run and did not report, and when that was seen (ms since 1970): those that
             still do not are started anew.
+        restart: a task group whose application is started anew whatever it does, also if it ended too often; "": none.
+
+    Raises:
+        ConfigError: the plan has no such task group.
     """
     from strait.config.naming import application_name
     from strait_airflow.applications import end, end_orphans, ensure_all, launcher
@@ -131,8 +140,10 @@ def applications(link: str, silent: Mapping[str, int] = MappingProxyType({})) ->
         for group in sorted(plans.keys() & silent.keys())
         if _still_silent(launch, name := application_name(link, group), plans[group], reports, silent[group])
     ]
+    if restart:
+        steps.append(partial(_end_to_restart, launch, link, restart, plans, by))
     _, failed = _all_of(steps)  # one that cannot be ended now is no reason to leave the others alone
-    done = ensure_all(file, link, [found for _, found in sorted(plans.items())])
+    done = ensure_all(file, link, [found for _, found in sorted(plans.items())], insist=restart)
     done += end_orphans(spark)
     if failed:
         raise failed[0]
@@ -174,6 +185,17 @@ def _plans(file: "LinksFile", link: str) -> "tuple[dict[str, Plan], Reports]":
     with StateReader(file.clusters[destination], destination, link, follow=("plan", "reports")) as state:
         state.catch_up()
         return dict(state.plans), dict(state.reports)
+
+
+def _end_to_restart(launch: "Launcher", link: str, group: str, plans: "Mapping[str, Plan]", by: str) -> None:
+    from strait.config.naming import application_name
+    from strait.config.validation import did_you_mean
+    from strait.errors import ConfigError
+    from strait_airflow.applications import end
+
+    if group not in plans:
+        raise ConfigError(f"link {link}", [f"its plan has no task group {group!r}{did_you_mean(group, plans)}"])
+    end(launch, application_name(link, group), f"{by} wants it to start anew")
 
 
 def _still_silent(launch: "Launcher", name: str, plan: "Plan", reports: "Reports", at_ms: int) -> bool:

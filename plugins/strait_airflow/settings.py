@@ -145,6 +145,11 @@ def variable_name(link: str) -> str:
     return f"{VARIABLE_PREFIX}{link}"
 
 
+def topics_text(link: str) -> str | None:
+    """What the link's Variable holds; None: it has none, and the links file counts."""
+    return _variable(variable_name(link))
+
+
 def rejected_name(link: str) -> str:
     """The Variable that holds which changes of the link were rejected last."""
     return f"{REJECTED_PREFIX}{link}"
@@ -175,7 +180,7 @@ def _refuse_shared_dag(link: str) -> None:
 def _live_topics(link: str) -> "Topics | None":
     from strait.config.links import parse_topics
 
-    text = _variable(variable_name(link))
+    text = topics_text(link)
     return None if text is None else parse_topics(text, where=f"Airflow Variable {variable_name(link)}")
 
 

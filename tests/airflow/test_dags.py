@@ -42,22 +42,19 @@ def bag(parse) -> DagBag:
 def test_every_link_has_one_dag_and_all_share_those_that_are_triggered(bag):
     assert bag.import_errors == {}
     links = ["strait_bank", "strait_shop"]
-    assert sorted(bag.dags) == ["strait-failover", "strait-pause", "strait-rehearsal", *links]
+    shared = ["strait-failover", "strait-pause", "strait-quarantine", "strait-rehearsal"]
+    assert sorted(bag.dags) == [*shared, *links]
     failover = bag.dags["strait-failover"]
-    assert failover.params.get_param("link").schema["enum"] == ["bank", "shop"]
-    assert failover.params["dry_run"] is True  # nothing happens to who triggers it to see what it is
-    pause = bag.dags["strait-pause"]
-    assert pause.params.get_param("link").schema["enum"] == ["bank", "shop"]
-    assert pause.is_paused_upon_creation is False
+    # Nothing happens to who triggers it to see what it is.
+    assert failover.params["dry_run"] is bag.dags["strait-quarantine"].params["dry_run"] is True
 
 
 def test_no_run_is_made_up_for_the_past_and_none_overlaps_or_hangs(bag):
     for dag in bag.dags.values():
         assert dag.catchup is False
         assert dag.max_active_runs == (16 if dag.dag_id == "strait-failover" else 1)
-        longest = {"strait-failover": timedelta(hours=4), "strait-rehearsal": timedelta(hours=1)}.get(
-            dag.dag_id, timedelta(minutes=10)
-        )
+        hours = {"strait-failover": 4, "strait-rehearsal": 1, "strait-quarantine": 1}
+        longest = timedelta(hours=hours[dag.dag_id]) if dag.dag_id in hours else timedelta(minutes=10)
         assert timedelta() < dag.dagrun_timeout <= longest
         assert all(task.execution_timeout for task in dag.tasks)
 
@@ -70,6 +67,17 @@ def test_a_stop_of_airflow_does_not_make_a_run_red(bag):
 def test_the_page_of_a_dag_names_what_to_edit(bag):
     assert "strait_topics_shop" in bag.dags["strait_shop"].doc_md
     assert all(dag.doc_md and "strait" in dag.tags for dag in bag.dags.values())
+
+
+def test_dags_that_are_triggered_run_without_being_unpaused_and_for_the_links_that_there_are(bag):
+    for name in ("strait-failover", "strait-pause", "strait-quarantine"):
+        dag = bag.dags[name]
+        assert dag.is_paused_upon_creation is False
+        assert dag.params.get_param("link").schema["enum"] == ["bank", "shop"]
+
+
+def test_no_application_is_restarted_unless_somebody_asks(bag):
+    assert bag.dags["strait_shop"].params["restart"] == ""
 
 
 def woken_by(dag):

@@ -18,7 +18,9 @@ from confluent_kafka import Producer
 
 from strait.cli.cycles import Cycles
 from strait.config.links import Spark, load_link
+from strait.errors import LaunchError
 from strait.kafka.admin import Admin, NewTopic
+from strait.launch.applications import RESTART_LIMIT
 from strait.launch.base import State
 from strait.planning.plan.planner import Proposal
 from strait.reasons import Reason
@@ -308,6 +310,28 @@ def test_an_application_is_kept_running_and_one_of_no_link_is_ended(link, caplog
     finally:
         for application in launch.list():
             launch.stop(application.name)
+
+
+def test_an_application_is_started_anew_when_somebody_asks_however_often_it_has_ended(
+    link, spark_submit_is_a_stand_in, caplog
+):
+    caplog.set_level(logging.INFO)
+    store, launch, name = Store(), launcher(Spark()), f"strait-{link}-default"
+    control.act(link, [], store)
+    first = launch.state(name)
+    assert "submitted" in control.act(link, [], store, restart="default", by="ann")
+    assert "ann wants it to start anew" in caplog.text
+    assert launch.state(name).id != first.id
+    with pytest.raises(AirflowFailException, match="its plan has no task group 'defaul'; did you mean 'default'"):
+        control.act(link, [], store, restart="defaul", by="ann")
+
+    with pytest.raises(LaunchError, match="not submitted before"):
+        for _ in range(2 * RESTART_LIMIT):
+            launch.stop(name, grace_seconds=0)
+            control.applications(link)
+    assert not launch.state(name).state.alive
+    assert "submitted" in control.act(link, [], store, restart="default", by="ann")
+    assert launch.state(name).state.alive
 
 
 def acted_upon_all(link: str) -> dict:

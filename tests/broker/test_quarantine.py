@@ -18,14 +18,12 @@ from strait.control.quarantine import Quarantine
 from strait.embedded.kafka import Cluster
 from strait.errors import ClusterError, PlanConflict
 from strait.kafka.admin import Admin, NewTopic
-from strait.reasons import Reason
 from strait.state.publisher import ControlPublisher
-from strait.state.quarantine_records import QuarantinedRecord
 from strait.state.reader import StateReader
 from strait.state.schema import Plan, PlannedTopic, TopicPolicy
 from strait.state.topics import ensure_state_topics
-from strait.state.writer import StateWriter
 from strait.wire.records import Record
+from support.links.quarantined import keep_aside
 
 pytestmark = pytest.mark.broker
 
@@ -61,17 +59,6 @@ def command(clusters: Any, link: str, tmp_path: Path) -> OffsetMapping:
 
 def record(offset: int, value: bytes = b"v") -> Record:
     return Record(offset, TIME_MS + offset, b"k", value, (("own", b"1"), ("null", None)))
-
-
-def keep_aside(cluster: Cluster, link: str, *records: Record, topic: str = "orders", partition: int = 0) -> None:
-    writer, failed = StateWriter(cluster.client_properties, "b", link), []
-    for each in records:
-        quarantined = QuarantinedRecord(
-            topic, partition, f"{link}-{topic}", each, Reason.BATCH_REFUSED, "said the broker"
-        )
-        writer.write_quarantined(quarantined, failed.append)
-    assert writer.flush(60)
-    assert failed == [None] * len(records)
 
 
 def create(cluster: Cluster, topic: str, partitions: int = 1, **configs: str) -> None:

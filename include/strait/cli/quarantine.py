@@ -1,6 +1,6 @@
 """`strait quarantine`: list, replay or discard the records that the destination rejected."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -82,31 +82,17 @@ def replay(
 
     Key, value, timestamp, headers and partition stay.
     """
-    from strait.config.links import load_link
-    from strait.kafka.admin import Admin
     from strait.state.quarantine_log import Chosen
-    from strait.state.quarantine_replay import targets
-    from strait.state.reader import StateReader
 
     name, quarantine = _open(config, link, first)
-    file = load_link(config, name)
-    destination = file.links[name].destination
-    properties = file.clusters[destination]
-    with StateReader(properties, destination, name, follow=("plan",)) as state:
-        state.catch_up()
-        plan = state.plans.get("default")
-
-    def into(entries: "list[Entry]") -> dict[str, str]:
-        return targets(entries, to, plan, Admin(properties, destination).observe(lambda _: False).topics)
-
     chosen = Chosen(topic, partition, reason)
     if dry_run:
-        found = _unsettled(quarantine, chosen)
-        _show(found, output, f"link {name}: no quarantined records match", into=into(found))
+        found = quarantine.unsettled(chosen)
+        _show(found, output, f"link {name}: no quarantined records match", into=quarantine.targets(found, to))
         return
     with quarantine.settling() as settling:
-        found = _unsettled(quarantine, chosen)
-        places = into(found)
+        found = quarantine.unsettled(chosen)
+        places = quarantine.targets(found, to)
         if found:
             _ask(f"Write {len(found)} records into {', '.join(sorted(set(places.values())))}?", yes)
         _tell("replayed", settling.replay(found, places), output)
@@ -130,10 +116,10 @@ def drop(
     name, quarantine = _open(config, link, first)
     chosen = Chosen(topic, partition, reason)
     if dry_run:
-        _show(_unsettled(quarantine, chosen), output, f"link {name}: no quarantined records match")
+        _show(quarantine.unsettled(chosen), output, f"link {name}: no quarantined records match")
         return
     with quarantine.settling() as settling:
-        found = _unsettled(quarantine, chosen)
+        found = quarantine.unsettled(chosen)
         if found:
             _ask(f"Discard {len(found)} records?", yes)
         _tell("dropped", settling.drop(found), output)
@@ -147,10 +133,6 @@ def _open(config: "Path", link: str | None, first: str | None) -> "tuple[str, Qu
     file = load_link(config, name)
     destination = file.links[name].destination
     return name, Quarantine(file.clusters[destination], destination, name)
-
-
-def _unsettled(quarantine: "Quarantine", chosen: Any) -> "list[Entry]":
-    return [entry for entry in quarantine.contents().entries() if chosen.includes(entry) and not entry.settled]
 
 
 def _tell_unknown(quarantine: "Quarantine", contents: "Contents") -> None:

@@ -12,9 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from confluent_kafka import Message
 
 from strait.config import naming
+from strait.config.groups import DEFAULT_GROUP
+from strait.kafka.admin import Admin
 from strait.kafka.reading import read_topic
 from strait.kafka.transactions import TransactionalWriter, chunks, transactional_writer
 from strait.state.quarantine_log import (
+    Chosen,
     Contents,
     Entry,
     Headers,
@@ -22,6 +25,8 @@ from strait.state.quarantine_log import (
     original_headers,
     settlement,
 )
+from strait.state.quarantine_replay import targets
+from strait.state.reader import StateReader
 from strait.state.writer import QUARANTINED_BYTES
 
 
@@ -40,6 +45,21 @@ class Quarantine:
         for message in self._read(0):
             contents.apply(message.offset(), message.key(), message.value(), _headers(message))
         return contents
+
+    def unsettled(self, chosen: Chosen) -> list[Entry]:
+        """Those of the chosen entries that nobody has settled."""
+        return [entry for entry in self.contents().entries() if chosen.includes(entry) and not entry.settled]
+
+    def targets(self, entries: Sequence[Entry], to: str | None) -> dict[str, str]:
+        """Source topic -> the destination topic to replay into, by the plan in force; ``to``: a topic named instead.
+
+        Raises (besides): ConfigError with every reason why not.
+        """
+        with StateReader(self._properties, self._cluster, self._link, follow=("plan",)) as state:
+            state.catch_up()
+            plan = state.plans.get(DEFAULT_GROUP)
+        there = Admin(self._properties, self._cluster).observe(lambda _: False).topics
+        return targets(entries, to, plan, there)
 
     def records(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Message]]:
         """The entries with what is kept of them, in the order of the topic."""

@@ -13,6 +13,7 @@ from strait_airflow.page.routes_details import details_api
 from strait_airflow.page.routes_groups import groups_api
 from strait_airflow.page.routes_history import history_api
 from strait_airflow.page.routes_recovery import recovery_api
+from strait_airflow.page.routes_topics import topics_api
 from strait_airflow.page.security import Changes, VisibleLink, VisibleLinks, signed_in
 from strait_airflow.page.views import (
     MOST_ROWS,
@@ -71,6 +72,7 @@ app.include_router(groups_api)
 app.include_router(recovery_api)
 app.include_router(details_api)
 app.include_router(history_api)
+app.include_router(topics_api)
 
 
 @app.get("/")

@@ -21,6 +21,7 @@ def link_details(link: str, seen: Observation | None) -> Data:
         "slots": [{"group": group.group, **asdict(slot)} for group in seen.statuses for slot in group.slots],
         "losses_newest": [loss.model_dump(mode="json") for loss in seen.losses[: -_LOSSES_SHOWN - 1 : -1]],
         "quarantine": dict(seen.quarantined),
+        "pauses": [pause.model_dump(mode="json") for pause in pauses_of(seen.plans.values())],
         "plans": [plan_facts(plan) for _, plan in sorted(seen.plans.items())],
     }
 

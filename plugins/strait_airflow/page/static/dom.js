@@ -53,14 +53,17 @@ async function reply(request) {
   throw Object.assign(new Error(refused || said), { status: answer.status });
 }
 
+const sent = (body) =>
+  ({ headers: { Accept: "application/json", "Content-Type": "application/json" }, body: JSON.stringify(body) });
+
 // The page's own interface: it only reads.
 export const ask = (path) => reply(fetch(`api/v1/${path}`, { headers: { Accept: "application/json" } }));
 
+export const askWith = (path, body) => reply(fetch(`api/v1/${path}`, { method: "POST", ...sent(body) }));
+
 // Airflow's own interface, with its own permissions: all that the page changes, it changes by it.
-export function airflow(method, path, body) {
-  const headers = { Accept: "application/json", "Content-Type": "application/json" };
-  return reply(fetch(new URL(`../api/v2/${path}`, document.baseURI), { method, headers, body: JSON.stringify(body) }));
-}
+export const airflow = (method, path, body) =>
+  reply(fetch(new URL(`../api/v2/${path}`, document.baseURI), { method, ...sent(body) }));
 
 // A link to one of Airflow's own pages. Airflow's frame may open no window, so the click is made outside of it.
 export function airflowLink(path, text) {

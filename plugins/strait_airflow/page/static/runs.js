@@ -5,6 +5,7 @@ import { airflow, airflowLink, el } from "./dom.js";
 const LOOK_MS = 1000;
 const OVER = ["success", "failed"];
 const LINES = 200;
+const NEXT_LOOKS = 60;
 
 const none = (instead) => (error) => {
   if (error.status !== 404) throw error;
@@ -21,6 +22,23 @@ export async function trigger(dag, conf) {
   if (paused) throw new Error(`DAG ${dag} is paused in Airflow. Unpause it there first.`);
   const { dag_run_id: id } = await airflow("POST", `${path("dags", dag)}/dagRuns`, { logical_date: null, conf });
   return { dag, id };
+}
+
+export async function newestRun(dag) {
+  const { dag_runs: runs } = await airflow("GET", `${path("dags", dag)}/dagRuns?order_by=-run_after&limit=1`);
+  return runs[0]?.dag_run_id ?? "";
+}
+
+// The run that begins after the one that was the newest; a text that says why there is none.
+export async function nextRun(dag, before) {
+  const { is_paused: paused } = await airflow("GET", path("dags", dag));
+  if (paused) return `DAG ${dag} is paused in Airflow: it is acted upon when somebody unpauses it.`;
+  for (let looks = 0; looks < NEXT_LOOKS; looks += 1) {
+    const id = await newestRun(dag);
+    if (id !== before) return { dag, id };
+    await later();
+  }
+  return `DAG ${dag} has not begun a run in ${NEXT_LOOKS} s: see whether Airflow's triggerer runs.`;
 }
 
 // What a task of the run said so far: its log lines that are Strait's, and the error that ended it.

@@ -1,0 +1,48 @@
+"""What a link would do if its topics were others, for whoever is about to change them. Pure."""
+
+from typing import Any
+
+from strait.config.links import Link
+from strait.control.forecast import Forecast
+from strait.planning.plan.planner import Proposal
+from strait.planning.review.effects import effects
+from strait.planning.review.text import waiting_data
+from strait.reasons import Reason
+
+Data = dict[str, Any]
+MOST_SHOWN = 200
+"""Of each list: nobody reads more, and a regular expression may mean thousands."""
+
+
+def preview_of(link: Link, proposal: Proposal, ahead: Forecast) -> Data:
+    """What would be done, what would wait, what is left out by name, and how much there is to copy.
+
+    Each list is `{"total": …, "shown": […]}`. ``link`` is what the proposal was made for.
+    """
+    before = set() if proposal.before is None else set(proposal.before.waiting)
+    after = proposal.draft.waiting if proposal.draft is not None else ()
+    left_out = [skip for skip in proposal.survey.selection.skipped if skip.reason is not Reason.NOT_SELECTED]
+    return {
+        "effects": _some(
+            [
+                {"sign": one.sign, "verb": one.verb, "subject": one.subject, "detail": one.detail}
+                for one in effects(link, proposal)
+            ]
+        ),
+        "waits": _some([waiting_data(item) for item in after if item not in before]),
+        "left_out": _some(
+            [{"topic": skip.topic, "detail": skip.detail} for skip in left_out if not skip.topic.startswith("__")]
+        ),
+        "needs_approval": link.approval == "required",
+        "forecast": _forecast(ahead),
+    }
+
+
+def _forecast(ahead: Forecast) -> Data:
+    found = ahead.as_data()
+    backfill = {name: found["backfill"][name] for name in ("records", "bytes", "seconds")}
+    return found | {"backfill": backfill, "risks": _some(found["risks"])}
+
+
+def _some(items: list[Any]) -> Data:
+    return {"total": len(items), "shown": items[:MOST_SHOWN]}

@@ -1,0 +1,59 @@
+// Pausing and resuming: a link, a topic or a partition.
+import { field, opens, select } from "./dialog.js";
+import { el, when } from "./dom.js";
+import { actDialog } from "./runs.js";
+
+// As the DAG takes them: TOPIC or TOPIC:PARTITION, nothing for the link.
+const key = (topic, partition) => (topic && partition !== null ? `${topic}:${partition}` : topic);
+const words = (topic, partition) =>
+  (!topic ? "the whole link" : partition === null ? `topic ${topic}` : `partition ${topic}-${partition}`);
+const scope = (topic, partition) => [key(topic, partition), words(topic, partition)];
+
+function dialog(link, action, about) {
+  const title = action === "pause" ? "Pause" : "Resume";
+  return actDialog(`${title}: link ${link.link}`, title, about, ({ what, reason = "" }, panel) =>
+    panel.start(link.dags.pause, { link: link.link, action, what, reason }));
+}
+
+function pauseDialog(link, scopes) {
+  return dialog(link, "pause", [
+    el("p", {}, "Copying stops within 2 s, and stays so until somebody resumes it. Nothing is lost meanwhile if the "
+      + "source keeps its records for long enough."),
+    field("What to pause", select("what", scopes)),
+    field("Reason", el("input", { name: "reason", maxlength: 200, autocomplete: "off" }), "Shown to all who look."),
+  ]);
+}
+
+function resumeDialog(link, pauses) {
+  const scopes = pauses.map((one) => scope(one.topic, one.partition));
+  const by = pauses.map((one) => el("li", {}, `${words(one.topic, one.partition)}: paused by ${one.by}, `
+    + when(one.at_ms) + (one.reason ? `: ${one.reason}` : "")));
+  return dialog(link, "resume", [
+    el("ul", {}, ...by),
+    field("What to resume", select("what", scopes)),
+    el("p", {}, "Copying goes on within seconds at the offset where it stopped."),
+  ]);
+}
+
+export function pauseButtons(link) {
+  const { pauses = [], may } = link;
+  const resume = opens("resume", "Resume", () => resumeDialog(link, pauses), may.pause);
+  return [
+    opens("pause", "Pause", () => pauseDialog(link, [scope("", null)]), may.pause),
+    ...(pauses.length ? [resume] : []),
+  ];
+}
+
+// For one row of the partitions: what is paused can be resumed by the name by which it was paused.
+export function rowButton(link, row) {
+  const covering = (link.pauses ?? []).filter((one) =>
+    !one.topic || (one.topic === row.topic && (one.partition ?? row.partition) === row.partition));
+  const scopes = [...(row.partition === null ? [] : [scope(row.topic, row.partition)]), scope(row.topic, null),
+    scope("", null)];
+  const [text, open] = covering.length
+    ? ["Resume", () => resumeDialog(link, covering)]
+    : ["Pause", () => pauseDialog(link, scopes)];
+  const button = opens(`change-${row.topic}-${row.partition}`, text, open, link.may.pause);
+  button.setAttribute("aria-label", `${text} ${words(row.topic, row.partition)}`);
+  return button;
+}

@@ -1,0 +1,45 @@
+"""What the quarantine DAG does: replay or drop quarantined records on behalf of whoever triggered it."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+_LINES_MOST = 50
+
+
+def settle(asked: Mapping[str, Any], by: str) -> str:
+    """Replay or drop, or only show what that would do. Returns a line that says what was done.
+
+    Args:
+        asked: the DAG's Params.
+    """
+    from strait.control.quarantine import Quarantine
+    from strait.state.quarantine_log import Chosen
+    from strait_airflow.errors import airflow_errors
+    from strait_airflow.settings import clusters_of
+
+    link, action = asked["link"], asked["action"]
+    chosen = Chosen(asked["topic"] or None, asked["partition"], asked["reason"] or None)
+    with airflow_errors():
+        file = clusters_of(link)
+        destination = file.links[link].destination
+        quarantine = Quarantine(file.clusters[destination], destination, link)
+        if asked["dry_run"]:
+            found = quarantine.unsettled(chosen)
+            into = quarantine.targets(found, asked["to"] or None) if action == "replay" else {}
+            for entry in found[:_LINES_MOST]:
+                log.info("%s%s: %s: %s", entry, _into(into, entry.topic), entry.reason, entry.detail)
+            return f"link {link}: {action} would settle {len(found)} records"
+        with quarantine.settling() as settling:
+            found = quarantine.unsettled(chosen)
+            if action == "replay":
+                done = settling.replay(found, quarantine.targets(found, asked["to"] or None))
+            else:
+                done = settling.drop(found)
+    return f"link {link}: {action} by {by}: settled {done} records"
+
+
+def _into(places: Mapping[str, str], topic: str) -> str:
+    return f" into {places[topic]}" if topic in places else ""
