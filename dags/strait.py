@@ -120,6 +120,7 @@ REHEARSAL_PAGE = """
 
 `rehearse` goes through a failover of each link with consumer groups of other names, without touching a client. Its log
 shows what is missing, and how many percent of the steps hold. `strait failover LINK --history` shows the reports.
+**Trigger** it with `link` to rehearse one link now.
 """
 
 
@@ -298,6 +299,7 @@ def failover(links: tuple[str, ...]) -> DAG:
             "accept_tail": Param(False, type="boolean", description="Although the reverse link is behind."),
             "include_moved": Param(False, type="boolean", description="Also groups that consumed there before."),
             "even_if_source_answers": Param(False, type="boolean", description="Of an unplanned failover."),
+            "unfence": Param(False, type="boolean", description="Only remove the ACLs of the last failover."),
             "reason": Param("", type="string", description="Kept in the report."),
         },
         **ON_DEMAND,
@@ -327,15 +329,21 @@ def rehearsal(links: tuple[str, ...]) -> DAG:
         dagrun_timeout=REHEARSAL_WITHIN,
         default_args=COMMON["default_args"] | {"execution_timeout": REHEARSAL_WITHIN},
         tags=["strait"],
+        params={"link": Param("", enum=["", *links], description="Only this link; empty: every link.")},
     )
     def build() -> None:
+        @task
+        def chosen() -> list[str]:
+            asked = get_current_context()["params"]["link"]
+            return [asked] if asked else list(links)
+
         @task(map_index_template="{{ task.op_kwargs['link'] }}")
         def rehearse(link: str) -> str:
             from strait_airflow.failing_over import rehearse
 
-            return rehearse(link)
+            return rehearse(link, get_current_context()["dag_run"].triggering_user_name or "Airflow")
 
-        rehearse.expand(link=list(links))
+        rehearse.expand(link=chosen())
 
     return build()
 

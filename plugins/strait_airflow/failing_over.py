@@ -25,6 +25,8 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     from strait_airflow.settings import clusters_of, with_live_topics
 
     link = asked["link"]
+    if asked["unfence"]:
+        return unfence(link)
     settings = Settings(
         by=by,
         reason=asked["reason"],
@@ -47,7 +49,18 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     return summary(record)
 
 
-def rehearse(link: str) -> str:
+def unfence(link: str) -> str:
+    """Remove the ACLs of the last failover; one that has not stopped the link is given up. Returns a line about it."""
+    from strait.control.failover import failover
+    from strait_airflow.errors import airflow_errors
+    from strait_airflow.settings import clusters_of
+
+    with airflow_errors():
+        record, lifted = failover.unfence(clusters_of(link), link)
+    return f"link {link}: failover {record.id}, {record.outcome}: {lifted} ACLs removed"
+
+
+def rehearse(link: str, by: str) -> str:
     """Go through a failover of a link with groups of other names. Returns a line that says what it came to."""
     from strait.control.failover import failover
     from strait.control.failover.turn import Settings
@@ -58,7 +71,7 @@ def rehearse(link: str) -> str:
     log.info("on the page: %s", page_address(link))
     with airflow_errors():
         file = with_live_topics(clusters_of(link, reverse=True), link)
-        return summary(failover.rehearse(file, link, Settings(by="Airflow"), _tell))
+        return summary(failover.rehearse(file, link, Settings(by=by), _tell))
 
 
 def _tell(step: "FailoverStep") -> None:

@@ -356,13 +356,16 @@ def test_a_cluster_that_cannot_be_asked_is_said_and_tried_again(link, clusters, 
 def test_a_failover_is_rehearsed_and_then_done_by_the_dag_task(link, clusters):
     """All that it takes is in the DAG's Params; a step that does not hold fails the task with one line."""
     asked = {"link": link, "kind": "planned", "dry_run": True, "fence": [], "quiet_seconds": 0.5, "timeout_minutes": 1}
-    asked |= dict.fromkeys(("accept_inexact", "accept_tail", "include_moved", "even_if_source_answers"), False)
+    asked |= dict.fromkeys(
+        ("accept_inexact", "accept_tail", "include_moved", "even_if_source_answers", "unfence"), False
+    )
     asked["reason"] = "to see"
     control.apply(link)
     assert fail_over(asked, "me") == f"link {link}: dry run: would wait for, or fail at: copying, drain"
     with pytest.raises(AirflowFailException, match="2 of 2 partitions are not copied"):
         fail_over(asked | {"dry_run": False}, "me")
-    assert "% of the steps hold" in rehearse(link)
+    assert "% of the steps hold" in rehearse(link, "me")
+    assert ": 0 ACLs removed" in fail_over(asked | {"unfence": True}, "me")
     assert "dry run" in fail_over(asked | {"kind": "unplanned", "even_if_source_answers": True}, "me")
     done = fail_over(asked | {"kind": "unplanned", "even_if_source_answers": True, "dry_run": False}, "me")
     assert done.startswith(f"link {link}: unplanned failover")

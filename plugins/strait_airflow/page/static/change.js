@@ -21,7 +21,8 @@ export function changePart(link) {
     restartButton(link),
     ...quarantineButtons(link),
   ];
-  const lacking = Object.entries(NEEDS).filter(([change]) => link.may[change] === false).map(([, needs]) => needs(link));
+  const denied = Object.entries(NEEDS).filter(([change]) => link.may[change] === false);
+  const lacking = denied.map(([, needs]) => needs(link));
   const why = lacking.length ? [el("p", { class: "soft" }, `Airflow does not let you ${lacking.join(", ")}.`)] : [];
   return [el("p", { class: "actions" }, ...buttons), ...why];
 }

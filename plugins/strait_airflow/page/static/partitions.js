@@ -25,7 +25,8 @@ function why(row) {
 
 function name(row, link) {
   if (row.partition === null) return row.topic;
-  return el("a", { href: address("link", link, "partition", row.topic, row.partition) }, `${row.topic}-${row.partition}`);
+  const href = address("link", link, "partition", row.topic, row.partition);
+  return el("a", { href }, `${row.topic}-${row.partition}`);
 }
 
 function partitionRow(row, link, change) {
