@@ -1,7 +1,5 @@
 """What the page shows of consumer groups, recovery, one partition and the past, to one who may only read."""
 
-from collections.abc import Iterator
-
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from playwright.sync_api import Page, expect
@@ -10,7 +8,7 @@ from strait.config.links import load_link
 from strait.control.failover import failover
 from strait.control.failover.turn import Settings
 from support.fixtures.page import LONG, READ, WAIT_MS, Site
-from support.kafka.records import produce
+from support.kafka.topics import produce
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 
@@ -19,14 +17,14 @@ COMMITTED = 5
 
 
 @pytest.fixture(scope="module")
-def group(site: Site) -> Iterator[str]:
+def group(site: Site) -> str:
     """Has committed an offset on the source, and has no members."""
-    produce(site.clusters.source, "orders", 0, [b"x"] * 10)
+    produce(site.clusters.source, "orders", 10)
     settings = {"group.id": GROUP, "enable.auto.commit": False}
     consumer = Consumer(dict(site.clusters.source.client_properties) | settings)
     consumer.commit(offsets=[TopicPartition("orders", 0, COMMITTED)], asynchronous=False)
     consumer.close()
-    yield GROUP
+    return GROUP
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +38,7 @@ def test_a_consumer_group_says_where_it_would_continue_and_why_not_where_it_is(s
     viewer_page.goto(f"{site.url}#/link/{READ}")
     viewer_page.get_by_role("link", name="Consumer groups").click()
     row = viewer_page.get_by_role("region", name="Consumer groups").locator("tbody tr").filter(has_text=group)
-    expect(row).to_contain_text("1 not_replicated", timeout=WAIT_MS)
+    expect(row).to_contain_text("1 ahead_of_copy", timeout=WAIT_MS)
     assert viewer_page.locator("main i").count() == 0
     viewer_page.get_by_label("Group contains").fill("nobody")
     expect(viewer_page.locator("#groups-range")).to_have_text("0 of 0")
@@ -50,7 +48,7 @@ def test_a_consumer_group_says_where_it_would_continue_and_why_not_where_it_is(s
     expect(offset).to_contain_text("orders-0")
     expect(offset.locator("td").nth(1)).to_have_text(str(COMMITTED))
     offset.locator("summary").click()
-    expect(offset).to_contain_text("nothing of the partition has been replicated")
+    expect(offset).to_contain_text("would continue where that ends")
 
 
 def test_recovery_shows_how_ready_the_link_is_what_is_missing_and_the_report(site, viewer_page: Page, rehearsal):
