@@ -38,18 +38,20 @@ def groups_page(
         "total": len(wanted),
         "of": len(found),
         "states": states,
-        "rows": [_row(group) for group in page],
+        "rows": [_row(group, report) for group in page],
     }
 
 
-def group_details(seen: GroupsSeen | None, name: str, *, offset: int, limit: int) -> Data | None:
+def group_details(
+    seen: GroupsSeen | None, report: GroupSyncReport | None, name: str, *, offset: int, limit: int
+) -> Data | None:
     """A group with some of its partitions, the most urgent first; None: there is none of this name."""
     group = next((one for one in (() if seen is None else seen.groups) if one.group == name), None)
     if group is None:
         return None
     offsets = sorted(group.offsets, key=lambda one: (_URGENCY[one.state], one.topic, one.partition))
     rows = [asdict(one) | {"meaning": MEANINGS[one.state]} for one in offsets[offset : offset + min(limit, MOST_ROWS)]]
-    return _row(group) | {"total": len(offsets), "rows": rows}
+    return _row(group, report) | {"total": len(offsets), "rows": rows}
 
 
 def _by_urgency(group: GroupStatus) -> tuple[Any, ...]:
@@ -57,7 +59,15 @@ def _by_urgency(group: GroupStatus) -> tuple[Any, ...]:
     return not group.selected, group.synced, urgent, -(group.rereads or 0), group.group
 
 
-def _row(group: GroupStatus) -> Data:
+def _synced_at_ms(group: GroupStatus, report: GroupSyncReport | None) -> int | None:
+    """When the link last found it in sync; None: not at the last look, or that is not told of every group."""
+    if report is None or report.trouble or not group.selected:
+        return None
+    all_told = report.groups - report.in_sync == len(report.out_of_sync)
+    return report.at_ms if all_told and group.group not in {one.group for one in report.out_of_sync} else None
+
+
+def _row(group: GroupStatus, report: GroupSyncReport | None) -> Data:
     return {
         "group": group.group,
         "type": group.source.kind,
@@ -66,6 +76,7 @@ def _row(group: GroupStatus) -> Data:
         "partitions": len(group.offsets),
         "rereads": group.rereads,
         "synced": group.synced,
+        "synced_at_ms": _synced_at_ms(group, report),
         "selected": group.selected,
         "why": "" if group.synced else group.why,
     }

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query
 
+from strait.state.schema import GroupSyncReport
 from strait_airflow.page.groups_views import group_details, groups_page
 from strait_airflow.page.observers import groups_observers, observers
 from strait_airflow.page.security import VisibleLink
@@ -22,15 +23,21 @@ def groups(
     offset: Offset = 0,
     limit: Limit = 20,
 ) -> Data:
-    seen = observers.newest(name)
-    report = None if seen is None else seen.group_sync
-    return groups_page(groups_observers.newest(name), report, search=search, state=state, offset=offset, limit=limit)
+    return groups_page(
+        groups_observers.newest(name), _report(name), search=search, state=state, offset=offset, limit=limit
+    )
 
 
 @groups_api.get("/links/{link}/group")
 def group(name: VisibleLink, group: str, offset: Offset = 0, limit: Limit = 20) -> Data:
     """One of them. Its name may hold anything, so it is not part of the path."""
-    found = group_details(groups_observers.newest(name), group, offset=offset, limit=limit)
+    found = group_details(groups_observers.newest(name), _report(name), group, offset=offset, limit=limit)
     if found is None:
         raise HTTPException(404, f"link {name}: no consumer group {group} has offsets in its topics")
     return found
+
+
+def _report(link: str) -> GroupSyncReport | None:
+    """Of the synchronization that the link's application does all the time."""
+    seen = observers.newest(link)
+    return None if seen is None else seen.group_sync

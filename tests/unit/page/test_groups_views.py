@@ -3,6 +3,7 @@
 import pytest
 
 from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
+from strait.state.schema import GroupOutOfSync, GroupSyncReport
 from strait_airflow.page.groups_views import group_details, groups_page
 from strait_airflow.page.groups_watch import GroupsSeen
 
@@ -57,7 +58,7 @@ def test_a_look_that_failed_says_so_and_one_that_is_not_over_too():
 
 
 def test_the_most_urgent_partition_of_a_group_stands_first():
-    details = group_details(SEEN, "much", offset=0, limit=1)
+    details = group_details(SEEN, None, "much", offset=0, limit=1)
     assert details is not None
     assert (details["total"], details["rereads"], details["synced"]) == (2, 1000, False)
     (row,) = details["rows"]
@@ -66,4 +67,28 @@ def test_the_most_urgent_partition_of_a_group_stands_first():
         "behind",
         "the destination has an earlier offset or none",
     )
-    assert group_details(SEEN, "none", offset=0, limit=1) is None
+    assert group_details(SEEN, None, "none", offset=0, limit=1) is None
+
+
+def test_a_group_that_the_link_found_in_sync_says_when_unless_that_is_not_known_of_each():
+    def at(report: GroupSyncReport | None, name: str) -> object:
+        page = groups_page(SEEN, report, search=name, state="", offset=0, limit=1)
+        return page["rows"][0]["synced_at_ms"]
+
+    report = GroupSyncReport(
+        link="l",
+        application="1",
+        at_ms=7,
+        seconds=0.1,
+        interval_seconds=3,
+        groups=4,
+        in_sync=3,
+        offsets={},
+        committed=0,
+        rereads=0,
+        out_of_sync=(GroupOutOfSync(group="much", why="1 behind"),),
+    )
+    assert [at(report, name) for name in ("little", "much", "left-alone")] == [7, None, None]
+    assert at(report.model_copy(update={"in_sync": 2}), "little") is None
+    assert at(report.model_copy(update={"trouble": "gone"}), "little") is None
+    assert at(None, "little") is None

@@ -15,6 +15,7 @@ export const cell = (value, kind = "") => el("td", { class: kind }, value);
 export function table(caption, heads, rows, empty) {
   const body = rows.length ? rows : [el("tr", {}, el("td", { colspan: heads.length, class: "soft" }, empty))];
   const head = el("tr", {}, ...heads.map((each) => (each instanceof Node ? each : el("th", { scope: "col" }, each))));
+  [...head.cells].forEach((one, at) => one.classList.toggle("number", rows[0]?.cells[at]?.className === "number"));
   const made = el("table", {}, el("thead", {}, head), el("tbody", {}, ...body));
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, made);
 }

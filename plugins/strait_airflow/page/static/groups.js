@@ -6,9 +6,14 @@ const HEADS = ["Group", "Type", "Source", "Destination", "Partitions", "Re-reads
 const OFFSET_HEADS = ["Partition", "Offset", "Destination", "Translated", "Committed", "Re-reads", "State"];
 const QUIET = "The destination keeps what the link commits for 365 days, whatever its own retention is.";
 
+const ago = (ms) => `${seconds(Math.max(0, Date.now() - ms) / 1000)} ago`;
+
 const state = (group) => {
   if (!group.selected) return el("span", { class: "soft" }, "not selected");
-  return el("span", { class: group.synced ? "good" : "bad" }, group.synced ? "in sync" : group.why);
+  if (group.synced) return el("span", { class: "good" }, "in sync");
+  if (group.synced_at_ms === null) return el("span", { class: "bad" }, group.why);
+  // It consumes, so it is always some records ahead of what was synchronized last.
+  return el("span", { class: "good" }, `in sync ${ago(group.synced_at_ms)}; since then: ${group.why}`);
 };
 
 function groupRow(link, group) {
@@ -24,8 +29,7 @@ function groupRow(link, group) {
 
 function syncPart(sync) {
   if (sync === null) return el("p", {}, "The link does not synchronize consumer groups (`consumer_groups.sync`).");
-  const ago = Math.max(0, Date.now() - sync.at_ms) / 1000;
-  const text = `${number(sync.in_sync)} of ${number(sync.groups)} in sync; last synchronized ${seconds(ago)} ago, `
+  const text = `${number(sync.in_sync)} of ${number(sync.groups)} in sync; last synchronized ${ago(sync.at_ms)}, `
     + `every ${sync.interval_seconds} s; ${number(sync.rereads)} records would be read again if all moved now.`;
   const trouble = sync.trouble ? [el("p", { class: "bad" }, sync.trouble)] : [];
   return el("div", {}, el("p", {}, text), ...trouble, el("p", { class: "soft" }, QUIET));

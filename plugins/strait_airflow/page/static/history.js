@@ -22,6 +22,11 @@ export async function sparklines() {
 
 export async function chartsPart(link) {
   const found = await newest(`links/${encodeURIComponent(link)}/history`, ({ looking }) => !looking);
+  const head = el("h3", {}, "Last 24 hours");
+  if (!found.samples.length) {
+    const text = found.error || (found.looking ? "The past is being read …" : "No slot has reported for a minute yet.");
+    return [head, el("p", { role: "status", class: found.error ? "bad" : "soft" }, text)];
+  }
   const of = (name) => found.samples.map((sample) => [sample.at_ms, sample[name]]);
   const what = [
     ["rate", "Records/s", of("records_per_second"), number],
@@ -30,8 +35,7 @@ export async function chartsPart(link) {
     ["lag-seconds", "Lag", of("lag_seconds"), seconds],
     ["latency", "Latency p99", of("latency_ms_p99"), millis],
   ];
-  const note = found.error ? [el("p", { class: "bad" }, found.error)]
-    : found.looking ? [el("p", { role: "status" }, "The past is being read …")] : [];
+  const note = found.looking ? [el("p", { role: "status", class: "soft" }, "The past is being read …")] : [];
   const charts = what.map(([id, title, points, format]) => chart(id, title, points, format));
-  return [el("h3", {}, "Last 24 hours"), ...note, el("div", { class: "charts" }, ...charts)];
+  return [head, ...note, el("div", { class: "charts" }, ...charts)];
 }

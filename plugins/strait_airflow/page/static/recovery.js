@@ -44,7 +44,7 @@ function trendPart(trend) {
     chart("rto", "RTO of failovers", of(failovers, "rto_seconds"), seconds),
     chart("rpo", "RPO of failovers", of(failovers, "rpo_seconds"), seconds),
   ];
-  return [el("h3", {}, "Trend"), ...charts];
+  return trend.length ? [el("h3", {}, "Trend"), el("div", { class: "charts" }, ...charts)] : [];
 }
 
 function actions(link, found) {
