@@ -120,7 +120,7 @@ REHEARSAL_PAGE = """
 
 `rehearse` goes through a failover of each link with consumer groups of other names, without touching a client. Its log
 shows what is missing, and how many percent of the steps hold. `strait failover LINK --history` shows the reports.
-**Trigger** it with `link` to rehearse one link now.
+To rehearse one link now, trigger `strait-failover` with `kind` rehearsal.
 """
 
 
@@ -288,7 +288,11 @@ def failover(links: tuple[str, ...]) -> DAG:
         default_args=COMMON["default_args"] | {"execution_timeout": FAILOVER_WITHIN},
         params={
             "link": Param(links[0], enum=list(links)),
-            "kind": Param("planned", enum=["planned", "unplanned"], description="unplanned: the source is lost."),
+            "kind": Param(
+                "planned",
+                enum=["planned", "unplanned", "rehearsal"],
+                description="unplanned: the source is lost; rehearsal: with groups of other names, touching no client.",
+            ),
             "dry_run": Param(True, type="boolean", description="Only show what each step finds now."),
             "fence": Param(
                 [], type="array", items={"type": "string"}, description="Principals to deny WRITE, by ACLs."
@@ -329,21 +333,15 @@ def rehearsal(links: tuple[str, ...]) -> DAG:
         dagrun_timeout=REHEARSAL_WITHIN,
         default_args=COMMON["default_args"] | {"execution_timeout": REHEARSAL_WITHIN},
         tags=["strait"],
-        params={"link": Param("", enum=["", *links], description="Only this link; empty: every link.")},
     )
     def build() -> None:
-        @task
-        def chosen() -> list[str]:
-            asked = get_current_context()["params"]["link"]
-            return [asked] if asked else list(links)
-
         @task(map_index_template="{{ task.op_kwargs['link'] }}")
         def rehearse(link: str) -> str:
             from strait_airflow.failing_over import rehearse
 
-            return rehearse(link, get_current_context()["dag_run"].triggering_user_name or "Airflow")
+            return rehearse(link, "Airflow")
 
-        rehearse.expand(link=chosen())
+        rehearse.expand(link=list(links))
 
     return build()
 

@@ -27,6 +27,8 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     link = asked["link"]
     if asked["unfence"]:
         return unfence(link)
+    if asked["kind"] == "rehearsal":
+        return rehearse(link, by, asked["reason"])
     settings = Settings(
         by=by,
         reason=asked["reason"],
@@ -60,7 +62,7 @@ def unfence(link: str) -> str:
     return f"link {link}: failover {record.id}, {record.outcome}: {lifted} ACLs removed"
 
 
-def rehearse(link: str, by: str) -> str:
+def rehearse(link: str, by: str, reason: str = "") -> str:
     """Go through a failover of a link with groups of other names. Returns a line that says what it came to."""
     from strait.control.failover import failover
     from strait.control.failover.turn import Settings
@@ -71,7 +73,7 @@ def rehearse(link: str, by: str) -> str:
     log.info("on the page: %s", page_address(link))
     with airflow_errors():
         file = with_live_topics(clusters_of(link, reverse=True), link)
-        return summary(failover.rehearse(file, link, Settings(by=by), _tell))
+        return summary(failover.rehearse(file, link, Settings(by=by, reason=reason), _tell))
 
 
 def _tell(step: "FailoverStep") -> None:

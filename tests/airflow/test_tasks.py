@@ -365,6 +365,7 @@ def test_a_failover_is_rehearsed_and_then_done_by_the_dag_task(link, clusters):
     with pytest.raises(AirflowFailException, match="2 of 2 partitions are not copied"):
         fail_over(asked | {"dry_run": False}, "me")
     assert "% of the steps hold" in rehearse(link, "me")
+    assert "% of the steps hold" in fail_over(asked | {"kind": "rehearsal"}, "me")
     assert ": 0 ACLs removed" in fail_over(asked | {"unfence": True}, "me")
     assert "dry run" in fail_over(asked | {"kind": "unplanned", "even_if_source_answers": True}, "me")
     done = fail_over(asked | {"kind": "unplanned", "even_if_source_answers": True, "dry_run": False}, "me")

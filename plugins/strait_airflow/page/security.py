@@ -16,7 +16,6 @@ from strait_airflow.settings import (
     FAILOVER_DAG,
     PAUSE_DAG,
     QUARANTINE_DAG,
-    REHEARSAL_DAG,
     dag_id,
     link_names,
     links_with_approval,
@@ -65,7 +64,6 @@ def changes(link: VisibleLink, user: GetUserDep) -> dict[str, Any]:
         "restart": dag_id(link),
         "quarantine": QUARANTINE_DAG,
         "failover": FAILOVER_DAG,
-        "rehearse": REHEARSAL_DAG,
     }
     may = {change: _may_run(user, dag) for change, dag in dags.items()}
     if link in links_with_approval():

@@ -32,7 +32,8 @@ function summary(points, format) {
   return `${format(values.at(-1))} now, ${format(Math.min(...values))} to ${format(Math.max(...values))}`;
 }
 
-export function chart(id, title, points, format) {
+export function chart(id, title, all, format) {
+  const points = all.slice(Math.max(0, all.findIndex(([, value]) => value !== null)));
   const known = points.filter(([, value]) => value !== null);
   const text = summary(points, format);
   const head = el("figcaption", {}, `${title}: ${text}`);

@@ -24,7 +24,8 @@ export async function chartsPart(link) {
   const found = await newest(`links/${encodeURIComponent(link)}/history`, ({ looking }) => !looking);
   const head = el("h3", {}, "Last 24 hours");
   if (!found.samples.length) {
-    const text = found.error || (found.looking ? "The past is being read …" : "No slot has reported for a minute yet.");
+    const none = found.looking ? "The past is being read …" : "No slot has reported for a minute yet.";
+    const text = found.error || none;
     return [head, el("p", { role: "status", class: found.error ? "bad" : "soft" }, text)];
   }
   const of = (name) => found.samples.map((sample) => [sample.at_ms, sample[name]]);

@@ -51,10 +51,9 @@ function actions(link, found) {
   const { may, dags } = link;
   const title = found.running ? "Continue the failover" : "Fail over";
   const buttons = [opens("failover", title, () => failoverWizard(link, found), may.failover),
-    opens("rehearse", "Rehearse", () => rehearseDialog(link), may.rehearse)];
+    opens("rehearse", "Rehearse", () => rehearseDialog(link), may.failover)];
   if (found.fenced) buttons.push(opens("unfence", "Remove the fence", () => unfenceDialog(link), may.failover));
-  const lacking = ["failover", "rehearse"].filter((change) => !may[change]).map((change) => dags[change]);
-  const why = lacking.length ? `Airflow does not let you trigger ${lacking.join(" and ")}.` : "";
+  const why = may.failover ? "" : `Airflow does not let you trigger DAG ${dags.failover}.`;
   return [el("p", { class: "actions" }, ...buttons), ...(why ? [el("p", { class: "soft" }, why)] : [])];
 }
 

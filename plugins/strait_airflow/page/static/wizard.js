@@ -3,7 +3,7 @@ import { field, openDialog, select } from "./dialog.js";
 import { el } from "./dom.js";
 import { actDialog, runPanel } from "./runs.js";
 
-const check = (name, label, hint) => field(label, el("input", { type: "checkbox", name }), hint);
+const check = (name, label) => el("label", { class: "check" }, el("input", { type: "checkbox", name }), label);
 const given = (name, value, rest = {}) => el("input", { name, value, autocomplete: "off", ...rest });
 const KINDS = [["planned", "planned: the source still answers"], ["unplanned", "unplanned: the source is lost"]];
 
@@ -29,6 +29,12 @@ function choices() {
   return [
     field("Kind", select("kind", KINDS, "planned")),
     field("Reason", given("reason", "", { maxlength: 200 }), "Kept in the report."),
+    el("details", {}, el("summary", {}, "More settings"), ...moreChoices()),
+  ];
+}
+
+function moreChoices() {
+  return [
     field("Producers to fence", given("fence", "", { placeholder: "User:orders User:billing" }),
       "Principals that ACLs keep from writing to the source meanwhile, with spaces between them."),
     field("Quiet for, seconds", given("quiet_seconds", 10, { type: "number", min: 1, required: true }),
@@ -61,6 +67,7 @@ export function failoverWizard(link, found) {
       real.disabled = name.disabled || name.value !== link.link;
     };
     const locked = async (work) => {
+      panel.element.scrollIntoView({ block: "center" });
       settings.disabled = confirm.disabled = true;
       try {
         return await work();
@@ -72,7 +79,8 @@ export function failoverWizard(link, found) {
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       const wanted = asked();
-      const { ok } = await panelStart(panel, link, conf(link, form, true), locked);
+      const { ok, result } = await panelStart(panel, link, conf(link, form, true), locked);
+      if (ok && !result.endsWith("all holds")) panel.say(result); // neither an error nor good news
       looked = ok ? wanted : "";
       update();
     });
@@ -95,7 +103,8 @@ const panelStart = (panel, link, wanted, locked) => locked(() => panel.start(lin
 export const rehearseDialog = (link) =>
   actDialog(`Rehearse a failover of ${link.link}`, "Rehearse", [
     el("p", {}, "Goes through all steps with consumer groups of other names. No client is touched."),
-  ], (_, panel) => panel.start(link.dags.rehearse, { link: link.link }, "rehearse"));
+    field("Reason", given("reason", "", { maxlength: 200 }), "Kept in the report."),
+  ], ({ reason }, panel) => panel.start(link.dags.failover, { link: link.link, kind: "rehearsal", reason }, "failover"));
 
 export const unfenceDialog = (link) =>
   actDialog(`Remove the fence of ${link.link}`, "Remove the fence", [
