@@ -104,7 +104,8 @@ export const rehearseDialog = (link) =>
   actDialog(`Rehearse a failover of ${link.link}`, "Rehearse", [
     el("p", {}, "Goes through all steps with consumer groups of other names. No client is touched."),
     field("Reason", given("reason", "", { maxlength: 200 }), "Kept in the report."),
-  ], ({ reason }, panel) => panel.start(link.dags.failover, { link: link.link, kind: "rehearsal", reason }, "failover"));
+  ], ({ reason }, panel) =>
+    panel.start(link.dags.failover, { link: link.link, kind: "rehearsal", reason }, "failover"));
 
 export const unfenceDialog = (link) =>
   actDialog(`Remove the fence of ${link.link}`, "Remove the fence", [
