@@ -317,20 +317,25 @@ def test_an_application_is_started_anew_when_somebody_asks_however_often_it_has_
 ):
     caplog.set_level(logging.INFO)
     store, launch, name = Store(), launcher(Spark()), f"strait-{link}-default"
-    control.act(link, [], store)
+    told = {"reasons": [], "plan": False, "silent": [], "at_ms": 0, "seen": {}}
+    control.apply(link)
+    control.act(link, [told], store)
     first = launch.state(name)
-    assert "submitted" in control.act(link, [], store, restart="default", by="ann")
+    assert "submitted" in control.act(link, [told], store, restart="default", by="ann")
     assert "ann wants it to start anew" in caplog.text
     assert launch.state(name).id != first.id
     with pytest.raises(AirflowFailException, match="its plan has no task group 'defaul'; did you mean 'default'"):
-        control.act(link, [], store, restart="defaul", by="ann")
+        control.act(link, [told], store, restart="defaul", by="ann")
 
-    with pytest.raises(LaunchError, match="not submitted before"):
+    def ends_each_time() -> None:
         for _ in range(2 * RESTART_LIMIT):
             launch.stop(name, grace_seconds=0)
             control.applications(link)
+
+    with pytest.raises(LaunchError, match="not submitted before"):
+        ends_each_time()
     assert not launch.state(name).state.alive
-    assert "submitted" in control.act(link, [], store, restart="default", by="ann")
+    assert "submitted" in control.act(link, [told], store, restart="default", by="ann")
     assert launch.state(name).state.alive
 
 

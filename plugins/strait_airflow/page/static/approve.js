@@ -1,15 +1,21 @@
 // The open question of a link that wants to be asked: what would be done, and the answer.
 import { airflow, el } from "./dom.js";
 import { opens } from "./dialog.js";
-import { actDialog } from "./runs.js";
+import { WAITS, actDialog } from "./runs.js";
 
-// A task that does not wait yet would take an answer for a mistake.
-const WAITS = "awaiting_input";
+// Of an answer that comes before its scheduler has heard that the task waits, Airflow makes a failed task. So a question
+// is shown when it has been there for a while.
+const SETTLED_MS = 5000;
+const seen = { id: "", at: 0 };
 
 async function question(dag) {
   const path = `dags/${encodeURIComponent(dag)}/dagRuns/~/hitlDetails`;
   const { hitl_details: asked } = await airflow("GET", `${path}?response_received=false&state=${WAITS}&limit=1`);
-  return asked[0];
+  const [newest] = asked;
+  if (!newest) return null;
+  const id = `${newest.task_instance.id} ${newest.task_instance.try_number}`;
+  if (seen.id !== id) Object.assign(seen, { id, at: performance.now() });
+  return performance.now() - seen.at >= SETTLED_MS ? newest : null;
 }
 
 function answerDialog(asked, answer) {

@@ -18,8 +18,13 @@ export function openDialog(title, build) {
   return dialog;
 }
 
-export const field = (label, control, hint = "") =>
-  el("label", {}, label, control, ...(hint ? [el("small", {}, hint)] : []));
+// A control with its label and, apart from its name, what more there is to know.
+export function field(label, control, hint = "") {
+  if (!hint) return el("label", {}, label, control);
+  const id = `hint-${++count}`;
+  control.setAttribute("aria-describedby", id);
+  return el("div", {}, el("label", {}, label, control), el("small", { id, class: "soft" }, hint));
+}
 
 export function select(name, options, chosen) {
   const made = options.map(([value, text]) => el("option", { value, selected: value === chosen }, text));

@@ -4,7 +4,7 @@ export function el(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value ?? false) made.setAttribute(name, value === true ? "" : value);
+    else if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
   }
   made.append(...children.map((child) => (child instanceof Node ? child : String(child))));
   return made;

@@ -54,6 +54,6 @@ export function rowButton(link, row) {
     ? ["Resume", () => resumeDialog(link, covering)]
     : ["Pause", () => pauseDialog(link, scopes)];
   const button = opens(`change-${row.topic}-${row.partition}`, text, open, link.may.pause);
-  button.setAttribute("aria-label", `${text} ${words(row.topic, row.partition)}`);
+  button.setAttribute("aria-label", `${text} ${row.topic}${row.partition === null ? "" : `-${row.partition}`}`);
   return button;
 }

@@ -6,6 +6,10 @@ const LOOK_MS = 1000;
 const OVER = ["success", "failed"];
 const LINES = 200;
 const NEXT_LOOKS = 60;
+const ASKED_AGAIN = "Airflow has not taken the answer, and asks again.";
+
+// The state of a task that waits for a person.
+export const WAITS = "awaiting_input";
 
 const none = (instead) => (error) => {
   if (error.status !== 404) throw error;
@@ -71,11 +75,14 @@ function newest(tasks, wanted) {
 }
 
 async function look(run, wanted) {
-  const { state } = await airflow("GET", runPath(run));
+  const { state: ofRun } = await airflow("GET", runPath(run));
   const { task_instances: tasks } = await airflow("GET", `${runPath(run)}/taskInstances`);
-  const failed = tasks.find((task) => task.state === "failed");
-  const task = failed ?? newest(tasks, wanted);
+  const failed = ofRun === "failed" && tasks.find((one) => one.state === "failed");
+  const task = failed || newest(tasks, wanted);
+  // What comes after the task that is asked for, nobody has to wait for.
+  const state = wanted && task?.task_id === wanted && task.state === "success" ? "success" : ofRun;
   const { lines, error } = await said(run, task);
+  if (tasks.some((one) => one.state === WAITS)) return { state: "failed", lines, result: ASKED_AGAIN };
   const result = state === "success" && task ? await returned(run, task) : "";
   return { state, lines, result: state === "failed" ? error || "The run failed; see its log." : result };
 }
