@@ -15,6 +15,7 @@ from strait.model import TopicPartition as Partition
 
 _SECONDS = 60.0  # without an answer
 _AT_ONCE = 1000
+_LITTLE_BYTES = 256 * 1024
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 
@@ -52,7 +53,8 @@ def read_at_times(
         ClusterUnavailable, NotAuthorized
     """
     watch = Watch(cluster)
-    consumer = _make_consumer(properties, watch, topic)
+    # Little is wanted of each place, so little is fetched ahead: else each would cost megabytes.
+    consumer = _make_consumer(properties, watch, topic, queued_min_messages=1, max_partition_fetch_bytes=_LITTLE_BYTES)
     try:
         for since_ms in times_ms if _exists(consumer, watch, topic) else ():
             consumer.assign([TopicPartition(topic, 0, _offset_at(consumer, watch, topic, since_ms))])
@@ -139,7 +141,7 @@ def read_ranges(
         consumer.close()
 
 
-def _make_consumer(properties: Mapping[str, str], watch: Watch, name: str) -> Consumer:
+def _make_consumer(properties: Mapping[str, str], watch: Watch, name: str, **more: int) -> Consumer:
     return make_consumer(
         properties,
         watch,
@@ -148,6 +150,7 @@ def _make_consumer(properties: Mapping[str, str], watch: Watch, name: str) -> Co
         enable_partition_eof=True,
         auto_offset_reset="earliest",
         fetch_wait_max_ms=100,  # an empty read tells the end of a topic
+        **more,
     )
 
 
