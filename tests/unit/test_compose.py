@@ -1,6 +1,7 @@
 """docker-compose.yaml, checked without Docker: that all it names is there, agrees, and is closed to strangers."""
 
 import base64
+import importlib
 import importlib.util
 import json
 import os
@@ -276,3 +277,10 @@ def test_what_is_seeded_is_what_the_links_file_says():
     assert {name: parse_topics(json.dumps(value), where=name) for name, value in variables.items()} == {
         f"strait_topics_{name}": link.topics for name, link in links.links.items()
     }
+
+
+def test_the_generator_takes_its_command():
+    _, _, module, *arguments = services()["generator"]["command"]
+    asked = importlib.import_module(module).parser().parse_args(arguments)
+    for address in (asked.source, asked.destination):
+        assert address.partition(":")[0] in ALL

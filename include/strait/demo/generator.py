@@ -97,15 +97,19 @@ class Generator:
             raise ClusterUnavailable(self._bootstrap, f"generator: a record was not taken: {self._refused.str()}")
 
 
-def main(argv: list[str] | None = None) -> int:
+def parser() -> argparse.ArgumentParser:
+    """Of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--source", required=True, help="bootstrap address of the shop's cluster")
     parser.add_argument("--destination", required=True, help="that of the warehouse's")
     parser.add_argument("--history", type=int, default=100_000, help="the shop's records before the steady rate")
     parser.add_argument("--per-second", type=int, default=500, help="its records a second from then on")
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(argv)
+    return parser
 
+
+def main(argv: list[str] | None = None) -> int:
+    options = parser().parse_args(argv)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
