@@ -6,12 +6,16 @@ import pytest
 from playwright.sync_api import expect
 
 from strait.embedded.paths import project_root
-from support.fixtures.page import LONG, VIEWER, WAIT_MS
+from support.fixtures.page import LONG, READ, VIEWER, WAIT_MS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 
 MOST_BYTES = 300_000
-ROUTES = ("", "page.js", "link.js", "page.css", "api/v1/links", "api/v1/links/shop", "api/v1/links/shop/partitions")
+LOOK_MS = 2_000
+OF_LINK = ("", "/partitions", "/partition?topic=orders&partition=0", "/groups", "/group?group=x", "/recovery")
+OF_LINK += ("/failover?id=x", "/history", "/applications", "/quarantine", "/topics")
+FILES = ("", "page.js", "link.js", "home.js", "page.css")
+ROUTES = (*FILES, "api/v1/links", "api/v1/history", *(f"api/v1/links/{READ}{path}" for path in OF_LINK))
 
 
 @pytest.mark.parametrize("path", ROUTES)
@@ -28,7 +32,7 @@ def test_a_link_that_does_not_exist_is_one_line(site):
 
 def test_no_secret_and_no_address_of_a_broker_is_answered(site):
     token = site.token()
-    for path in ROUTES[3:]:
+    for path in ROUTES[len(FILES) :]:
         assert site.clusters.source.bootstrap not in site.get(path, token).text
 
 
@@ -54,13 +58,30 @@ def test_partitions_are_searched_sorted_filtered_and_paged(site, page):
     page.get_by_role("button", name="Partition").click()
     expect(rows.nth(0)).to_contain_text(f"{LONG}-0")
     page.get_by_label("Reason").select_option("slot_silent")
-    page.get_by_label("Topic contains").focus()
     expect(page.locator("#range")).to_have_text("1–3 of 3")
     rows.nth(0).locator("summary").click()
     expect(rows.nth(0)).to_contain_text("has not reported for")
     page.get_by_label("Reason").select_option(label="any")
     page.get_by_label("Topic contains").fill("")
     expect(page.locator("#range")).to_have_text("1–20 of 63")
+
+
+def test_a_new_look_takes_away_neither_what_is_selected_nor_where_the_keyboard_is(site, page):
+    page.goto("about:blank")
+    page.goto(f"{site.url}#/link/{READ}")
+    search = page.get_by_label("Topic contains")
+    search.fill("orders")
+    expect(page.locator("#range")).to_have_text("1–20 of 60")
+    search.evaluate("field => field.setSelectionRange(1, 4)")
+    page.wait_for_timeout(2 * LOOK_MS)
+    assert page.evaluate("[document.activeElement.id, getSelection().toString()]") == ["search", "rde"]
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('[aria-label=Partitions] tbody td'))")
+    page.wait_for_timeout(2 * LOOK_MS)
+    assert page.evaluate("getSelection().toString()").startswith("orders-")
+    page.get_by_label("Reason").select_option("slot_silent")
+    page.wait_for_timeout(2 * LOOK_MS)
+    assert page.evaluate("document.activeElement.id") == "reason"
+    search.fill("")
 
 
 def test_the_page_is_in_airflows_navigation_and_signed_in_there(site, page):

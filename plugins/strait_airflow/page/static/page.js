@@ -30,37 +30,50 @@ function view() {
   throw new Error("The page has no such view.");
 }
 
+// Whether a new look would take something away under the fingers: an open list, or text that is just being selected.
+function inUse() {
+  const selection = getSelection();
+  const selecting = !selection.isCollapsed && main.contains(selection.anchorNode);
+  try {
+    return selecting || main.querySelector("select:open") !== null;
+  } catch { // an older browser
+    return selecting || (document.activeElement?.tagName === "SELECT" && main.contains(document.activeElement));
+  }
+}
+
 // A new look replaces all; what was open, and where the keyboard is, stays.
 function replaceMain(parts) {
   const open = new Set([...main.querySelectorAll("details[open]")].map((one) => one.id));
   const active = document.activeElement;
-  const [id, caret] = [active?.id, active?.selectionStart];
+  const [id, from, to] = [active?.id, active?.selectionStart, active?.selectionEnd];
   const scrolled = [...main.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
   main.replaceChildren(...parts);
   main.querySelectorAll("details").forEach((one) => { one.open = open.has(one.id); });
   main.querySelectorAll(".scroll").forEach((one, at) => { one.scrollLeft = scrolled[at] ?? 0; });
   const again = id && id !== "main" ? document.getElementById(id) : null;
   again?.focus({ preventScroll: true });
-  if (again?.type === "search" && typeof caret === "number") again.setSelectionRange(caret, caret);
+  if (again?.type === "search" && typeof from === "number") again.setSelectionRange(from, to);
 }
 
 let turn = 0;
 let timer;
-async function show() {
+async function draw(asked) {
   clearTimeout(timer);
   const mine = ++turn;
   try {
     const parts = await view();
     if (mine !== turn) return;
-    // A list that is open would be closed under the fingers.
-    if (document.activeElement?.tagName !== "SELECT" || !main.contains(document.activeElement)) replaceMain(parts);
+    if (asked || !inUse()) replaceMain(parts);
     trouble.textContent = "";
   } catch (error) {
     if (mine !== turn) return;
     trouble.textContent = error.message;
   }
-  if (!document.hidden) timer = setTimeout(show, LOOK_MS);
+  if (!document.hidden) timer = setTimeout(() => draw(false), LOOK_MS);
 }
+
+// At once, since somebody wants to see something else.
+const show = () => draw(true);
 
 function theme() {
   const dark = outerTheme() ?? matchMedia("(prefers-color-scheme: dark)").matches;
@@ -72,5 +85,5 @@ theme();
 setInterval(theme, LOOK_MS); // Airflow tells a frame nothing when its own theme is switched
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
 addEventListener("hashchange", () => { showAddress(); show(); });
-document.addEventListener("visibilitychange", () => { if (!document.hidden) show(); });
+document.addEventListener("visibilitychange", () => { if (!document.hidden) draw(false); });
 show();
