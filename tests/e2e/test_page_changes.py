@@ -15,7 +15,7 @@ from strait.planning.plan.pauses import Scope
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
 from strait.wire.records import Record
-from support.fixtures.page import ADMIN, ASKED, CHANGED, RULES, VIEWER, Site
+from support.fixtures.page import ADMIN, ASKED, CHANGED, RULES, VIEWER, WAIT_MS, Site
 from support.fixtures.waiting import eventually
 from support.kafka.topics import create
 from support.links.quarantined import keep_aside
@@ -111,6 +111,22 @@ def test_a_partition_is_paused_from_its_row_and_resumed_there_and_the_run_is_air
     asks = dialog(link, f"Resume: link {CHANGED}")
     asks.get_by_role("button", name="Resume", exact=True).click()
     done(asks, "published plan")
+    assert pauses(site) == []
+
+
+def test_a_dialog_opens_in_airflows_frame_and_gives_the_keyboard_back(site, page):
+    page.goto(f"{site.airflow.url}/plugin/strait#/link/{CHANGED}")
+    frame = page.frame_locator("iframe")
+    pause = frame.get_by_role("button", name="Pause…", exact=True)
+    expect(pause).to_be_visible(timeout=WAIT_MS)
+    pause.focus()
+    page.keyboard.press("Enter")
+    asks = frame.get_by_role("dialog", name=f"Pause: link {CHANGED}")
+    expect(asks).to_be_visible()
+    page.wait_for_timeout(2500)  # the page behind has been drawn anew
+    page.keyboard.press("Escape")
+    expect(asks).to_have_count(0)
+    expect(pause).to_be_focused()
     assert pauses(site) == []
 
 
@@ -271,6 +287,13 @@ def test_who_may_only_read_finds_the_buttons_disabled_and_the_reason(site, viewe
         expect(viewer_page.get_by_role("button", name=name, exact=True)).to_be_disabled()
     expect(viewer_page.locator("main")).to_contain_text("Airflow does not let you pause and resume")
     expect(viewer_page.get_by_role("button", name="Pause edit.a-0")).to_be_disabled()
+
+
+def test_the_page_is_told_which_changes_its_user_may_make(site):
+    told = {user: site.get(f"api/v1/links/{ASKED}", site.token(user)).json()["may"] for user in (ADMIN, VIEWER)}
+    assert {"pause", "edit", "restart", "approve", "quarantine"} <= told[ADMIN].keys()
+    assert set(told[ADMIN].values()) == {True}
+    assert set(told[VIEWER].values()) == {False}
 
 
 CHANGES = [
