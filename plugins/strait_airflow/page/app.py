@@ -9,6 +9,7 @@ from fastapi.responses import FileResponse
 
 from strait_airflow.page.details_views import link_details
 from strait_airflow.page.observers import observers
+from strait_airflow.page.paths import WholeNames
 from strait_airflow.page.routes_details import details_api
 from strait_airflow.page.routes_groups import groups_api
 from strait_airflow.page.routes_history import history_api
@@ -73,6 +74,7 @@ app.include_router(recovery_api)
 app.include_router(details_api)
 app.include_router(history_api)
 app.include_router(topics_api)
+app.add_middleware(WholeNames)
 
 
 @app.get("/")

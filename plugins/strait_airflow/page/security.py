@@ -12,6 +12,7 @@ from airflow.models.dag import DagModel
 from airflow.models.variable import Variable
 from fastapi import Depends, HTTPException
 
+from strait_airflow.page.paths import decoded
 from strait_airflow.settings import (
     FAILOVER_DAG,
     PAUSE_DAG,
@@ -46,9 +47,10 @@ VisibleLinks = Annotated[tuple[str, ...], Depends(visible_links)]
 
 def visible_link(link: str, visible: VisibleLinks) -> str:
     """The link of the path. One that the user may not see is one that does not exist."""
-    if link not in visible:
-        raise HTTPException(404, f"link {link}: there is none that you may see; ask for read access to its DAG")
-    return link
+    name = decoded(link)
+    if name not in visible:
+        raise HTTPException(404, f"link {name}: there is none that you may see; ask for read access to its DAG")
+    return name
 
 
 VisibleLink = Annotated[str, Depends(visible_link)]

@@ -9,7 +9,8 @@ const { Link } = globalThis.ReactRouterDOM;
 
 // Airflow's own colors, which follow its theme.
 const LINE = "1px solid var(--chakra-colors-border, currentColor)";
-const LINKED = { color: "var(--chakra-colors-fg-info, inherit)", overflowWrap: "anywhere" };
+const NAMED = { overflowWrap: "anywhere" };
+const LINKED = { ...NAMED, color: "var(--chakra-colors-fg-info, inherit)", textDecoration: "underline" };
 const FRAME = { border: LINE, borderRadius: "6px", padding: "12px 16px", order: 2 };
 const BAD = { color: "var(--chakra-colors-fg-error, inherit)" };
 
@@ -69,7 +70,7 @@ function why(link) {
 
 const urgent = (link) => h("li", { key: link.link },
   h(Link, { to: pageOf(link.link), style: LINKED }, link.link), " ",
-  h("span", { style: { ...BAD, overflowWrap: "anywhere" } }, why(link)));
+  h("span", { style: { ...BAD, ...NAMED } }, why(link)));
 
 function Urgent({ links }) {
   const needing = links.filter((link) => link.needs_person);
