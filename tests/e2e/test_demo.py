@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from strait.demo.folder import DemoFolder
 from strait.demo.parts import Parts
+from strait.embedded.airflow_client import AirflowClient
 from strait.embedded.paths import home
 from strait.embedded.ports import free_ports
 from support.fixtures.waiting import eventually
@@ -95,6 +96,16 @@ def test_status_names_addresses_that_answer_and_a_login_that_works(demo, up):
     login = {"username": status["airflow"]["user"], "password": status["airflow"]["password"]}
     assert httpx.post(f"{status['airflow']['url']}/auth/token", json=login, trust_env=False).status_code == 201
     assert httpx.get(status["page"], trust_env=False).status_code == 200
+
+
+def test_the_log_of_a_task_and_a_button_on_its_page_lead_to_the_link(up):
+    address = f"{up['page']}#/link/shop"
+    client = AirflowClient(up["airflow"]["url"], up["airflow"]["user"], up["airflow"]["password"])
+    run = client.runs("strait_shop")[-1]["dag_run_id"]
+    assert f"on the page: {address}" in client.task_log("strait_shop", run, "act")
+    buttons = client._call("GET", f"/api/v2/dags/strait_shop/dagRuns/{run}/taskInstances/act/links")
+    assert buttons["extra_links"] == {"Strait": address}
+    client.close()
 
 
 def test_it_stays_below_four_gigabytes(up):
