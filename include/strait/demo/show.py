@@ -1,5 +1,7 @@
 """The demo's status for people: what was copied, where to look and what to try."""
 
+from pathlib import Path
+
 from rich.console import Console
 from rich.table import Table
 
@@ -20,6 +22,12 @@ def show(status: DemoStatus) -> None:
     console.print(_addresses(status), soft_wrap=True)
     if not missing:
         console.print(_ideas(status), soft_wrap=True)
+
+
+def _typed(path: str) -> str:
+    """As one types it in the current folder."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def _table(status: DemoStatus) -> Table:
@@ -73,7 +81,10 @@ def _ideas(status: DemoStatus) -> str:
             'there, add "on_refused": "quarantine" to the rule of invoices',
             "the invoice that is too large is put aside, and its partition continues",
         ),
-        (f"strait groups {LINK} -f {status.links_file}", "where the group billing would continue on the destination"),
+        (
+            f"strait groups {LINK} -f {_typed(status.links_file)}",
+            "where the group billing would continue on the destination",
+        ),
         (f"kill -9 {kill}", "Airflow submits the application again; why it ended is in the task's log"),
         ("strait demo status", "the table again"),
         ("strait demo logs", "what each part says"),

@@ -169,7 +169,8 @@ def _wait_until_copied(folder: DemoFolder, tell: Callable[[str], None]) -> None:
         found[:] = figures.read()
         tell(f"Copying existing records: {sum(topic.copied_records for topic in found):,}")
         waits = any(Reason.BATCH_TOO_LARGE in topic.waiting for topic in found)  # the last record of the history
-        return caught_up(found, within_records=2 * RECORDS_PER_SECOND) and waits
+        ready = any(one.in_sync for one in figures.groups())
+        return caught_up(found, within_records=2 * RECORDS_PER_SECOND) and waits and ready
 
     def behind() -> str:
         return ", ".join(f"{topic.topic} lacks {topic.lag_records:,} records" for topic in found) or "(no plan yet)"

@@ -1,6 +1,7 @@
 """What the demo tells people at its end."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +34,14 @@ def test_a_command_to_copy_stands_on_one_line(capsys: pytest.CaptureFixture[str]
     lines = capsys.readouterr().out.splitlines()
     assert "  kill -9 " + " ".join(map(str, PIDS)) in lines
     assert "  strait groups shop -f /home/me/.strait/demo/links.yaml" in lines
+
+
+def test_a_file_below_the_current_folder_is_named_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    show(replace(STATUS, links_file=str(tmp_path / ".strait/demo/links.yaml")))
+    assert "  strait groups shop -f .strait/demo/links.yaml" in capsys.readouterr().out.splitlines()
 
 
 def test_it_names_the_page_the_login_what_waits_and_the_groups(capsys: pytest.CaptureFixture[str]) -> None:
