@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from strait.errors import ConfigError, StraitError
 from strait.exporter.watch import LinkWatch
-from strait_airflow.page.applications_watch import ApplicationsWatch
-from strait_airflow.page.failovers_watch import FailoversWatch
-from strait_airflow.page.groups_watch import GroupsWatch
-from strait_airflow.page.history_watch import HistoryWatch
-from strait_airflow.page.quarantine_watch import QuarantineWatch
+from strait_airflow.page.watches.applications import ApplicationsWatch
+from strait_airflow.page.watches.failovers import FailoversWatch
+from strait_airflow.page.watches.groups import GroupsWatch
+from strait_airflow.page.watches.history import HistoryWatch
+from strait_airflow.page.watches.quarantine import QuarantineWatch
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile

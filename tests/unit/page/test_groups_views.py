@@ -4,8 +4,8 @@ import pytest
 
 from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
 from strait.state.schema import GroupOutOfSync, GroupSyncReport
-from strait_airflow.page.groups_views import group_details, groups_page
-from strait_airflow.page.groups_watch import GroupsSeen
+from strait_airflow.page.views.groups import group_details, groups_page
+from strait_airflow.page.watches.groups import GroupsSeen
 
 HERE, THERE = Side("classic", "Stable", "consumer"), Side("classic", "Empty")
 

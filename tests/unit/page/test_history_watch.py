@@ -1,8 +1,8 @@
 """How much of a link's past is kept."""
 
 from strait.planning.history.sample import Sample
-from strait_airflow.page.history_watch import DAY_MS, HOUR_MS, MINUTE_MS, STEP_MS, HistorySeen, _kept
-from strait_airflow.page.routes_history import _newest
+from strait_airflow.page.routes.history import _newest
+from strait_airflow.page.watches.history import DAY_MS, HOUR_MS, MINUTE_MS, STEP_MS, HistorySeen, _kept
 
 NOW_MS = 1_000 * DAY_MS
 

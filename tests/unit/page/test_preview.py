@@ -6,7 +6,7 @@ from strait.control.forecast import Forecast
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.backfill import Backfill, TopicBackfill
 from strait.planning.risks.risks import Risk
-from strait_airflow.page.preview import MOST_SHOWN, preview_of
+from strait_airflow.page.views.preview import MOST_SHOWN, preview_of
 from unit.planning.test_plan import cluster, link, propose, publish
 
 BOTH = cluster("a", {"orders": 2, "payments": 1}), cluster("b", {"orders": 2, "payments": 1})

@@ -3,8 +3,8 @@
 from typing import Any
 
 from strait.state.failover_records import Failover, FailoverStep
-from strait_airflow.page.failovers_watch import FailoversSeen
-from strait_airflow.page.recovery_views import recovery_page, report
+from strait_airflow.page.views.recovery import recovery_page, report
+from strait_airflow.page.watches.failovers import FailoversSeen
 
 
 def record(number: int, kind: str = "rehearsal", outcome: str = "done", **fields: Any) -> Failover:

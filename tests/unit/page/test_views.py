@@ -6,8 +6,8 @@ from strait.exporter.observation import Observation
 from strait.planning.status.status import PartitionStatus, SlotStatus, Status
 from strait.reasons import Reason
 from strait.state.schema import Plan
-from strait_airflow.page.details_views import link_details
-from strait_airflow.page.views import SORTS, Question, by_urgency, link_row, partition_page
+from strait_airflow.page.views.details import link_details
+from strait_airflow.page.views.links import SORTS, Question, by_urgency, link_row, partition_page
 
 LOST = str(Reason.SOURCE_TRUNCATED)
 

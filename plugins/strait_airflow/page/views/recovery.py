@@ -2,8 +2,8 @@
 
 from strait.planning.failover import Verdict, summary
 from strait.state.failover_records import Failover
-from strait_airflow.page.failovers_watch import FailoversSeen
-from strait_airflow.page.views import MOST_ROWS, Data
+from strait_airflow.page.views.links import MOST_ROWS, Data
+from strait_airflow.page.watches.failovers import FailoversSeen
 
 _TREND_MOST = 100
 

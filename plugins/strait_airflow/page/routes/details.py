@@ -4,16 +4,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query
 
-from strait_airflow.page.details_views import partition_details, quarantine_page
 from strait_airflow.page.observers import applications_observers, observers, quarantine_observers
-from strait_airflow.page.routes_groups import Limit, Offset
+from strait_airflow.page.routes.query import Limit, Offset, Search
 from strait_airflow.page.security import VisibleLink
-from strait_airflow.page.views import Data
+from strait_airflow.page.views.details import partition_details, quarantine_page
+from strait_airflow.page.views.links import Data
 
-details_api = APIRouter(prefix="/api/v1/links/{link}")
+api = APIRouter(prefix="/api/v1/links/{link}")
 
 
-@details_api.get("/partition")
+@api.get("/partition")
 def partition(name: VisibleLink, topic: str, partition: Annotated[int, Query(ge=0)]) -> Data:
     found = partition_details(observers.newest(name), topic, partition)
     if found is None:
@@ -21,7 +21,7 @@ def partition(name: VisibleLink, topic: str, partition: Annotated[int, Query(ge=
     return found
 
 
-@details_api.get("/applications")
+@api.get("/applications")
 def applications(name: VisibleLink) -> Data:
     """As far as this host can see them."""
     seen = applications_observers.newest(name)
@@ -30,8 +30,6 @@ def applications(name: VisibleLink) -> Data:
     return {"looking": False, "error": seen.error, "applications": list(seen.applications)}
 
 
-@details_api.get("/quarantine")
-def quarantine(
-    name: VisibleLink, search: Annotated[str, Query(max_length=249)] = "", offset: Offset = 0, limit: Limit = 20
-) -> Data:
+@api.get("/quarantine")
+def quarantine(name: VisibleLink, search: Search = "", offset: Offset = 0, limit: Limit = 20) -> Data:
     return quarantine_page(quarantine_observers.newest(name), search=search, offset=offset, limit=limit)

@@ -5,8 +5,8 @@ from typing import Any
 
 from strait.planning.consumer_groups import MEANINGS, GroupStatus, OffsetState
 from strait.state.schema import GroupSyncReport
-from strait_airflow.page.groups_watch import GroupsSeen
-from strait_airflow.page.views import MOST_ROWS, Data
+from strait_airflow.page.views.links import MOST_ROWS, Data
+from strait_airflow.page.watches.groups import GroupsSeen
 
 _URGENCY = {state: number for number, state in enumerate(OffsetState)}
 

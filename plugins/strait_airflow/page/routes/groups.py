@@ -5,20 +5,19 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query
 
 from strait.state.schema import GroupSyncReport
-from strait_airflow.page.groups_views import group_details, groups_page
 from strait_airflow.page.observers import groups_observers, observers
+from strait_airflow.page.routes.query import Limit, Offset, Search
 from strait_airflow.page.security import VisibleLink
-from strait_airflow.page.views import MOST_ROWS, Data
+from strait_airflow.page.views.groups import group_details, groups_page
+from strait_airflow.page.views.links import Data
 
-groups_api = APIRouter(prefix="/api/v1")
-Offset = Annotated[int, Query(ge=0)]
-Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
+api = APIRouter(prefix="/api/v1")
 
 
-@groups_api.get("/links/{link}/groups")
+@api.get("/links/{link}/groups")
 def groups(
     name: VisibleLink,
-    search: Annotated[str, Query(max_length=249)] = "",
+    search: Search = "",
     state: Annotated[str, Query(max_length=100)] = "",
     offset: Offset = 0,
     limit: Limit = 20,
@@ -28,7 +27,7 @@ def groups(
     )
 
 
-@groups_api.get("/links/{link}/group")
+@api.get("/links/{link}/group")
 def group(name: VisibleLink, group: str, offset: Offset = 0, limit: Limit = 20) -> Data:
     """One of them. Its name may hold anything, so it is not part of the path."""
     found = group_details(groups_observers.newest(name), _report(name), group, offset=offset, limit=limit)

@@ -6,8 +6,8 @@ from strait.exporter.observation import Observation
 from strait.planning.plan.pauses import pauses_of
 from strait.state.quarantine_log import Entry
 from strait.state.schema import Pause, Plan
-from strait_airflow.page.quarantine_watch import QuarantineSeen
-from strait_airflow.page.views import MOST_ROWS, Data, link_row, partition_row, partition_rows
+from strait_airflow.page.views.links import MOST_ROWS, Data, link_row, partition_row, partition_rows
+from strait_airflow.page.watches.quarantine import QuarantineSeen
 
 _LOSSES_SHOWN = 50
 

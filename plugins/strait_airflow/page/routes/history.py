@@ -5,24 +5,24 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from strait.planning.history.sample import Sample
-from strait_airflow.page.history_watch import HOUR_MS, HistorySeen
 from strait_airflow.page.observers import history_observers
 from strait_airflow.page.security import VisibleLink, VisibleLinks
-from strait_airflow.page.views import Data
+from strait_airflow.page.views.links import Data
+from strait_airflow.page.watches.history import HOUR_MS, HistorySeen
 
 SPARKLINE_HOURS = 6
 
-history_api = APIRouter(prefix="/api/v1")
+api = APIRouter(prefix="/api/v1")
 Hours = Annotated[int, Query(ge=1, le=24)]
 
 
-@history_api.get("/history")
+@api.get("/history")
 def rates(visible: VisibleLinks) -> Data:
     """Link -> its records per second in the last hours, as [milliseconds since 1970, value or null]."""
     return {"links": {name: _rates(history_observers.newest(name)) for name in visible}}
 
 
-@history_api.get("/links/{link}/history")
+@api.get("/links/{link}/history")
 def history(name: VisibleLink, hours: Hours = 24) -> Data:
     seen = history_observers.newest(name)
     if seen is None:

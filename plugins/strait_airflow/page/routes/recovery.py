@@ -3,20 +3,20 @@
 from fastapi import APIRouter, HTTPException
 
 from strait_airflow.page.observers import failovers_observers
-from strait_airflow.page.recovery_views import recovery_page, report
-from strait_airflow.page.routes_groups import Limit, Offset
+from strait_airflow.page.routes.query import Limit, Offset
 from strait_airflow.page.security import VisibleLink
-from strait_airflow.page.views import Data
+from strait_airflow.page.views.links import Data
+from strait_airflow.page.views.recovery import recovery_page, report
 
-recovery_api = APIRouter(prefix="/api/v1/links/{link}")
+api = APIRouter(prefix="/api/v1/links/{link}")
 
 
-@recovery_api.get("/recovery")
+@api.get("/recovery")
 def recovery(name: VisibleLink, offset: Offset = 0, limit: Limit = 20) -> Data:
     return recovery_page(failovers_observers.newest(name), offset=offset, limit=limit)
 
 
-@recovery_api.get("/failover")
+@api.get("/failover")
 def failover(name: VisibleLink, id: str) -> Data:
     found = report(failovers_observers.newest(name), id)
     if found is None:

@@ -9,7 +9,7 @@ from strait.planning.plan.pauses import pauses_of
 from strait.planning.status.status import PartitionStatus
 from strait.planning.status.summary import summary_of
 from strait.reasons import Reason
-from strait_airflow.page.events import last_event
+from strait_airflow.page.views.events import last_event
 
 Data = dict[str, Any]
 MOST_ROWS = 200

@@ -11,15 +11,15 @@ from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict
 
 from strait.errors import ConfigError, StraitError
-from strait_airflow.page.preview import preview_of
 from strait_airflow.page.security import EditableLink
-from strait_airflow.page.views import Data
+from strait_airflow.page.views.links import Data
+from strait_airflow.page.views.preview import preview_of
 from strait_airflow.settings import clusters_of, topics_text, variable_name
 
 MOST_PREVIEWS = 2
 """At once. Each asks both clusters, on one of the threads that Airflow answers all its requests with."""
 
-topics_api = APIRouter(prefix="/api/v1/links/{link}/topics")
+api = APIRouter(prefix="/api/v1/links/{link}/topics")
 _previews = threading.BoundedSemaphore(MOST_PREVIEWS)
 
 
@@ -31,7 +31,7 @@ class Asked(BaseModel):
     topics: dict[str, Any]
 
 
-@topics_api.get("")
+@api.get("")
 def current(name: EditableLink) -> Data:
     """The topics that are in force.
 
@@ -55,7 +55,7 @@ def current(name: EditableLink) -> Data:
     return {"topics": block, "value": text, "problem": problem}
 
 
-@topics_api.post("/check")
+@api.post("/check")
 def check(name: EditableLink, asked: Asked) -> Data:
     """Whether these topics are right. Returns: `problems`, one line each; none where all is well."""
     try:
@@ -65,7 +65,7 @@ def check(name: EditableLink, asked: Asked) -> Data:
     return {"problems": []}
 
 
-@topics_api.post("/preview")
+@api.post("/preview")
 def preview(name: EditableLink, asked: Asked) -> Data:
     """What these topics would do: see `preview_of`. Asks both clusters, and plans as the link's DAG does."""
     from strait.control.plane import Control

@@ -1,0 +1,1 @@
+"""The page's interface, one module for each view."""

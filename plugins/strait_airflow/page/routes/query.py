@@ -1,0 +1,13 @@
+"""What lists are asked for by."""
+
+from typing import Annotated
+
+from fastapi import Query
+
+from strait_airflow.page.views.links import MOST_ROWS
+
+Search = Annotated[str, Query(max_length=249)]
+"""Part of a name; a topic's is at most as long."""
+
+Offset = Annotated[int, Query(ge=0)]
+Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]

@@ -1,0 +1,1 @@
+"""What the page answers, from what was seen. Pure."""
