@@ -30,6 +30,7 @@ from strait_airflow.failing_over import fail_over, rehearse
 from strait_airflow.noticing import ACTED
 from strait_airflow.triggers import LinkTrigger
 from support.fixtures.waiting import eventually
+from support.spark.idle import idle_spark_submit
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker]
 
@@ -126,10 +127,7 @@ def test_what_changed_while_nobody_watched_is_noticed_by_the_next_watch(link, cl
 @pytest.fixture
 def spark_submit_is_a_stand_in(tmp_path, monkeypatch):
     """Applications that run and do nothing."""
-    stand_in = tmp_path / "spark" / "bin" / "spark-submit"
-    stand_in.parent.mkdir(parents=True)
-    stand_in.write_text("#!/bin/sh\nexec sleep 600\n")
-    stand_in.chmod(0o700)
+    stand_in = idle_spark_submit(tmp_path / "spark" / "bin" / "spark-submit")
     monkeypatch.setattr("strait.launch.local.find_spark_submit", lambda: stand_in)
     yield
     for application in launcher(Spark()).list():
