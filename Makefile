@@ -47,6 +47,11 @@ yarn: install ## Run applications in a real Hadoop cluster of two nodes, parts o
 	@echo "==> YARN"
 	STRAIT_SITES=yarn $(BIN)/python -m pytest $(or $(ARGS),tests/spark/launchers tests/yarn)
 
+.PHONY: fulldisk
+fulldisk: install ## Fill the disk of a running Airflow; needs root, which mounts a small one (5 minutes)
+	@echo "==> full disk"
+	STRAIT_SITES=fulldisk $(BIN)/python -m pytest $(or $(ARGS),tests/fulldisk)
+
 MINUTES ?= 30
 
 # ARGS="--failovers N": fail over back and forth N times instead, and compare what consumers have processed.

@@ -83,7 +83,8 @@ def act(
 def _all_of(steps: Sequence[Callable[[], Any]]) -> "tuple[list[Any], list[StraitError]]":
     from strait.errors import StraitError
 
-    lines, failed = [], []
+    lines: list[Any] = []
+    failed: list[StraitError] = []
     for step in steps:
         try:
             lines.append(step())

@@ -36,7 +36,7 @@ class LinkTrigger(BaseEventTrigger):
     """
 
     def __init__(self, *, link: str) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # Airflow's
         self.link = link
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -46,7 +46,7 @@ class LinkTrigger(BaseEventTrigger):
         while True:
             try:
                 async for payload in self._watch():
-                    yield TriggerEvent(payload)
+                    yield TriggerEvent(payload)  # type: ignore[no-untyped-call]  # Airflow's
             except Exception:  # without this trigger nobody would look after the link
                 log.exception("link %s: watching it failed; it goes on in %g s", self.link, AFTER_TROUBLE_SECONDS)
                 await asyncio.sleep(AFTER_TROUBLE_SECONDS)

@@ -78,6 +78,7 @@ def test_a_new_look_takes_away_neither_what_is_selected_nor_where_the_keyboard_i
     page.evaluate("getSelection().selectAllChildren(document.querySelector('[aria-label=Partitions] tbody td'))")
     page.wait_for_timeout(2 * LOOK_MS)
     assert page.evaluate("getSelection().toString()").startswith("orders-")
+    page.get_by_label("Reason").focus()
     page.get_by_label("Reason").select_option("slot_silent")
     page.wait_for_timeout(2 * LOOK_MS)
     assert page.evaluate("document.activeElement.id") == "reason"

@@ -1,6 +1,6 @@
 """What the page answers about recovery: how ready a link is, and the reports of its failovers and rehearsals. Pure."""
 
-from strait.planning.failover import Verdict, summary
+from strait.planning.failover import summary
 from strait.state.failover_records import Failover
 from strait_airflow.page.views.links import MOST_ROWS, Data
 from strait_airflow.page.watches.failovers import FailoversSeen
@@ -35,7 +35,7 @@ def report(seen: FailoversSeen | None, of: str) -> Data | None:
 
 
 def _readiness(rehearsal: Failover) -> Data:
-    missing = [step for step in rehearsal.steps if step.verdict != Verdict.DONE]
+    missing = [step for step in rehearsal.steps if step.verdict != "done"]
     return {
         "id": rehearsal.id,
         "at_ms": rehearsal.began_at_ms,
