@@ -34,6 +34,9 @@ VIEWS: dict[str, View] = {
     "link with an error": (f"link/{quote(AWAY, safe='')}", shows(AWAY)),
     "link to change": (f"link/{CHANGED}", shows("edit.a")),
     "link without a plan": (f"link/{ASKED}", shows(ASKED)),
+    "groups": (f"link/{READ}/groups", shows("As of")),
+    "recovery": (f"link/{READ}/recovery", shows("Readiness")),
+    "partition": (f"link/{READ}/partition/orders/0", shows("How it is copied")),
 }
 """Address -> what is waited for."""
 
@@ -60,6 +63,23 @@ def test_axe_finds_nothing_serious(site: Site, page: Page, view: str, scheme: st
     page.reload()  # the address differs from the one before in its hash alone
     wait(page)
     found = violations(page)
+    assert not serious(found), found.generate_report()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("view", "button"),
+    [("recovery", "Fail over…"), ("recovery", "Rehearse…"), ("link", "Pause…"), ("link", "Edit topics…")],
+)
+def test_axe_finds_nothing_serious_in_a_dialog(site: Site, page: Page, view: str, button: str, scheme: str):
+    address, wait = VIEWS[view]
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.goto(f"{site.url}#/{address}")
+    page.reload()
+    wait(page)
+    page.get_by_role("button", name=button, exact=True).first.click()
+    expect(page.get_by_role("dialog").get_by_role("heading")).to_be_visible()
+    found = violations(page, context="dialog")
     assert not serious(found), found.generate_report()
 
 
