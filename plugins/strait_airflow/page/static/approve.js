@@ -3,8 +3,8 @@ import { airflow, el } from "./dom.js";
 import { opens } from "./dialog.js";
 import { WAITS, actDialog } from "./runs.js";
 
-// Of an answer that comes before its scheduler has heard that the task waits, Airflow makes a failed task. So a question
-// is shown when it has been there for a while.
+// Of an answer that comes before its scheduler has heard that the task waits, Airflow makes a failed task. So a
+// question is shown when it has been there for a while.
 const SETTLED_MS = 5000;
 const seen = { id: "", at: 0 };
 

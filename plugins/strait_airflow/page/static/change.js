@@ -2,7 +2,7 @@
 import { opens } from "./dialog.js";
 import { el } from "./dom.js";
 import { pauseButtons } from "./pause.js";
-import { quarantineButtons } from "./quarantine.js";
+import { quarantineButtons } from "./settle.js";
 import { restartButton } from "./restart.js";
 import { editTopics } from "./topics.js";
 

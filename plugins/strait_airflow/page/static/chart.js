@@ -32,8 +32,11 @@ function summary(points, format) {
   return `${format(values.at(-1))} now, ${format(Math.min(...values))} to ${format(Math.max(...values))}`;
 }
 
+// What was before the first figure is no gap.
+const begun = (points) => points.slice(Math.max(0, points.findIndex(([, value]) => value !== null)));
+
 export function chart(id, title, all, format) {
-  const points = all.slice(Math.max(0, all.findIndex(([, value]) => value !== null)));
+  const points = begun(all);
   const known = points.filter(([, value]) => value !== null);
   const text = summary(points, format);
   const head = el("figcaption", {}, `${title}: ${text}`);
@@ -47,7 +50,8 @@ export function chart(id, title, all, format) {
 }
 
 // A small one within a row, of which the summary is the name.
-export function sparkline(title, points, format) {
+export function sparkline(title, all, format) {
+  const points = begun(all);
   if (!points.some(([, value]) => value !== null)) return el("span", { class: "soft" }, "–");
   return svg("svg", { class: "spark", viewBox: "0 0 100 24", role: "img", preserveAspectRatio: "none",
     "aria-label": `${title}: ${summary(points, format)}` }, ...paths(points, 100, 24).slice(0, 1));

@@ -4,7 +4,8 @@ export function el(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value);
   }
   made.append(...children.map((child) => (child instanceof Node ? child : String(child))));
   return made;
@@ -43,6 +44,13 @@ export const when = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("
 
 // Addresses of the page's own views.
 export const address = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;
+
+// The way back from a view: to all links, to the link, and to what else is given, as [text, address's parts].
+export function above(link, ...more) {
+  const steps = [["All links", []], ...(link === undefined ? [] : [[link, ["link", link]]]), ...more];
+  const links = steps.map(([text, parts]) => el("a", { href: address(...parts) }, text));
+  return el("nav", { "aria-label": "Above" }, ...links.flatMap((one, at) => (at ? [" / ", one] : [one])));
+}
 
 async function reply(request) {
   const answer = await request.catch(() => { throw new Error("Airflow does not answer; trying again."); });

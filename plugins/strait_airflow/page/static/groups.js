@@ -1,5 +1,5 @@
 // A link's consumer groups: where they would continue on the destination, and why not exactly where they are.
-import { address, ask, cell, el, number, seconds, table, when } from "./dom.js";
+import { above, address, ask, cell, el, number, seconds, table, when } from "./dom.js";
 import { choice, filters, listing, pager, searchField } from "./paging.js";
 
 const HEADS = ["Group", "Type", "Source", "Destination", "Partitions", "Re-reads if moved now", "State"];
@@ -34,9 +34,6 @@ function syncPart(sync) {
   const trouble = sync.trouble ? [el("p", { class: "bad" }, sync.trouble)] : [];
   return el("div", {}, el("p", {}, text), ...trouble, el("p", { class: "soft" }, QUIET));
 }
-
-const above = (link, ...more) => el("nav", { "aria-label": "Above" }, el("a", { href: "#/" }, "All links"), " / ",
-  el("a", { href: address("link", link) }, link), ...more);
 
 function looked(found) {
   if (found.error) return el("p", { class: "bad" }, found.error);
@@ -75,8 +72,7 @@ export async function groupView(link, group, show) {
   const wanted = offsets.query(`${link}/${group}`);
   wanted.set("group", group);
   const found = await ask(`links/${encodeURIComponent(link)}/group?${wanted}`);
-  const back = el("a", { href: address("link", link, "groups") }, "Consumer groups");
-  return [above(link, " / ", back), el("h2", {}, group), el("p", {}, state(found)),
+  return [above(link, ["Consumer groups", ["link", link, "groups"]]), el("h2", {}, group), el("p", {}, state(found)),
     table("Offsets", OFFSET_HEADS, found.rows.map(offsetRow), "It has committed no offset."),
     pager(offsets, found.total, show)];
 }

@@ -2,12 +2,12 @@
 import { applicationsPart } from "./applications.js";
 import { approvalPart } from "./approve.js";
 import { changePart } from "./change.js";
-import { address, airflowLink, ask, el, facts, millis, number, seconds } from "./dom.js";
+import { above, address, airflowLink, ask, el, facts, millis, number, seconds } from "./dom.js";
 import { chartsPart } from "./history.js";
 import { partitionsPart, partitionsQuery } from "./partitions.js";
 import { rowButton } from "./pause.js";
 import { plansPart } from "./plan.js";
-import { quarantinePart } from "./set_aside.js";
+import { quarantinePart } from "./quarantine.js";
 import { lossesPart, slotsPart } from "./slots.js";
 
 const figures = (link) => facts([
@@ -34,7 +34,7 @@ export async function linkView(name, show) {
   const path = `links/${encodeURIComponent(name)}`;
   const [link, found, charts, applications] = await Promise.all([ask(path),
     ask(`${path}/partitions?${partitionsQuery(name)}`), chartsPart(name), applicationsPart(name)]);
-  const head = [el("nav", { "aria-label": "Above" }, el("a", { href: "#/" }, "All links")), el("h2", {}, name),
+  const head = [above(), el("h2", {}, name),
     el("p", { class: "soft" }, link.source ? `${link.source} → ${link.destination}` : ""), dagsPart(link),
     viewsPart(name), ...changePart(link), ...await approvalPart(link)];
   if (link.error) return [...head, el("p", { class: "bad" }, link.error), ...applications];

@@ -7,7 +7,8 @@ const HEADS = ["Link", "Clusters", "State", "Lag, records", "Lag", "Records/s", 
   "Last event"];
 
 function linkRow(row, drawn) {
-  const waiting = Object.entries(row.waiting || {}).map(([reason, count]) => `${count} ${reason}`).join(", ");
+  const reasons = Object.entries(row.waiting || {});
+  const waiting = reasons.map(([reason, count]) => `${count} ${reason.replaceAll("_", " ")}`).join(", ");
   return el("tr", {},
     cell(el("a", { href: address("link", row.link) }, row.link), "name"),
     cell(row.source ? `${row.source} → ${row.destination}` : ""),

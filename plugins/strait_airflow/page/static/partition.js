@@ -1,5 +1,5 @@
 // One partition: where it stands, why it waits and what to do, and what it lost.
-import { address, ask, bytes, cell, el, facts, number, seconds, stateOf, table, when } from "./dom.js";
+import { above, ask, bytes, cell, el, facts, number, seconds, stateOf, table, when } from "./dom.js";
 import { rowButton } from "./pause.js";
 
 const LOSS_HEADS = ["When", "Side", "From offset", "To offset", "Action", "Cause"];
@@ -43,9 +43,7 @@ export async function partitionView(name, topic, partition) {
   const losses = row.losses.map((loss) => el("tr", {}, cell(when(loss.at_ms)), cell(loss.side),
     cell(number(loss.from_offset), "number"), cell(number(loss.to_offset), "number"), cell(loss.action),
     cell(`${loss.cause}: ${loss.detail}`, "name")));
-  const above = el("nav", { "aria-label": "Above" }, el("a", { href: "#/" }, "All links"), " / ",
-    el("a", { href: address("link", name) }, name));
-  return [above, el("h2", {}, `${topic}-${partition}`), el("p", {}, stateOf(row), why ? ` — ${why}` : ""),
+  return [above(name), el("h2", {}, `${topic}-${partition}`), el("p", {}, stateOf(row), why ? ` — ${why}` : ""),
     ...[row.meaning, row.remedy].filter(Boolean).map((text) => el("p", {}, text)),
     el("p", { class: "actions" }, rowButton(link, row)), figures(row), ...policyPart(row.policy),
     el("h3", {}, "Losses"), table("Losses", LOSS_HEADS, losses, "None.")];

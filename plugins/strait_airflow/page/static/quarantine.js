@@ -1,35 +1,20 @@
-// Settling what the destination refused: writing it where it belongs, or letting it go.
-import { field, opens, select } from "./dialog.js";
-import { el, number } from "./dom.js";
-import { actDialog } from "./runs.js";
+// Records in quarantine that nobody has settled.
+import { address, ask, cell, el, number, table, when } from "./dom.js";
+import { filters, listing, pager, searchField } from "./paging.js";
 
-const ABOUT = {
-  replay: "Writes the records unchanged, each once. Into the copy itself only if its rule lets others write there; "
-    + "else name another topic.",
-  drop: "Discards the records. They stay in the quarantine topic, marked, and are not counted any more.",
-};
+const HEADS = ["Since", "From", "Offset", "Bytes", "For", "Why"];
+const list = listing("quarantine-", { search: "" });
 
-function settleDialog(link, action) {
-  const topics = Object.entries(link.quarantine).map(([topic, count]) => [topic, `${topic}: ${number(count)} records`]);
-  const title = action === "replay" ? "Replay" : "Drop";
-  const into = field("Write into", el("input", { name: "to", maxlength: 249, autocomplete: "off" }),
-    "A topic of the destination; empty: where the records were to go.");
-  const only = field("First", select("dry_run", [["yes", "only show what would be done"], ["no", `${action} them`]]));
-  return actDialog(`${title}: quarantine of link ${link.link}`, "Go", [
-    el("p", {}, ABOUT[action]),
-    field("Records of", select("topic", [["", "all topics"], ...topics])),
-    ...(action === "replay" ? [into] : []),
-    only,
-  ], async ({ topic, to = "", dry_run: dry }, panel) => {
-    const asked = { link: link.link, action, topic, to, dry_run: dry === "yes" };
-    const { ok } = await panel.start(link.dags.quarantine, asked);
-    return { ok: ok && !asked.dry_run };
-  });
-}
-
-export function quarantineButtons(link) {
+export async function quarantinePart(link, show) {
   if (!link.quarantined) return [];
-  const button = (action, text) =>
-    opens(action, text, () => settleDialog(link, action), link.may.quarantine);
-  return [button("replay", "Replay quarantined"), button("drop", "Drop quarantined")];
+  const found = await ask(`links/${encodeURIComponent(link.link)}/quarantine?${list.query(link.link)}`);
+  const rows = found.rows.map((entry) => el("tr", {},
+    cell(when(entry.quarantined_at_ms)),
+    cell(el("a", { href: address("link", link.link, "partition", entry.topic, entry.partition) },
+      `${entry.topic}-${entry.partition}`), "name"),
+    cell(number(entry.offset), "number"), cell(number(entry.bytes), "number"), cell(entry.destination, "name"),
+    cell(`${entry.reason}: ${entry.detail}`, "name")));
+  const error = found.error ? [el("p", { class: "bad" }, found.error)] : [];
+  return [el("h3", {}, "Quarantine"), ...error, filters(searchField(list, "Topic contains", show)),
+    table("Quarantine", HEADS, rows, found.looking ? "Looking …" : "None."), pager(list, found.total, show)];
 }

@@ -1,7 +1,7 @@
 // How ready a link is for a failover, its failovers and rehearsals, and beginning one.
 import { chart } from "./chart.js";
 import { opens } from "./dialog.js";
-import { address, ask, cell, el, facts, number, seconds, table, when } from "./dom.js";
+import { above, address, ask, cell, el, facts, number, seconds, table, when } from "./dom.js";
 import { listing, pager } from "./paging.js";
 import { failoverWizard, rehearseDialog, unfenceDialog } from "./wizard.js";
 
@@ -11,9 +11,6 @@ const SEEN_BAD = ["failed", "waiting"];
 
 const percent = (value) => (value === null ? "–" : `${value} %`);
 const verdict = (text) => el("span", { class: text === "done" ? "good" : SEEN_BAD.includes(text) ? "bad" : "" }, text);
-
-const above = (link, ...more) => el("nav", { "aria-label": "Above" }, el("a", { href: "#/" }, "All links"), " / ",
-  el("a", { href: address("link", link) }, link), ...more);
 
 function readinessPart(link, found) {
   const { readiness } = found;
@@ -81,9 +78,9 @@ export async function reportView(name, id) {
     ["By", found.by], ["Reason", found.reason || "–"], ["RTO", seconds(found.rto_seconds)],
     ["RPO", seconds(found.rpo_seconds)], ["Offsets known to be missing", number(found.rpo_records)],
     ["Steps that hold", percent(found.score)], ["Version of Strait", found.strait_version]];
-  const back = el("a", { href: address("link", name, "recovery") }, "Recovery");
-  return [above(name, " / ", back), el("h2", {}, `${found.kind}, ${found.outcome}`), el("p", {}, found.summary),
-    facts(figures), el("h3", {}, "Steps"), table("Steps", STEP_HEADS, steps, "None yet."),
+  return [above(name, ["Recovery", ["link", name, "recovery"]]),
+    el("h2", {}, `${found.kind}, ${found.outcome}`), el("p", {}, found.summary), facts(figures),
+    el("h3", {}, "Steps"), table("Steps", STEP_HEADS, steps, "None yet."),
     ...(missing.length ? [el("h3", {}, "Missing on the destination"),
       table("Missing", ["Partition", "From offset", "To offset"], missing, "")] : [])];
 }
