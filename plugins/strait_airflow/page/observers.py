@@ -2,11 +2,15 @@
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from strait.errors import ConfigError, StraitError
 from strait.exporter.watch import LinkWatch
+from strait.planning.history.sample import Sample
+from strait.planning.status.status import SILENT_MS
 from strait_airflow.page.watches.applications import ApplicationsWatch
 from strait_airflow.page.watches.failovers import FailoversWatch
 from strait_airflow.page.watches.groups import GroupsWatch
@@ -15,14 +19,12 @@ from strait_airflow.page.watches.quarantine import QuarantineWatch
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
+    from strait.planning.history.overrun import Reports
 
 Seen = TypeVar("Seen", covariant=True)
 
 LOOK_SECONDS = 2.0
 IDLE_SECONDS = 120.0
-HISTORY_IDLE_SECONDS = 3600.0
-"""Its past costs reading, and following it costs next to nothing."""
-
 _SWEEP_SECONDS = 10.0
 
 
@@ -76,36 +78,6 @@ class Observers(Generic[Seen]):
             time.sleep(_SWEEP_SECONDS)
 
 
-def link_watch(link: str) -> LinkWatch:
-    """Of the link as its file and Airflow's Connections have it."""
-    return LinkWatch(lambda: _load(link), link, LOOK_SECONDS)
-
-
-def groups_watch(link: str) -> GroupsWatch:
-    """Of its consumer groups; it asks both clusters."""
-    return GroupsWatch(lambda: _load(link), link)
-
-
-def failovers_watch(link: str) -> FailoversWatch:
-    """Of its failovers and rehearsals."""
-    return FailoversWatch(lambda: _load(link), link)
-
-
-def history_watch(link: str) -> HistoryWatch:
-    """Of its last day."""
-    return HistoryWatch(lambda: _load(link), link)
-
-
-def applications_watch(link: str) -> ApplicationsWatch:
-    """Of its applications."""
-    return ApplicationsWatch(lambda: _load(link), link)
-
-
-def quarantine_watch(link: str) -> QuarantineWatch:
-    """Of its quarantine."""
-    return QuarantineWatch(lambda: _load(link), link)
-
-
 def _load(link: str) -> "LinksFile":
     from strait_airflow.settings import clusters_of
 
@@ -118,9 +90,27 @@ def _load(link: str) -> "LinksFile":
         raise ConfigError(f"link {link}", [problem], hint="see the log of Airflow's API server") from error
 
 
-observers = Observers(link_watch)
-groups_observers = Observers(groups_watch)
-failovers_observers = Observers(failovers_watch)
-applications_observers = Observers(applications_watch)
-quarantine_observers = Observers(quarantine_watch)
-history_observers = Observers(history_watch, HISTORY_IDLE_SECONDS)
+def _kind(make: Callable[[Callable[[], "LinksFile"], str], Watch[Seen]]) -> Observers[Seen]:
+    """Of a kind of watch that needs nothing but the link, as its file and Airflow's Connections have it."""
+    return Observers(lambda link: make(partial(_load, link), link))
+
+
+observers = _kind(partial(LinkWatch, interval_seconds=LOOK_SECONDS))
+groups_observers = _kind(GroupsWatch)
+failovers_observers = _kind(FailoversWatch)
+applications_observers = _kind(ApplicationsWatch)
+quarantine_observers = _kind(QuarantineWatch)
+
+_pasts: dict[str, dict[int, Sample]] = defaultdict(dict)
+
+
+def _reports_now(link: str) -> "Reports":
+    """Without those of slots that have fallen silent."""
+    seen, since_ms = observers.newest(link), time.time_ns() // 1_000_000 - SILENT_MS
+    reports = {} if seen is None else seen.reports
+    return {slot: parts for slot, parts in reports.items() if parts and parts[0].at_ms >= since_ms}
+
+
+history_observers = Observers(
+    lambda link: HistoryWatch(partial(_load, link), link, partial(_reports_now, link), _pasts[link])
+)

@@ -87,6 +87,16 @@ def editable_link(link: VisibleLink, user: GetUserDep) -> str:
 EditableLink = Annotated[str, Depends(editable_link)]
 
 
+def reads_logs(link: VisibleLink, user: GetUserDep) -> bool:
+    """Whether the user may read the logs of the link's tasks, which show the last lines of its applications too."""
+    may = get_auth_manager().is_authorized_dag
+    details = _details(dag_id(link))
+    return bool(may(method="GET", access_entity=DagAccessEntity.TASK_LOGS, details=details, user=user))
+
+
+ReadsLogs = Annotated[bool, Depends(reads_logs)]
+
+
 def _may_run(user: GetUserDep, dag: str) -> bool:
     may = get_auth_manager().is_authorized_dag
     return bool(may(method="POST", access_entity=DagAccessEntity.RUN, details=_details(dag), user=user))

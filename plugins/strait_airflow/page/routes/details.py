@@ -6,8 +6,8 @@ from fastapi import APIRouter, HTTPException, Query
 
 from strait_airflow.page.observers import applications_observers, observers, quarantine_observers
 from strait_airflow.page.routes.query import Limit, Offset, Search
-from strait_airflow.page.security import VisibleLink
-from strait_airflow.page.views.details import partition_details, quarantine_page
+from strait_airflow.page.security import ReadsLogs, VisibleLink
+from strait_airflow.page.views.details import applications_view, partition_details, quarantine_page
 from strait_airflow.page.views.links import Data
 
 api = APIRouter(prefix="/api/v1/links/{link}")
@@ -22,12 +22,9 @@ def partition(name: VisibleLink, topic: str, partition: Annotated[int, Query(ge=
 
 
 @api.get("/applications")
-def applications(name: VisibleLink) -> Data:
+def applications(name: VisibleLink, logs: ReadsLogs) -> Data:
     """As far as this host can see them."""
-    seen = applications_observers.newest(name)
-    if seen is None:
-        return {"looking": True, "error": "", "applications": []}
-    return {"looking": False, "error": seen.error, "applications": list(seen.applications)}
+    return applications_view(applications_observers.newest(name), logs=logs)
 
 
 @api.get("/quarantine")

@@ -7,6 +7,7 @@ from strait.planning.plan.pauses import pauses_of
 from strait.state.quarantine_log import Entry
 from strait.state.schema import Pause, Plan
 from strait_airflow.page.views.links import MOST_ROWS, Data, link_row, partition_row, partition_rows
+from strait_airflow.page.watches.applications import ApplicationsSeen
 from strait_airflow.page.watches.quarantine import QuarantineSeen
 
 _LOSSES_SHOWN = 50
@@ -58,6 +59,17 @@ def plan_facts(plan: Plan) -> Data:
         "consumer_groups": None if plan.consumer_groups is None else list(plan.consumer_groups.include),
         "origins": {} if settings is None else dict(settings.origins),
         "topics_block": "" if settings is None else settings.topics,
+    }
+
+
+def applications_view(seen: ApplicationsSeen | None, *, logs: bool) -> Data:
+    """A link's applications; without the lines of their ``logs`` for who may not read those."""
+    found = () if seen is None else seen.applications
+    return {
+        "looking": seen is None,
+        "error": "" if seen is None else seen.error,
+        "logs": logs,
+        "applications": [one if logs else one | {"log_lines": []} for one in found],
     }
 
 

@@ -2,12 +2,13 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from strait.config.links import LinksFile
 from strait.control.report_history import reports_at
 from strait.exporter.background import BackgroundWatch
+from strait.planning.history.overrun import Reports
 from strait.planning.history.sample import Sample, sample_of
 
 DAY_MS = 24 * 60 * 60_000
@@ -38,38 +39,45 @@ class HistorySeen:
 
 
 class HistoryWatch(BackgroundWatch[HistorySeen]):
-    """Of one link."""
+    """Of one link. Only its past is read from the cluster, and over a connection that is closed then.
+
+    Args:
+        now: gives the newest reports, of slots that report.
+        found: what earlier watches of the link have seen, by its time (ms since 1970); added to.
+    """
+
+    def __init__(
+        self, load: Callable[[], LinksFile], link: str, now: Callable[[], Reports], found: dict[int, Sample]
+    ) -> None:
+        super().__init__(load, link)
+        self._now = now
+        self._found = found
 
     def _follow(self, file: LinksFile) -> None:
         destination = file.links[self._link].destination
-        properties = file.clusters[destination]
         began_ms = _now_ms() - _LATE_MS
-        found: dict[int, Sample] = {}
         with _reading_past:
-            for at_ms, reports in reports_at(properties, destination, self._link, self._past(began_ms)):
-                found[at_ms] = sample_of(at_ms, reports)
-                self.newest = HistorySeen(_kept(found, began_ms))
-        self.newest = HistorySeen(_kept(found, began_ms), whole=True)
-        for at_ms, reports in reports_at(properties, destination, self._link, self._minutes()):
-            found[at_ms] = sample_of(at_ms, reports)
-            self.newest = HistorySeen(_kept(found, at_ms), whole=True)
-        self._stopped.wait(MINUTE_MS / 1000)  # there is no topic of reports yet
+            past = reports_at(file.clusters[destination], destination, self._link, self._unseen(began_ms))
+            for at_ms, reports in past:
+                self._take(at_ms, reports, whole=False)
+        self.newest = HistorySeen(_kept(self._found, began_ms), whole=True)
+        while not self._stopped.wait(_until_next_minute()):
+            self._take(_now_ms() // MINUTE_MS * MINUTE_MS, self._now(), whole=True)
 
     def _failed(self, file: LinksFile | None, error: str) -> HistorySeen:
         return HistorySeen(error=error)
 
-    def _past(self, now_ms: int) -> Iterator[int]:
+    def _take(self, at_ms: int, reports: Reports, *, whole: bool) -> None:
+        self._found[at_ms] = sample_of(at_ms, reports)
+        self.newest = HistorySeen(_kept(self._found, _now_ms()), whole=whole)
+
+    def _unseen(self, now_ms: int) -> Iterator[int]:
         """Backwards: the last hours are looked at first."""
         for at_ms in range(now_ms // STEP_MS * STEP_MS, now_ms - DAY_MS, -STEP_MS):
             if self._stopped.is_set():
                 return
-            yield at_ms
-
-    def _minutes(self) -> Iterator[int]:
-        at_ms = (_now_ms() - _LATE_MS) // MINUTE_MS * MINUTE_MS
-        while not self._stopped.wait(max(0.0, (at_ms + _LATE_MS - _now_ms()) / 1000)):
-            yield at_ms
-            at_ms = max(at_ms + MINUTE_MS, (_now_ms() - _LATE_MS) // MINUTE_MS * MINUTE_MS)
+            if at_ms not in self._found:
+                yield at_ms
 
 
 def _kept(found: dict[int, Sample], now_ms: int) -> tuple[Sample, ...]:
@@ -78,6 +86,10 @@ def _kept(found: dict[int, Sample], now_ms: int) -> tuple[Sample, ...]:
         if at_ms < now_ms - DAY_MS or (at_ms < now_ms - HOUR_MS and at_ms % STEP_MS):
             del found[at_ms]
     return tuple(found[at_ms] for at_ms in sorted(found))
+
+
+def _until_next_minute() -> float:
+    return (MINUTE_MS - _now_ms() % MINUTE_MS) / 1000
 
 
 def _now_ms() -> int:
