@@ -104,11 +104,12 @@ quarantine_observers = _kind(QuarantineWatch)
 _pasts: dict[str, dict[int, Sample]] = defaultdict(dict)
 
 
-def _reports_now(link: str) -> "Reports":
-    """Without those of slots that have fallen silent."""
+def _reports_now(link: str) -> "Reports | None":
+    """Without those of slots that have fallen silent; None while the link cannot be observed."""
     seen, since_ms = observers.newest(link), time.time_ns() // 1_000_000 - SILENT_MS
-    reports = {} if seen is None else seen.reports
-    return {slot: parts for slot, parts in reports.items() if parts and parts[0].at_ms >= since_ms}
+    if seen is None or seen.error:
+        return None
+    return {slot: parts for slot, parts in seen.reports.items() if parts and parts[0].at_ms >= since_ms}
 
 
 history_observers = Observers(

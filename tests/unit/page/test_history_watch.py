@@ -22,7 +22,7 @@ def test_what_was_seen_before_is_not_read_again_and_the_newest_is_read_first():
     found = {NOW_MS: Sample(NOW_MS), NOW_MS - 2 * STEP_MS: Sample(NOW_MS - 2 * STEP_MS)}
     unseen = list(HistoryWatch(LinksFile, "l", dict, found)._unseen(NOW_MS + 1))
     assert unseen[:2] == [NOW_MS - STEP_MS, NOW_MS - 3 * STEP_MS]
-    assert len(unseen) == DAY_MS // STEP_MS + 1 - len(found)
+    assert len(unseen) == DAY_MS // STEP_MS - len(found)
 
 
 def test_hours_are_counted_from_the_newest_sample():

@@ -4,14 +4,16 @@ import { ask, cell, el, table, when } from "./dom.js";
 const HEADS = ["Application", "State", "Submitted", "Ended before, and why", "Log"];
 const LIVING = ["running", "submitted"];
 
+const lastLines = (one) => el("details", { id: `log-${one.name}` }, el("summary", {}, "Last lines"),
+  el("pre", { class: "log", tabindex: "0" }, one.log_lines.join("\n")));
+
 function applicationRow(one, logs) {
   const [newest, ...earlier] = one.submissions;
   const held = one.not_before_ms ? [el("p", { class: "bad" }, `Not submitted before ${when(one.not_before_ms)}.`)] : [];
   const ended = [newest, ...earlier].filter((each) => each.cause).map((each) =>
     el("li", {}, `${when(each.submitted_at_ms)}: ${each.cause}`));
-  const id = `log-${one.name}`;
-  const log = one.log_lines.length ? el("details", { id }, el("summary", {}, "Last lines"),
-    el("pre", { class: "log", tabindex: "0" }, one.log_lines.join("\n"))) : el("span", { class: "soft" }, logs ? "none here" : "Airflow does not let you read it");
+  const none = logs ? "none here" : "Airflow does not let you read it";
+  const log = one.log_lines.length ? lastLines(one) : el("span", { class: "soft" }, none);
   return el("tr", {},
     cell(`${one.group}${one.standby ? ", standby" : ""}`),
     cell(el("span", { class: LIVING.includes(newest.state) ? "good" : "bad" }, newest.state)),

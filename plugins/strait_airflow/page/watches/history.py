@@ -42,12 +42,12 @@ class HistoryWatch(BackgroundWatch[HistorySeen]):
     """Of one link. Only its past is read from the cluster, and over a connection that is closed then.
 
     Args:
-        now: gives the newest reports, of slots that report.
+        now: gives the newest reports, of slots that report; None: not known.
         found: what earlier watches of the link have seen, by its time (ms since 1970); added to.
     """
 
     def __init__(
-        self, load: Callable[[], LinksFile], link: str, now: Callable[[], Reports], found: dict[int, Sample]
+        self, load: Callable[[], LinksFile], link: str, now: Callable[[], Reports | None], found: dict[int, Sample]
     ) -> None:
         super().__init__(load, link)
         self._now = now
@@ -62,7 +62,8 @@ class HistoryWatch(BackgroundWatch[HistorySeen]):
                 self._take(at_ms, reports, whole=False)
         self.newest = HistorySeen(_kept(self._found, began_ms), whole=True)
         while not self._stopped.wait(_until_next_minute()):
-            self._take(_now_ms() // MINUTE_MS * MINUTE_MS, self._now(), whole=True)
+            if (newest := self._now()) is not None:
+                self._take(_now_ms() // MINUTE_MS * MINUTE_MS, newest, whole=True)
 
     def _failed(self, file: LinksFile | None, error: str) -> HistorySeen:
         return HistorySeen(error=error)
