@@ -24,6 +24,14 @@ from airflow.sdk import (
 )
 
 from strait_airflow.approval import APPROVE, REJECT
+from strait_airflow.dag_pages import (
+    APPROVAL_PAGE,
+    FAILOVER_PAGE,
+    MONITOR_PAGE,
+    PAUSE_PAGE,
+    QUARANTINE_PAGE,
+    REHEARSAL_PAGE,
+)
 from strait_airflow.page_address import PageButton, page_address
 from strait_airflow.settings import (
     FAILOVER_DAG,
@@ -60,68 +68,6 @@ ANSWER_WITHIN = timedelta(hours=1)  # then the question is withdrawn and asked a
 SETTLED_WITHIN = timedelta(hours=1)
 REHEARSAL_WITHIN = timedelta(hours=1)
 FAILOVER_WITHIN = timedelta(hours=4)  # longer than all its steps together
-
-MONITOR_PAGE = """
-### What this DAG does, whenever there is something to do
-
-Airflow's triggerer watches the link's settings, the topics of its source, its plan, reports and applications. What it
-finds starts a run; the note of the run says why. Besides, there is a run each hour.
-
-| task | |
-|---|---|
-| `act` | Plans, creates missing topics and publishes the plan, which running applications apply within 1 s. Submits applications that are not running (its log shows the cause), and stops those without a plan. |
-| `metrics` | Prints one line per topic: records, rates, lag, waiting partitions and their reason; then consumer groups that are not in sync, and why. |
-
-**Edit** the Variable `strait_topics_{link}` (`include`, `regex`, `exclude`) to change what is copied. An invalid edit
-fails `act` with one line; the last good plan stays active and copying continues. **Trigger** this DAG to plan now.
-With `restart`, the application of that task group is ended and submitted anew, also if it ended too often before.
-**Pause** it to freeze the plan and its applications: those that run keep copying, those that end are not submitted again.
-
-[What the link does now]({page}): its topics and partitions, lag, what waits and why.
-"""
-
-APPROVAL_PAGE = """
-### What this DAG does, whenever the link's watch finds something
-
-`look` determines whether the plan has changes that need approval. `ask` shows them on the page *Required Actions* and
-waits, without occupying a worker. `act` applies exactly the approved plan. If the plan has changed since, `act` fails
-and the next run asks again. A rejected plan is not proposed again until it changes; the Variable
-`strait_rejected_{link}` stores it: delete it to be asked again. Without a response within one hour, the request is
-canceled and made again. [What the link does now]({page}).
-"""
-
-PAUSE_PAGE = """
-### Pause or resume a link, a topic or a partition
-
-Trigger it with the scope in `what`: TOPIC or TOPIC:PARTITION of the source; empty means the whole link. Slots stop
-within 2 s, and resume within a few seconds at the offset where they stopped. `strait status` shows the operator, the
-time and the reason.
-"""
-
-QUARANTINE_PAGE = """
-### Replay or drop quarantined records
-
-Trigger it first with `dry_run`: the log of `settle` shows the records, and nothing is changed. `replay` writes each
-record once, unchanged, where it was to go, or into the topic `to`; `drop` marks records as discarded. `strait quarantine
-list` shows what is left.
-"""
-
-FAILOVER_PAGE = """
-### Move a link's clients to its destination
-
-Trigger it first with `dry_run`: the log of `failover` shows what each step finds now, and nothing is changed. Without
-`dry_run` it waits until producers have stopped and all records are copied, commits the consumer groups' offsets and
-stops the link. Until then, a failure or a stop of the task takes back what was done; a task that was killed is continued
-by its retry. `strait failover LINK --history` shows the reports.
-"""
-
-REHEARSAL_PAGE = """
-### What this DAG does, every week
-
-`rehearse` goes through a failover of each link with consumer groups of other names, without touching a client. Its log
-shows what is missing, and how many percent of the steps hold. `strait failover LINK --history` shows the reports.
-To rehearse one link now, trigger `strait-failover` with `kind` rehearsal.
-"""
 
 
 def watched(link: str) -> Asset:
