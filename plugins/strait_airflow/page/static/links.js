@@ -3,8 +3,12 @@ import { address, ask, cell, el, millis, number, seconds, stateOf, table, when }
 import { sparklines } from "./history.js";
 
 const HEADS = ["Link", "Clusters", "State", "Lag, records", "Lag", "Records/s", "Last hours",
-  "Latency p99", "Caught up / copying", "Waiting",
-  "Last event"];
+  "Latency p99", "Caught up / copying", "Waiting", "Groups in sync", "Last event"];
+
+function groups(row) {
+  const found = row.consumer_groups;
+  return found ? `${number(found.in_sync)} of ${number(found.all)}` : "–";
+}
 
 function linkRow(row, drawn) {
   const reasons = Object.entries(row.waiting || {});
@@ -20,6 +24,7 @@ function linkRow(row, drawn) {
     cell(millis(row.latency_ms_p99), "number"),
     cell(`${number(row.caught_up)} / ${number(row.copying)}`, "number"),
     cell(row.error || waiting, "name"),
+    cell(groups(row), "number"),
     cell(row.last_event ? `${when(row.last_event.at_ms)}: ${row.last_event.text}` : "–", "name"));
 }
 

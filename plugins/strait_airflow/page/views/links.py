@@ -63,7 +63,7 @@ def link_row(link: str, seen: Observation | None) -> Data:
         "copying": sum(row.state == "copying" for row in rows),
         "decisions": decisions,
         "needs_person": not summary.healthy,
-        "consumer_groups": None if seen.group_sync is None else dict(seen.group_sync.offsets),
+        "consumer_groups": None if (sync := seen.group_sync) is None else {"all": sync.groups, "in_sync": sync.in_sync},
         "losses": len(seen.losses),
         "quarantined": sum(seen.quarantined.values()),
         "last_event": last_event(seen),
