@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from strait.embedded.paths import project_root
-from support.fixtures.page import LONG, READ, VIEWER, WAIT_MS
+from support.fixtures.page import LONG, READ, TOKEN, VIEWER, WAIT_MS
+from support.fixtures.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 
@@ -22,6 +23,18 @@ ROUTES = (*FILES, "api/v1/links", "api/v1/history", *(f"api/v1/links/{READ}{path
 def test_nothing_is_answered_to_who_is_not_logged_in(site, path):
     assert site.get(path).status_code == 401
     assert site.get(path, "not.a.token").status_code in (401, 403)
+
+
+def test_metrics_are_for_who_has_their_token_and_for_no_user(site):
+    assert site.get("metrics").status_code == 401
+    assert site.get("metrics", site.token()).status_code == 401
+
+    def up() -> bool:
+        found = site.get("metrics", TOKEN)
+        assert found.status_code == 200
+        return f'strait_up{{link="{READ}"}} 1.0' in found.text
+
+    eventually(up, what="metrics of a link")
 
 
 def test_a_link_that_does_not_exist_is_one_line(site):

@@ -11,9 +11,9 @@ import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, known_links
 from strait.errors import SetupError
+from strait.exporter import TOKEN_VARIABLE
 
 _END_SECONDS = 2.0
-TOKEN_VARIABLE = "STRAIT_EXPORTER_TOKEN"  # noqa: S105  its name
 
 
 def exporter(

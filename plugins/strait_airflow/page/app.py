@@ -1,4 +1,5 @@
-"""The page's routes. Every one of them, the page's own files too, is for users who are logged in to Airflow."""
+"""The page's routes. Every one of them, the page's own files too, is for users who are logged in to Airflow; metrics, where
+they are enabled, are for who has their token."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from fastapi.responses import FileResponse
 
 from strait_airflow.page.paths import WholeNames
 from strait_airflow.page.routes import details, groups, history, links, recovery, topics
+from strait_airflow.page.routes.metrics import metrics_routes
 from strait_airflow.page.security import signed_in
 
 STATIC = Path(__file__).parent / "static"
@@ -23,6 +25,7 @@ HEADERS = {
 
 # The documentation pages of FastAPI would be open to everybody.
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[signed_in])
+app.router.routes.extend(metrics_routes())  # they ask for a token, not for a login
 for routes in (links, details, groups, history, recovery, topics):
     app.include_router(routes.api)
 app.add_middleware(WholeNames)

@@ -1,0 +1,39 @@
+"""The exporter's metrics, for a Prometheus that has the token: it cannot log in to Airflow."""
+
+import hmac
+import os
+from collections.abc import Iterator
+
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from strait.exporter import TOKEN_VARIABLE
+from strait.exporter.observation import Observation
+from strait.exporter.rendering import registry_of
+from strait_airflow.page.observers import observers
+from strait_airflow.settings import link_names
+
+
+def metrics_routes() -> list[Route]:
+    """One, where the API server's environment has a token; else none."""
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    if not token:
+        return []
+    wanted, registry = f"Bearer {token}".encode(), registry_of(_observed)
+
+    def scrape(request: Request) -> Response:
+        given = request.headers.get("Authorization", "").encode("latin-1", "replace")
+        if not hmac.compare_digest(given, wanted):
+            return PlainTextResponse("a bearer token is needed\n", 401, {"WWW-Authenticate": "Bearer"})
+        return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    return [Route("/metrics", scrape)]
+
+
+def _observed() -> Iterator[Observation]:
+    """Of every link. A scrape every two minutes or more often keeps them observed."""
+    for link in link_names():
+        if (seen := observers.newest(link)) is not None:
+            yield seen
