@@ -1,6 +1,6 @@
 // The editor of a link's topics: checks while somebody types, shows what the change would do, and saves the Variable.
 import { field, openDialog } from "./dialog.js";
-import { airflow, ask, askWith, el, number } from "./dom.js";
+import { airflow, ask, askWith, bytes, el, number } from "./dom.js";
 import { newestRun, nextRun, runPanel } from "./runs.js";
 
 const TYPING_MS = 300;
@@ -17,12 +17,6 @@ const section = (title, found, words) => (!found.total ? [] : [
   list([...found.shown.map(words), ...(found.total > found.shown.length ? ["…"] : [])]),
 ]);
 
-function size(bytes) {
-  const unit = ["B", "kB", "MB", "GB", "TB"];
-  const step = Math.min(unit.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
-  return `${(bytes / 1000 ** step).toFixed(step ? 1 : 0)} ${unit[step]}`;
-}
-
 function duration(seconds) {
   if (seconds === null) return "how long that takes is not known yet";
   const hours = seconds / 3600;
@@ -32,8 +26,8 @@ function duration(seconds) {
 
 // What `preview_of` answers, in words.
 function previewPart({ effects, waits, left_out: leftOut, forecast, needs_approval: asked }) {
-  const { records, bytes, seconds } = forecast.backfill;
-  const backlog = `${number(records)} records, ${size(bytes)}, ${duration(seconds)}`;
+  const { records, bytes: left, seconds } = forecast.backfill;
+  const backlog = `${number(records)} records, ${bytes(left)}, ${duration(seconds)}`;
   return [
     ...(effects.total || waits.total ? [] : [el("p", {}, "This changes nothing.")]),
     ...section("What is done", effects, (one) => `${one.sign} ${one.verb} ${one.subject}`
