@@ -47,7 +47,7 @@ def _table(status: DemoStatus) -> Table:
             f"{topic.lag_records:,}",
             _milliseconds(topic.latency_ms_p50),
             _milliseconds(topic.latency_ms_p99),
-            ", ".join(f"{count} {reason}" for reason, count in topic.waiting.items()),
+            ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in topic.waiting.items()),
         )
     return table
 

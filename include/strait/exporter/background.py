@@ -45,7 +45,8 @@ class BackgroundWatch(ABC, Generic[Seen]):
 
     @abstractmethod
     def _follow(self, file: LinksFile) -> None:
-        """Look again and again until `stop`; raises StraitError."""
+        """Look once, or again and again, until `stop`; then it is called anew with the links file as it is by then. Raises
+        StraitError."""
 
     @abstractmethod
     def _failed(self, file: LinksFile | None, error: str) -> Seen:

@@ -28,7 +28,7 @@ def history(name: VisibleLink, hours: Hours = 24) -> Data:
     if seen is None:
         return {"looking": True, "error": "", "samples": []}
     samples = [sample._asdict() for sample in _newest(seen, hours)]
-    return {"looking": not seen.whole and not seen.error, "error": seen.error, "samples": samples}
+    return {"looking": not seen.whole, "error": seen.error, "samples": samples}
 
 
 def _rates(seen: HistorySeen | None) -> list[list[float | None]]:

@@ -36,7 +36,8 @@ export async function chartsPart(link) {
     ["lag-seconds", "Lag", of("lag_seconds"), seconds],
     ["latency", "Latency p99", of("latency_ms_p99"), millis],
   ];
-  const note = found.looking ? [el("p", { role: "status", class: "soft" }, "The past is being read …")] : [];
+  const text = found.error || (found.looking ? "The past is being read …" : "");
+  const note = text ? [el("p", { role: "status", class: found.error ? "bad" : "soft" }, text)] : [];
   const charts = what.map(([id, title, points, format]) => chart(id, title, points, format));
   return [head, ...note, el("div", { class: "charts" }, ...charts)];
 }

@@ -34,9 +34,8 @@ class ApplicationsWatch(BackgroundWatch[ApplicationsSeen]):
     """Of one link. It needs no cluster of Kafka."""
 
     def _follow(self, file: LinksFile) -> None:
-        while not self._stopped.is_set():
-            self.newest = ApplicationsSeen(tuple(self._look(file)))
-            self._stopped.wait(LOOK_SECONDS)
+        self.newest = ApplicationsSeen(tuple(self._look(file)))
+        self._stopped.wait(LOOK_SECONDS)
 
     def _failed(self, file: LinksFile | None, error: str) -> ApplicationsSeen:
         return ApplicationsSeen(error=error)

@@ -35,7 +35,7 @@ class GroupsWatch(BackgroundWatch[GroupsSeen]):
         selected = GroupFilter(settings.include, settings.exclude)
         clusters = LinkClusters.of(file, self._link)
         with GroupSync(clusters, selected=selected, include_moved=settings.include_moved) as groups:
-            while not self._stopped.is_set():
+            while not self._stopped.is_set() and self._load() == file:  # else with other settings
                 found = tuple(groups.status(unselected=True))
                 self.newest = GroupsSeen(_now_ms(), found)
                 self._stopped.wait(LOOK_SECONDS)

@@ -66,7 +66,7 @@ class HistoryWatch(BackgroundWatch[HistorySeen]):
                 self._take(_now_ms() // MINUTE_MS * MINUTE_MS, newest, whole=True)
 
     def _failed(self, file: LinksFile | None, error: str) -> HistorySeen:
-        return HistorySeen(error=error)
+        return HistorySeen(_kept(self._found, _now_ms()), whole=True, error=error)
 
     def _take(self, at_ms: int, reports: Reports, *, whole: bool) -> None:
         self._found[at_ms] = sample_of(at_ms, reports)
