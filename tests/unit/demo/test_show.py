@@ -48,7 +48,7 @@ def test_it_names_the_page_the_login_what_waits_and_the_groups(capsys: pytest.Ca
     show(STATUS)
     shown = capsys.readouterr().out
     assert "http://127.0.0.1:8080/plugin/strait   user admin   password secret" in shown
-    assert "batch too large" in shown
+    assert "too large" in shown
     assert "link shop: 1 of 1 in sync" in shown
     assert "link back" not in shown, "it has no consumer group"
 
