@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from strait.exporter.observation import Observation
-from strait.planning.plan.pauses import pauses_of
-from strait.state.schema import Loss, Pause
+from strait.planning.plan.pauses import Scope, pauses_of
+from strait.state.schema import Loss
 
 
 class Event(NamedTuple):
@@ -27,7 +27,7 @@ def _events(seen: Observation) -> Iterator[Event]:
         yield Event(plan.published_at_ms, f"plan {plan.version} of task group {group} published{stopped}")
     for pause in pauses_of(seen.plans.values()):
         reason = f": {pause.reason}" if pause.reason else ""
-        yield Event(pause.at_ms, f"{_place(pause)} paused by {pause.by}{reason}")
+        yield Event(pause.at_ms, f"{Scope.of(pause)} paused by {pause.by}{reason}")
     for loss in _newest(seen.losses):
         lost = f"{loss.from_offset:,} to {loss.to_offset:,}"
         yield Event(loss.at_ms, f"{loss.topic}-{loss.partition}: {loss.cause}, offsets {lost} of the {loss.side}")
@@ -38,9 +38,3 @@ def _events(seen: Observation) -> Iterator[Event]:
 
 def _newest(losses: Sequence[Loss]) -> Sequence[Loss]:
     return [max(losses, key=lambda loss: loss.at_ms)] if losses else []
-
-
-def _place(pause: Pause) -> str:
-    if not pause.topic:
-        return "the link"
-    return pause.topic if pause.partition is None else f"{pause.topic}-{pause.partition}"
