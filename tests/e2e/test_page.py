@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 MOST_BYTES = 300_000
 LOOK_MS = 2_000
 OF_LINK = ("", "/partitions", "/partition?topic=orders&partition=0", "/groups", "/group?group=x", "/recovery")
-OF_LINK += ("/failover?id=x", "/history", "/applications", "/quarantine", "/topics")
+OF_LINK += ("/failover?id=x", "/history", "/runs?topic=orders&partition=0", "/applications", "/quarantine", "/topics")
 FILES = ("", "page.js", "link.js", "home.js", "page.css")
 ROUTES = (*FILES, "api/v1/links", "api/v1/history", *(f"api/v1/links/{READ}{path}" for path in OF_LINK))
 

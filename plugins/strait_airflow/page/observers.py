@@ -16,6 +16,7 @@ from strait_airflow.page.watches.failovers import FailoversWatch
 from strait_airflow.page.watches.groups import GroupsWatch
 from strait_airflow.page.watches.history import HistoryWatch
 from strait_airflow.page.watches.quarantine import QuarantineWatch
+from strait_airflow.page.watches.runs import RunsWatch
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
@@ -100,6 +101,7 @@ groups_observers = _kind(GroupsWatch)
 failovers_observers = _kind(FailoversWatch)
 applications_observers = _kind(ApplicationsWatch)
 quarantine_observers = _kind(QuarantineWatch)
+runs_observers = _kind(RunsWatch)
 
 _pasts: dict[str, dict[int, Sample]] = defaultdict(dict)
 

@@ -4,21 +4,33 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query
 
-from strait_airflow.page.observers import applications_observers, observers, quarantine_observers
+from strait_airflow.page.observers import (
+    applications_observers,
+    observers,
+    quarantine_observers,
+    runs_observers,
+)
 from strait_airflow.page.routes.query import Limit, Offset, Search
 from strait_airflow.page.security import ReadsLogs, VisibleLink
-from strait_airflow.page.views.details import applications_view, partition_details, quarantine_page
+from strait_airflow.page.views.details import applications_view, partition_details, partition_runs, quarantine_page
 from strait_airflow.page.views.links import Data
 
 api = APIRouter(prefix="/api/v1/links/{link}")
+Partition = Annotated[int, Query(ge=0)]
 
 
 @api.get("/partition")
-def partition(name: VisibleLink, topic: str, partition: Annotated[int, Query(ge=0)]) -> Data:
+def partition(name: VisibleLink, topic: str, partition: Partition) -> Data:
     found = partition_details(observers.newest(name), topic, partition)
     if found is None:
         raise HTTPException(404, f"link {name}: its plan has no partition {topic}-{partition}")
     return found
+
+
+@api.get("/runs")
+def runs(name: VisibleLink, topic: str, partition: Partition) -> Data:
+    """What the offset map says of one partition."""
+    return partition_runs(runs_observers.newest(name), topic, partition)
 
 
 @api.get("/applications")

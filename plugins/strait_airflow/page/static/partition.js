@@ -1,4 +1,4 @@
-// One partition: where it stands, why it waits and what to do, and what it lost.
+// One partition: where it stands, why it waits and what to do, what it lost, and which offsets belong together.
 import { above, ask, bytes, cell, el, facts, number, seconds, stateOf, table, when } from "./dom.js";
 import { rowButton } from "./pause.js";
 
@@ -35,10 +35,32 @@ function policyPart(policy) {
   return [el("h3", {}, "How it is copied"), said.length ? facts(said) : el("p", {}, "By the defaults.")];
 }
 
+const RUN_HEADS = ["Source topic", "From its offset", "Copied to", "From its offset", "Records confirmed", "At", "Note"];
+
+function runRow(run) {
+  const notes = [run.shared && "others may write there, too",
+    run.after_unknown && "the map was rebuilt: where earlier records came from is not known"].filter(Boolean);
+  return el("tr", {},
+    cell(`generation ${run.generation}, id ${run.source_id}`, "name"), cell(number(run.source_base), "number"),
+    cell(run.destination, "name"), cell(number(run.destination_base), "number"),
+    cell(number(run.confirmed), "number"), cell(when(run.checkpoint_at_ms)), cell(notes.join("; "), "name"));
+}
+
+// The offset map's segments: in each the offsets of both sides follow from where it begins.
+function runsPart(found) {
+  const error = found.error ? [el("p", { class: "bad" }, found.error)] : [];
+  const more = found.total > found.rows.length
+    ? [el("p", { class: "soft" }, `The newest ${found.rows.length} of ${number(found.total)} segments.`)] : [];
+  const empty = found.looking ? "Looking …" : "None: nothing was copied yet.";
+  return [el("h3", {}, "Offset map"), ...error, ...more,
+    table("Offset map", RUN_HEADS, found.rows.map(runRow), found.error ? "Not known." : empty)];
+}
+
 export async function partitionView(name, topic, partition) {
   const path = `links/${encodeURIComponent(name)}`;
-  const [link, row] = await Promise.all([ask(path),
-    ask(`${path}/partition?${new URLSearchParams({ topic, partition })}`)]);
+  const place = new URLSearchParams({ topic, partition });
+  const [link, row, runs] = await Promise.all([ask(path), ask(`${path}/partition?${place}`),
+    ask(`${path}/runs?${place}`)]);
   const why = [row.reason.replaceAll("_", " "), row.detail].filter(Boolean).join(": ");
   const losses = row.losses.map((loss) => el("tr", {}, cell(when(loss.at_ms)), cell(loss.side),
     cell(number(loss.from_offset), "number"), cell(number(loss.to_offset), "number"), cell(loss.action),
@@ -46,5 +68,6 @@ export async function partitionView(name, topic, partition) {
   return [above(name), el("h2", {}, `${topic}-${partition}`), el("p", {}, stateOf(row), why ? ` — ${why}` : ""),
     ...[row.meaning, row.remedy].filter(Boolean).map((text) => el("p", {}, text)),
     el("p", { class: "actions" }, rowButton(link, row)), figures(row), ...policyPart(row.policy),
-    el("h3", {}, "Losses"), table("Losses", LOSS_HEADS, losses, "None.")];
+    el("h3", {}, "Losses"), table("Losses", LOSS_HEADS, losses, "None."),
+    ...runsPart(runs)];
 }

@@ -3,14 +3,17 @@
 from dataclasses import asdict
 
 from strait.exporter.observation import Observation
-from strait.planning.plan.pauses import pauses_of
+from strait.model import TopicPartition
+from strait.planning.plan.pauses import Scope, pauses_of
 from strait.state.quarantine_log import Entry
-from strait.state.schema import Pause, Plan
+from strait.state.schema import OffsetMapping, Plan
 from strait_airflow.page.views.links import MOST_ROWS, Data, link_row, partition_row, partition_rows
 from strait_airflow.page.watches.applications import ApplicationsSeen
 from strait_airflow.page.watches.quarantine import QuarantineSeen
+from strait_airflow.page.watches.runs import RunsSeen
 
 _LOSSES_SHOWN = 50
+_RUNS_SHOWN = 50
 
 
 def link_details(link: str, seen: Observation | None) -> Data:
@@ -29,18 +32,31 @@ def link_details(link: str, seen: Observation | None) -> Data:
 
 def partition_details(seen: Observation | None, topic: str, partition: int) -> Data | None:
     """A partition with how it is copied and what it lost; None: the plans have none of this name."""
+    place = TopicPartition(topic, partition)
     row = next((one for one in partition_rows(seen) if (one.topic, one.partition) == (topic, partition)), None)
     if seen is None or row is None:
         return None
     plans = [plan for plan in seen.plans.values() for planned in plan.topics if planned.source == topic]
     policy = next((planned.policy for plan in plans for planned in plan.topics if planned.source == topic), None)
     losses = [loss for loss in seen.losses if (loss.topic, loss.partition) == (topic, partition)]
-    pauses = [pause for pause in pauses_of(seen.plans.values()) if _covers(pause, topic, partition)]
+    pauses = [pause for pause in pauses_of(seen.plans.values()) if Scope.of(pause).covers(place)]
     return partition_row(row) | {
         "group": plans[0].group if plans else "",
         "policy": None if policy is None else policy.model_dump(mode="json", exclude_defaults=True),
         "losses": [loss.model_dump(mode="json") for loss in reversed(losses)],
         "pauses": [pause.model_dump(mode="json") for pause in pauses],
+    }
+
+
+def partition_runs(seen: RunsSeen | None, topic: str, partition: int) -> Data:
+    """Its runs, the newest first; a topic that was deleted and created again is another generation of the source."""
+    runs = () if seen is None else seen.runs.get((topic, partition), ())
+    generations = {source: number for number, source in enumerate(dict.fromkeys(run.source_id for run in runs), 1)}
+    return {
+        "looking": seen is None,
+        "error": "" if seen is None else seen.error,
+        "total": len(runs),
+        "rows": [_run(run, generations[run.source_id]) for run in runs[: -_RUNS_SHOWN - 1 : -1]],
     }
 
 
@@ -84,9 +100,19 @@ def quarantine_page(seen: QuarantineSeen | None, *, search: str, offset: int, li
     }
 
 
-def _covers(pause: Pause, topic: str, partition: int) -> bool:
-    return pause.topic in ("", topic) and pause.partition in (None, partition)
-
-
 def _entry(entry: Entry) -> Data:
     return entry._asdict()
+
+
+def _run(run: OffsetMapping, generation: int) -> Data:
+    return {
+        "generation": generation,
+        "source_id": run.source_id,
+        "source_base": run.source_base,
+        "destination": run.destination,
+        "destination_base": run.destination_base,
+        "shared": run.shared,
+        "confirmed": max(0, run.sequence_end - run.sequence_base),
+        "checkpoint_at_ms": run.checkpoint_at_ms,
+        "after_unknown": run.after_unknown,
+    }

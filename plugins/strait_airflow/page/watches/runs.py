@@ -1,0 +1,39 @@
+"""The offset map of a link, read in the background as it is written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from strait.config.links import LinksFile
+from strait.exporter.background import BackgroundWatch
+from strait.state.reader import StateReader
+from strait.state.schema import OffsetMapping
+
+LOOK_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunsSeen:
+    """At one moment.
+
+    Attributes:
+        runs: (source topic, partition) -> its runs, by sequence_base.
+        error: why they cannot be read; "" where they can.
+    """
+
+    runs: Mapping[tuple[str, int], tuple[OffsetMapping, ...]] = field(default_factory=dict)
+    error: str = ""
+
+
+class RunsWatch(BackgroundWatch[RunsSeen]):
+    """Of one link."""
+
+    def _follow(self, file: LinksFile) -> None:
+        destination = file.links[self._link].destination
+        with StateReader(file.clusters[destination], destination, self._link, follow=("map",)) as state:
+            while not self._stopped.is_set():
+                state.catch_up()
+                self.newest = RunsSeen(dict(state.runs))
+                self._stopped.wait(LOOK_SECONDS)
+
+    def _failed(self, file: LinksFile | None, error: str) -> RunsSeen:
+        return RunsSeen(error=error)
