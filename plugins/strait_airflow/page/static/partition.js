@@ -35,7 +35,8 @@ function policyPart(policy) {
   return [el("h3", {}, "How it is copied"), said.length ? facts(said) : el("p", {}, "By the defaults.")];
 }
 
-const RUN_HEADS = ["Source topic", "From its offset", "Copied to", "From its offset", "Records confirmed", "At", "Note"];
+const RUN_HEADS = ["Source topic", "From its offset", "Copied to", "From its offset", "Records confirmed", "At",
+  "Note"];
 
 function runRow(run) {
   const notes = [run.shared && "others may write there, too",
