@@ -61,8 +61,8 @@ def lose_map(link: EngineLink) -> None:
 
 def copy_more(link: EngineLink, topic: str, seed: int) -> None:
     """The link is started, copies what is new, and is stopped."""
+    link.publish()  # else the slot may find that it is stopped, and end
     slot = link.start_slot()
-    link.publish()
     with small_transactions(link, topic, 20, seed=seed):
         pass
     link.until_seen()
@@ -313,8 +313,8 @@ def test_records_of_a_dropped_tail_are_not_taken_for_copied_ones(
         words.publish((), runs, tails, ())
     producer.produce(topic_name, b"equal", partition=0, timestamp=1_700_000_000_000)
     assert producer.flush(60) == 0
-    slot = link.start_slot()
     link.publish()
+    slot = link.start_slot()
     eventually(lambda: ends(link.destination, topic_name, 2) == [2, 1], what="what came after the tail is copied")
     stop(link, slot)
     lose_map(link)
