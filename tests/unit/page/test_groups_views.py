@@ -70,6 +70,17 @@ def test_the_most_urgent_partition_of_a_group_stands_first():
     assert group_details(SEEN, None, "none", offset=0, limit=1) is None
 
 
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        (None, {"looking": True, "error": ""}),
+        (GroupsSeen(1, error="cluster a: gone"), {"looking": False, "error": "cluster a: gone"}),
+    ],
+)
+def test_of_a_group_that_could_not_be_looked_at_nobody_says_that_there_is_none(seen, told):
+    assert group_details(seen, None, "much", offset=0, limit=1) == told
+
+
 def test_a_group_that_the_link_found_in_sync_says_when_unless_that_is_not_known_of_each():
     def at(report: GroupSyncReport | None, name: str) -> object:
         page = groups_page(SEEN, report, search=name, state="", offset=0, limit=1)

@@ -48,4 +48,6 @@ def test_a_report_has_its_steps_and_a_line_that_sums_it_up():
     assert [step["name"] for step in found["steps"]] == ["still", "topics", "groups"]
     assert found["summary"].startswith("link l: planned failover 7 from a to b: done in 12.0 s")
     assert report(FailoversSeen(()), "7") is None
+    assert report(None, "7") == {"looking": True, "error": ""}
+    assert report(FailoversSeen(error="gone"), "7") == {"looking": False, "error": "gone"}
     assert recovery_page(None, offset=0, limit=2)["looking"]

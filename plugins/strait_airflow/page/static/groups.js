@@ -41,6 +41,12 @@ function looked(found) {
   return el("p", { class: "soft" }, `As of ${when(found.at_ms)}.`);
 }
 
+// Nothing is claimed of groups that were not seen.
+function none(found) {
+  if (found.looking || found.error) return "";
+  return found.of ? "No consumer group is like that." : "No consumer group has offsets in the link's topics.";
+}
+
 const list = listing("groups-", { search: "", state: "" });
 
 export async function groupsView(link, show) {
@@ -48,8 +54,7 @@ export async function groupsView(link, show) {
   const rows = found.rows.map((group) => groupRow(link, group));
   return [above(link), el("h2", {}, `Consumer groups of ${link}`), syncPart(found.sync), looked(found),
     filters(searchField(list, "Group contains", show), choice(list, "state", "Has an offset", found.states, show)),
-    table("Consumer groups", HEADS, rows, found.looking ? "" : "No consumer group has offsets in the link's topics."),
-    pager(list, found.total, show)];
+    table("Consumer groups", HEADS, rows, none(found)), pager(list, found.total, show)];
 }
 
 const offsets = listing("offsets-", {});
@@ -72,7 +77,9 @@ export async function groupView(link, group, show) {
   const wanted = offsets.query(`${link}/${group}`);
   wanted.set("group", group);
   const found = await ask(`links/${encodeURIComponent(link)}/group?${wanted}`);
-  return [above(link, ["Consumer groups", ["link", link, "groups"]]), el("h2", {}, group), el("p", {}, state(found)),
+  const head = [above(link, ["Consumer groups", ["link", link, "groups"]]), el("h2", {}, group), looked(found)];
+  if (found.error || found.looking) return head;
+  return [...head, el("p", {}, state(found)),
     table("Offsets", OFFSET_HEADS, found.rows.map(offsetRow), "It has committed no offset."),
     pager(offsets, found.total, show)];
 }

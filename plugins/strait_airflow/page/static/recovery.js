@@ -54,14 +54,16 @@ function actions(link, found) {
   return [el("p", { class: "actions" }, ...buttons), ...(why ? [el("p", { class: "soft" }, why)] : [])];
 }
 
+const unknown = (found) => (found.error ? el("p", { class: "bad" }, found.error)
+  : el("p", { role: "status" }, "The destination is being asked …"));
+
 const reports = listing("reports-", {});
 
 export async function recoveryView(name, show) {
   const path = `links/${encodeURIComponent(name)}`;
   const [link, found] = await Promise.all([ask(path), ask(`${path}/recovery?${reports.query(name)}`)]);
   const head = [above(name), el("h2", {}, `Recovery of ${name}`)];
-  if (found.error) return [...head, el("p", { class: "bad" }, found.error)];
-  if (found.looking) return [...head, el("p", { role: "status" }, "The destination is being asked …")];
+  if (found.error || found.looking) return [...head, unknown(found)];
   const rows = found.rows.map((one) => reportRow(name, one));
   return [...head, ...actions(link, found), el("h3", {}, "Readiness"), readinessPart(name, found),
     ...trendPart(found.trend), el("h3", {}, "Reports"),
@@ -70,6 +72,8 @@ export async function recoveryView(name, show) {
 
 export async function reportView(name, id) {
   const found = await ask(`links/${encodeURIComponent(name)}/failover?${new URLSearchParams({ id })}`);
+  const back = above(name, ["Recovery", ["link", name, "recovery"]]);
+  if (found.error || found.looking) return [back, el("h2", {}, id), unknown(found)];
   const steps = found.steps.map((step) => el("tr", {}, cell(step.name), cell(verdict(step.verdict)),
     cell(step.seconds.toFixed(1), "number"), cell(step.detail, "name")));
   const missing = found.missing.map((one) => el("tr", {}, cell(`${one.topic}-${one.partition}`, "name"),
@@ -78,8 +82,7 @@ export async function reportView(name, id) {
     ["By", found.by], ["Reason", found.reason || "–"], ["RTO", seconds(found.rto_seconds)],
     ["RPO", seconds(found.rpo_seconds)], ["Offsets known to be missing", number(found.rpo_records)],
     ["Steps that hold", percent(found.score)], ["Version of Strait", found.strait_version]];
-  return [above(name, ["Recovery", ["link", name, "recovery"]]),
-    el("h2", {}, `${found.kind}, ${found.outcome}`), el("p", {}, found.summary), facts(figures),
+  return [back, el("h2", {}, `${found.kind}, ${found.outcome}`), el("p", {}, found.summary), facts(figures),
     el("h3", {}, "Steps"), table("Steps", STEP_HEADS, steps, "None yet."),
     ...(missing.length ? [el("h3", {}, "Missing on the destination"),
       table("Missing", ["Partition", "From offset", "To offset"], missing, "")] : [])];

@@ -25,9 +25,10 @@ function conf(link, form, dryRun) {
   };
 }
 
-function choices() {
+// One that was cut off goes on as what it is.
+function choices(found) {
   return [
-    field("Kind", select("kind", KINDS, "planned")),
+    field("Kind", select("kind", KINDS, found.running ? found.newest_failover.kind : "planned")),
     field("Reason", given("reason", "", { maxlength: 200 }), "Kept in the report."),
     el("details", {}, el("summary", {}, "More settings"), ...moreChoices()),
   ];
@@ -56,7 +57,7 @@ export function failoverWizard(link, found) {
     const dry = el("button", { type: "submit", class: "go" }, "Dry run");
     const name = el("input", { id: "typed", autocomplete: "off", disabled: true });
     const real = el("button", { type: "button", class: "go", disabled: true }, "Fail over now");
-    const settings = el("fieldset", { "aria-label": "Settings" }, ...choices(), el("p", {}, dry));
+    const settings = el("fieldset", { "aria-label": "Settings" }, ...choices(found), el("p", {}, dry));
     const confirm = el("fieldset", { "aria-label": "Confirmation" },
       field(`Type ${link.link} to move its clients to the destination`, name), el("p", {}, real));
     form.append(settings, panel.element, confirm);

@@ -45,13 +45,19 @@ def groups_page(
 def group_details(
     seen: GroupsSeen | None, report: GroupSyncReport | None, name: str, *, offset: int, limit: int
 ) -> Data | None:
-    """A group with some of its partitions, the most urgent first; None: there is none of this name."""
-    group = next((one for one in (() if seen is None else seen.groups) if one.group == name), None)
+    """A group with some of its partitions, the most urgent first; None: there is none of this name.
+
+    Where the groups are not known, it is `looking` or has an `error`, and nothing else.
+    """
+    if seen is None or seen.error:
+        return {"looking": seen is None, "error": "" if seen is None else seen.error}
+    group = next((one for one in seen.groups if one.group == name), None)
     if group is None:
         return None
     offsets = sorted(group.offsets, key=lambda one: (_URGENCY[one.state], one.topic, one.partition))
     rows = [asdict(one) | {"meaning": MEANINGS[one.state]} for one in offsets[offset : offset + min(limit, MOST_ROWS)]]
-    return _row(group, report) | {"total": len(offsets), "rows": rows}
+    known = {"looking": False, "at_ms": seen.at_ms, "error": ""}
+    return known | _row(group, report) | {"total": len(offsets), "rows": rows}
 
 
 def _by_urgency(group: GroupStatus) -> tuple[Any, ...]:

@@ -29,9 +29,15 @@ def recovery_page(seen: FailoversSeen | None, *, offset: int, limit: int) -> Dat
 
 
 def report(seen: FailoversSeen | None, of: str) -> Data | None:
-    """One of them with all its steps; None: there is none of this id."""
-    found = next((one for one in (() if seen is None else seen.records) if one.id == of), None)
-    return None if found is None else found.model_dump(mode="json") | {"summary": summary(found)}
+    """One of them with all its steps; None: there is none of this id.
+
+    Where the reports are not known, it is `looking` or has an `error`, and nothing else.
+    """
+    if seen is None or seen.error:
+        return {"looking": seen is None, "error": "" if seen is None else seen.error}
+    found = next((one for one in seen.records if one.id == of), None)
+    known = {"looking": False, "error": ""}
+    return None if found is None else known | found.model_dump(mode="json") | {"summary": summary(found)}
 
 
 def _readiness(rehearsal: Failover) -> Data:
