@@ -15,15 +15,13 @@ from strait.planning.plan.pauses import Scope
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
 from strait.wire.records import Record
+from support.dialogs import RUN_MS, dialog, done, told
 from support.fixtures.page import ADMIN, ASKED, CHANGED, RULES, VIEWER, WAIT_MS, Site
 from support.fixtures.waiting import eventually
 from support.kafka.topics import create
 from support.links.quarantined import keep_aside
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
-
-RUN_MS = 120_000
-"""Airflow's scheduler starts a run within seconds, on a busy machine within many."""
 
 MONITOR, VARIABLE = f"strait_{CHANGED}", f"strait_topics_{CHANGED}"
 APPROVAL = f"strait_{ASKED}_approval"
@@ -57,27 +55,6 @@ def pauses(site: Site) -> list[tuple[str, int | None, str, str]]:
     plan = plan_of(site, CHANGED)
     assert plan is not None
     return [(one.topic, one.partition, one.by, one.reason) for one in plan.pauses]
-
-
-def dialog(page: Page, name: str) -> Locator:
-    found = page.get_by_role("dialog", name=name)
-    expect(found).to_be_visible()
-    return found
-
-
-def told(found: Locator, text: str | re.Pattern[str], kind: str = "good") -> None:
-    """Wait until the dialog says how it ended, and look at that."""
-    status = found.locator(".run [role=status]")
-    expect(status).to_have_class(re.compile("good|bad"), timeout=RUN_MS)
-    expect(status).to_contain_text(text)
-    expect(status).to_have_class(kind)
-
-
-def done(found: Locator, text: str | re.Pattern[str], kind: str = "good") -> None:
-    """The same, and close it."""
-    told(found, text, kind)
-    found.get_by_role("button", name="Close").click()
-    expect(found).to_have_count(0)
 
 
 def test_a_link_is_paused_and_resumed_by_whoever_is_logged_in(site, link):
@@ -291,13 +268,14 @@ def test_who_may_only_read_finds_the_buttons_disabled_and_the_reason(site, viewe
 
 def test_the_page_is_told_which_changes_its_user_may_make(site):
     told = {user: site.get(f"api/v1/links/{ASKED}", site.token(user)).json()["may"] for user in (ADMIN, VIEWER)}
-    assert {"pause", "edit", "restart", "approve", "quarantine"} <= told[ADMIN].keys()
+    assert {"pause", "edit", "restart", "approve", "quarantine", "failover"} <= told[ADMIN].keys()
     assert set(told[ADMIN].values()) == {True}
     assert set(told[VIEWER].values()) == {False}
 
 
 CHANGES = [
     ("POST", "dags/strait-pause/dagRuns", {"logical_date": None, "conf": {"link": CHANGED}}),
+    ("POST", "dags/strait-failover/dagRuns", {"logical_date": None, "conf": {"link": CHANGED}}),
     ("POST", "dags/strait-quarantine/dagRuns", {"logical_date": None, "conf": {"link": CHANGED}}),
     ("POST", f"dags/{MONITOR}/dagRuns", {"logical_date": None, "conf": {"restart": "default"}}),
     ("PATCH", f"variables/{VARIABLE}", {"key": VARIABLE, "value": "{}"}),

@@ -1,0 +1,118 @@
+"""Rehearsing, failing over and removing a fence from the page, in a real browser, by a real Airflow."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from strait.config.links import load_link
+from strait.control.failover import failover
+from strait.control.failover.journal import Journal
+from strait.state.failover_records import Failover
+from strait.state.reader import StateReader
+from strait.state.schema import GivenAcl
+from support.dialogs import RUN_MS, dialog, done, told
+from support.fixtures.page import ADMIN, MOVED, WAIT_MS, Site
+
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
+
+
+@pytest.fixture
+def recovery(site: Site, page: Page) -> Page:
+    """The view of the link that is failed over."""
+    page.goto("about:blank")
+    page.goto(f"{site.url}#/link/{MOVED}/recovery")
+    expect(page.get_by_role("button", name="Fail over…")).to_be_enabled(timeout=WAIT_MS)
+    return page
+
+
+def history(site: Site) -> list[Failover]:
+    return list(failover.history(load_link(site.links_file, MOVED), MOVED))
+
+
+def stopped(site: Site) -> bool:
+    """Whether the plan in force has the link stopped."""
+    with StateReader(site.clusters.destination.client_properties, "there", MOVED, follow=("plan",)) as state:
+        state.catch_up()
+        return bool(state.plans["default"].stopped)
+
+
+def reports(page: Page) -> Locator:
+    return page.get_by_role("region", name="Reports").locator("tbody tr")
+
+
+def test_a_rehearsal_is_begun_followed_and_its_report_is_there(site, recovery):
+    recovery.get_by_role("button", name="Rehearse…").click()
+    asks = dialog(recovery, f"Rehearse a failover of {MOVED}")
+    asks.get_by_label("Reason").fill("<b>each month</b>")
+    asks.get_by_role("button", name="Rehearse", exact=True).click()
+    told(asks, "% of the steps hold")
+    expect(asks.get_by_role("region", name="Log of the task")).to_contain_text("failed copying")
+    done(asks, "% of the steps hold")
+    (record,) = history(site)
+    assert (record.kind, record.by, record.reason) == ("rehearsal", ADMIN, "<b>each month</b>")
+    expect(reports(recovery).first).to_contain_text("rehearsal")
+    expect(recovery.locator("main")).to_contain_text(f"{record.score} % of {len(record.steps)} steps held")
+    assert recovery.locator("main b").count() == 0
+
+
+def test_a_failover_is_looked_at_with_the_same_settings_and_begun_by_typing_the_links_name(site, recovery):
+    before = history(site)
+    recovery.get_by_role("button", name="Fail over…").click()
+    asks = dialog(recovery, f"Fail over link {MOVED}")
+    typed, now = asks.get_by_label(f"Type {MOVED}"), asks.get_by_role("button", name="Fail over now")
+    log = asks.get_by_role("region", name="Log of the task")
+    expect(typed).to_be_disabled()
+    asks.get_by_label("Kind").select_option("unplanned")
+    asks.get_by_role("button", name="Dry run").click()
+    status = asks.locator(".run [role=status]")
+    expect(status).to_contain_text("would wait for, or fail at: source", timeout=RUN_MS)
+    expect(status).not_to_have_class("good")
+    expect(log).to_contain_text("a planned failover loses nothing")
+
+    expect(typed).to_be_enabled()
+    asks.get_by_text("More settings").click()
+    asks.get_by_label("Unplanned, although the source answers").check()
+    expect(typed).to_be_disabled()  # what was looked at was something else
+    asks.get_by_role("button", name="Dry run").click()
+    told(asks, "dry run: all holds")
+    expect(log).to_contain_text("answers, and is not asked for anything")
+    assert history(site) == before
+    assert not stopped(site)
+
+    typed.fill("leave")
+    expect(now).to_be_disabled()
+    typed.fill(MOVED)
+    now.click()
+    done(asks, re.compile(f"link {MOVED}: unplanned failover .* done in"))
+    *_, record = history(site)
+    assert (record.kind, record.outcome, record.by) == ("unplanned", "done", ADMIN)
+    assert stopped(site)
+    expect(reports(recovery).first).to_contain_text("unplanned")
+
+
+def test_a_fence_that_was_left_can_be_removed_and_what_hinders_that_is_said(site, recovery):
+    """The source has no authorizer, so it refuses: the run has asked it."""
+    rule = GivenAcl(
+        name="edit.a", pattern="LITERAL", principal="User:orders", host="*", operation="WRITE", permission="DENY"
+    )
+    left = Failover(
+        id="left",
+        link=MOVED,
+        source="here",
+        destination="there",
+        kind="planned",
+        outcome="done",
+        by="ann",
+        turn="left",
+        strait_version="1",
+        began_at_ms=1_700_000_000_000,
+        fence=(rule,),
+    )
+    Journal(dict(site.clusters.destination.client_properties), "there", MOVED).write(left)
+    recovery.get_by_role("button", name="Remove the fence…").click()
+    asks = dialog(recovery, f"Remove the fence of {MOVED}")
+    asks.get_by_role("button", name="Remove the fence", exact=True).click()
+    told(asks, "cluster here", "bad")
+    asks.get_by_role("button", name="Close").click()
+    assert history(site)[-1].fence == (rule,)
