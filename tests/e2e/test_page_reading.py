@@ -74,7 +74,7 @@ def test_a_partition_says_where_it_stands_why_and_what_to_do(site, viewer_page: 
     expect(main).to_contain_text("slot silent: ")
     expect(main).to_contain_text("End of the source")
     expect(main.get_by_role("region", name="Losses")).to_contain_text("None.")
-    expect(main.get_by_role("region", name="Offset map")).to_contain_text("nothing was copied yet", timeout=WAIT_MS)
+    expect(main.get_by_role("region", name="Offset map")).to_contain_text("generation 1", timeout=WAIT_MS)
 
 
 def test_an_address_of_something_that_is_not_there_is_one_line(site, viewer_page: Page):
