@@ -151,6 +151,8 @@ def budget_use(seen: Observation) -> Values:
     """What slots have copied under each budget. A topic counts towards its class's and the link's."""
     for group, slot, parts in reports_in_plan(seen):
         plan = seen.plans[group]
+        if not plan.budgets:
+            continue  # each scrape would count every partition for nothing
         class_of = {topic.source: topic.policy.topic_class for topic in plan.topics}
         copied: Counter[str] = Counter()
         for row in (row for part in parts for row in part.partitions):

@@ -250,11 +250,15 @@ def kept_groups(report: GroupSyncReport | None, now_ms: int) -> Check:
     )
 
 
+def called(record: Failover) -> str:
+    """What it is, in words."""
+    return record.kind if record.kind == "rehearsal" else f"{record.kind} failover"
+
+
 def summary(record: Failover) -> str:
     """A failover in a line."""
     ended = "" if record.rto_seconds is None else f" in {record.rto_seconds:,.1f} s"
-    kind = record.kind if record.kind == "rehearsal" else f"{record.kind} failover"
-    text = f"link {record.link}: {kind} {record.id} from {record.source} to {record.destination}: "
+    text = f"link {record.link}: {called(record)} {record.id} from {record.source} to {record.destination}: "
     text += f"{record.outcome}{ended}"
     if record.rpo_records is not None:
         text += f"; known to be missing: {record.rpo_records:,} offsets"

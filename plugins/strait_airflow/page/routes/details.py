@@ -12,8 +12,8 @@ from strait_airflow.page.observers import (
 )
 from strait_airflow.page.routes.query import Limit, Offset, Search
 from strait_airflow.page.security import ReadsLogs, VisibleLink
+from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.details import applications_view, partition_details, partition_runs, quarantine_page
-from strait_airflow.page.views.links import Data
 
 api = APIRouter(prefix="/api/v1/links/{link}")
 Partition = Annotated[int, Query(ge=0)]

@@ -8,8 +8,8 @@ from strait.state.schema import GroupSyncReport
 from strait_airflow.page.observers import groups_observers, observers
 from strait_airflow.page.routes.query import Limit, Offset, Search
 from strait_airflow.page.security import VisibleLink
+from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.groups import group_details, groups_page
-from strait_airflow.page.views.links import Data
 
 api = APIRouter(prefix="/api/v1")
 

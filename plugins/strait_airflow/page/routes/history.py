@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from strait.planning.history.sample import Sample
 from strait_airflow.page.observers import history_observers
 from strait_airflow.page.security import VisibleLink, VisibleLinks
-from strait_airflow.page.views.links import Data
+from strait_airflow.page.views.answers import Data
 from strait_airflow.page.watches.history import HOUR_MS, HistorySeen
 
 SPARKLINE_HOURS = 6

@@ -7,8 +7,9 @@ from fastapi import APIRouter, Query
 from strait_airflow.page.observers import observers
 from strait_airflow.page.routes.query import Limit, Offset, Search
 from strait_airflow.page.security import Changes, VisibleLink, VisibleLinks
+from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.details import link_details
-from strait_airflow.page.views.links import Data, Question, by_urgency, link_row, partition_page
+from strait_airflow.page.views.links import Question, by_urgency, link_row, partition_page
 from strait_airflow.settings import dags_of, links_with_approval
 
 api = APIRouter(prefix="/api/v1")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from strait_airflow.page.views.links import MOST_ROWS
+from strait_airflow.page.views.answers import MOST_ROWS
 
 Search = Annotated[str, Query(max_length=249)]
 """Part of a name; a topic's is at most as long."""

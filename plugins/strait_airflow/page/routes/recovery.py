@@ -5,7 +5,7 @@ from fastapi import APIRouter, HTTPException
 from strait_airflow.page.observers import failovers_observers
 from strait_airflow.page.routes.query import Limit, Offset
 from strait_airflow.page.security import VisibleLink
-from strait_airflow.page.views.links import Data
+from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.recovery import recovery_page, report
 
 api = APIRouter(prefix="/api/v1/links/{link}")

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from strait.errors import ConfigError, StraitError
 from strait_airflow.page.security import EditableLink
-from strait_airflow.page.views.links import Data
+from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.preview import preview_of
 from strait_airflow.settings import clusters_of, topics_text, variable_name
 

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from strait.exporter.observation import Observation
 from strait.model import TopicPartition
 from strait.planning.plan.pauses import Scope, pauses_of
-from strait.state.quarantine_log import Entry
 from strait.state.schema import OffsetMapping, Plan
-from strait_airflow.page.views.links import MOST_ROWS, Data, link_row, partition_row, partition_rows
+from strait_airflow.page.views.answers import Data, looked, some
+from strait_airflow.page.views.links import link_row, partition_row, partition_rows
 from strait_airflow.page.watches.applications import ApplicationsSeen
 from strait_airflow.page.watches.quarantine import QuarantineSeen
 from strait_airflow.page.watches.runs import RunsSeen
@@ -36,12 +36,12 @@ def partition_details(seen: Observation | None, topic: str, partition: int) -> D
     row = next((one for one in partition_rows(seen) if (one.topic, one.partition) == (topic, partition)), None)
     if seen is None or row is None:
         return None
-    plans = [plan for plan in seen.plans.values() for planned in plan.topics if planned.source == topic]
-    policy = next((planned.policy for plan in plans for planned in plan.topics if planned.source == topic), None)
+    copied = ((plan.group, one.policy) for plan in seen.plans.values() for one in plan.topics if one.source == topic)
+    group, policy = next(copied, ("", None))
     losses = [loss for loss in seen.losses if (loss.topic, loss.partition) == (topic, partition)]
     pauses = [pause for pause in pauses_of(seen.plans.values()) if Scope.of(pause).covers(place)]
     return partition_row(row) | {
-        "group": plans[0].group if plans else "",
+        "group": group,
         "policy": None if policy is None else policy.model_dump(mode="json", exclude_defaults=True),
         "losses": [loss.model_dump(mode="json") for loss in reversed(losses)],
         "pauses": [pause.model_dump(mode="json") for pause in pauses],
@@ -52,9 +52,7 @@ def partition_runs(seen: RunsSeen | None, topic: str, partition: int) -> Data:
     """Its runs, the newest first; a topic that was deleted and created again is another generation of the source."""
     runs = () if seen is None else seen.runs.get((topic, partition), ())
     generations = {source: number for number, source in enumerate(dict.fromkeys(run.source_id for run in runs), 1)}
-    return {
-        "looking": seen is None,
-        "error": "" if seen is None else seen.error,
+    return looked(seen) | {
         "total": len(runs),
         "rows": [_run(run, generations[run.source_id]) for run in runs[: -_RUNS_SHOWN - 1 : -1]],
     }
@@ -81,9 +79,7 @@ def plan_facts(plan: Plan) -> Data:
 def applications_view(seen: ApplicationsSeen | None, *, logs: bool) -> Data:
     """A link's applications; without the lines of their ``logs`` for who may not read those."""
     found = () if seen is None else seen.applications
-    return {
-        "looking": seen is None,
-        "error": "" if seen is None else seen.error,
+    return looked(seen) | {
         "logs": logs,
         "applications": [one if logs else one | {"log_lines": []} for one in found],
     }
@@ -92,16 +88,10 @@ def applications_view(seen: ApplicationsSeen | None, *, logs: bool) -> Data:
 def quarantine_page(seen: QuarantineSeen | None, *, search: str, offset: int, limit: int) -> Data:
     """Some of the records that nobody has settled, the newest first."""
     found = [] if seen is None else [one for one in reversed(seen.entries) if search.casefold() in one.topic.casefold()]
-    return {
-        "looking": seen is None,
-        "error": "" if seen is None else seen.error,
+    return looked(seen) | {
         "total": len(found),
-        "rows": [_entry(one) for one in found[offset : offset + min(limit, MOST_ROWS)]],
+        "rows": [entry._asdict() for entry in some(found, offset, limit)],
     }
-
-
-def _entry(entry: Entry) -> Data:
-    return entry._asdict()
 
 
 def _run(run: OffsetMapping, generation: int) -> Data:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from strait.exporter.observation import Observation
+from strait.planning.failover import called
 from strait.planning.plan.pauses import Scope, pauses_of
 from strait.state.schema import Loss
 
@@ -32,8 +33,9 @@ def _events(seen: Observation) -> Iterator[Event]:
         lost = f"{loss.from_offset:,} to {loss.to_offset:,}"
         yield Event(loss.at_ms, f"{loss.topic}-{loss.partition}: {loss.cause}, offsets {lost} of the {loss.side}")
     for failover in seen.failovers.values():
-        kind = failover.kind if failover.kind == "rehearsal" else f"{failover.kind} failover"
-        yield Event(failover.ended_at_ms or failover.began_at_ms, f"{kind} {failover.outcome}, by {failover.by}")
+        yield Event(
+            failover.ended_at_ms or failover.began_at_ms, f"{called(failover)} {failover.outcome}, by {failover.by}"
+        )
 
 
 def _newest(losses: Sequence[Loss]) -> Sequence[Loss]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from strait.planning.consumer_groups import MEANINGS, GroupStatus, OffsetState
 from strait.state.schema import GroupSyncReport
-from strait_airflow.page.views.links import MOST_ROWS, Data
+from strait_airflow.page.views.answers import Data, looked, some
 from strait_airflow.page.watches.groups import GroupsSeen
 
 _URGENCY = {state: number for number, state in enumerate(OffsetState)}
@@ -29,11 +29,9 @@ def groups_page(
         if search.casefold() in group.group.casefold() and state in ("", *(one for one, _ in group.states))
     ]
     wanted.sort(key=_by_urgency)
-    page = wanted[offset : offset + min(limit, MOST_ROWS)]
-    return {
-        "looking": seen is None,
+    page = some(wanted, offset, limit)
+    return looked(seen) | {
         "at_ms": None if seen is None else seen.at_ms,
-        "error": "" if seen is None else seen.error,
         "sync": None if report is None else report.model_dump(mode="json", exclude={"out_of_sync"}),
         "total": len(wanted),
         "of": len(found),
@@ -50,13 +48,13 @@ def group_details(
     Where the groups are not known, it is `looking` or has an `error`, and nothing else.
     """
     if seen is None or seen.error:
-        return {"looking": seen is None, "error": "" if seen is None else seen.error}
+        return looked(seen)
     group = next((one for one in seen.groups if one.group == name), None)
     if group is None:
         return None
     offsets = sorted(group.offsets, key=lambda one: (_URGENCY[one.state], one.topic, one.partition))
-    rows = [asdict(one) | {"meaning": MEANINGS[one.state]} for one in offsets[offset : offset + min(limit, MOST_ROWS)]]
-    known = {"looking": False, "at_ms": seen.at_ms, "error": ""}
+    rows = [asdict(one) | {"meaning": MEANINGS[one.state]} for one in some(offsets, offset, limit)]
+    known = looked(seen) | {"at_ms": seen.at_ms}
     return known | _row(group, report) | {"total": len(offsets), "rows": rows}
 
 

@@ -9,10 +9,9 @@ from strait.planning.plan.pauses import pauses_of
 from strait.planning.status.status import PartitionStatus
 from strait.planning.status.summary import summary_of
 from strait.reasons import Reason
+from strait_airflow.page.views.answers import Data, some
 from strait_airflow.page.views.events import last_event
 
-Data = dict[str, Any]
-MOST_ROWS = 200
 _URGENT = {"error": 0, "waiting": 2, "no_plan": 3, "looking": 4, "paused": 5, "stopped": 6, "copying": 7}
 _DECISION = 1
 
@@ -83,7 +82,7 @@ def partition_page(seen: Observation | None, asked: Question) -> Data:
     found = [row for row in rows if _wanted(row, asked)]
     found.sort(key=SORTS["topic"])  # what is equal stays in this order
     found.sort(key=SORTS[asked.sort], reverse=asked.descending)
-    page = found[asked.offset : asked.offset + min(asked.limit, MOST_ROWS)]
+    page = some(found, asked.offset, asked.limit)
     return {"total": len(found), "of": len(rows), "reasons": reasons, "rows": [partition_row(row) for row in page]}
 
 

@@ -8,8 +8,8 @@ from strait.planning.plan.planner import Proposal
 from strait.planning.review.effects import effects
 from strait.planning.review.text import waiting_data
 from strait.reasons import Reason
+from strait_airflow.page.views.answers import Data
 
-Data = dict[str, Any]
 MOST_SHOWN = 200
 """Of each list: nobody reads more, and a regular expression may mean thousands."""
 

@@ -2,7 +2,7 @@
 
 from strait.planning.failover import summary
 from strait.state.failover_records import Failover
-from strait_airflow.page.views.links import MOST_ROWS, Data
+from strait_airflow.page.views.answers import Data, looked, some
 from strait_airflow.page.watches.failovers import FailoversSeen
 
 _TREND_MOST = 100
@@ -14,10 +14,8 @@ def recovery_page(seen: FailoversSeen | None, *, offset: int, limit: int) -> Dat
     newest_first = records[::-1]
     rehearsal = next((one for one in newest_first if one.kind == "rehearsal" and one.outcome == "done"), None)
     real = next((one for one in newest_first if one.kind != "rehearsal"), None)
-    page = newest_first[offset : offset + min(limit, MOST_ROWS)]
-    return {
-        "looking": seen is None,
-        "error": "" if seen is None else seen.error,
+    page = some(newest_first, offset, limit)
+    return looked(seen) | {
         "readiness": None if rehearsal is None else _readiness(rehearsal),
         "running": real is not None and real.outcome == "running",
         "fenced": real is not None and bool(real.fence),
@@ -34,10 +32,9 @@ def report(seen: FailoversSeen | None, of: str) -> Data | None:
     Where the reports are not known, it is `looking` or has an `error`, and nothing else.
     """
     if seen is None or seen.error:
-        return {"looking": seen is None, "error": "" if seen is None else seen.error}
+        return looked(seen)
     found = next((one for one in seen.records if one.id == of), None)
-    known = {"looking": False, "error": ""}
-    return None if found is None else known | found.model_dump(mode="json") | {"summary": summary(found)}
+    return None if found is None else looked(seen) | found.model_dump(mode="json") | {"summary": summary(found)}
 
 
 def _readiness(rehearsal: Failover) -> Data:
