@@ -32,11 +32,11 @@ from strait.embedded.airflow import LocalAirflow
 from strait.embedded.airflow_client import AirflowClient, Json
 from strait.embedded.kafka import Cluster
 from strait.embedded.paths import project_root
-from strait.embedded.ports import free_ports
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch import processes
 from strait.launch.local import LocalLauncher
 from strait.state.reader import StateReader
+from support.fixtures.airflow import launch
 
 RESULTS = Path(__file__).parent / "results-control-loop.md"
 TOPICS_OF_OTHERS = 100
@@ -119,8 +119,7 @@ def loop(folder: Path, count: int) -> Iterator[Loop]:
             },
         )
         launcher = LocalLauncher(folder / "home" / "applications")
-        port, *log_ports = free_ports(3)
-        airflow.launch(port=port, log_ports=(log_ports[0], log_ports[1]))
+        launch(airflow)
         try:
             airflow.wait_until_healthy()
             client = airflow.client()

@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
@@ -92,9 +91,7 @@ def test_an_invalid_variable_fails_one_run_with_one_line_while_copying_goes_on(a
 
 def test_a_killed_application_is_submitted_again_and_the_task_says_why_it_ended(airflow, clusters):
     first = airflow.application()
-    for process in airflow.application_processes():
-        with contextlib.suppress(psutil.NoSuchProcess):  # its parent's end may end it first
-            process.kill()
+    airflow.kill_application()
     eventually(lambda: airflow.application().id != first.id, what="another submission", within_seconds=180)
     for topic in PARTITIONS:
         copies_more(clusters, topic)
@@ -205,9 +202,7 @@ def test_two_airflows_over_one_links_file_submit_an_application_once(airflow, cl
         eventually(lambda: [run for run in other.runs(MONITOR) if run["state"] == "success"], what="its first run")
         assert submissions(airflow) == submitted
         both = {one: {run["dag_run_id"] for run in one.runs(MONITOR)} for one in (client, other)}
-        for process in airflow.application_processes():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        airflow.kill_application()
 
         def new_runs() -> list[str]:
             return [

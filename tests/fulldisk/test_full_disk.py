@@ -4,7 +4,6 @@ import contextlib
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from support.fixtures.airflow import PARTITIONS, deployment, launch
@@ -39,9 +38,7 @@ def test_copying_goes_on_and_nothing_is_lost_or_doubled(small_disk, clusters):
         assert running.application_pids() == pids
 
         ended = running.application()
-        for process in running.application_processes():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        running.kill_application()
         ballast.unlink()
         running.airflow.stop()  # what a full disk has ended it does not start again by itself
         launch(running.airflow)

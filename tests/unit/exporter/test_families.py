@@ -4,8 +4,9 @@ import time
 
 from strait.exporter.families import batches, budget_use
 from strait.exporter.observation import Observation
-from strait.state.schema import Budget, PartitionReport, Plan, PlannedTopic, TopicPolicy
+from strait.state.schema import Budget, PartitionReport
 from strait.wire.shapes import Built
+from support.model.plans import classed_plan
 from support.model.reports import plain_report
 
 CLASSES = {"orders": "gold", "refunds": "gold", "clicks": "bulk", "rest": ""}
@@ -20,26 +21,14 @@ def row(topic: str, copied_bytes: int) -> PartitionReport:
 
 
 def seen(budgets: tuple[Budget, ...] = BUDGETS) -> Observation:
-    topics = tuple(
-        PlannedTopic(
-            source=name,
-            destination=name,
-            source_id="s",
-            destination_id="d",
-            slots=(0,),
-            policy=TopicPolicy(topic_class=topic_class),
-        )
-        for name, topic_class in CLASSES.items()
-    )
-    plan = Plan(
-        link="l", group="default", version=1, producer_id=1, slots=1, topics=topics, budgets=budgets, published_at_ms=1
-    )
     parts = (
         plain_report(batches=10, built={"merged": 3}, partitions=(row("orders", 1), row("clicks", 10))),
         plain_report(batches=10, built={"merged": 3}, partitions=(row("refunds", 100), row("rest", 1000))),
     )
     reports = {("default", 0): parts, ("default", 1): parts, ("gone", 0): parts}
-    return Observation("l", "a", "b", time.monotonic(), plans={"default": plan}, reports=reports)
+    return Observation(
+        "l", "a", "b", time.monotonic(), plans={"default": classed_plan(CLASSES, *budgets)}, reports=reports
+    )
 
 
 def test_a_topic_counts_towards_its_class_and_the_link_once_each() -> None:

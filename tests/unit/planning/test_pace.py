@@ -11,30 +11,16 @@ from strait.state.schema import (
     Budget,
     PartitionReport,
     Plan,
-    PlannedTopic,
     Report,
-    TopicPolicy,
 )
+from support.model.plans import classed_plan
 from support.model.reports import plain_report
 
 ORDERS, CLICKS = TopicPartition("orders", 0), TopicPartition("clicks", 0)
 
 
 def plan(*budgets: Budget) -> Plan:
-    topics = tuple(
-        PlannedTopic(
-            source=name,
-            destination=name,
-            source_id="s",
-            destination_id="d",
-            slots=(0,),
-            policy=TopicPolicy(topic_class=name),
-        )
-        for name in ("clicks", "orders")
-    )
-    return Plan(
-        link="l", group="default", version=1, producer_id=1, slots=1, topics=topics, budgets=budgets, published_at_ms=1
-    )
+    return classed_plan({name: name for name in ("clicks", "orders")}, *budgets)
 
 
 def row(topic: str, lag: int, copied_bytes: int = 0) -> PartitionReport:
