@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,13 +11,17 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from strait.config import naming
+from strait.control.executor import make_state_safer
 from strait.embedded.kafka import Cluster
 from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin, NewTopic
+from strait.kafka.reading import read_topic
+from strait.planning.risks.state_safety import state_changes
 from strait.state.codec import encode, encode_key, run_key
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, PartitionReport, Plan, Report
+from strait.state.segments import SEGMENT_CONFIGS
 from strait.state.topics import ensure_state_topics
 from strait.state.writer import StateWriter
 from support.fixtures.waiting import eventually
@@ -321,6 +326,53 @@ def test_the_state_topics_are_made_as_they_must_be_and_made_once(cluster: Cluste
     assert ensure_state_topics(admin, topic_name, 1) == list(made)
     assert ensure_state_topics(admin, topic_name, 1) == []
     assert {name: admin.configs(name, configs) for name, configs in made.items()} == made
+
+
+def test_a_cluster_that_refuses_segments_gets_topics_without_them(clusters: Any, topic_name: str) -> None:
+    class Strict(Admin):
+        def create(self, topics: Iterable[NewTopic]) -> list[str]:
+            wanted = [replace(topic, configs={**topic.configs, **self.broken(topic)}) for topic in topics]
+            return super().create(wanted)
+
+        @staticmethod
+        def broken(topic: NewTopic) -> dict[str, str]:
+            return {"segment.ms": "refused"} if "segment.ms" in topic.configs else {}
+
+    admin = Strict(clusters.destination.client_properties, "b")
+    assert naming.map_topic(topic_name) in ensure_state_topics(admin, topic_name, 1)
+
+
+@pytest.fixture(scope="module")
+def busy_cleaner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Looks for something to clean all the time."""
+    properties = {"log.cleaner.backoff.ms": "100", "log.initial.task.delay.ms": "100"}
+    with Cluster(tmp_path_factory.mktemp("cleaner"), properties=properties) as cluster:
+        yield cluster
+
+
+def test_the_map_of_an_older_version_gets_small_and_stays_small(busy_cleaner: Cluster, topic_name: str) -> None:
+    """It has a week of superseded checkpoints in one segment, and no cleaner ever touches it."""
+    admin, topic = Admin(busy_cleaner.client_properties, "b"), naming.map_topic(topic_name)
+    admin.create([NewTopic(topic, 1, 1, {"cleanup.policy": "compact", "max.message.bytes": "8388608"})])
+    writer = StateWriter(busy_cleaner.client_properties, "b", topic_name)
+    for end in range(20_000):
+        writer.write_run(plain_run(partition=end % 10, sequence_end=end))
+    assert writer.flush(30)
+    changes = state_changes(topic_name, admin.observe(topic.__eq__, SEGMENT_CONFIGS).topics)
+    assert make_state_safer(admin, changes) == {}
+    assert state_changes(topic_name, admin.observe(topic.__eq__, SEGMENT_CONFIGS).topics) == {}
+    alter(busy_cleaner, topic, segment_ms="1000")  # instead of ten minutes
+
+    def left() -> int:
+        writer.write_run(plain_run(partition=0, sequence_end=20_000))
+        assert writer.flush(30)
+        return sum(1 for _ in read_topic(busy_cleaner.client_properties, "b", topic))
+
+    eventually(lambda: left() < 1000, what="the cleaner's work")
+    with StateReader(busy_cleaner.client_properties, "b", topic_name) as state:
+        state.catch_up()
+        ends = [state.runs["t", number][0].sequence_end for number in range(10)]
+    assert ends == [20_000, *range(19_991, 20_000)]
 
 
 def loss(link: str, at_ms: int = 1, **fields: Any) -> Loss:

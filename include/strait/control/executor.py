@@ -111,7 +111,7 @@ def _config_change(action: AlterTopic) -> ConfigChange:
 
 
 def make_state_safer(destination: Admin, changes: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Set configurations of state topics so that they lose no record. Returns the topics that the destination refuses
+    """Set configurations of state topics so that they lose no record and stay small. Returns the topics that the destination refuses
     to alter, with the cause and the command for an operator.
 
     Raises:

@@ -48,6 +48,7 @@ from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.safety import SAFETY_CONFIGS, kept_safe
 from strait.state.schema import Plan, Registration
+from strait.state.segments import SEGMENT_CONFIGS, segments_of
 from strait.state.topics import ensure_state_topics
 
 GROUP = DEFAULT_GROUP
@@ -238,8 +239,9 @@ class Control:
         wanted = {names.destination(topic) for topic in source.topics if selects(self.link.topics, topic)}
         runs = self._state.runs
         wanted |= {run.destination for place in runs if place[0] not in source.topics for run in runs[place]}
-        wanted |= set(kept_safe(self.name))
-        facts = self._destination.observe(wanted.__contains__, (*OBSERVED_CONFIGS, *SAFETY_CONFIGS))
+        wanted |= {*kept_safe(self.name), *segments_of(self.name)}
+        configs = (*OBSERVED_CONFIGS, *SAFETY_CONFIGS, *SEGMENT_CONFIGS)
+        facts = self._destination.observe(wanted.__contains__, configs)
         self._register_is_there = naming.PRODUCERS_TOPIC in facts.topics
         self._state_is_there = facts.topics.keys() >= {*kept_safe(self.name)} - {naming.PRODUCERS_TOPIC}
         return with_acls(self._destination, facts) if follows_acls(self.link) else facts

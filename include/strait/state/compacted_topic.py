@@ -10,6 +10,7 @@ from strait.errors import ClusterUnavailable, StraitError
 from strait.kafka.admin import Admin, NewTopic
 from strait.kafka.clients import Watch, make_producer
 from strait.kafka.reading import read_topic
+from strait.state.segments import COMPACTED
 
 _SECONDS = 15.0
 _READ_SECONDS = 60.0
@@ -28,7 +29,7 @@ class CompactedTopic:
         self._watch = Watch(cluster)
         admin = Admin(properties, cluster)
         if topic not in admin.observe(topic.__eq__, ()).topics:
-            admin.create([NewTopic(topic, 1, None, {"cleanup.policy": "compact"})])
+            admin.create([NewTopic(topic, 1, None, {"cleanup.policy": "compact", **COMPACTED})])
         self._values: dict[bytes, bytes | None] = {}
         self._next = 0
         self._read_at = 0.0

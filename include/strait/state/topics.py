@@ -1,13 +1,14 @@
 """The state topics of a link: creating them, and refusing ones that would lose state."""
 
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from strait.config import naming
-from strait.errors import ClusterUnavailable, StateError
+from strait.errors import ClusterError, ClusterUnavailable, NotAuthorized, StateError
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicFacts
+from strait.state import segments
 from strait.state.safety import MIN_IN_SYNC, UNCLEAN, min_in_sync
 from strait.state.writer import QUARANTINED_BYTES, RECORD_BYTES
 
@@ -16,7 +17,8 @@ _STAMPED = {"message.timestamp.type": "LogAppendTime"}  # by a host's clock an h
 _COMPACTED = {"cleanup.policy": "compact", "max.message.bytes": str(RECORD_BYTES)} | _STAMPED
 _DELETED = {"cleanup.policy": "delete"} | _STAMPED
 _REPORTS = _DELETED | {"retention.ms": str(_DAY_MS), "max.message.bytes": str(RECORD_BYTES)}
-_KEPT_FOREVER = _DELETED | {"retention.ms": "-1", "retention.bytes": "-1"}
+_FOREVER = "-1"
+_KEPT_FOREVER = _DELETED | {"retention.ms": _FOREVER, "retention.bytes": _FOREVER}
 _SHOWN_SECONDS = 10.0
 _PAUSE_SECONDS = 0.1
 _CHECKED = ("cleanup.policy", "max.message.bytes")
@@ -71,7 +73,7 @@ def _kept_safe(topic: NewTopic, replicas: int | None) -> NewTopic:
 
 def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
     wanted = {topic.topic: topic for topic in topics}
-    created = admin.create(wanted.values())
+    created = _create(admin, topics)
     facts = _look_at(admin, wanted.keys() - set(created))
     for name, topic in wanted.items():
         if name not in facts or facts[name].denied:
@@ -92,6 +94,22 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
                 f"set cleanup.policy={wanted_policy} on the topic; do not delete it, it holds the link's state",
             )
     return created
+
+
+def _create(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
+    """Small from the start, or, on a cluster that does not let topics decide about their segments, as they are there."""
+    try:
+        return admin.create([replace(topic, configs={**topic.configs, **_segments(topic)}) for topic in topics])
+    except (ClusterUnavailable, NotAuthorized):
+        raise
+    except ClusterError:
+        return admin.create(topics)
+
+
+def _segments(topic: NewTopic) -> Mapping[str, str]:
+    if topic.configs["cleanup.policy"] == "compact":
+        return segments.COMPACTED
+    return segments.EXPIRING if topic.configs["retention.ms"] != _FOREVER else {}
 
 
 def _look_at(admin: Admin, names: Set[str]) -> dict[str, TopicFacts]:

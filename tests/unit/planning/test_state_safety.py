@@ -1,6 +1,6 @@
-"""State topics are kept as safely as what they describe; what an operator has set stays and is named."""
+"""State topics are kept as safely as what they describe, and small; what an operator has set stays and is named."""
 
-from strait.config.naming import map_topic, plan_topic
+from strait.config.naming import map_topic, plan_topic, reports_topic
 from strait.model import TopicFacts
 from strait.planning.risks.state_safety import state_changes, state_risks, wanted_replicas
 
@@ -33,3 +33,32 @@ def test_fewer_replicas_than_the_copies_have_are_a_risk() -> None:
     topics = state_topic(map_topic("a"), 1)
     (risk,) = state_risks("a", topics, wanted_replicas(None, [state_topic("t", 3)["t"]]))
     assert (risk.code, "1 replicas, 3 are needed" in risk.detail) == ("state_replicas", True)
+
+
+_BY_DEFAULT = {
+    "segment.ms": "604800000",
+    "segment.bytes": "1073741824",
+    "min.cleanable.dirty.ratio": "0.5",
+    "min.compaction.lag.ms": "0",
+    "max.compaction.lag.ms": "9223372036854775807",
+    "delete.retention.ms": "86400000",
+}
+_SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+
+
+def test_what_lets_a_state_topic_grow_is_set() -> None:
+    names = map_topic("a"), reports_topic("a")
+    topics = {name: topic for one in names for name, topic in state_topic(one, 3, **_SAFE | _BY_DEFAULT).items()}
+    changes = state_changes("a", topics)
+    assert set(changes[map_topic("a")]) == set(_BY_DEFAULT) - {"min.compaction.lag.ms"}
+    assert set(changes[reports_topic("a")]) == {"segment.ms", "segment.bytes"}
+    smaller = {name: topic for one in names for name, topic in state_topic(one, 3, **_SAFE | changes[one]).items()}
+    assert state_changes("a", smaller) == {}
+
+
+def test_segments_that_an_operator_has_set_stay_and_are_a_risk_with_the_command() -> None:
+    topics = state_topic(map_topic("a"), 3, own=True, **_SAFE | {"segment.ms": "604800000", "segment.bytes": "1048576"})
+    assert state_changes("a", topics) == {}
+    (risk,) = state_risks("a", topics, 3)
+    assert risk.code == "state_growth"
+    assert f"--entity-name {map_topic('a')} --add-config segment.ms=600000" in risk.detail

@@ -86,8 +86,8 @@ class Proposal:
         plans: task group -> its plan in force, which it was decided from; none before the first.
         new: partitions that get their first run with this plan, each with where it starts on both sides.
         sync: what else copies need.
-        state_changes: state topic -> configurations that it is to get, so that it loses no record.
-        state_risks: what may lose the link's state and is not set without a decision.
+        state_changes: state topic -> configurations that it is to get, so that it loses no record and stays small.
+        state_risks: what may lose the link's state, or let it grow, and is not set without a decision.
     """
 
     create: tuple[CreateTopic, ...]

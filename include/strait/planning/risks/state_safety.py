@@ -1,4 +1,4 @@
-"""Whether a link's state topics are kept as safely as the topics that they describe. Pure.
+"""Whether a link's state topics are kept as safely as the topics that they describe, and stay small. Pure.
 
 An existing link is never stopped for it: what the control plane may set without a decision it sets, the rest is a risk.
 """
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from strait.model import TopicFacts
 from strait.planning.risks.risks import Risk
 from strait.state.safety import MIN_IN_SYNC, UNCLEAN, kept_safe, safer_configs
+from strait.state.segments import segments_of, smaller_configs
 
 
 def command(topic: str, put: Mapping[str, str]) -> str:
@@ -22,19 +23,24 @@ def state_changes(link: str, topics: Mapping[str, TopicFacts]) -> dict[str, Mapp
     stays."""
     found: dict[str, Mapping[str, str]] = {}
     for topic in _shown(link, topics):
-        put = {name: value for name, value in safer_configs(topic).items() if name not in topic.topic_configs}
+        put = {name: value for name, value in _lacking(link, topic).items() if name not in topic.topic_configs}
         if put:
             found[topic.topic] = put
     return found
 
 
+def _lacking(link: str, topic: TopicFacts) -> dict[str, str]:
+    safer = safer_configs(topic) if topic.topic in kept_safe(link) else {}
+    return {**safer, **smaller_configs(link, topic)}
+
+
 def state_risks(link: str, topics: Mapping[str, TopicFacts], wanted_replicas: int) -> tuple[Risk, ...]:
-    """What may lose the link's state.
+    """What may lose the link's state, or let it grow.
 
     Args:
         wanted_replicas: as many as the link's `replication_factor` sets, or as the destination topics have at most.
     """
-    return tuple(risk for topic in _shown(link, topics) for risk in _of(topic, wanted_replicas))
+    return tuple(risk for topic in _shown(link, topics) for risk in _of(link, topic, wanted_replicas))
 
 
 def wanted_replicas(replication_factor: int | None, copies: Iterable[TopicFacts]) -> int:
@@ -42,16 +48,16 @@ def wanted_replicas(replication_factor: int | None, copies: Iterable[TopicFacts]
     return replication_factor or max((copy.replicas for copy in copies), default=0)
 
 
-def _of(topic: TopicFacts, wanted: int) -> Iterator[Risk]:
-    if topic.replicas < wanted:
+def _of(link: str, topic: TopicFacts, wanted: int) -> Iterator[Risk]:
+    if topic.replicas < wanted and topic.topic in kept_safe(link):
         brokers = ", ".join(f"<broker {number}>" for number in range(1, wanted + 1))
         moved = f'{{"topic": "{topic.topic}", "partition": 0, "replicas": [{brokers}]}}'
         detail = f"{topic.topic} has {topic.replicas} replicas, {wanted} are needed"
         how = f'run kafka-reassign-partitions.sh --execute with {{"version": 1, "partitions": [{moved}]}}'
         yield Risk("state_replicas", "", f"{detail}; {how}")
-    decided = {name: value for name, value in safer_configs(topic).items() if name in topic.topic_configs}
+    decided = {name: value for name, value in _lacking(link, topic).items() if name in topic.topic_configs}
     for name, value in decided.items():
-        code, what = _CONFIGS[name]
+        code, what = _CONFIGS.get(name, _GROWTH)
         yield Risk(
             code,
             "",
@@ -63,9 +69,10 @@ _CONFIGS = {
     MIN_IN_SYNC: ("state_min_insync", "the failure of one broker can lose its last records"),
     UNCLEAN: ("state_unclean_election", "an unclean leader election loses its last records"),
 }
+_GROWTH = ("state_growth", "old records stay in it for longer, and every process that starts reads them")
 
 
 def _shown(link: str, topics: Mapping[str, TopicFacts]) -> list[TopicFacts]:
     """The state topics that exist and that the cluster describes to this principal."""
-    found = [topics[name] for name in kept_safe(link) if name in topics]
+    found = [topics[name] for name in dict.fromkeys([*kept_safe(link), *segments_of(link)]) if name in topics]
     return [topic for topic in found if topic.replicas and not topic.denied]
