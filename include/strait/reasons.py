@@ -55,6 +55,7 @@ class Reason(StrEnum):
     PRODUCERS_UNREADABLE = "producers_unreadable"
     ANOTHER_COPY = "another_copy"
     LOOKING_UP = "looking_up"
+    OPEN_TRANSACTION = "open_transaction"
     POSITION_UNVERIFIED = "position_unverified"
     COPY_DIFFERS = "copy_differs"
     MAP_RUN_MISSING = "map_run_missing"
@@ -307,6 +308,14 @@ _TEXTS = {
         "The state of the link's producer ID has expired on the destination, so the link reads the destination log "
         "to find its last record.",
         "No action is needed. Copying resumes when the log has been read; `strait status` shows the progress.",
+        Kind.RETRIES,
+    ),
+    Reason.OPEN_TRANSACTION: _Text(
+        "A transaction on the source has been open for more than 10 s. Its records and all records after it cannot be "
+        "read before it ends, so the link has not caught up.",
+        "The transaction ends when its producer commits or aborts it, or after the producer's "
+        "`transaction.timeout.ms`; copying then resumes automatically. If the detail shows that it hangs, run "
+        "`kafka-transactions.sh abort` on the source with the topic, the partition and the start offset.",
         Kind.RETRIES,
     ),
     Reason.POSITION_UNVERIFIED: _Text(

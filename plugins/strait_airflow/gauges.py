@@ -87,6 +87,8 @@ def send(status: "Status", topics: "Sequence[TopicMetrics]", missing: int) -> No
         stats.gauge("strait.records_per_second", topic.records_per_second, tags=tags)
         stats.gauge("strait.lag_records", topic.lag_records, tags=tags)
         stats.gauge("strait.lag_seconds", topic.lag_seconds, tags=tags)
+        stats.gauge("strait.held_back_records", topic.held_back_records, tags=tags)
+        stats.gauge("strait.held_back_seconds", topic.held_back_seconds, tags=tags)
         if topic.seconds_to_loss is not None:
             stats.gauge("strait.seconds_to_loss", topic.seconds_to_loss, tags=tags)
         for reason, partitions in topic.waiting.items():

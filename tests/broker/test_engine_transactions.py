@@ -8,7 +8,9 @@ import pytest
 from confluent_kafka import Producer
 
 from strait.engine import checkpointer
+from strait.reasons import Reason
 from strait.state.offset_map import gaps_of
+from strait.state.schema import PartitionReport
 from support.fixtures.waiting import eventually
 from support.kafka.records import ends, read_all
 from support.kafka.transactions import Transactions, assert_map_is_exact, small_transactions
@@ -89,6 +91,57 @@ def test_an_open_transaction_holds_what_is_behind_it_until_it_ends(make_link: Ma
     eventually(lambda: ends(link.destination, topic_name, 2) == [0, 10], what="the partition without it is copied")
     producer.commit()
     link.until_seen()
+    link.assert_same_records()
+
+
+def test_what_an_open_transaction_holds_back_is_counted_and_its_owner_named(
+    make_link: MakeLink, topic_name: str
+) -> None:
+    """The partition has never caught up meanwhile, though nothing that can be read is left to copy."""
+    link = make_link(topics={topic_name: 1})
+    link.make_topics()
+    link.publish()
+    producer = Transactions(link.source, f"{topic_name}-app", topic_name, 1)
+    plain(link, topic_name, 5)
+    producer.begin()
+    producer.write(1)
+    plain(link, topic_name, 20)
+    link.start_slot(
+        changed={
+            "strait.engine.open_transactions:REASON_SECONDS": 0.3,
+            "strait.engine.open_transactions:STEP_SECONDS": 0.1,
+        }
+    )
+    with link.reports() as newest:
+        states: set[str] = set()
+
+        def row() -> PartitionReport | None:
+            found = newest(topic_name, 0)
+            states.add(found.state if found else "")
+            return found
+
+        def is_named() -> bool:
+            found = row()
+            return found is not None and f"{topic_name}-app" in found.detail
+
+        eventually(is_named, what=lambda: f"the transaction's owner is named: {row()} {link.log()}")
+        held = row()
+        assert held is not None
+        assert (held.state, held.reason, held.lag_records) == ("waiting", Reason.OPEN_TRANSACTION, 0)
+        assert (held.position, held.end, held.held_back_records) == (5, 5, 21)
+        assert "from offset 5 by producer ID" in held.detail
+        assert 0 < held.held_since_ms <= time.time() * 1000
+        assert "caught_up" not in states
+        producer.commit()
+
+        def has_caught_up() -> bool:
+            found = row()
+            return found is not None and found.state == "caught_up"
+
+        eventually(has_caught_up, what=lambda: f"it has caught up: {row()}")
+        done = row()
+        assert done is not None
+        assert (done.reason, done.detail, done.held_back_records, done.held_since_ms) == (None, "", 0, -1)
     link.assert_same_records()
 
 

@@ -37,7 +37,8 @@ def wait(
         Wanted,
         typer.Option(
             "--for",
-            help="caught-up: every partition has reached the end of its source; running: every slot reports; "
+            help="caught-up: every partition has reached the end of its source, and no open transaction holds back "
+            "records; running: every slot reports; "
             "stopped: the plan is stopped and no slot reports.",
         ),
     ] = Wanted.CAUGHT_UP,
@@ -74,7 +75,8 @@ def wait(
         time.sleep(min(_POLL_SECONDS, deadline - now))
 
 
-def _not_caught_up(status: "LinkStatus") -> str:
+def not_caught_up(status: "LinkStatus") -> str:
+    """What is missing, in words; "" if nothing is."""
     rows = status.rows
     if not rows:
         return "it has no plan yet, or its plan has no topic" if status.groups else "it has no plan yet"
@@ -83,7 +85,10 @@ def _not_caught_up(status: "LinkStatus") -> str:
         return ""
     reasons = sorted({row.reason for row in behind if row.state == "waiting" and row.reason})
     waiting = f", waiting: {', '.join(reasons)}" if reasons else ""
-    return f"{len(behind)} of {len(rows)} partitions have not caught up, {status.lag_records:,} records behind{waiting}"
+    text = f"{len(behind)} of {len(rows)} partitions have not caught up, {status.lag_records:,} records behind"
+    if status.held_back_records:
+        text += f", {status.held_back_records:,} held back by open transactions"
+    return text + waiting
 
 
 def _not_running(status: "LinkStatus") -> str:
@@ -106,7 +111,7 @@ def _not_stopped(status: "LinkStatus") -> str:
 
 
 _MISSING: dict[Wanted, "Callable[[LinkStatus], str]"] = {
-    Wanted.CAUGHT_UP: _not_caught_up,
+    Wanted.CAUGHT_UP: not_caught_up,
     Wanted.RUNNING: _not_running,
     Wanted.STOPPED: _not_stopped,
 }

@@ -67,6 +67,11 @@ class LinkStatus:
         return sum(group.lag_records for group in self.groups)
 
     @property
+    def held_back_records(self) -> int:
+        """By open transactions on the source."""
+        return sum(group.held_back_records for group in self.groups)
+
+    @property
     def records_per_second(self) -> float:
         return sum(group.records_per_second for group in self.groups)
 
@@ -80,6 +85,7 @@ class LinkStatus:
             "plan_version": max((group.plan_version for group in self.groups), default=0),
             "stopped": self.stopped,
             "lag_records": self.lag_records,
+            "held_back_records": self.held_back_records,
             "records_per_second": self.records_per_second,
             "groups": [{key: each[key] for key in each if key not in ("slots", "partitions")} for each in groups],
             "slots": [{"group": each["group"], **slot} for each in groups for slot in each["slots"]],

@@ -55,7 +55,8 @@ Asked = dict[Key, Ticket]
 
 class Fetcher:
     """``stamper`` gets what comes; ``out_of_range`` partitions to look into; ``diverged`` those whose log
-    at the source now ends, as far as we know it, before the position."""
+    at the source now ends, as far as we know it, before the position; ``held_back`` those with records behind an open
+    transaction."""
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class Fetcher:
         stamper: BatchStamper,
         out_of_range: Callable[[Partition], None],
         diverged: Callable[[Partition, int], None],
+        held_back: Callable[[Partition], None],
     ) -> None:
         self._loop = loop
         self._pool = pool
@@ -80,6 +82,7 @@ class Fetcher:
         self._stamper = stamper
         self._out_of_range = out_of_range
         self._diverged = diverged
+        self._held_back = held_back
         self._partitions: deque[Partition] = deque()
         self._queue_bytes = QUEUED_BYTES_PER_PARTITION
         self._session = FetchSession()
@@ -245,7 +248,9 @@ class Fetcher:
     def _pass_on(self, partition: Partition, item: fetch.Fetched, frame: Buffer) -> None:
         cursor = partition.cursor
         tailing = 0 <= cursor.end <= cursor.offset  # it had caught up when this was asked for
-        cursor.heard(item.last_stable_offset, item.log_start)
+        cursor.heard(item.last_stable_offset, item.high_watermark, item.log_start)
+        if item.high_watermark > item.last_stable_offset:
+            self._held_back(partition)
         whole = True
         if item.records:  # a first reply names every partition, most of them for nothing
             self._budgets.take(partition.policy.topic_class, len(item.records))

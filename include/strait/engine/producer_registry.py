@@ -5,11 +5,10 @@ from kafka.protocol.metadata import MetadataResponse
 from strait.config import naming
 from strait.errors import ProtocolError, StraitError
 from strait.net import error_policy
-from strait.net.channel import Channel
 from strait.net.cluster_client import METADATA, ClusterClient, metadata_request
 from strait.net.event_loop import Loop
 from strait.net.offsets import LATEST, offset_at
-from strait.net.tasks import AnswerError, RequestLost, ask, read, sleep
+from strait.net.tasks import AnswerError, RequestLost, ask, quiet_channel, read
 from strait.reasons import Reason
 from strait.state.producer_registry import Registrations
 from strait.wire import error_codes, fetch
@@ -18,8 +17,6 @@ from strait.wire.records import read_records
 
 TOPIC = naming.PRODUCERS_TOPIC
 _READ_BYTES = 1 << 20
-_DIAL_SECONDS = 5.0  # for a broker that nothing else is asked of
-_LOOK_SECONDS = 0.02  # whether it is there
 
 
 class Unread(AnswerError):
@@ -64,7 +61,9 @@ class ProducerRegistry:
         if self._leader < 0:
             return
         # A leader that has just been elected does not answer before it knows how far the log is safe (KIP-207).
-        code, end = await offset_at(self._loop, await self._channel(self._leader), (TOPIC, 0), LATEST)
+        code, end = await offset_at(
+            self._loop, await quiet_channel(self._loop, self._source, self._leader), (TOPIC, 0), LATEST
+        )
         if code:
             raise _refused(code, "its end")
         if end < self._position:  # somebody made the topic anew; ids that were known stay so
@@ -72,19 +71,9 @@ class ProducerRegistry:
         while self._position < end:
             await self._read_to(end)
 
-    async def _channel(self, node: int) -> Channel:
-        """To this broker, once there is one. Raises RequestLost."""
-        deadline = self._loop.now + _DIAL_SECONDS
-        while (channel := self._source.quiet_channel(node)) is None:
-            trouble = self._source.trouble(node)
-            if trouble or self._loop.now > deadline:
-                raise RequestLost(trouble or f"no connection to broker {node}")
-            await sleep(self._loop, _LOOK_SECONDS)
-        return channel
-
     async def _find_leader(self, near: int) -> int:
         """-1 if there is no such topic."""
-        channel = await self._channel(near)
+        channel = await quiet_channel(self._loop, self._source, near)
         reply = await ask(self._loop, channel, metadata_request(channel.version(*METADATA), [TOPIC]), MetadataResponse)
         topic = next(iter(reply.topics), None)
         if topic is None or not (topic.error_code or topic.partitions):
@@ -104,7 +93,7 @@ class ProducerRegistry:
             except StraitError as error:
                 raise Unread(Reason.CORRUPT_BATCH, str(error)) from error
 
-        channel = await self._channel(self._leader)
+        channel = await quiet_channel(self._loop, self._source, self._leader)
         await read(self._loop, channel, TOPIC, None, 0, self._position, _READ_BYTES, take)
 
     def _take_records(self, item: fetch.Fetched | None, end: int) -> None:

@@ -15,6 +15,7 @@ from strait.engine.fetcher import Fetcher
 from strait.engine.leadership import Leadership
 from strait.engine.loop_filter import LoopFilter
 from strait.engine.loss_ledger import LossLedger
+from strait.engine.open_transactions import OpenTransactions
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.engine.partition.send_queue import OutBatch
@@ -70,6 +71,7 @@ class Replicator:
         self._recovery = RecoveryCoordinator(
             loop, source, destination, producer_id, known, map_topic, state_sink, loss_ledger
         )
+        self._transactions = OpenTransactions(loop, source)
         self._results = ProduceResults(loop, destination, self._recovery, loss_ledger, acked=self._take_ack)
         self._leadership = Leadership(
             loop,
@@ -138,6 +140,7 @@ class Replicator:
             self._source.expire()
             self._destination.expire()
         self._recovery.step()
+        self._transactions.step()
         self._leadership.send()
         if self._fetching:
             self._leadership.fetch()
@@ -184,6 +187,7 @@ class Replicator:
             stamper=self._stamper,
             out_of_range=self._recovery.out_of_range,
             diverged=self._recovery.diverged,
+            held_back=self._transactions.note,
         )
 
     def _make_sender(self, node: int, line: int) -> Sender:

@@ -10,7 +10,7 @@ from strait.engine.checkpointer import Checkpointer
 from strait.engine.epoch_row import LedgerRow
 from strait.engine.heartbeat_emitter import HeartbeatEmitter
 from strait.engine.partition.partition import Partition
-from strait.engine.partition.report import state_of
+from strait.engine.partition.report import reason_of, state_of
 from strait.engine.replicator import Replicator
 from strait.engine.slot_metrics import SlotMetrics
 from strait.engine.standby import is_for, plan_to_take_over, until_it_is_back
@@ -202,6 +202,7 @@ class _Epoch:
 
     def _row(self, partition: Partition, ended_at_ms: int) -> LedgerRow:
         position, totals = partition.position, partition.totals
+        reason, _ = reason_of(partition)
         return LedgerRow(
             link=self._spec.link,
             group=self._spec.group,
@@ -220,7 +221,7 @@ class _Epoch:
             bytes=totals.bytes,
             digest=totals.digest,
             state=state_of(partition),
-            reason=partition.reason.value if partition.reason else "",
+            reason=reason.value if reason else "",
             started_at_ms=self._started_at_ms,
             ended_at_ms=ended_at_ms,
         )

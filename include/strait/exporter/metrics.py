@@ -301,6 +301,18 @@ PLACES: tuple[Places, ...] = (
         lambda rows: max((row.lag_seconds for row in rows if row.lag_seconds >= 0), default=None),
     ),
     Places(
+        "strait_held_back_records",
+        "gauge",
+        "Records of the source that cannot be replicated yet because a transaction is open; not part of the lag.",
+        lambda rows: known_sum(row.held_back_records for row in rows),
+    ),
+    Places(
+        "strait_held_back_seconds",
+        "gauge",
+        "How long a transaction has held back records, else 0; of a topic that of the partition where it is longest.",
+        lambda rows: max((row.held_back_seconds for row in rows if row.held_back_seconds >= 0), default=None),
+    ),
+    Places(
         "strait_seconds_to_loss",
         "gauge",
         "Time until retention deletes records that are not replicated yet, if the partition made no progress.",

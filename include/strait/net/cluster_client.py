@@ -126,6 +126,11 @@ class ClusterClient:
         """Why there is no channel to a broker, or why the cluster cannot be asked at all; "" where nothing is known."""
         return self._troubles.get(Line(node, number)) or self._troubles.get(_BOOTSTRAP, "")
 
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The brokers that the cluster counts as alive."""
+        return tuple(self._addresses)
+
     def leader(self, topic: str, partition: int) -> Leader:
         return self.leaders.get((topic, partition), Leader(-1, -1))
 

@@ -22,8 +22,9 @@ from strait.model import TopicPartition
 from strait.net import error_policy
 from strait.net.bootstrap import Address
 from strait.net.cluster_facts import every_address
-from strait.net.group_coordinators import Codes, Coordinators, parts
+from strait.net.group_coordinators import Codes, Coordinators
 from strait.net.handshake import Answer, Connection
+from strait.pieces import pieces
 
 _LIST_GROUPS = (16, 4, 5)
 _OFFSET_FETCH = (9, 5, 9)
@@ -136,7 +137,7 @@ class ConsumerGroups:
                 continue
             connection = self.coordinators.at(address)
             many = connection.version(*_OFFSET_FETCH) >= _MANY_GROUPS
-            for some in parts(groups, GROUPS_AT_ONCE if many else 1):
+            for some in pieces(groups, GROUPS_AT_ONCE if many else 1):
                 found |= self._fetch(connection, some)
         return found
 
@@ -192,7 +193,7 @@ def _together(groups: Sequence[str], wanted: Mapping[str, Offsets]) -> Iterator[
         if some and partitions + len(offsets) > _PARTITIONS_AT_ONCE:
             yield some
             some, partitions = [], 0
-        for part in parts(sorted(offsets), _PARTITIONS_AT_ONCE):
+        for part in pieces(sorted(offsets), _PARTITIONS_AT_ONCE):
             some.append((name, {place: offsets[place] for place in part}))
         partitions += len(offsets)
     if some:

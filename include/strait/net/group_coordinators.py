@@ -13,6 +13,7 @@ from strait.model import TopicPartition
 from strait.net import error_policy
 from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
 from strait.net.handshake import Connection
+from strait.pieces import pieces
 from strait.wire import error_codes
 
 _FIND_COORDINATOR = (10, 1, 4)
@@ -32,7 +33,6 @@ _MOVING = frozenset(
 Codes = dict[TopicPartition, int]
 """Error codes: 0 for a partition that was written."""
 _T = TypeVar("_T")
-_Item = TypeVar("_Item")
 _Offsets = TypeVar("_Offsets", bound=Mapping[TopicPartition, Any])
 
 
@@ -62,7 +62,7 @@ class Coordinators:
             return []
         with any_broker(self.properties, self.cluster) as connection:
             version = connection.version(*_FIND_COORDINATOR)
-            for some in parts(groups, _COORDINATORS_AT_ONCE if version >= _MANY_KEYS else 1):
+            for some in pieces(groups, _COORDINATORS_AT_ONCE if version >= _MANY_KEYS else 1):
                 keys: dict[str, Any] = {"coordinator_keys": list(some)} if version >= _MANY_KEYS else {"key": some[0]}
                 reply: Any = connection.ask(
                     FindCoordinatorRequest(version=version, key_type=0, **keys), FindCoordinatorResponse
@@ -128,7 +128,3 @@ class Coordinators:
         """Close all connections."""
         self._connections.clear()
         self._open.close()
-
-
-def parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
-    return (items[at : at + size] for at in range(0, len(items), size))

@@ -12,7 +12,7 @@ from strait.errors import ClusterUnavailable
 from strait.model import TopicPartition
 from strait.net import error_policy
 from strait.net.consumer_groups import GROUPS_AT_ONCE, REPLY_BYTES, Committed, Offsets
-from strait.net.group_coordinators import Codes, Coordinators, parts
+from strait.net.group_coordinators import Codes, Coordinators
 from strait.net.handshake import Answer, Connection
 from strait.net.messages import (
     AlterShareGroupOffsetsRequest,
@@ -22,6 +22,7 @@ from strait.net.messages import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
+from strait.pieces import pieces
 from strait.wire import error_codes
 
 _DESCRIBE = (77, 1, 1)
@@ -79,7 +80,7 @@ class ShareGroups:
             if connection is None:
                 found |= dict.fromkeys(groups, code)
                 continue
-            for some in parts(groups, _REQUESTS_AT_ONCE):
+            for some in pieces(groups, _REQUESTS_AT_ONCE):
                 found |= self._describe_offsets(connection, some)
         return found
 
@@ -114,7 +115,7 @@ class ShareGroups:
 
     def _pasts(self, wanted: Sequence[str]) -> Iterator[tuple[str, bool]]:
         for connection, groups, _ in self._by_coordinator(wanted, _DESCRIBE):
-            for some in parts(groups, GROUPS_AT_ONCE):
+            for some in pieces(groups, GROUPS_AT_ONCE):
                 if connection is None:
                     yield from ((name, True) for name in some)
                     continue

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from strait.errors import StraitError
 from strait.net.buffers import Buffer
 from strait.net.channel import Channel
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.wire import fetch
 
@@ -19,6 +20,8 @@ T = TypeVar("T")
 FIRST_BATCH_BYTES = 1
 """A broker returns the first batch whole, however large."""
 
+_DIAL_SECONDS = 5.0  # for a broker that nothing else is asked of
+_LOOK_SECONDS = 0.02  # whether it is there
 _BY_NAME = (fetch.VERSIONS[0], 12)
 
 
@@ -102,6 +105,17 @@ def sleep(loop: Loop, seconds: float) -> Future[None]:
     result: Future[None] = Future(loop)
     loop.call_later(seconds, partial(result.resolve, None))
     return result
+
+
+async def quiet_channel(loop: Loop, client: ClusterClient, node: int) -> Channel:
+    """A channel to a broker for what must not wait behind a long poll, once there is one. Raises RequestLost."""
+    deadline = loop.now + _DIAL_SECONDS
+    while (channel := client.quiet_channel(node)) is None:
+        trouble = client.trouble(node)
+        if trouble or loop.now > deadline:
+            raise RequestLost(trouble or f"no connection to broker {node}")
+        await sleep(loop, _LOOK_SECONDS)
+    return channel
 
 
 def ask(loop: Loop, channel: Channel, request: Any, response_class: Any) -> Future[Any]:

@@ -8,6 +8,7 @@ from strait.model import TopicPartition
 from strait.planning.consumer_groups import GroupStatus, OffsetState
 from strait.planning.history.overrun import duration
 from strait.planning.status.status import PartitionStatus
+from strait.reasons import Reason
 from strait.state.failover_records import Failover, MissingRecords
 from strait.state.schema import GroupSyncReport, Plan, Report
 
@@ -65,12 +66,17 @@ def copying(rows: Sequence[PartitionStatus], *, stopped: bool, pending: Sequence
         return Check(Verdict.FAILED, "the link has no plan with topics")
     if pending:
         return Check(Verdict.FAILED, f"run strait apply first, since the plan would change: {listed(pending)}")
-    left = [row for row in rows if row.state in ("waiting", "starting")]
+    left = [row for row in rows if row.state in ("waiting", "starting") and row.reason != Reason.OPEN_TRANSACTION]
     if left:
         shown = [f"{_place(row)} {row.reason or row.state}" for row in left]
         return Check(Verdict.FAILED, f"{len(left)} of {len(rows)} partitions are not copied: {listed(shown)}")
     lag = sum(max(0, row.lag_records) for row in rows)
-    return Check(Verdict.DONE, f"{len(rows)} partitions are copied, {lag:,} records behind")
+    text = f"{len(rows)} partitions are copied, {lag:,} records behind"
+    held = [row for row in rows if row.reason == Reason.OPEN_TRANSACTION]
+    if not held:
+        return Check(Verdict.DONE, text)
+    places = listed([f"{_place(row)} {row.held_back_records:,}" for row in held])
+    return Check(Verdict.WARNING, f"{text}; open transactions hold records back in {len(held)} of them: {places}")
 
 
 def still(before: Ends, after: Ends, writers: Mapping[TopicPartition, Sequence[Writer]], now_ms: int) -> Check:
@@ -164,11 +170,11 @@ def groups(statuses: Sequence[GroupStatus], *, accept: bool, soon: bool = False)
 
 class LastWord(NamedTuple):
     """What was last said of a partition. ``position``: next source offset to copy; ``end``: of the source, as last
-    seen; -1: not known."""
+    seen, open transactions included; -1: not known. ``behind_seconds``: since when there is something left to copy."""
 
     position: int = -1
     end: int = -1
-    lag_seconds: float = 0.0
+    behind_seconds: float = 0.0
     at_ms: int = 0
 
     @property
@@ -192,8 +198,11 @@ def last_words(plans: Mapping[str, Plan], reports: Sequence[Report]) -> LastWord
             place = TopicPartition(row.topic, row.partition)
             if place in words:
                 position = row.position if row.position >= 0 else words[place].position
-                end = row.end if row.end >= 0 else words[place].end
-                words[place] = LastWord(position, end, row.lag_seconds, report.at_ms)
+                end = row.end + row.held_back_records if row.end >= 0 else words[place].end
+                behind = max(
+                    row.lag_seconds, (report.at_ms - row.held_since_ms) / 1000 if row.held_since_ms >= 0 else 0
+                )
+                words[place] = LastWord(position, end, behind, report.at_ms)
     return words
 
 
@@ -217,7 +226,7 @@ def rpo_seconds(words: LastWords, source_seen_ms: int | None, at_ms: int) -> flo
     ``source_seen_ms``: when the source answered for the last time; None: not known."""
     if source_seen_ms is None or not all(word.known for word in words.values()):
         return None
-    behind = [word.lag_seconds + (at_ms - word.at_ms) / 1000 for word in words.values() if word.lag_seconds > 0]
+    behind = [word.behind_seconds + (at_ms - word.at_ms) / 1000 for word in words.values() if word.behind_seconds > 0]
     return round(max([0.0, (at_ms - source_seen_ms) / 1000, *behind]), 3)
 
 

@@ -272,6 +272,12 @@ class PartitionReport(Record):
     log_start: int = Field(-1, description="First offset that the source still holds, as last seen; -1: not seen yet.")
     left_out: int = Field(0, description="Copies among the source's records that were left out in this epoch.")
     written: int = Field(-1, description="Records that the link has ever written to it; -1: not looked up yet.")
+    held_back_records: int = Field(
+        0,
+        description="Source offsets after `end` that an open transaction holds back: `end` and these add up to the "
+        "high watermark.",
+    )
+    held_since_ms: int = Field(-1, description="Since when; -1: none are.")
 
 
 class HeartbeatReport(Record):

@@ -52,6 +52,7 @@ def fetcher(source: Any, partitions: int, budgets: Throttle | None = None) -> Fe
         stamper=NotImplemented,
         out_of_range=NotImplemented,
         diverged=NotImplemented,
+        held_back=NotImplemented,
     )
     found.fit(1)
     found.assign([placed(number=number) for number in range(partitions)])
@@ -101,7 +102,7 @@ def test_a_reply_may_leave_out_only_partitions_of_which_all_is_known() -> None:
     assert asked_anew()
     assert asked_anew(), "the reply came and nobody took it"
     for partition in partitions:
-        partition.cursor.heard(0, 0)
+        partition.cursor.heard(0, 0, 0)
     assert not asked_anew()
     partitions[3].block(Reason.SOURCE_UNREACHABLE, "its connection was cut", 0.0)
     assert asked_anew(), "else it would wait for the next record"

@@ -1,5 +1,7 @@
 """What the steps of a failover make of what was observed."""
 
+from dataclasses import replace
+
 import pytest
 
 from strait.model import TopicPartition
@@ -38,6 +40,13 @@ def group(name: str, state: OffsetState, fit: str = "exact", *, selected: bool =
             "1 of 2 partitions are not copied: t-1 paused",
         ),
         ([row(0), row(1, "starting", -1)], False, [], Verdict.FAILED, "t-1 starting"),
+        (
+            [row(0), replace(row(1, "waiting", reason="open_transaction"), held_back_records=7)],
+            False,
+            [],
+            Verdict.WARNING,
+            "open transactions hold records back in 1 of them: t-1 7",
+        ),
     ],
 )
 def test_everything_must_be_copied_at_first(
@@ -106,7 +115,7 @@ def test_missing_is_what_the_source_was_seen_to_hold_beyond_the_copy() -> None:
     assert "of 1 partitions nothing is known: t-1" in check.detail
 
 
-def report(at_ms: int, position: int, end: int) -> Report:
+def report(at_ms: int, position: int, end: int, **held: int) -> Report:
     row = PartitionReport(
         topic="t",
         partition=0,
@@ -117,6 +126,7 @@ def report(at_ms: int, position: int, end: int) -> Report:
         lag_seconds=0.0,
         records=0,
         bytes=0,
+        **held,
     )
     facts = dict.fromkeys(("slot", "part", "started_at_ms", "plan_version", "pid", "conflicts", "recoveries"), 0)
     facts |= {"parts": 1, "memory_bytes": 0, "at_ms": at_ms}
@@ -125,6 +135,24 @@ def report(at_ms: int, position: int, end: int) -> Report:
     return Report.model_validate(
         facts | texts | rates | {"latency_ms_p50": None, "latency_ms_p99": None, "partitions": (row,)}
     )
+
+
+def test_what_an_open_transaction_held_back_is_missing_too() -> None:
+    plan = Plan(
+        link="l",
+        group="default",
+        version=1,
+        producer_id=1,
+        slots=1,
+        topics=(PlannedTopic(source="t", destination="t", source_id="s", destination_id="d", slots=(0,)),),
+        published_at_ms=0,
+    )
+    said = report(10_000, 50, 50, held_back_records=7, held_since_ms=4_000)
+    words = failover.last_words({"default": plan}, [said])
+    assert words == {ONE: LastWord(50, 57, 6.0, 10_000)}
+    (lost,) = failover.missing({ONE: words[ONE].position}, {ONE: words[ONE].end})
+    assert (lost.from_offset, lost.to_offset) == (50, 57)
+    assert failover.rpo_seconds(words, 11_000, 12_000) == 8.0
 
 
 def test_an_application_that_was_started_since_does_not_hide_what_was_known() -> None:

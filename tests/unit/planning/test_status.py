@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from strait.cli.wait import not_caught_up
+from strait.control.link_status import LinkStatus
 from strait.errors import ConfigError
 from strait.model import TopicPartition
 from strait.planning.status.status import SILENT_MS, Status, status_of, with_quarantined
@@ -70,6 +72,30 @@ def test_a_partition_is_what_its_slot_says() -> None:
     assert states(found) == [(0, "copying", ""), (1, "waiting", "corrupt_batch")]
     assert found.lag_records == 8
     assert found.records_per_second == 20.0
+
+
+def test_records_behind_an_open_transaction_are_no_lag_but_nothing_has_caught_up() -> None:
+    held = partition(
+        0,
+        position=9,
+        state="waiting",
+        reason="open_transaction",
+        detail="from offset 9 by producer ID 4",
+        held_back_records=5_001,
+        held_since_ms=NOW_MS - 180_000,
+    )
+    found = status(plan(0, 0), report(0, held, partition(1, position=9, state="caught_up")))
+    first, other = found.partitions
+    assert (first.lag_records, first.held_back_records, first.held_back_seconds) == (0, 5_001, 180.0)
+    assert (first.end, first.high_watermark) == (9, 5_010)
+    assert first.detail == "5,001 records held back for 3 min: from offset 9 by producer ID 4"
+    assert (other.held_back_records, other.held_back_seconds, other.high_watermark) == (0, 0.0, 9)
+    assert found.held_back_records == found.as_data()["held_back_records"] == 5_001
+    link = LinkStatus("l", "a", "b", (found,), ())
+    assert not_caught_up(link) == (
+        "1 of 2 partitions have not caught up, 0 records behind, 5,001 held back by open transactions, "
+        "waiting: open_transaction"
+    )
 
 
 def test_a_silent_slot_is_a_reason_and_the_last_position_stays_to_be_seen() -> None:

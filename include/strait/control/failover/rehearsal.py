@@ -38,12 +38,11 @@ class Rehearsal:
         take("records", self._records)
         take("reverse", lambda: reverse(self._look))
         rows = self._look.status().rows
-        lag = [row for row in rows if row.lag_records > 0]
         self._turn.end(
             "done",
             score=readiness.score(self._turn.record.steps),
-            rpo_records=sum(row.lag_records for row in lag),
-            rpo_seconds=max((row.lag_seconds for row in lag), default=0.0),
+            rpo_records=sum(max(0, row.lag_records) + max(0, row.held_back_records) for row in rows),
+            rpo_seconds=max((max(0.0, row.lag_seconds, row.held_back_seconds) for row in rows), default=0.0),
         )
 
     def _topics(self) -> Check:

@@ -6,6 +6,27 @@ from collections.abc import Iterable
 from strait.reasons import Reason
 from strait.state.offset_map import Gap
 
+
+class OpenTransaction:
+    """An open transaction of the source that holds back its records and those after it.
+
+    Attributes:
+        since: when the last stable offset was first seen below the high watermark, where it has stayed since, in the
+            loop's seconds; ``since_ms``: when the transaction began, as well as it is known.
+        is_reason: it has been open for so long that the partition shows it as its reason.
+        detail: whose it is.
+        look_at: when to ask again whose it is.
+    """
+
+    __slots__ = ("detail", "is_reason", "look_at", "since", "since_ms")
+
+    def __init__(self, since: float, since_ms: int) -> None:
+        self.since = self.look_at = since
+        self.since_ms = since_ms
+        self.is_reason = False
+        self.detail = ""
+
+
 _HOLD_SECONDS = 30.0  # at most; whoever is asked then answers or is given up long before
 
 
@@ -20,6 +41,8 @@ class Cursor:
         epoch_unproven: ``last_epoch`` is from the map, and records of a later epoch may have been copied since.
         leader_epoch: of the source's leader, as its metadata has last said.
         end: the source's last stable offset as last seen.
+        high_watermark: the source's, as last seen. What lies between the two waits for an open transaction.
+        transaction: that transaction; None: nothing waits for one.
         log_start: the source's, as last seen.
         held: it is blocked for a moment, with nothing wrong; counts only while it is blocked.
         max_batch_bytes, apart, quarantined, checked_to: what the destination refuses; see `strait.wire.shapes.Rules`.
@@ -34,6 +57,7 @@ class Cursor:
         "end",
         "epoch_unproven",
         "held",
+        "high_watermark",
         "last_epoch",
         "leader_epoch",
         "left_out",
@@ -43,6 +67,7 @@ class Cursor:
         "offset",
         "quarantined",
         "sequence",
+        "transaction",
     )  # fmt: skip
 
     def __init__(self, max_batch_bytes: int) -> None:
@@ -53,6 +78,8 @@ class Cursor:
         self.epoch_unproven = False
         self.leader_epoch = -1
         self.end = -1
+        self.high_watermark = -1
+        self.transaction: OpenTransaction | None = None
         self.log_start = -1
         self.blocked_until = 0.0
         self.held = False
@@ -114,9 +141,16 @@ class Cursor:
     def led_at(self, epoch: int) -> None:
         self.leader_epoch = epoch
 
-    def heard(self, end: int, log_start: int) -> None:
+    def heard(self, end: int, high_watermark: int, log_start: int) -> None:
         """The source's leader has answered."""
-        self.end, self.log_start, self.blocked_until = end, log_start, 0.0
+        if end != self.end or high_watermark <= end:
+            self.transaction = None  # another one, if any
+        self.end, self.high_watermark, self.log_start, self.blocked_until = end, high_watermark, log_start, 0.0
+
+    @property
+    def held_back(self) -> int:
+        """Source offsets that cannot be read before an open transaction ends."""
+        return max(0, self.high_watermark - self.end)
 
     def block(self, until: float) -> None:
         """Fetch nothing until then."""

@@ -4,6 +4,7 @@ from typing import Literal
 
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
+from strait.reasons import Reason
 from strait.state.schema import PartitionReport
 
 State = Literal["starting", "copying", "caught_up", "waiting"]
@@ -14,19 +15,30 @@ def state_of(partition: Partition) -> State:
         return "waiting"
     if partition.position.phase is not Phase.REPLICATING or partition.cursor.end < 0:
         return "starting"
-    return "copying" if _lag(partition) else "caught_up"
+    if not _lag(partition) and _waits_for_transaction(partition):
+        return "waiting"
+    return "copying" if _lag(partition) or partition.cursor.held_back else "caught_up"
+
+
+def reason_of(partition: Partition) -> tuple[Reason | None, str]:
+    """Why it waits, with details; None if it does not."""
+    transaction = partition.cursor.transaction
+    if partition.reason is None and transaction is not None and state_of(partition) == "waiting":
+        return Reason.OPEN_TRANSACTION, transaction.detail
+    return partition.reason, partition.detail
 
 
 def report_of(partition: Partition, now_ms: int) -> PartitionReport:
     cursor, totals, lag = partition.cursor, partition.totals, _lag(partition)
     newest = totals.last_timestamp_ms
+    reason, detail = reason_of(partition)
     behind = max(0.0, (now_ms - newest) / 1000) if lag and newest >= 0 else 0.0
     return PartitionReport.model_construct(
         topic=partition.topic,
         partition=partition.number,
         state=state_of(partition),
-        reason=partition.reason.value if partition.reason else None,
-        detail=partition.detail,
+        reason=reason.value if reason else None,
+        detail=detail,
         position=partition.acked_offset,
         end=cursor.end,
         lag_records=lag,
@@ -37,9 +49,16 @@ def report_of(partition: Partition, now_ms: int) -> PartitionReport:
         left_out=cursor.left_out,
         log_start=cursor.log_start,
         written=partition.position.acked_sequence,
+        held_back_records=cursor.held_back,
+        held_since_ms=-1 if cursor.transaction is None else cursor.transaction.since_ms,
     )
 
 
 def _lag(partition: Partition) -> int:
     at, end = partition.acked_offset, partition.cursor.end
     return max(0, end - at) if at >= 0 and end >= 0 else 0
+
+
+def _waits_for_transaction(partition: Partition) -> bool:
+    transaction = partition.cursor.transaction
+    return transaction is not None and transaction.is_reason

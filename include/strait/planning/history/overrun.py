@@ -19,12 +19,13 @@ Reports = Mapping[tuple[str, int], Sequence[Report]]
 
 
 class Observation(NamedTuple):
-    """One partition as last reported. Offsets are the source's; -1: not known."""
+    """One partition as last reported. Offsets are the source's; -1: not known. ``left_records``: not copied yet, whether
+    or not they can be read already."""
 
     at_ms: int
     log_start: int
     position: int
-    lag_records: int
+    left_records: int
 
 
 def observations(group: str, reports: Reports) -> dict[TopicPartition, Observation]:
@@ -36,11 +37,11 @@ def seconds_to_loss(
     earlier: Mapping[TopicPartition, Observation], later: Mapping[TopicPartition, Observation]
 ) -> dict[TopicPartition, float]:
     """Seconds until records are deleted that are not copied, if the partition stood still from now on and deletion kept
-    its pace. Only of partitions that lag and whose source was seen to delete."""
+    its pace. Only of partitions that have something left to copy and whose source was seen to delete."""
     found = {}
     for partition, now in later.items():
         before = earlier.get(partition)
-        if before is None or now.lag_records <= 0 or min(before.log_start, now.log_start, now.position) < 0:
+        if before is None or now.left_records <= 0 or min(before.log_start, now.log_start, now.position) < 0:
             continue
         seconds = (now.at_ms - before.at_ms) / 1000
         deleted = now.log_start - before.log_start
@@ -51,7 +52,7 @@ def seconds_to_loss(
 
 def lags(group: str, reports: Reports) -> bool:
     """Whether anything could be lost at all."""
-    return any(seen.lag_records > 0 for _, seen in _seen(group, reports))
+    return any(seen.left_records > 0 for _, seen in _seen(group, reports))
 
 
 def duration(seconds: float) -> str:
@@ -65,5 +66,6 @@ def _seen(group: str, reports: Reports) -> Iterator[tuple[TopicPartition, Observ
     for (of_group, _), parts in reports.items():
         for report in parts if of_group == group else ():
             for item in report.partitions:
-                seen = Observation(report.at_ms, item.log_start, item.position, item.lag_records)
+                left = item.lag_records + item.held_back_records
+                seen = Observation(report.at_ms, item.log_start, item.position, left)
                 yield TopicPartition(item.topic, item.partition), seen

@@ -28,6 +28,7 @@ class TopicMetrics:
         records: copied by the link in all its life.
         records_per_second: between the two looks.
         lag_records, lag_seconds: of all partitions together, and of the one furthest behind.
+        held_back_records, held_back_seconds: by open transactions on the source, likewise.
         waiting: reason -> number of partitions that wait for it.
         starting: partitions that no slot has taken up yet.
         seconds_to_loss: how soon retention reaches what is not copied of any partition, if that stood still; None: not
@@ -40,6 +41,8 @@ class TopicMetrics:
     records_per_second: float
     lag_records: int
     lag_seconds: float
+    held_back_records: int
+    held_back_seconds: float
     waiting: Mapping[str, int]
     starting: int
     seconds_to_loss: float | None = None
@@ -51,6 +54,8 @@ class TopicMetrics:
             f"lag {self.lag_records:,} records, {self.lag_seconds:.1f} s",
         ]
         parts += [f"{count} of {self.partitions} partitions wait: {why}" for why, count in sorted(self.waiting.items())]
+        if self.held_back_records:
+            parts.append(f"{self.held_back_records:,} records held back by open transactions")
         if self.starting:
             parts.append(f"{self.starting} of {self.partitions} partitions start")
         if self.seconds_to_loss is not None and self.seconds_to_loss < WARN_SECONDS:
@@ -80,6 +85,8 @@ def topic_metrics(status: Status, runs: Runs, earlier: Reports, later: Reports) 
                 records_per_second=sum(_rate(before, now, (topic, row.partition or 0)) for row in numbered),
                 lag_records=sum(max(0, row.lag_records) for row in rows),
                 lag_seconds=max(0.0, *(row.lag_seconds for row in rows)),
+                held_back_records=sum(max(0, row.held_back_records) for row in rows),
+                held_back_seconds=max(0.0, *(row.held_back_seconds for row in rows)),
                 waiting=Counter(row.reason for row in rows if row.state == "waiting"),
                 starting=sum(row.state == "starting" for row in rows),
                 seconds_to_loss=min(losing) if losing else None,

@@ -24,7 +24,8 @@ _TELL_SECONDS = 5.0  # what catches up sooner is as good as caught up
 class PartitionStatus:
     """One row. ``partition`` None: every partition of a topic of which not even their number is known.
 
-    Positions are source offsets: ``position`` the next to copy, ``end`` the exclusive end; -1 where not known.
+    Positions are source offsets: ``position`` the next to copy, ``end`` the last stable offset, up to which records can
+    be read; -1 where not known.
     """
 
     topic: str
@@ -50,6 +51,12 @@ class PartitionStatus:
     """At the present pace; None: it has caught up, comes no nearer, or is not known."""
     records_per_second: float | None = None
     """Copied lately; None: not known."""
+    high_watermark: int = -1
+    """Of the source: up to where there are records, in open transactions or not."""
+    held_back_records: int = -1
+    """From ``end`` up to it: they wait for an open transaction to end. Not part of the lag."""
+    held_back_seconds: float = -1.0
+    """Since when; 0 if none are."""
     quarantined: int = 0
     """Records of it in quarantine and not settled. Counted where a rule says that refused records go there."""
 
@@ -103,6 +110,11 @@ class Status:
         return sum(max(0, row.lag_records) for row in self.partitions)
 
     @property
+    def held_back_records(self) -> int:
+        """By open transactions, of all partitions where that is known."""
+        return sum(max(0, row.held_back_records) for row in self.partitions)
+
+    @property
     def records_per_second(self) -> float:
         """Of all slots that are heard."""
         return sum(slot.records_per_second for slot in self.slots if not slot.silent)
@@ -140,6 +152,7 @@ class Status:
         """Plain data, with the totals."""
         return asdict(self) | {
             "lag_records": self.lag_records,
+            "held_back_records": self.held_back_records,
             "records_per_second": self.records_per_second,
             "latency_ms_p50": self.latency_ms_p50,
             "latency_ms_p99": self.latency_ms_p99,
@@ -175,7 +188,7 @@ def status_of(
     heard = _heard(report for parts in of_group.values() for report in parts)
     silent = {slot.slot for slot in slots if slot.silent}
     losing = seconds_to_loss(observations(group, earlier or {}), observations(group, reports))
-    found = (row for planned in plan.topics for row in _rows(planned, plan, heard, silent, losing))
+    found = (row for planned in plan.topics for row in _rows(planned, plan, heard, silent, losing, now_ms))
     rows = [_paced(row, pace or Pace()) for row in found]
     known = {planned.source for planned in plan.topics}
     rows += [row for item in plan.waiting if item.topic not in known for row in _unplanned(item)]
@@ -250,6 +263,7 @@ def _rows(
     heard: Mapping[TopicPartition, PartitionReport],
     silent: set[int],
     losing: Mapping[TopicPartition, float],
+    now_ms: int,
 ) -> Iterator[PartitionStatus]:
     for number, slot in enumerate(topic.slots):
         item = heard.get(TopicPartition(topic.source, number))
@@ -267,7 +281,24 @@ def _rows(
         else:
             state, reason, detail = item.state, item.reason or "", item.detail
         row = PartitionStatus(topic.source, number, topic.destination, slot, state, reason, detail, *positions)
-        yield replace(row, seconds_to_loss=losing.get(TopicPartition(topic.source, number)))
+        row = replace(row, seconds_to_loss=losing.get(TopicPartition(topic.source, number)))
+        yield row if item is None else _with_held_back(row, item, now_ms)
+
+
+def _with_held_back(row: PartitionStatus, item: PartitionReport, now_ms: int) -> PartitionStatus:
+    """With what an open transaction of the source holds back; one that is the reason says how much and for how long."""
+    if item.end < 0:
+        return row
+    seconds = max(0, now_ms - item.held_since_ms) / 1000 if item.held_since_ms >= 0 else 0.0
+    row = replace(
+        row,
+        high_watermark=item.end + item.held_back_records,
+        held_back_records=item.held_back_records,
+        held_back_seconds=round(seconds, 3),
+    )
+    if row.reason != Reason.OPEN_TRANSACTION:
+        return row
+    return replace(row, detail=f"{item.held_back_records:,} records held back for {duration(seconds)}: {row.detail}")
 
 
 def _paced(row: PartitionStatus, pace: Pace) -> PartitionStatus:

@@ -19,6 +19,7 @@ class LinkSummary:
         waiting: reason -> number of partitions.
         healthy: it has a plan, no partition needs a decision, and every slot reports.
         error: why it could not be looked at; the figures say nothing then.
+        held_back_records: by open transactions on the source.
     """
 
     link: str
@@ -33,6 +34,7 @@ class LinkSummary:
     waiting: tuple[tuple[str, int], ...] = ()
     healthy: bool = True
     error: str = ""
+    held_back_records: int = 0
 
     def as_data(self) -> dict[str, Any]:
         """For programs."""
@@ -60,6 +62,7 @@ def summary_of(
         partitions=sum(row.partition is not None for row in rows),
         caught_up=sum(row.state == "caught_up" for row in rows),
         lag_records=sum(group.lag_records for group in groups),
+        held_back_records=sum(group.held_back_records for group in groups),
         records_per_second=sum(group.records_per_second for group in groups),
         waiting=tuple(sorted(waiting.items())),
         healthy=bool(groups) and all(group.healthy for group in groups),

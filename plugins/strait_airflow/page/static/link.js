@@ -14,6 +14,7 @@ const figures = (link) => facts([
   ["State", link.state.replaceAll("_", " ")],
   ["Lag, records", number(link.lag_records)],
   ["Lag", seconds(link.lag_seconds)],
+  ["Held back by open transactions", number(link.held_back_records)],
   ["Records/s", number(link.records_per_second)],
   ["Latency p99", millis(link.latency_ms_p99)],
   ["Caught up", number(link.caught_up)],

@@ -14,6 +14,8 @@ function figures(row) {
     ["First offset that the source still holds", number(row.log_start)],
     ["Lag, records", number(row.lag_records)],
     ["Lag", seconds(row.lag_seconds)],
+    ["Held back by an open transaction", number(row.held_back_records)],
+    ["Held back for", seconds(row.held_back_seconds)],
     ["Records/s", number(row.records_per_second)],
     ["Caught up in", seconds(row.seconds_to_catch_up)],
     ["Lost in, if it stood still", seconds(row.seconds_to_loss)],

@@ -1,0 +1,21 @@
+"""Many things in pieces of a bounded size, for requests that a broker accepts. Pure."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+def pieces(items: Iterable[Item], most: int, size_of: Callable[[Item], int] = lambda _: 1) -> Iterator[list[Item]]:
+    """The items in their order, as many together as are of size ``most`` or less; a larger one is alone."""
+    piece: list[Item] = []
+    size = 0
+    for item in items:
+        more = size_of(item)
+        if piece and size + more > most:
+            yield piece
+            piece, size = [], 0
+        piece.append(item)
+        size += more
+    if piece:
+        yield piece
