@@ -1,6 +1,7 @@
 """The state topics on a real broker: what is written is read, what cannot be read harms nobody."""
 
 import json
+import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -373,6 +374,76 @@ def test_the_map_of_an_older_version_gets_small_and_stays_small(busy_cleaner: Cl
         state.catch_up()
         ends = [state.runs["t", number][0].sequence_end for number in range(10)]
     assert ends == [20_000, *range(19_991, 20_000)]
+
+
+def test_a_deletion_whose_trace_is_gone_is_found_by_a_reader_that_was_away(
+    busy_cleaner: Cluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is kept for an hour. A reader that looks again later than that begins again."""
+    admin, topic = Admin(busy_cleaner.client_properties, "b"), naming.map_topic(topic_name)
+    ensure_state_topics(admin, topic_name, 1)
+    alter(busy_cleaner, topic, segment_ms="100", delete_retention_ms="0")
+    writer = StateWriter(busy_cleaner.client_properties, "b", topic_name)
+    writer.write_run(plain_run(partition=1))
+    assert writer.flush(30)
+    with StateReader(busy_cleaner.client_properties, "b", topic_name) as reader:
+        reader.catch_up()
+        writer.forget_run(plain_run(partition=1))
+
+        def is_gone() -> bool:
+            writer.write_run(plain_run(partition=2))
+            assert writer.flush(30)
+            kept = [message.key() for message in read_topic(busy_cleaner.client_properties, "b", topic)]
+            return encode_key(run_key(plain_run(partition=1))) not in kept
+
+        eventually(is_gone, what="the end of the deletion's trace")
+        reader.catch_up()
+        assert ("t", 1) in reader.runs, "this reader has not seen the deletion"
+        monkeypatch.setattr("strait.state.reader._AWAY_SECONDS", -1.0)
+        reader.catch_up()
+        assert list(reader.runs) == [("t", 2)]
+
+
+class _SlowClock:
+    """A second passes at each look."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 1.0
+        return self.now
+
+    def time(self) -> float:
+        return time.time()
+
+
+def test_however_long_the_map_is_reading_it_ends_and_says_how_far_it_is(
+    cluster: Cluster, link: str, writer: StateWriter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(2000):
+        writer.write_run(plain_run(partition=number % 10, sequence_end=number))
+    assert writer.flush(30)
+    clock = _SlowClock()
+    monkeypatch.setattr("strait.state.reader.time", clock)
+    monkeypatch.setattr("strait.state.reader._MOST_PER_POLL", 3)
+    caplog.set_level("INFO", "strait.state.reader")
+    with StateReader(cluster.client_properties, "b", link) as reader:
+        reader.catch_up(100.0)
+        assert clock.now > 500, "it took longer than its timeout"
+        assert reader.runs["t", 9][0].sequence_end == 1999
+    told = [record.getMessage() for record in caplog.records]
+    assert re.match(rf"link {link}: reading its state on cluster b: [\d,]+ of 2,000 records", told[0])
+
+
+def test_reading_that_is_not_wanted_any_more_ends(cluster: Cluster, link: str, writer: StateWriter) -> None:
+    writer.write_run(plain_run())
+    assert writer.flush(30)
+    with StateReader(cluster.client_properties, "b", link) as reader:
+        reader.catch_up(is_over=lambda: True)
+        assert not reader.runs
+        reader.catch_up()
+        assert reader.runs
 
 
 def loss(link: str, at_ms: int = 1, **fields: Any) -> Loss:

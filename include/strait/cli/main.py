@@ -7,6 +7,7 @@ Every module that is imported here must stay cheap to import, so that `strait --
 Spark's libraries are imported inside the functions that use them.
 """
 
+import logging
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -108,12 +109,20 @@ def main() -> None:
 
 
 def run_command(command: Callable[[], object]) -> None:
-    """Every error of ours becomes one line and an exit code."""
+    """Every error of ours becomes one line and an exit code. Long reading shows its progress on stderr."""
+    _show_progress()
     try:
         command()
     except StraitError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(exit_code(error))
+
+
+def _show_progress() -> None:
+    logging.getLogger("strait").setLevel(logging.INFO)
+    reading = logging.getLogger("strait.state.reader")
+    reading.handlers = [logging.StreamHandler()]
+    reading.propagate = False
 
 
 def exit_code(error: StraitError) -> int:

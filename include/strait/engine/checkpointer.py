@@ -1,7 +1,7 @@
 """Keeps the map fresh and small: checkpoints, many runs packed into one, runs of what is gone removed."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -20,6 +20,35 @@ PACK_RUNS = 16  # that many behind the checkpoint are packed into one
 PACKED_CHARACTERS = 32 << 10  # a run that has grown to this is left as it is, and the next one begun
 
 
+MOST_AT_ONCE = 100  # partitions, which takes the slot's loop some milliseconds
+
+
+class Rounds:
+    """Gives each partition its turn once in ``seconds``, spread over that time: all at one moment would stall a slot of
+    many partitions."""
+
+    def __init__(self, seconds: float, now: float) -> None:
+        self._seconds = seconds
+        self._began = now
+        self._round: Sequence[Partition] = ()
+        self._turn = 0  # of this round so many had theirs
+
+    def due(self, now: float, partitions: Callable[[], Sequence[Partition]]) -> list[Partition]:
+        """Those whose turn has come since the last call.
+
+        Args:
+            partitions: is asked for all of them when a round begins.
+        """
+        if self._turn == 0:
+            self._round = partitions()
+        passed = min(1.0, (now - self._began) / self._seconds)
+        first, self._turn = self._turn, min(int(passed * len(self._round)), self._turn + MOST_AT_ONCE)
+        found = [partition for partition in self._round[first : self._turn] if not partition.retired]
+        if passed == 1.0 and self._turn == len(self._round):
+            self._began, self._turn, self._round = now, 0, ()
+        return found
+
+
 class Checkpointer:
     """Looks at one partition at a time, about once a minute."""
 
@@ -30,8 +59,8 @@ class Checkpointer:
         """Confirm what is acknowledged, never backwards: another copy of this link may be ahead of us. Then tidy up."""
         self._pass_over(partition, known, at_ms)
         position, end = partition.position, partition.position.acked_sequence
-        run = checkpoint(partition, at_ms)
-        if run is None or end <= position.checkpoint_sequence:
+        run = checkpoint(partition, at_ms) if end > position.checkpoint_sequence else None
+        if run is None:
             return
         ours = [one for one in known if (one.source_id, one.destination_id) == partition.ids]
         position.checkpointed(end)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 
 from strait.config.app_spec import AppSpec
-from strait.engine.checkpointer import Checkpointer
+from strait.engine.checkpointer import Checkpointer, Rounds
 from strait.engine.epoch_row import LedgerRow
 from strait.engine.heartbeat_emitter import HeartbeatEmitter
 from strait.engine.partition.partition import Partition
@@ -50,7 +50,9 @@ def run_epoch(
 
     rows: list[LedgerRow] = []
     with ExitStack() as opened:
-        state = opened.enter_context(StateReader(spec.destination, spec.destination_name, spec.link))
+        state = opened.enter_context(
+            StateReader(spec.destination, spec.destination_name, spec.link, some_partitions=True)
+        )
         plan = _first_plan(state, spec, is_over)
         other = opened.enter_context(Presence.of_slot(spec, slot, application)) if plan and spec.standby else None
         while True:
@@ -79,7 +81,7 @@ def _first_plan(state: StateReader, spec: AppSpec, should_stop: Callable[[], boo
     """The plan in force; waits for the destination to answer and for a first plan to be published."""
     while not should_stop():
         try:
-            state.catch_up(_FIRST_LOOK_SECONDS)
+            state.catch_up(_FIRST_LOOK_SECONDS, should_stop)
         except StateError:
             if spec.group not in state.plans:
                 raise
@@ -88,7 +90,7 @@ def _first_plan(state: StateReader, spec: AppSpec, should_stop: Callable[[], boo
             if not error.retriable:
                 raise
             continue
-        if spec.group in state.plans:
+        if spec.group in state.plans and not should_stop():
             return state.plans[spec.group]
         state.poll(STATE_POLL_SECONDS)
     return None
@@ -138,7 +140,7 @@ class _Epoch:
     def _copy(self, ends_at: float, should_stop: Callable[[], bool]) -> None:
         now = time.monotonic()
         poll_at = report_at = now
-        checkpoint_at = now + CHECKPOINT_SECONDS
+        rounds = Rounds(CHECKPOINT_SECONDS, now)
         while now < ends_at and is_for(self._plan, self._spec):
             now = self._replicator.step(max(0.0, min(poll_at, ends_at) - now))
             if now < poll_at and not self._replicator.needs_state:
@@ -148,9 +150,7 @@ class _Epoch:
             self._writer.poll()
             self._heartbeat_emitter.beat(now, _now_ms())
             self._write_checkpoints(self._replicator.take_led_anew())
-            if now >= checkpoint_at:
-                checkpoint_at = now + CHECKPOINT_SECONDS
-                self._write_checkpoints(self._replicator.partitions)
+            self._write_checkpoints(rounds.due(now, lambda: self._replicator.partitions))
             if now >= report_at:
                 report_at = now + REPORT_SECONDS
                 self._report(now)

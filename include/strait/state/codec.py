@@ -23,6 +23,7 @@ from strait.state.schema import (
 )
 
 _V = 1
+_OURS = b'{"v":%d,' % _V
 Value = TypeVar("Value", Plan, OffsetMapping, Report, GroupSyncReport, Loss, Registration, Failover)
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -132,7 +133,7 @@ def encode(value: AnyValue) -> tuple[bytes, bytes]:
     return encode_key(key_of(value)), value.model_dump_json().encode()
 
 
-def decode_key(kind: type[Key], raw: bytes | None) -> Key:
+def decode_key(kind: type[Model], raw: bytes | None) -> Model:
     """Raises Unreadable."""
     if raw is None:
         raise Unreadable("the record has no key")
@@ -141,10 +142,7 @@ def decode_key(kind: type[Key], raw: bytes | None) -> Key:
 
 def decode(kind: type[Value], raw_key: bytes | None, raw_value: bytes) -> Value:
     """Raises Unreadable: not JSON, of another version, not what the schema says, or under a key that is not its own."""
-    try:
-        version = json.loads(raw_value)["v"]
-    except (ValueError, TypeError, KeyError):
-        version = _V  # not ours at all: the schema says precisely what is wrong with it
+    version = _V if raw_value.startswith(_OURS) else _version(raw_value)
     if version != _V:
         raise Unreadable(f"it has v {version!r}, and this version of Strait reads v {_V}")
     value = _strict(kind, raw_value, "value")
@@ -156,6 +154,14 @@ def decode(kind: type[Value], raw_key: bytes | None, raw_value: bytes) -> Value:
     if encode_key(key_of(value)) != raw_key:
         raise Unreadable(f"its key {_shown(raw_key)} does not fit its value")
     return value
+
+
+def _version(raw_value: bytes) -> object:
+    try:
+        version: object = json.loads(raw_value)["v"]
+    except (ValueError, TypeError, KeyError):
+        return _V  # not ours at all: the schema says precisely what is wrong with it
+    return version
 
 
 def _strict(kind: type[Model], raw: bytes, part: str) -> Model:

@@ -1,5 +1,6 @@
 """Reading the state topics: a consumer without a group that follows them from their beginning."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, ask, make_con
 from strait.kafka.reading import read_topic
 from strait.state.producer_registry import Registrations
 from strait.state.schema import GroupSyncReport, Loss, OffsetMapping, Plan, Report
+from strait.state.segments import DELETE_RETENTION_MS
 from strait.state.view import Kind, Place, StateView
 
 REPORTS_SINCE_SECONDS = 15
@@ -24,6 +26,9 @@ _TOPIC_OF = {
     "losses": naming.losses_topic,
 }
 _MOST_PER_POLL = 2000
+_AWAY_SECONDS = DELETE_RETENTION_MS / 1000 / 2  # without a look, after which the topics are read from their beginning
+_LONG_SECONDS = 3.0  # of reading, after which its progress is logged
+_LOGGER = logging.getLogger(__name__)
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _LOST_PLACE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
 _MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001
@@ -44,15 +49,28 @@ class StateReader:
     Only committed records are seen. A state topic that does not exist yet is an empty one; it is looked for again by
     the next `catch_up`. After `catch_up` nothing is fetched until the next call, so a reader that looks now and then
     costs the brokers nothing in between. Not thread-safe.
+
+    Args:
+        some_partitions: of few partitions the runs are looked at, so of others they are not decoded, and one that cannot
+            be read is `trouble` when its partition is looked at.
     """
 
     def __init__(
-        self, properties: Mapping[str, str], cluster: str, link: str, *, follow: Sequence[Kind] = ("plan", "map")
+        self,
+        properties: Mapping[str, str],
+        cluster: str,
+        link: str,
+        *,
+        follow: Sequence[Kind] = ("plan", "map"),
+        some_partitions: bool = False,
     ) -> None:
         self._kinds = tuple(follow)
         self._kind_of: dict[str, Kind] = {_TOPIC_OF[kind](link): kind for kind in self._kinds}
         self._map_topic = naming.map_topic(link)
+        self._link = link
+        self._some_partitions = some_partitions
         self._view = StateView(link)
+        self._seen_at = time.monotonic()
         self._watch = Watch(cluster, self._hear)
         self._next: dict[str, int] = {}  # topic -> first offset not read yet; a topic is here once it was found
         self._start: dict[str, int] = {}  # topic -> where reading begins
@@ -103,30 +121,59 @@ class StateReader:
         """What cannot be read now; the last good values stay in force meanwhile."""
         return next(iter(self._lost.values()), None) or self._view.trouble(*self._kinds)
 
-    def catch_up(self, timeout_seconds: float = 10.0) -> None:
-        """Read all that is committed at the time of the call.
+    def catch_up(self, timeout_seconds: float = 10.0, is_over: Callable[[], bool] | None = None) -> None:
+        """Read all that is committed at the time of the call, however long that takes.
+
+        Args:
+            timeout_seconds: without an answer or a record, after which it fails.
+            is_over: to be asked meanwhile; True ends it early.
 
         Raises:
             ClusterUnavailable, NotAuthorized: the topics cannot be read.
             StateError: a plan or a run cannot be read. Reports are only shown, so one that cannot be read is trouble,
                 but no error.
         """
-        deadline = time.monotonic() + timeout_seconds
         self._rest()  # else its questions wait behind a fetch that waits for news
-        self._find_topics(deadline)
-        ends = {topic: self._end(topic, deadline) for topic in self._next}
-        while any(self._next[topic] < end for topic, end in ends.items()):
-            if time.monotonic() > deadline:
-                behind = ", ".join(f"{t} at {self._next[t]} of {end}" for t, end in ends.items())
-                raise self.trouble or ClusterUnavailable(
-                    self._watch.cluster,
-                    f"reading state topics: not at their ends after {timeout_seconds:g} s: {behind}",
-                )
-            self.poll(0.1)
+        if time.monotonic() - self._seen_at > _AWAY_SECONDS:
+            self._begin_again()
+        self._find_topics(timeout_seconds)
+        ends = {topic: self._end(topic, timeout_seconds) for topic in self._next}
+        self._read_to(ends, timeout_seconds, is_over or (lambda: False))
         self._rest()
+        if not self._some_partitions:
+            self._view.runs.decode_all()
         error = self._view.trouble("plan", "map")
         if error:
             raise error
+
+    def _read_to(self, ends: Mapping[str, int], timeout_seconds: float, is_over: Callable[[], bool]) -> None:
+        left = first_left = self._left(ends)
+        now = time.monotonic()
+        deadline, show_at = now + timeout_seconds, now + _LONG_SECONDS
+        while left and not is_over():
+            if now > deadline:
+                behind = ", ".join(f"{t} at {self._next[t]} of {end}" for t, end in ends.items())
+                raise self.trouble or ClusterUnavailable(
+                    self._watch.cluster,
+                    f"reading state topics: no record in {timeout_seconds:g} s: {behind}",
+                )
+            self.poll(0.1)
+            before, left, now = left, self._left(ends), time.monotonic()
+            if left < before:
+                deadline = now + timeout_seconds
+            if left and now > show_at:
+                show_at = now + _LONG_SECONDS
+                done = f"{first_left - left:,} of {first_left:,} records"
+                _LOGGER.info("link %s: reading its state on cluster %s: %s", self._link, self._watch.cluster, done)
+
+    def _left(self, ends: Mapping[str, int]) -> int:
+        return sum(max(0, end - max(self._next[topic], self._start[topic])) for topic, end in ends.items())
+
+    def _begin_again(self) -> None:
+        """What was removed since the last look may have left no trace in the topics."""
+        self._view = StateView(self._link)
+        self._next.clear()
+        self._start.clear()
 
     def poll(self, timeout_seconds: float = 0.0) -> bool:
         """Take in what has arrived; return whether anything changed. Blocks only for the first record, if at all."""
@@ -138,11 +185,12 @@ class StateReader:
     def _take_in(self, timeout_seconds: float) -> bool:
         if self._rotation.due():
             self._renew()
-        changed = False
-        for taken in range(_MOST_PER_POLL):
-            message = self._consumer.poll(0 if taken else timeout_seconds)
-            if message is None:
-                break
+        self._seen_at = time.monotonic()
+        first = self._consumer.poll(timeout_seconds)
+        if first is None:
+            return False
+        changed = self._take(first)
+        for message in self._consumer.consume(_MOST_PER_POLL, timeout=0):
             changed |= self._take(message)
         return changed
 
@@ -217,15 +265,17 @@ class StateReader:
                     hint="the last good state stays active; restore the topic, then restart the application",
                 )
 
-    def _find_topics(self, deadline: float) -> None:
+    def _find_topics(self, timeout_seconds: float) -> None:
         for topic, kind in self._kind_of.items():
-            if topic not in self._next and self._exists(topic, deadline):
-                self._start[topic] = self._recent(topic, deadline) if kind == "reports" else OFFSET_BEGINNING
+            if topic not in self._next and self._exists(topic, timeout_seconds):
+                self._start[topic] = self._recent(topic, timeout_seconds) if kind == "reports" else OFFSET_BEGINNING
                 self._next[topic] = 0
 
-    def _exists(self, topic: str, deadline: float) -> bool:
+    def _exists(self, topic: str, timeout_seconds: float) -> bool:
         metadata: Any = self._ask(
-            f"looking for state topic {topic}", deadline, lambda wait: self._consumer.list_topics(topic, timeout=wait)
+            f"looking for state topic {topic}",
+            timeout_seconds,
+            lambda wait: self._consumer.list_topics(topic, timeout=wait),
         )
         error = metadata.topics[topic].error
         if error is None:
@@ -234,28 +284,28 @@ class StateReader:
             return False
         raise self._watch.translate(error, f"looking for state topic {topic}")
 
-    def _recent(self, topic: str, deadline: float) -> int:
+    def _recent(self, topic: str, timeout_seconds: float) -> int:
         since_ms = int((time.time() - REPORTS_SINCE_SECONDS) * 1000)
         found: Any = self._ask(
             f"looking up recent records of {topic}",
-            deadline,
+            timeout_seconds,
             lambda wait: self._consumer.offsets_for_times([TopicPartition(topic, 0, since_ms)], timeout=wait),
         )
-        return int(found[0].offset) if found[0].offset >= 0 else self._end(topic, deadline)
+        return int(found[0].offset) if found[0].offset >= 0 else self._end(topic, timeout_seconds)
 
-    def _end(self, topic: str, deadline: float) -> int:
+    def _end(self, topic: str, timeout_seconds: float) -> int:
         watermarks: Any = self._ask(
             f"looking up the end of {topic}",
-            deadline,
+            timeout_seconds,
             lambda wait: self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=wait, cached=False),
         )
         return int(watermarks[1])  # reading committed: the last stable offset
 
-    def _ask(self, doing: str, deadline: float, call: Callable[[float], Answer]) -> Answer:
+    def _ask(self, doing: str, timeout_seconds: float, call: Callable[[float], Answer]) -> Answer:
         def served(wait: float) -> Answer:
             try:
                 return call(wait)
             finally:
                 self._take_in(0)  # librdkafka tells what is wrong with a connection only to those who poll
 
-        return ask(self._watch, doing, max(0.1, deadline - time.monotonic()), served)
+        return ask(self._watch, doing, timeout_seconds, served)

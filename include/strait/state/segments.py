@@ -14,8 +14,8 @@ _HOUR_MS = 60 * _MINUTE_MS
 _SEGMENT_BYTES = 64 << 20  # the least that some hosted clusters accept is 50 MiB
 
 DELETE_RETENTION_MS = _HOUR_MS
-"""How long a tombstone stays in a compacted topic after its record is removed. A reader that needs longer to reach it
-keeps the record."""
+"""How long a tombstone stays in a compacted topic after the record under its key is removed. A reader that looks again
+later than that would keep the record, so it begins again (`strait.state.reader`)."""
 
 COMPACTED: Mapping[str, str] = {
     "segment.ms": str(10 * _MINUTE_MS),

@@ -5,21 +5,13 @@ until a good record or a tombstone comes under the same key.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
+from strait.config import naming
 from strait.errors import StateError
-from strait.state.codec import (
-    Key,
-    PlanKey,
-    RunKey,
-    Unreadable,
-    decode,
-    decode_key,
-    kind_of_report,
-    run_key,
-)
-from strait.state.schema import GroupSyncReport, Loss, OffsetMapping, Plan, Report
+from strait.state.codec import PlanKey, Unreadable, decode, decode_key, kind_of_report
+from strait.state.runs import RunsByPartition
+from strait.state.schema import GroupSyncReport, Loss, Plan, Report
 
 Kind = Literal["plan", "map", "reports", "losses"]
 
@@ -41,42 +33,6 @@ class Place(NamedTuple):
         return f"topic {self.topic} partition {self.partition} offset {self.offset}"
 
 
-class RunsByPartition(Mapping[tuple[str, int], tuple[OffsetMapping, ...]]):
-    """(source topic, partition) -> its runs, by sequence_base. Sorted when asked for: there can be many thousands."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], dict[RunKey, OffsetMapping]] = {}
-        self._sorted: dict[tuple[str, int], tuple[OffsetMapping, ...]] = {}
-
-    def put(self, run: OffsetMapping) -> None:
-        where = run.topic, run.partition
-        self._kept.setdefault(where, {})[run_key(run)] = run
-        self._sorted.pop(where, None)
-
-    def drop(self, key: RunKey) -> bool:
-        """Forget one run; return whether it was there."""
-        where = key.topic, key.partition
-        kept = self._kept.get(where, {})
-        found = kept.pop(key, None) is not None
-        self._sorted.pop(where, None)
-        if not kept:
-            self._kept.pop(where, None)
-        return found
-
-    def __getitem__(self, where: tuple[str, int]) -> tuple[OffsetMapping, ...]:
-        known = self._sorted.get(where)
-        if known is None:
-            known = tuple(sorted(self._kept[where].values(), key=lambda run: run.sequence_base))
-            self._sorted[where] = known
-        return known
-
-    def __iter__(self) -> Iterator[tuple[str, int]]:
-        return iter(self._kept)
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-
 class StateView:
     """Plans, runs, reports and losses of one link.
 
@@ -94,7 +50,7 @@ class StateView:
     def __init__(self, link: str) -> None:
         self._link = link
         self.plans: dict[str, Plan] = {}
-        self.runs = RunsByPartition()
+        self.runs = RunsByPartition(self._run_not_read)
         self.reports: dict[tuple[str, int], tuple[Report, ...]] = {}
         self.earlier_reports: dict[tuple[str, int], tuple[Report, ...]] = {}
         self.group_sync: GroupSyncReport | None = None
@@ -119,7 +75,7 @@ class StateView:
             if kind == "plan":
                 self._take_plan(decode(Plan, raw_key, raw_value))
             elif kind == "map":
-                self._take_run(decode(OffsetMapping, raw_key, raw_value))
+                self.runs.put(raw_key, raw_value, place.offset)
             elif kind == "losses":
                 self._take_loss(decode(Loss, raw_key, raw_value))
             elif kind_of_report(raw_key) is GroupSyncReport:
@@ -127,20 +83,23 @@ class StateView:
             else:
                 self._take_report(decode(Report, raw_key, raw_value))
         except Unreadable as error:
-            self._troubles[kind][raw_key] = StateError(
-                f"link {self._link}: reading its state: the record at {place} cannot be read: {error}",
-                hint="the last good state stays active; upgrade Strait if a newer one wrote it, "
-                "else write a good record or a tombstone under the same key",
-            )
+            self._not_read(kind, raw_key, place, error)
         return True
+
+    def _run_not_read(self, raw_key: bytes, offset: int, error: Unreadable) -> None:
+        self._not_read("map", raw_key, Place(naming.map_topic(self._link), 0, offset), error)
+
+    def _not_read(self, kind: Kind, raw_key: bytes | None, place: Place, error: Unreadable) -> None:
+        self._troubles[kind][raw_key] = StateError(
+            f"link {self._link}: reading its state: the record at {place} cannot be read: {error}",
+            hint="the last good state stays active; upgrade Strait if a newer one wrote it, "
+            "else write a good record or a tombstone under the same key",
+        )
 
     def _take_plan(self, plan: Plan) -> None:
         if plan.link != self._link:
             raise Unreadable(f"it is a plan of link {plan.link!r}")
         self.plans[plan.group] = plan
-
-    def _take_run(self, run: OffsetMapping) -> None:
-        self.runs.put(run)
 
     def _take_report(self, report: Report) -> None:
         kept = [
@@ -172,12 +131,10 @@ class StateView:
         self._losses.setdefault(loss.model_copy(update={"at_ms": 0}), loss)
 
     def _forget(self, kind: Kind, raw_key: bytes | None) -> bool:
+        if kind == "map":
+            return self.runs.drop(raw_key)
         try:
-            key: Key = decode_key(PlanKey if kind == "plan" else RunKey, raw_key)
+            group = decode_key(PlanKey, raw_key).group
         except Unreadable:
             return False  # what cannot be read was never taken in
-        if isinstance(key, PlanKey):
-            return self.plans.pop(key.group, None) is not None
-        if isinstance(key, RunKey):
-            return self.runs.drop(key)
-        return False
+        return self.plans.pop(group, None) is not None

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.state.codec import encode, encode_key, run_key
+from strait.state import runs as runs_module
+from strait.state.codec import decode, encode, encode_key, run_key
+from strait.state.runs import PLAIN
 from strait.state.schema import OffsetMapping, Plan
 from strait.state.view import Kind, Place, StateView
 
@@ -109,3 +111,91 @@ def test_no_bytes_at_all_can_break_the_view(key: bytes | None, value: bytes, kin
     view.apply(kind, key, None, PLACE)
     assert view.trouble(kind) is None
     assert (view.plans, view.runs, view.reports) == ({}, {}, {})
+
+
+@given(
+    st.builds(
+        run,
+        sequence_base=st.integers(0, 1 << 50),
+        partition=st.integers(0, 99),
+        source_epoch=st.integers(-1, 9),
+        shared=st.booleans(),
+        gaps=st.sampled_from(["", "eJxjYAQAAAMAAg=="]),
+    )
+)
+def test_a_run_as_this_version_writes_it_needs_no_look_before_it_is_asked_for(written: OffsetMapping) -> None:
+    assert PLAIN.fullmatch(encode(written)[1])
+
+
+def test_of_many_checkpoints_and_partitions_only_what_is_asked_for_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+
+    def counted(kind: Any, raw_key: Any, raw_value: Any) -> Any:
+        decoded.append(raw_value)
+        return decode(kind, raw_key, raw_value)
+
+    monkeypatch.setattr(runs_module, "decode", counted)
+    view = StateView("l")
+    for end in range(1000):
+        write(view, run(0, partition=end % 10, sequence_end=end))
+    assert view.runs["t", 3] == (run(0, partition=3, sequence_end=993),)
+    assert view.runs["t", 3] == view.runs["t", 3]
+    assert len(decoded) == 1
+    assert len(view.runs) == 10
+    view.runs.decode_all()
+    assert len(decoded) == 10
+    write(view, run(0, partition=4, sequence_end=1000))
+    view.runs.decode_all()
+    assert (len(decoded), view.runs["t", 4]) == (11, (run(0, partition=4, sequence_end=1000),))
+
+
+@pytest.mark.parametrize("read_before", [True, False])
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ({"v": 2}, "it has v 2"),
+        ({"colour": "red"}, "value.colour: Extra inputs are not permitted"),
+        ({"sequence_end": -1}, "value.sequence_end: Input should be greater than or equal to 0"),
+    ],
+)
+def test_a_run_that_another_version_writes_leaves_the_last_good_one(
+    fields: dict[str, Any], what: str, read_before: bool
+) -> None:
+    view = StateView("l")
+    write(view, run(0))
+    assert not read_before or view.runs["t", 0]
+    key, value = encode(run(0))
+    view.apply("map", key, json.dumps(json.loads(value) | fields, separators=(",", ":")).encode(), PLACE)
+    assert view.runs["t", 0] == (run(0),)
+    trouble = view.trouble("map")
+    assert trouble is not None
+    assert what in trouble.message
+    write(view, run(0, sequence_end=5))
+    assert view.trouble("map") is None
+    assert view.runs["t", 0] == (run(0, sequence_end=5),)
+
+
+def test_gaps_that_are_broken_are_trouble_of_whoever_asks_for_them() -> None:
+    """They alone, and a value under another run's key, show only when they are decoded."""
+    view = StateView("l")
+    write(view, run(0))
+    key, value = encode(run(0, partition=1, gaps="eJxjYAQAAAMAAg=="))
+    view.apply("map", key, value.replace(b"eJxj", b"eJxk"), PLACE)
+    view.apply("map", encode(run(0, partition=2))[0], encode(run(0))[1], PLACE)
+    view.runs.decode_all()
+    assert dict(view.runs) == {("t", 0): (run(0),)}
+    trouble = view.trouble("map")
+    assert trouble is not None
+    assert "topic strait.l.map partition 0 offset 42 cannot be read: value.gaps: " in trouble.message
+    for broken in (key, encode(run(0, partition=2))[0]):
+        view.apply("map", broken, None, PLACE)
+    assert view.trouble("map") is None
+
+
+def test_a_key_that_is_written_otherwise_hides_no_run() -> None:
+    view = StateView("l")
+    write(view, run(0))
+    key, value = encode(run(0))
+    view.apply("map", key.replace(b'"topic":', b'"topic": '), value, PLACE)
+    assert view.runs["t", 0] == (run(0),)
+    assert view.trouble("map") is not None

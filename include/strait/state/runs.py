@@ -1,0 +1,129 @@
+"""The runs of a link's map as they are read, record after record. Pure.
+
+A reader of the whole map looks at few of its partitions, or a slot at its own, and most records are checkpoints that
+later ones supersede. So a value is kept as it came, the newest of each key, and decoded when its partition is asked for.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from strait.state.codec import RunKey, Unreadable, decode, decode_key, encode_key
+from strait.state.schema import OffsetMapping
+
+Where = tuple[str, int]
+
+_BASE = b',"sequence_base":'
+_NUMBER = rb"(?:0|[1-9]\d{0,17})"
+_SHAPES: Mapping[Any, bytes] = {int: rb"-?" + _NUMBER, str: rb'"[ !#-\[\]-~]*"', bool: rb"(?:true|false)"}
+
+
+def _shape(name: str) -> bytes:
+    field = OffsetMapping.model_fields[name]
+    if name == "v":
+        return b"1"
+    return _NUMBER if field.metadata else _SHAPES[field.annotation]
+
+
+PLAIN = re.compile(
+    rb"\{%s\}" % b",".join(b'"%s":%s' % (name.encode(), _shape(name)) for name in OffsetMapping.model_fields)
+)
+"""A value as this version writes it. It can be decoded, unless its gaps were altered or it is under another's key."""
+
+NotRead = Callable[[bytes, int, Unreadable], None]
+
+
+class _Runs:
+    """Of one partition: key -> value and offset of what was not decoded yet; key -> run of the rest."""
+
+    __slots__ = ("decoded", "raw", "sorted", "where")
+
+    def __init__(self, where: Where) -> None:
+        self.where = where
+        self.raw: dict[bytes, tuple[bytes, int]] = {}
+        self.decoded: dict[bytes, OffsetMapping] = {}
+        self.sorted: tuple[OffsetMapping, ...] | None = None
+
+
+class RunsByPartition(Mapping[Where, tuple[OffsetMapping, ...]]):
+    """(source topic, partition) -> its runs, by sequence_base.
+
+    Args:
+        not_read: hears of a value that cannot be decoded, with its key and offset. The run decoded before under this key
+            stays.
+    """
+
+    def __init__(self, not_read: NotRead) -> None:
+        self._not_read = not_read
+        self._kept: dict[bytes, _Runs] = {}  # how the keys of a partition begin -> its runs
+        self._heads: dict[Where, bytes] = {}  # partition -> how its keys begin
+        self._undecoded: dict[bytes, None] = {}  # in order
+
+    def put(self, raw_key: bytes | None, raw_value: bytes, offset: int) -> None:
+        """Take in one record. Raises Unreadable: the runs stay as they are."""
+        if PLAIN.fullmatch(raw_value) is None:
+            decode(OffsetMapping, raw_key, raw_value)
+        key = raw_key or b""
+        head = key.rpartition(_BASE)[0]
+        kept = self._kept.get(head) or self._found(head, raw_key)
+        kept.raw[key] = raw_value, offset
+        kept.sorted = None
+        self._undecoded[head] = None
+
+    def drop(self, raw_key: bytes | None) -> bool:
+        """Forget one run; return whether it was there."""
+        key = raw_key or b""
+        head = key.rpartition(_BASE)[0]
+        kept = self._kept.get(head)
+        if kept is None:
+            return False
+        found = kept.raw.pop(key, None), kept.decoded.pop(key, None)
+        kept.sorted = None
+        if not kept.raw and not kept.decoded:
+            self._forget(head)
+        return found != (None, None)
+
+    def decode_all(self) -> None:
+        """Decode what has come since, of every partition."""
+        for head in tuple(self._undecoded):
+            self._decode(head)
+
+    def __getitem__(self, where: Where) -> tuple[OffsetMapping, ...]:
+        head = self._heads[where]
+        known = self._kept[head].sorted or self._decode(head)
+        if not known:
+            raise KeyError(where)
+        return known
+
+    def __iter__(self) -> Iterator[Where]:
+        return iter(self._heads)
+
+    def __len__(self) -> int:
+        return len(self._heads)
+
+    def _found(self, head: bytes, raw_key: bytes | None) -> _Runs:
+        key = decode_key(RunKey, raw_key)
+        if encode_key(key) != raw_key:
+            raise Unreadable("the record's key is not written as keys are")
+        where = key.topic, key.partition
+        self._heads[where] = head
+        kept = self._kept[head] = _Runs(where)
+        return kept
+
+    def _forget(self, head: bytes) -> None:
+        del self._heads[self._kept.pop(head).where]
+        self._undecoded.pop(head, None)
+
+    def _decode(self, head: bytes) -> tuple[OffsetMapping, ...]:
+        kept = self._kept[head]
+        raw, kept.raw = kept.raw, {}
+        self._undecoded.pop(head, None)
+        for key, (value, offset) in raw.items():
+            try:
+                kept.decoded[key] = decode(OffsetMapping, key, value)
+            except Unreadable as error:
+                self._not_read(key, offset, error)
+        if not kept.decoded:
+            self._forget(head)
+        kept.sorted = tuple(sorted(kept.decoded.values(), key=lambda run: run.sequence_base))
+        return kept.sorted
