@@ -7,6 +7,10 @@ SHELL := bash
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
+# Some machines forbid it. Then each of the hundreds of Python processes of a run compiles all of its modules again, which
+# takes more CPU than most of them need for their work (Airflow: 2.3 of 5 s).
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -21,7 +25,7 @@ done = echo "    $$(( SECONDS - begin )) s"
 
 .PHONY: help
 help: ## List these commands
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 .PHONY: install
 install: $(INSTALLED) java jars ## Make .venv with everything in it, `strait` too; check Java; fetch Kafka's jars
@@ -32,10 +36,24 @@ demo: install ## Copy real topics between two Kafka clusters, with Airflow and S
 
 WORKERS ?= 2   # side by side, each with clusters of its own: most tests wait for brokers, Spark and Airflow
 
+# $(call pytest,name of the report) runs tests and keeps how long each took, which `make durations` takes up.
+pytest = $(BIN)/python -m pytest -n $(WORKERS) --durations=50 --durations-min=1 --junitxml=build/junit-$(1).xml
+
 .PHONY: test
-test: install browser check ## Run the whole suite; one part of it: make test ARGS="tests/unit -k naming"
-	@echo "==> tests"
-	$(BIN)/python -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
+test: install browser check ## Run what every change has to pass (20 minutes); one part of the suite: make test ARGS="tests/unit -k naming"
+	$(call step,tests)
+	$(or $(and $(ARGS),$(BIN)/python -m pytest $(ARGS)),$(call pytest,test) --tier first)
+	$(done)
+
+.PHONY: test-all
+test-all: install browser check ## Run the whole suite, with long faults, older brokers, Java clients, MirrorMaker 2 and YARN (75 minutes)
+	$(call step,all tests)
+	STRAIT_SITES="local standalone yarn" $(call pytest,all) $(ARGS)
+	$(done)
+
+.PHONY: durations
+durations: $(INSTALLED) ## Order test files by the durations of the last `make test` and `make test-all`
+	$(BIN)/python tests/support/durations.py build/junit-*.xml
 
 .PHONY: compat
 compat: install ## Try links between every pair of the oldest, middle and newest brokers, on ZooKeeper and on KRaft
@@ -169,6 +187,14 @@ browser:
 
 .PHONY: jars
 jars: $(INSTALLED) java
-	@$(BIN)/python -m strait.embedded.jars >/dev/null
+	$(call step,jars of Kafka)
+	$(BIN)/python -m strait.embedded.jars >/dev/null
+	$(done)
+	echo "==> class data of brokers (they start in half the time)"
+	begin=$$SECONDS
 	$(BIN)/python -m strait.embedded.class_data >/dev/null
+	$(done)
+	echo "==> class data of Spark (it starts in two thirds of the time)"
+	begin=$$SECONDS
 	$(BIN)/python -m strait.launch.class_data >/dev/null || true  # says why; only starts take longer then
+	$(done)

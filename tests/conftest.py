@@ -10,7 +10,12 @@ from hypothesis import HealthCheck, settings
 from strait.embedded.kafka import Cluster
 from support.fixtures.clusters import Clusters, pair, running
 
-pytest_plugins = ["support.fixtures.no_skips", "support.fixtures.no_leftovers", "support.fixtures.longest_first"]
+pytest_plugins = [
+    "support.fixtures.no_skips",
+    "support.fixtures.no_leftovers",
+    "support.fixtures.tiers",
+    "support.fixtures.longest_first",
+]
 
 # No property is judged by the clock: a busy machine makes every example slow.
 settings.register_profile("strait", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -346,7 +346,7 @@ _TEXTS = {
     ),
     Reason.SLOT_SILENT: _Text(
         "The slot that copies the partition is not reporting.",
-        "Spark restarts a failed slot; if no report arrives for 30 s, the health DAG restarts the application. "
+        "Spark restarts a failed slot; if no report arrives for 30 s, the monitor DAG or `strait run` restarts the application. "
         "Check the output of `strait run` or the application's log.",
         Kind.RETRIES,
     ),

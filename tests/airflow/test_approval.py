@@ -46,6 +46,7 @@ def stored(found: dict[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(found))
 
 
+@pytest.mark.core
 def test_nothing_is_done_until_somebody_approves_and_then_just_that(link, clusters):
     said, done = control.apply(link)
     assert "changes wait for approval" in said

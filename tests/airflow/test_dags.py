@@ -14,7 +14,7 @@ from airflow.dag_processing.dagbag import DagBag
 
 from strait_airflow.triggers import LinkTrigger
 
-pytestmark = pytest.mark.airflow
+pytestmark = [pytest.mark.airflow, pytest.mark.core]
 
 DAGS = Path(__file__).parents[2] / "dags"
 CLUSTERS = {"a": {"bootstrap.servers": "127.0.0.1:1"}, "b": {"bootstrap.servers": "127.0.0.1:2"}}

@@ -3,8 +3,12 @@
 import itertools
 import json
 
+import pytest
+
 from strait_airflow.noticing import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Acted, Finding, Noticing
 from strait_airflow.run_notes import NOTE_CHARACTERS, note_of
+
+pytestmark = pytest.mark.core
 
 QUIET = {"settings": Finding("s1", ""), "destination": Finding("", ""), "source": Finding("t1", "")}
 ACTED = Acted({"settings": "s1", "source": "t1"})

@@ -10,7 +10,7 @@ from strait.errors import ClusterUnavailable, ConfigError
 from strait_airflow import settings
 from strait_airflow.errors import airflow_errors, one_line
 
-pytestmark = pytest.mark.airflow
+pytestmark = [pytest.mark.airflow, pytest.mark.core]
 
 CLUSTERS = {"a": {"bootstrap.servers": "file:1", "client.id": "from-file"}, "b": {"bootstrap.servers": "file:2"}}
 LINK = {"source": "a", "destination": "b", "topics": {"include": ["from-file"]}}

@@ -43,6 +43,7 @@ def left(clusters: Any, link: str) -> list[int]:
     return [entry.offset for entry in contents.entries() if not entry.settled]
 
 
+@pytest.mark.core
 def test_a_dry_run_names_the_records_and_settles_none(clusters, asked, caplog):
     caplog.set_level(logging.INFO)
     said = settle(asked | {"dry_run": True, "topic": "orders"}, "ann")

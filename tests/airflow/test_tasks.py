@@ -97,11 +97,13 @@ def test_work_that_was_done_is_news_when_it_is_there_again(link, spark_submit_is
     assert "work" not in store.get(ACTED)["seen"]
 
 
+@pytest.mark.core
 def test_apply_creates_and_publishes_once(link, clusters):
     assert control.apply(link)[0].startswith("plan 1: 2 partitions of 1 topics")
     assert control.apply(link)[0].startswith("plan 1 stays as it is")
 
 
+@pytest.mark.core
 def test_a_run_does_all_there_is_to_do_and_then_the_watch_is_quiet(link, spark_submit_is_a_stand_in):
     store = Store()
     first = fire(watch(link, store))
@@ -153,6 +155,7 @@ def test_a_new_topic_and_more_partitions_of_the_source_wake_a_run_and_other_topi
     assert control.act(link, [found], store).startswith("plan 3: 5 partitions of 2 topics")
 
 
+@pytest.mark.core
 def test_a_wrong_edit_fails_one_run_with_one_line_and_only_another_edit_wakes_the_next(
     link, monkeypatch, spark_submit_is_a_stand_in
 ):
@@ -274,6 +277,7 @@ def test_a_standby_is_submitted_watched_and_ended(link, tmp_path):
             launch.stop(name, grace_seconds=0)
 
 
+@pytest.mark.core
 @pytest.mark.spark
 def test_an_application_is_kept_running_and_one_of_no_link_is_ended(link, caplog, tmp_path, monkeypatch):
     caplog.set_level(logging.INFO)

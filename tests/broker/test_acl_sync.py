@@ -172,6 +172,7 @@ def test_without_the_rights_for_it_a_copy_stays_as_it_is_and_copying_goes_on(set
         assert outcome.plan.topics[0].slots == (0, None)
 
 
+@pytest.mark.core
 def test_with_the_documented_rights_all_is_done_and_each_right_is_used(setup: Setup) -> None:
     for end in setup.users:
         setup.grant(end, setup.rights(end, "Also on the"))

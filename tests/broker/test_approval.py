@@ -48,6 +48,7 @@ def topics_of(cluster: Any, prefix: str) -> list[str]:
     return sorted(t for t in Admin(cluster.client_properties, "x").observe(lambda _: False).topics if prefix in t)
 
 
+@pytest.mark.core
 def test_nothing_is_done_unasked_and_what_was_shown_is_done(clusters: Any, make_file: MakeFile, link: str) -> None:
     create(clusters.source, f"{link}-orders")
     with Control(make_file(), link) as control:

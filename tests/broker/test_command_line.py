@@ -49,6 +49,7 @@ def refusal(tmp_path: Path, path: Path, command: str = "plan", link: str = "a-to
     return done.returncode, line
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("settings", "what"),
     [
@@ -85,6 +86,7 @@ def test_a_property_that_librdkafka_does_not_know_is_exit_code_2(tmp_path: Path)
     assert 'clusters.a: No such configuration property: "sasl.pasword"' in line
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("command", ["plan", "apply", "status", "run"])
 def test_a_cluster_that_cannot_be_reached_is_one_line_and_exit_code_1(tmp_path: Path, command: str) -> None:
     code, line = refusal(tmp_path, links_file(tmp_path, NOBODY, NOBODY), command)
@@ -100,6 +102,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield cluster
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("end", ["a", "b"])
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_wrong_credentials_are_one_line_that_says_so_and_exit_code_1(
@@ -148,6 +151,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     assert f"making {home}/run/a-to-b-" in line
 
 
+@pytest.mark.core
 def test_plan_apply_and_status_speak_json(tmp_path: Path, clusters: Any, topic_name: str) -> None:
     Admin(clusters.source.client_properties, "a").create([NewTopic(topic_name, 2, 1)])
     path = links_file(
@@ -183,6 +187,7 @@ def test_the_status_of_a_topic_that_nobody_has_is_an_error(tmp_path: Path, clust
     assert strait(tmp_path, "status", *where, topic_name).returncode == 0
 
 
+@pytest.mark.core
 def test_losses_are_listed_for_people_and_programs(tmp_path: Path, clusters: Any, topic_name: str) -> None:
     link = "l" + topic_name[-8:]
     properties = clusters.destination.client_properties
@@ -210,6 +215,7 @@ def test_losses_are_listed_for_people_and_programs(tmp_path: Path, clusters: Any
     assert "neither its plan nor its loss log has a topic 'order'; did you mean 'orders'?" in done.stderr
 
 
+@pytest.mark.core
 def test_help_and_version_load_neither_kafka_nor_spark() -> None:
     code = (
         "import sys, strait.cli.main\n"

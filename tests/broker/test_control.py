@@ -75,6 +75,7 @@ def waits(outcome: Outcome) -> dict[str, str]:
     return {item.topic: item.reason for item in outcome.plan.waiting}
 
 
+@pytest.mark.core
 def test_a_first_cycle_creates_topics_and_publishes_plan_and_runs(clusters: Any, control: Control, link: str) -> None:
     create(clusters.source, f"{link}-orders", 3, max_message_bytes="3000000")
     outcome = control.apply()
@@ -98,6 +99,7 @@ def test_a_first_cycle_creates_topics_and_publishes_plan_and_runs(clusters: Any,
         assert sorted(state.runs) == [(f"{link}-orders", number) for number in range(3)]
 
 
+@pytest.mark.core
 def test_equal_facts_give_no_new_plan(clusters: Any, control: Control, make_file: MakeFile, link: str) -> None:
     create(clusters.source, f"{link}-orders", 2)
     first = control.apply()
@@ -115,6 +117,7 @@ def test_proposing_changes_nothing(clusters: Any, control: Control, link: str) -
     assert not [topic for topic in topics if link in topic]
 
 
+@pytest.mark.core
 def test_a_new_topic_is_added_and_nothing_else_moves(clusters: Any, control: Control, link: str) -> None:
     create(clusters.source, f"{link}-m", 3)
     first = control.apply().plan
@@ -126,6 +129,7 @@ def test_a_new_topic_is_added_and_nothing_else_moves(clusters: Any, control: Con
     assert len(second.topics) == 2
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(("start", "expected"), [("earliest", 4), ("latest", 10)])
 def test_copying_starts_where_the_source_is_told_to_and_where_the_destination_ends(
     clusters: Any, make_file: MakeFile, link: str, start: str, expected: int
@@ -224,6 +228,7 @@ def checkpoint(clusters: Any, link: str, run: OffsetMapping, sequence: int) -> N
     assert writer.flush(30)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("on_loss", "source_base", "action"), [("restart", 0, "restarted"), ("continue", 6, "continued")]
 )
@@ -300,6 +305,7 @@ def test_a_destination_with_its_own_clock_waits(clusters: Any, control: Control,
     assert waits(control.apply()) == {f"{link}-orders": "destination_log_append_time"}
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("end", ["source", "destination"])
 def test_a_topic_that_was_deleted_and_made_again_is_not_copied_on(
     clusters: Any, control: Control, link: str, end: str
@@ -359,6 +365,7 @@ def test_stopping_stays_until_somebody_starts_again(clusters: Any, control: Cont
     assert not control.apply(stopped=False).plan.stopped
 
 
+@pytest.mark.core
 def test_racing_first_cycles_agree_on_one_producer_id_and_one_first_run(
     clusters: Any, make_file: MakeFile, link: str
 ) -> None:
@@ -393,6 +400,7 @@ def test_a_lost_plan_topic_is_refused_rather_than_copied_anew(
         later.apply()
 
 
+@pytest.mark.core
 def test_two_names_for_one_cluster_are_found_out(clusters: Any, make_file: MakeFile, link: str) -> None:
     file = make_file()
     same = dict(clusters.source.client_properties)

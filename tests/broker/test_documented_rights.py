@@ -111,6 +111,7 @@ def topic() -> str:
     return f"orders.{uuid.uuid4().hex[:8]}"
 
 
+@pytest.mark.core
 def test_a_link_copies_with_the_documented_rights_and_uses_each_of_them(
     secured: Secured, tmp_path: Path, topic: str
 ) -> None:

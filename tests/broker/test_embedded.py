@@ -45,6 +45,7 @@ def consume(cluster: Cluster, topic: str, count: int) -> list[bytes]:
         consumer.close()
 
 
+@pytest.mark.core
 def test_a_pair_of_clusters_takes_and_gives_records(clusters, topic_name):
     for cluster in (clusters.source, clusters.destination):
         create_topic(cluster, topic_name)
@@ -61,6 +62,7 @@ def test_a_broker_maps_the_class_data_that_was_made_at_installation(tmp_path):
     assert [path.name for path in archive.parent.glob(".*.jsa-*")] == []
 
 
+@pytest.mark.core
 def test_a_killed_broker_comes_back_with_its_data_on_its_port(three_brokers, topic_name):
     create_topic(three_brokers, topic_name, replication_factor=3)
     produce(three_brokers, topic_name, [b"before"])
@@ -95,6 +97,7 @@ def test_a_detached_cluster_is_found_and_ended_by_its_folder(tmp_path, topic_nam
         started.stop()
 
 
+@pytest.mark.core
 def test_brokers_die_with_a_process_that_is_killed(tmp_path):
     starter = (
         "import sys, time; from pathlib import Path; from strait.embedded.kafka import Cluster\n"
@@ -172,6 +175,7 @@ def fake_java(path: Path, says: str) -> Path:
     return path
 
 
+@pytest.mark.core
 def test_clients_with_wrong_credentials_are_refused(tmp_path, topic_name):
     with Cluster(tmp_path, users={"alice": "right"}) as cluster:
         create_topic(cluster, topic_name)

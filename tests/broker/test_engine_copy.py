@@ -51,6 +51,7 @@ def test_every_codec_and_every_shape_of_record_arrives_equal(make_link: MakeLink
     link.assert_equal()
 
 
+@pytest.mark.core
 def test_a_topic_added_to_the_plan_starts_and_one_taken_out_stops(make_link: MakeLink, topic_name: str) -> None:
     first, second = f"{topic_name}.first", f"{topic_name}.second"
     link = make_link(topics={first: 2, second: 2})
@@ -146,6 +147,7 @@ def test_nothing_is_written_into_a_destination_created_anew(make_link: MakeLink,
     assert ends(link.destination, topic_name, 1) == [0]
 
 
+@pytest.mark.core
 def test_a_topic_gone_from_the_destination_is_waited_for(make_link: MakeLink, topic_name: str) -> None:
     link = make_link(topics={topic_name: 1})
     link.make_topics()

@@ -135,6 +135,7 @@ def test_leaders_that_die_in_turn(
     link.assert_equal()
 
 
+@pytest.mark.core
 def test_a_producer_that_the_broker_has_forgotten_goes_on_exactly(
     make_link: MakeLink, topic_name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -175,6 +176,7 @@ def test_a_first_batch_refused_is_never_overtaken_by_its_successors(make_link: M
     assert link.copied() == 0
 
 
+@pytest.mark.core
 def test_memory_stays_within_its_budget_behind_a_destination_that_stands_still(
     make_link: MakeLink, topic_name: str
 ) -> None:
@@ -241,6 +243,7 @@ def known_producers(cluster: Cluster, topic: str) -> list[int]:
     return [producer.producer_id for producer in reply.topics[0].partitions[0].active_producers]
 
 
+@pytest.mark.core
 def test_garbage_in_the_plan_topic_leaves_the_last_good_plan_in_force(make_link: MakeLink, topic_name: str) -> None:
     """Also for a slot that starts after the garbage was written."""
     link = make_link(topics={topic_name: 1})

@@ -29,6 +29,7 @@ def produce(link: EngineLink, topic: str, records: int) -> None:
     assert producer.flush(60) == 0
 
 
+@pytest.mark.core
 def test_figures_are_those_of_the_link_and_counters_never_go_back(
     make_link: MakeLink, topic_name: str, tmp_path: Path
 ) -> None:

@@ -115,6 +115,7 @@ def verdicts(record: Failover) -> dict[str, str]:
     return {step.name: step.verdict for step in record.steps}
 
 
+@pytest.mark.core
 def test_consumers_go_on_where_they_were_while_everybody_is_at_work(make_link: MakeLink, topic_name: str) -> None:
     """Producers and consumers of both protocols work until the failover asks for their end."""
     link = make_link()
@@ -302,6 +303,7 @@ def test_members_that_have_committed_nothing_are_seen(make_link: MakeLink, topic
     assert run(link).groups_exact == 1
 
 
+@pytest.mark.core
 def test_what_holds_it_up_is_named_and_a_dry_run_changes_nothing(make_link: MakeLink, topic_name: str) -> None:
     link = make_link()
     until_ready(link)
@@ -326,6 +328,7 @@ def test_what_holds_it_up_is_named_and_a_dry_run_changes_nothing(make_link: Make
     assert failovers.history(link.file, link.name(LINK))[0].outcome == "aborted"
 
 
+@pytest.mark.core
 def test_without_the_source_what_is_missing_is_named(clusters: Any, topic_name: str, tmp_path: Path) -> None:
     """The link is too slow for all that was written when its source is lost."""
     source = Cluster(tmp_path / "source")

@@ -78,6 +78,7 @@ def write(link: EngineLink, topic: str, records: int) -> None:
     assert producer.flush(30) == 0
 
 
+@pytest.mark.core
 def test_a_group_at_work_is_followed_and_reported(link: EngineLink, topic_name: str) -> None:
     group, other = f"{topic_name}-work", f"{topic_name}-left-out"
     commit(link.source, other, {TopicPartition(topic_name, 0): 10})

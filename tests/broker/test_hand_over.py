@@ -135,6 +135,7 @@ def test_a_link_that_was_killed_hands_over_what_its_copy_holds(
     assert "--cluster a" in strait("export", link.name, "--to-connect", offsets_topic, code=2)
 
 
+@pytest.mark.core
 def test_a_link_exports_its_positions_and_another_one_goes_on_there(
     clusters: Any, link: str, topic: str, tmp_path: Path
 ) -> None:

@@ -139,6 +139,7 @@ def test_its_clients_read_what_strait_groups_says(
         eventually(lambda: syncs() == expected, what=lambda: f"{syncs()} is {expected}")
 
 
+@pytest.mark.core
 def test_only_what_is_new_is_written_and_an_edit_counts_from_the_next_look(
     make_link: MakeLink, topic_name: str
 ) -> None:

@@ -36,6 +36,7 @@ def topic(link: str) -> str:
     return f"{link}-orders"
 
 
+@pytest.mark.core
 def test_a_group_is_taken_over_once_it_has_no_members(clusters: Any, link: str, topic: str, tmp_path: Path) -> None:
     """As uReplicator commits: what it copied after the last commit is in the copy, too, and so are topics of which it
     has not committed anything yet."""

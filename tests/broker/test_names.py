@@ -49,6 +49,7 @@ def skipped(outcome: Outcome, link: str) -> dict[str, Reason]:
     return {skip.topic: skip.reason for skip in found if link in skip.topic}
 
 
+@pytest.mark.core
 def test_copies_are_created_and_filled_under_their_names(
     clusters: Any, make_file: MakeFile, link: str, tmp_path: Path
 ) -> None:

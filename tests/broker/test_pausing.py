@@ -86,6 +86,7 @@ def change(link: EngineLink, file: LinksFile, what: str, *, paused: bool) -> Non
         until_followed(link, plan.version)
 
 
+@pytest.mark.core
 def test_what_is_paused_stops_alone_and_goes_on_exactly(make_link: MakeLink, topic_name: str) -> None:
     link = make_link(topics={f"{topic_name}.a": 2, f"{topic_name}.b": 1})
     first, second = sorted(link.topics)

@@ -101,6 +101,7 @@ def test_a_source_made_anew_is_copied_behind_the_old_one_once_the_rule_allows_it
     link.until_copied(162)
 
 
+@pytest.mark.core
 def test_a_destination_made_anew_gets_all_that_the_source_has(
     link: EngineLink, begin: StartAt, topic_name: str
 ) -> None:

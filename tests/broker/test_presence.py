@@ -60,6 +60,7 @@ def seconds_until_gone(presence: Presence, within_seconds: float = 20.0) -> floa
     return time.monotonic() - began
 
 
+@pytest.mark.core
 def test_one_silent_slot_among_many_that_report_all_the_time_is_taken_over(make_link: MakeLink) -> None:
     link = make_link()
     link.make_topics()

@@ -205,6 +205,7 @@ def test_of_two_who_settle_at_once_the_first_is_told_and_each_record_is_settled_
     assert [message.timestamp()[1] - TIME_MS for message in found] == list(range(1200))
 
 
+@pytest.mark.core
 def test_records_are_listed_and_dropped_by_topic_and_reason(
     cluster: Cluster, link: str, quarantine: Quarantine, command: OffsetMapping
 ) -> None:

@@ -2,12 +2,15 @@
 
 import time
 
+import pytest
+
 from strait.control.report_history import reports_at
 from support.fixtures.waiting import eventually
 
 PAUSE_SECONDS = 8.0  # longer than what counts as one moment
 
 
+@pytest.mark.core
 def test_each_moment_has_what_was_reported_then_and_nothing_of_others(make_link, topic_name):
     link = make_link(topics={topic_name: 1})
     link.make_topics()

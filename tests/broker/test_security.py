@@ -55,7 +55,14 @@ DOORS: dict[str, Door] = {
 }
 
 
-@pytest.mark.parametrize("ends", list(pairwise([*DOORS, next(iter(DOORS))])), ids=" to ".join)
+PAIRS = list(pairwise([*DOORS, next(iter(DOORS))]))
+CORE = {("tls", "mutual-tls-pem"), ("scram-256", "scram-512")}
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [pytest.param(pair, marks=pytest.mark.core if pair in CORE else (), id=" to ".join(pair)) for pair in PAIRS],
+)
 def test_a_link_copies_through_any_two_doors(
     secured: Secured, tmp_path: Path, topic_name: str, ends: tuple[str, str]
 ) -> None:

@@ -24,6 +24,7 @@ def copied_to(report: Report | None) -> int:
     return -1 if report is None else sum(row.position for row in report.partitions)
 
 
+@pytest.mark.core
 def test_copying_goes_on_after_every_secret_was_rotated(secured: Secured, tmp_path: Path, topic_name: str) -> None:
     user, password = "rotating", tmp_path / "password"
     certificate, key = tmp_path / "client.pem", tmp_path / "client.key"

@@ -72,6 +72,7 @@ def test_neither_library_tells_a_secret_in_an_error_or_in_its_most_talkative_log
     look_for_secrets(secured, caplog.text, "a log")
 
 
+@pytest.mark.core
 def test_no_run_leaves_a_secret_behind(secured: Secured, tmp_path: Path, topic_name: str) -> None:
     """A slot and the commands, with right secrets and with wrong ones."""
     right, wrong = doors(secured, secured.destination), doors(secured, secured.destination, WRONG)

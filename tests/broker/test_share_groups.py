@@ -95,6 +95,7 @@ def only_state(found: list[GroupStatus]) -> OffsetState:
     return row.state
 
 
+@pytest.mark.core
 def test_a_share_group_continues_at_its_start_offset(copied: EngineLink, topic_name: str, jvm: Any) -> None:
     """A real one, on both sides."""
     group = f"{topic_name}-real"

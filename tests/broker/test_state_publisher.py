@@ -68,6 +68,7 @@ def first_run(partition: int, author: int) -> OffsetMapping:
     )
 
 
+@pytest.mark.core
 def test_who_looks_after_a_publication_finds_its_plan(cluster: Cluster, link: str) -> None:
     """A commit returns before its markers are written. Seen by chance, and often, without anybody waiting for them."""
     publisher = ControlPublisher(cluster.client_properties, "b", link)
@@ -146,6 +147,7 @@ def _race(cluster: Cluster, link: str, number: int, seed: int, published: list[P
                 done += 1
 
 
+@pytest.mark.core
 def test_who_was_overtaken_publishes_nothing_and_may_try_again(cluster: Cluster, link: str) -> None:
     properties = cluster.client_properties
     publisher = ControlPublisher(properties, "b", link)
@@ -201,6 +203,7 @@ producer.flush(30)
 """
 
 
+@pytest.mark.core
 def test_a_control_plane_that_dies_inside_a_transaction_leaves_nothing_and_holds_up_nobody(
     cluster: Cluster, link: str, tmp_path: Path
 ) -> None:

@@ -106,6 +106,7 @@ def test_state_topics_that_are_made_later_are_found(cluster: Cluster, topic_name
         assert state.plans["default"].version == 1
 
 
+@pytest.mark.core
 def test_what_is_published_is_read_by_whoever_comes_later(cluster: Cluster, link: str, reader: StateReader) -> None:
     publish(cluster, link, reader, plan(link, 1), plan(link, 2))
     with StateReader(cluster.client_properties, "b", link) as later:
@@ -171,6 +172,7 @@ def test_the_last_run_written_under_a_key_is_the_one_that_stays(writer: StateWri
     assert reader.runs["t", 0][0].sequence_end == 4999
 
 
+@pytest.mark.core
 def test_no_record_is_missed_however_many_come_at_once(writer: StateWriter, reader: StateReader) -> None:
     for partition in range(5000):
         writer.write_run(plain_run(partition=partition))
@@ -262,6 +264,7 @@ def raw_plan(link: str, **fields: Any) -> tuple[bytes, bytes]:
     return key, json.dumps(json.loads(value) | fields).encode()
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("fields", "what"),
     [({"v": 2}, "it has v 2, and this version of Strait reads v 1"), ({"slots": "many"}, "value.slots: ")],
@@ -285,6 +288,7 @@ def test_a_plan_that_cannot_be_read_stops_the_control_plane_and_no_slot(
     assert reader.trouble is None
 
 
+@pytest.mark.core
 def test_garbage_in_the_map_is_named_and_a_tombstone_heals_it(cluster: Cluster, link: str, reader: StateReader) -> None:
     write_raw(cluster, naming.map_topic(link), b"?", b"\x00garbage")
     with pytest.raises(StateError, match=f"topic {naming.map_topic(link)} partition 0 offset 0 cannot be read"):
@@ -311,6 +315,7 @@ def test_a_deleted_state_topic_is_trouble_and_the_last_plan_stays(
     assert reader.plans["default"].version == 1
 
 
+@pytest.mark.core
 def test_the_state_topics_are_made_as_they_must_be_and_made_once(cluster: Cluster, topic_name: str) -> None:
     admin = Admin(cluster.client_properties, "b")
     made = {
@@ -451,6 +456,7 @@ def loss(link: str, at_ms: int = 1, **fields: Any) -> Loss:
     return Loss(link=link, cause="source_data_lost", at_ms=at_ms, detail="", **place | {"action": "halted"} | fields)
 
 
+@pytest.mark.core
 def test_the_loss_ledger_has_each_loss_once_and_each_decision(cluster: Cluster, link: str, writer: StateWriter) -> None:
     told = [loss(link), loss(link, at_ms=2), loss(link, action="continued"), loss(link, from_offset=9)]
     for item in told:
@@ -465,6 +471,7 @@ def test_the_loss_ledger_has_each_loss_once_and_each_decision(cluster: Cluster, 
         assert len(state.losses) == 3
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("partitions", "configs", "what"),
     [

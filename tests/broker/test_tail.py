@@ -186,6 +186,7 @@ def text(data: bytes | None, line: dict[str, Any], name: str) -> bool:
     return base64.b64decode(line[f"{name}_base64"]) == data
 
 
+@pytest.mark.core
 def test_what_was_never_copied_is_named_and_exported_and_nothing_else(
     make_site: Callable[..., Site], tmp_path: Path
 ) -> None:
@@ -557,6 +558,7 @@ def test_a_transaction_of_which_a_part_is_gone_otherwise_is_not_called_replicate
     assert "was dropped before" in found["unknown"][0]
 
 
+@pytest.mark.core
 def test_what_is_dropped_is_never_copied_and_all_after_it_is(make_site: Callable[..., Site]) -> None:
     """Also through crashes of the link before and after its next record; the map stays exact."""
     site = make_site()

@@ -107,6 +107,7 @@ def until_it_goes_on(link: EngineLink, newest: Newest, topic: str) -> None:
     eventually(look, what=lambda: f"more copied than {position}: {newest(topic, 0)} {link.log()}")
 
 
+@pytest.mark.core
 def test_a_topic_moves_between_groups_without_a_gap_or_a_double(
     link: EngineLink, control: MakeControl, writer: Callable[[], None]
 ) -> None:

@@ -53,6 +53,7 @@ def waits(outcome: Outcome) -> dict[str, str]:
     return {item.topic: item.reason for item in outcome.plan.waiting}
 
 
+@pytest.mark.core
 def test_a_copy_follows_its_source_up_and_loses_nothing_that_came_meanwhile(
     clusters: Any, make: Make, link: str, tmp_path: Path
 ) -> None:
@@ -74,6 +75,7 @@ def test_a_copy_follows_its_source_up_and_loses_nothing_that_came_meanwhile(
     assert control.apply().done == ()
 
 
+@pytest.mark.core
 def test_a_copy_has_the_configurations_of_its_source_and_keeps_them(clusters: Any, make: Make, link: str) -> None:
     topic = f"{link}-orders"
     create(clusters.source, topic, segment_bytes="2000000", min_insync_replicas="1", retention_ms="900000")
@@ -174,6 +176,7 @@ def test_a_copy_is_kept_when_its_source_is_deleted(clusters: Any, make: Make, li
     assert exists(clusters.destination, topic)
 
 
+@pytest.mark.core
 def test_a_copy_is_deleted_with_its_source_where_the_link_says_so_and_then_forgotten(
     clusters: Any, make: Make, link: str, tmp_path: Path
 ) -> None:

@@ -56,7 +56,7 @@ def until_decided(sync: GroupSync, group: str) -> GroupStatus:
     return found[0]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.core), 2])
 def test_a_group_moves_there_and_back_while_both_sides_write(make_mesh: MakeMesh, topic_name: str, seed: int) -> None:
     rng = random.Random(seed)
     mesh = make_mesh(links=[THERE, BACK])

@@ -59,6 +59,7 @@ def as_read(cluster: Cluster, topic: str) -> list[Record]:
     return [Record(each.offset, each.timestamp[1], each.key, each.value, each.headers) for each in records]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("stamped_by", ["CreateTime", "LogAppendTime"])
 @pytest.mark.parametrize("codec", CODECS)
 def test_records_are_read_as_the_ordinary_client_reads_them(
@@ -76,6 +77,7 @@ def test_records_are_read_as_the_ordinary_client_reads_them(
     assert [record for batch in found for record in read_records(batch)] == as_read(cluster, topic_name)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_ordinary_client_reads_what_was_built(
     cluster: Cluster, raw: RawClient, topic_name: str, codec: str

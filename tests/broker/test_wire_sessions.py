@@ -43,6 +43,7 @@ def ask(raw: RawClient, session: FetchSession, positions: dict[Key, fetch.FetchP
     return error, {part.partition: sum(batch.records for batch in split_batches(part.records)) for part in fetched}
 
 
+@pytest.mark.core
 def test_a_session_answers_with_news_alone(cluster: Cluster, raw: RawClient, topic: str) -> None:
     session, positions = FetchSession(), wanted(raw.topic_id(topic), range(PARTITIONS))
     assert ask(raw, session, positions) == (0, dict.fromkeys(range(PARTITIONS), 0))
@@ -61,6 +62,7 @@ def test_a_session_answers_with_news_alone(cluster: Cluster, raw: RawClient, top
     assert ask(raw, session, positions) == (0, {4: 1})
 
 
+@pytest.mark.core
 def test_a_session_out_of_step_begins_anew(raw: RawClient, topic: str) -> None:
     session, positions = FetchSession(), wanted(raw.topic_id(topic), range(PARTITIONS))
     ask(raw, session, positions)

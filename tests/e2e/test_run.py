@@ -137,6 +137,7 @@ def foreground(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[Foreg
 LANE = {"groups": {"default": {}, "backfill": {}}, "backfill": {"behind_records": 1000}}
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("number", "settings", "applications"),
     [(signal.SIGTERM, {}, {"default"}), (signal.SIGINT, LANE, {"default", "backfill"})],
@@ -189,6 +190,7 @@ def test_two_runs_of_one_link_copy_every_record_once(foreground: Foreground) -> 
     foreground.assert_equal()
 
 
+@pytest.mark.core
 def test_an_application_that_dies_is_started_again_and_its_cause_is_told(foreground: Foreground) -> None:
     foreground.produce(10_000)
     run = foreground.start()

@@ -31,7 +31,7 @@ def far_forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FarClust
         yield cluster
 
 
-@pytest.mark.parametrize("slots", [1, 2, 3])
+@pytest.mark.parametrize("slots", [1, pytest.param(2, marks=pytest.mark.core), 3])
 @pytest.mark.parametrize("seed", [21])
 def test_zombie_requests_add_nothing_twice_and_nothing_out_of_order(
     make_link: MakeLink, far_source: FarCluster, far_destination: FarCluster, seed: int, slots: int

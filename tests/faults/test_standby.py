@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 MakeLink = Callable[..., EngineLink]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("seed", [31])
 def test_a_standby_takes_over_again_and_again_and_steps_back(make_link: MakeLink, clusters: Any, seed: int) -> None:
     """Each time the one that copies is killed under load; the other one goes on, and the next one takes the work

@@ -18,6 +18,7 @@ from support.links.links import Link
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
+@pytest.mark.core
 def test_each_epoch_copies_on_and_leaves_one_file_with_a_row_for_each_partition(link: Link) -> None:
     link.produce(1000)
     link.publish(slots=2)
@@ -91,6 +92,7 @@ def test_a_standby_goes_on_where_everything_of_the_first_application_was_killed(
     assert sum(row["records"] for row in link.ledger()) == 1000  # the first one had no time to write its own
 
 
+@pytest.mark.core
 def test_a_plan_that_says_stopped_ends_it_with_0(link: Link) -> None:
     link.publish(slots=1)
     link.submit(epoch_seconds=3600)
@@ -152,6 +154,7 @@ def test_without_its_checkpoint_it_loses_nothing_and_skips_no_epoch_of_the_ledge
     assert len({row["application"] for row in link.ledger()}) == 2
 
 
+@pytest.mark.core
 def test_a_killed_slot_is_tried_again_and_the_application_goes_on(link: Link) -> None:
     link.produce(1000)
     link.publish(slots=1)
@@ -165,6 +168,7 @@ def test_a_killed_slot_is_tried_again_and_the_application_goes_on(link: Link) ->
     assert link.application().state is State.RUNNING
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("victim", ["driver", "jvm"])
 def test_killed_it_leaves_nothing_behind_and_says_so(link: Link, victim: str) -> None:
     link.produce(1000)

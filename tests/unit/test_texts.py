@@ -1,13 +1,12 @@
 """The rules for texts that a machine can check: those of reason codes and of configuration descriptions."""
 
 import re
-from collections.abc import Iterator
-
-import pytest
+from collections.abc import Iterable, Iterator
 
 from strait.config import links
 from strait.config.app_spec import AppSpec
 from strait.reasons import Kind, Reason
+from support.checks import each
 
 BANNED = (
     "somebody|someone|nobody|whoever|whatever|wherever|anew|afresh|for ever|goes on|go on|going on|by itself|"
@@ -42,42 +41,43 @@ def offences(text: str) -> list[str]:
 DESCRIPTIONS = dict(descriptions())
 
 
-@pytest.mark.parametrize("name", DESCRIPTIONS)
-def test_a_description_starts_with_a_noun_or_a_verb_in_plain_words(name: str) -> None:
+@each(DESCRIPTIONS)
+def test_a_description_starts_with_a_noun_or_a_verb_in_plain_words(name: str) -> list[str]:
     text = DESCRIPTIONS[name]
-    assert text.endswith("."), text
-    assert text.split()[0] not in PREPOSITIONS, text
-    assert offences(text) == [], text
+    return [*_form(text, PREPOSITIONS), *offences(text)]
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in DESCRIPTIONS if name.endswith(("_seconds", "_mib", "bytes_per_second"))]
-)
-def test_a_quantity_has_its_unit(name: str) -> None:
-    assert re.search(r"seconds|MiB|bytes|throughput", DESCRIPTIONS[name], re.IGNORECASE), DESCRIPTIONS[name]
+@each(name for name in DESCRIPTIONS if name.endswith(("_seconds", "_mib", "bytes_per_second")))
+def test_a_quantity_has_its_unit(name: str) -> str:
+    found = re.search(r"seconds|MiB|bytes|throughput", DESCRIPTIONS[name], re.IGNORECASE)
+    return "" if found else DESCRIPTIONS[name]
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_a_reason_reads_as_an_observation_and_an_action(reason: Reason) -> None:
-    for text in (reason.meaning, reason.remedy):
-        assert text.endswith("."), text
-        assert text.split()[0] not in PREPOSITIONS or text.startswith("To "), text
-        assert offences(text) == [], text
+@each(Reason)
+def test_a_reason_reads_as_an_observation_and_an_action(reason: Reason) -> list[str]:
+    return [
+        fault
+        for text in (reason.meaning, reason.remedy)
+        for fault in [*_form(text, [word for word in PREPOSITIONS if word != "To"]), *offences(text)]
+    ]
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_a_remedy_names_an_action_that_is_possible(reason: Reason) -> None:
-    assert ACTION.search(reason.remedy), reason.remedy
+@each(Reason)
+def test_a_remedy_names_an_action_that_is_possible(reason: Reason) -> str:
+    return "" if ACTION.search(reason.remedy) else reason.remedy
 
 
-@pytest.mark.parametrize(
-    "reason", [reason for reason in Reason if "Airflow" in reason.remedy or "DAG" in reason.remedy]
-)
-def test_a_remedy_does_not_assume_airflow(reason: Reason) -> None:
-    assert "`strait run`" in reason.remedy, reason.remedy
+@each(reason for reason in Reason if "Airflow" in reason.remedy or "DAG" in reason.remedy)
+def test_a_remedy_does_not_assume_airflow(reason: Reason) -> str:
+    return "" if "`strait run`" in reason.remedy else reason.remedy
 
 
-@pytest.mark.parametrize("reason", [reason for reason in Reason if reason.kind is Kind.RETRIES])
-def test_a_remedy_says_how_copying_resumes(reason: Reason) -> None:
+@each(reason for reason in Reason if reason.kind is Kind.RETRIES)
+def test_a_remedy_says_how_copying_resumes(reason: Reason) -> str:
     automatic = r"automatically|resumes|takes over|restarts|starts? as soon"
-    assert re.search(automatic, reason.remedy), reason.remedy
+    return "" if re.search(automatic, reason.remedy) else reason.remedy
+
+
+def _form(text: str, forbidden: Iterable[str]) -> list[str]:
+    """Texts are sentences that do not start with a preposition."""
+    return [*([] if text.endswith(".") else ["no full stop"]), *(word for word in forbidden if text.split()[0] == word)]

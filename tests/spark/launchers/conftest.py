@@ -22,7 +22,9 @@ CHOSEN = os.environ.get("STRAIT_SITES", "local standalone yarn").split()
 """Those that need more than pip installs have a make target of their own."""
 
 
-@pytest.fixture(scope="module", params=CHOSEN)
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=pytest.mark.core if name == "local" else ()) for name in CHOSEN]
+)
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """See support.spark.sites. Each is ended before the next one starts."""
     with started(SITES[request.param](tmp_path_factory.mktemp(request.param))) as site:

@@ -3,10 +3,9 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from strait.reasons import Kind, Reason
 from support import doc_captures, doc_tables
+from support.checks import each
 from support.doc_tables import ROOT
 
 REMEDY = "run: .venv/bin/python tests/support/doc_tables.py"
@@ -16,10 +15,10 @@ def text_of(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", doc_tables.documents(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_generated_tables_are_up_to_date(path: Path) -> None:
+@each(doc_tables.documents(), lambda path: path.relative_to(ROOT))
+def test_generated_tables_are_up_to_date(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
-    assert text == doc_tables.rendered(text), REMEDY
+    return "" if text == doc_tables.rendered(text) else REMEDY
 
 
 def test_the_published_schema_is_up_to_date() -> None:

@@ -1,6 +1,7 @@
 """Every path, link, command, target, module and variable that a document names exists, and examples are valid."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ import yaml
 
 from strait.config import links
 from strait.config.naming import PRODUCERS_TOPIC
+from strait.errors import StraitError
 from support import doc_tables, pages
+from support.checks import each
 from support.doc_tables import ROOT
 
 DOCUMENTS = doc_tables.documents()
@@ -21,7 +24,7 @@ INTERNAL_VARIABLES = {
     "STRAIT_TIED_TO",
 }  # set by Strait for what it starts itself
 
-every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+every_document = each(DOCUMENTS, lambda path: path.relative_to(ROOT))
 
 
 def code_of(path: Path) -> list[str]:
@@ -39,7 +42,7 @@ def anchors(path: Path) -> set[str]:
 
 
 @every_document
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_lead_somewhere(path: Path) -> list[str]:
     broken = []
     for target in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
         if target.startswith("http"):
@@ -48,47 +51,49 @@ def test_links_lead_somewhere(path: Path) -> None:
         there = (path.parent / file).resolve() if file else path
         if not there.exists() or (anchor and anchor not in anchors(there)):
             broken.append(target)
-    assert not broken
+    return broken
 
 
 @every_document
-def test_files_exist(path: Path) -> None:
+def test_files_exist(path: Path) -> list[str]:
     named = [code for code in code_of(path) if re.fullmatch(r"\.?[\w-]+(/[\w.-]+)+/?", code)]
     folders = {each.name for each in ROOT.iterdir()}
     ours = [name for name in named if name.split("/")[0] in folders and name not in MADE_LATER]
-    assert [name for name in ours if not (ROOT / name).exists()] == []
+    return [name for name in ours if not (ROOT / name).exists()]
+
+
+@cache
+def defined_tests() -> set[str]:
+    """The names of tests and of their files."""
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    found = (re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE) for file in files)
+    return {file.stem for file in files}.union(*found)
 
 
 @every_document
-def test_tests_exist(path: Path) -> None:
-    defined = {
-        name
-        for file in (ROOT / "tests").rglob("test_*.py")
-        for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
-    }
-    named = {code for code in code_of(path) if re.fullmatch(r"test_\w+", code)}
-    assert named - defined - {file.stem for file in (ROOT / "tests").rglob("test_*.py")} == set()
+def test_tests_exist(path: Path) -> set[str]:
+    return {code for code in code_of(path) if re.fullmatch(r"test_\w+", code)} - defined_tests()
 
 
 def test_each_guarantee_names_its_tests() -> None:
     rows = (
         (ROOT / "docs/explanation/guarantees.md")
         .read_text(encoding="utf-8")
-        .partition("| claim | tests |")[2]
+        .partition("| claim | `make test` |")[2]
         .splitlines()[2:]
     )
     assert rows and all(re.search(r"`test_\w+`", row) for row in rows if row)
 
 
 @every_document
-def test_modules_exist(path: Path) -> None:
+def test_modules_exist(path: Path) -> list[str]:
     modules = {
         name for code in code_of(path) for name in re.findall(r"(?<![\w./])strait(?:\.[a-z_]+)+(?![\w.<-])", code)
     }
     gauges = set(
         re.findall(r'gauge\("([\w.-]+)"', (ROOT / "plugins/strait_airflow/gauges.py").read_text(encoding="utf-8"))
     )
-    assert [name for name in sorted(modules - gauges - {PRODUCERS_TOPIC}) if not _is_module(name)] == []
+    return [name for name in sorted(modules - gauges - {PRODUCERS_TOPIC}) if not _is_module(name)]
 
 
 def _is_module(name: str) -> bool:
@@ -97,15 +102,15 @@ def _is_module(name: str) -> bool:
 
 
 @every_document
-def test_make_targets_exist(path: Path) -> None:
+def test_make_targets_exist(path: Path) -> set[str]:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
-    named = {match for code in code_of(path) for match in re.findall(r"^make ([a-z]+)", code)}
-    assert named <= targets
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    named = {match for code in code_of(path) for match in re.findall(r"^make ([a-z-]+)", code)}
+    return named - targets
 
 
 @every_document
-def test_commands_and_options_exist(path: Path) -> None:
+def test_commands_and_options_exist(path: Path) -> list[str]:
     """In running text: a command's name, and options behind it, with or without its arguments."""
     commands = doc_tables.commands()
     wrong = []
@@ -122,25 +127,26 @@ def test_commands_and_options_exist(path: Path) -> None:
         if not name and words not in (["demo"], ["quarantine"], ["import"]):
             wrong.append(code)
         wrong += [f"{code}: {word}" for word in words if word.startswith("-") and word not in options | GENERIC]
-    assert not wrong
+    return wrong
 
 
 @every_document
-def test_commands_in_shell_blocks_parse_as_they_are_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("STRAIT_LINKS_FILE", raising=False)
+def test_commands_in_shell_blocks_parse_as_they_are_written(path: Path) -> dict[str, str]:
     wrong = {}
     for line in pages.strait_lines(path):
         try:
-            pages.parse(line)
+            with pytest.MonkeyPatch.context() as environment:
+                environment.delenv("STRAIT_LINKS_FILE", raising=False)
+                pages.parse(line)
         except Exception as error:  # noqa: BLE001 -- click's errors and KeyError alike are shown with their line
             wrong[line] = repr(error)
-    assert not wrong
+    return wrong
 
 
 def test_every_target_of_make_is_in_a_document() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    offered = set(re.findall(r"^([a-z]+):.*##", makefile, re.MULTILINE))
-    named = {match for path in DOCUMENTS for code in code_of(path) for match in re.findall(r"^make ([a-z]+)", code)}
+    offered = set(re.findall(r"^([a-z-]+):.*##", makefile, re.MULTILINE))
+    named = {match for path in DOCUMENTS for code in code_of(path) for match in re.findall(r"^make ([a-z-]+)", code)}
     assert offered - {"help"} <= named
 
 
@@ -155,9 +161,14 @@ def test_every_environment_variable_is_in_its_table() -> None:
 
 
 @every_document
-def test_links_files_in_examples_are_valid(path: Path) -> None:
+def test_links_files_in_examples_are_valid(path: Path) -> list[str]:
+    wrong = []
     for block in re.findall(r"```yaml\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
-        links.parse(yaml.safe_load(block), where=str(path))
+        try:
+            links.parse(yaml.safe_load(block), where=str(path))
+        except StraitError as error:
+            wrong.append(str(error))
+    return wrong
 
 
 def test_architecture_names_every_package() -> None:

@@ -14,7 +14,7 @@ from strait.state.schema import GivenAcl
 from support.dialogs import RUN_MS, dialog, done, told
 from support.fixtures.page import ADMIN, MOVED, WAIT_MS, Site
 
-pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
 
 
 @pytest.fixture

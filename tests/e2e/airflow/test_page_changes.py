@@ -21,7 +21,7 @@ from support.fixtures.waiting import eventually
 from support.kafka.topics import create
 from support.links.quarantined import keep_aside
 
-pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
 
 MONITOR, VARIABLE = f"strait_{CHANGED}", f"strait_topics_{CHANGED}"
 APPROVAL = f"strait_{ASKED}_approval"

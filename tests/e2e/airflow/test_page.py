@@ -9,7 +9,7 @@ from strait.embedded.paths import project_root
 from support.fixtures.page import LONG, READ, TOKEN, VIEWER, WAIT_MS
 from support.fixtures.waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
 
 MOST_BYTES = 300_000
 LOOK_MS = 2_000

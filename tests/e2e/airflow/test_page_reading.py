@@ -10,7 +10,7 @@ from strait.control.failover.turn import Settings
 from support.fixtures.page import LONG, READ, WAIT_MS, Site
 from support.kafka.topics import produce
 
-pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
 
 GROUP = "<i>billing</i>/2"
 COMMITTED = 5

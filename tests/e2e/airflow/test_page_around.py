@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from support.fixtures.page import AWAY, READ, WAIT_MS, Site
 
-pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
 
 NAV = "/plugin/strait"
 

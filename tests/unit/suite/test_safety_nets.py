@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-SUPPORT = Path(__file__).parents[1]
+SUPPORT = Path(__file__).parents[2]
 
 
 def run_pytest(folder: Path, source: str, *options: str | Path, ci: str = "") -> subprocess.CompletedProcess[str]:
@@ -115,13 +115,3 @@ def test_a_skipped_integration_test_fails_a_run_of_workers_too(tmp_path):
     done = run_pytest(tmp_path, SKIPPED, "-n", "2", ci="true")
     assert done.returncode == 1, done.stdout
     assert "skipped, which is not allowed here: Skipped: no broker here" in done.stdout
-
-
-def test_long_files_and_tiers_that_start_much_come_first(tmp_path):
-    for place in ("unit/test_a.py", "broker/test_b.py", "e2e/test_c.py", "faults/test_soak.py"):
-        (tmp_path / place).parent.mkdir()
-        (tmp_path / place).write_text("def test_it(): ...")
-    options = ("-p", "support.fixtures.longest_first", "--collect-only", "-q", "--import-mode=importlib")
-    done = run_pytest(tmp_path, "", *options, tmp_path)
-    files = [line.split("::")[0] for line in done.stdout.splitlines() if "::" in line]
-    assert files == ["faults/test_soak.py", "e2e/test_c.py", "broker/test_b.py", "unit/test_a.py"], done.stdout
