@@ -21,6 +21,7 @@ from strait.errors import SetupError, StraitError
 
 _DUMP_SECONDS = 120.0
 _TOPIC = "classes"
+_ERRORS = 3  # as of syslog: librdkafka would warn that a coordinator is still loading, and try again
 
 
 def make() -> Path:
@@ -51,7 +52,7 @@ def make() -> Path:
 
 
 def _use(cluster: Cluster) -> None:
-    properties = cluster.client_properties
+    properties = cluster.client_properties | {"log_level": _ERRORS}
     admin = AdminClient(properties)
     for future in admin.create_topics([NewTopic(_TOPIC, 1)]).values():
         future.result(30)
