@@ -87,8 +87,9 @@ class _Text:
 
 
 _REPLICATE_AGAIN = (
-    "Replicate again from the start: delete and recreate the destination topic, set `on_loss: restart` for it, and run "
-    "`strait run`, `strait apply` or the monitor DAG. To keep the topic, replicate to another one: `naming` of a new link."
+    "Replicate again into another topic: `naming` of a new link. If this link is the destination topic's only producer, "
+    "the topic may instead be recreated: set `on_loss: restart` for it, delete and recreate it, and run `strait run`, "
+    "`strait apply` or the monitor DAG. Never delete a topic that other producers write to: their records would be lost."
 )
 
 _TEXTS = {

@@ -90,6 +90,46 @@ def test_acknowledged_records_that_the_destination_lost_are_copied_again(
         link.stop()
 
 
+def test_a_loss_from_before_the_packed_offset_segments_is_copied_again(
+    make_link: MakeLink, topic_name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Each record is followed by two of others, so a packed segment's destination offset fits its end alone. The broker
+    still knows the link."""
+    source = request.getfixturevalue("clusters").source
+    often = {"strait.engine.checkpointer:PACK_RUNS": 3, "strait.engine.slot:CHECKPOINT_SECONDS": 0.3}
+    with Cluster(tmp_path / "destination") as destination:
+        link = make_link(topics={topic_name: 1}, source=source, destination=destination)
+        link.policy = TopicPolicy(on_foreign="expect")
+        link.make_topics()
+        link.publish()
+        slot = link.start_slot(changed=often)
+        for at in range(14):
+            write(source, topic_name, range(at, at + 1))
+            link.until_copied(3 * at + 1)
+            confirmed = at + 1
+            eventually(
+                lambda: max(run.sequence_end for run in link.runs(topic_name, 0)) >= confirmed,  # noqa: B023
+                what=lambda: f"a checkpoint: {link.log()}",
+            )
+            for number in (OTHERS, OTHERS + 1):  # each in a batch of its own
+                write(destination, topic_name, range(number, number + 1))
+        assert len(link.runs(topic_name, 0)) < 5, "packed"
+        link.kill(slot)
+
+        destination.kill(1)
+        cut_log(tmp_path / "destination", topic_name, 35)  # behind record 11 of the link, at offset 33, and another
+        destination.start_broker(1)
+        assert ends(destination, topic_name, 1) == [35]
+
+        link.start_slot(changed=often)
+        eventually(lambda: ours(destination, topic_name) == list(range(14)), what=lambda: f"all: {link.waiting()}")
+        assert {loss.cause for loss in link.losses()} == {Reason.DESTINATION_TRUNCATED}
+        assert [(loss.from_offset, loss.to_offset) for loss in link.losses()] == [(34, 40)]
+        write(source, topic_name, range(14, 20))
+        eventually(lambda: ours(destination, topic_name) == list(range(20)), what=lambda: f"all: {link.waiting()}")
+        link.stop()
+
+
 def test_a_refused_batch_of_old_records_loses_none_of_those_after_it(
     topic_name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -130,7 +130,9 @@ def _point(
     if isinstance(outcome, Scan):
         copy = TopicPartition(topic.destination, place.partition)
         tail = _scanned(logs, copy, producer_id, max(outcome.start, state.log_start), state.end)
-        outcome = decision.from_tail(runs, state.end, tail, "continue")
+        outcome = decision.from_scan(
+            runs, state.end, outcome, tail, "continue", compacted=topic.policy.source_compacted
+        )
     if isinstance(outcome, Found):
         named = places(runs, outcome.sequence)
         detail = "" if len(named) == 1 else "the offset map names several places; this is the first"
@@ -151,7 +153,7 @@ def _scanned(logs: PartitionLogs, copy: TopicPartition, producer_id: int, start:
                 continue
             if batch.producer_id == producer_id and not batch.control:
                 last = wire_sequence(batch.sequence + batch.next - batch.base - 1)
-                found = found._replace(last_sequence=last, last_offset=batch.next - 1)
+                found = found.joined(Tail(batch.base, last, batch.next - 1, first_sequence=batch.sequence))
             else:
                 found = found._replace(foreign=batch.base)
         if part.ended or part.next <= at:

@@ -71,10 +71,11 @@ class ProduceResults:
     def _take_appended(self, partition: Partition, batch: OutBatch, result: Produced) -> None:
         position, on_foreign = partition.position, partition.policy.on_foreign
         offset, expected = result.base_offset, position.expected_offset
-        appended = decision.judge_append(offset, expected, on_foreign)
+        appended = decision.judge_append(offset, expected, on_foreign, located=position.located)
         if appended == "truncated":
             self._destination.refresh()  # it may be another topic by now
             self._loss_ledger.destination_lost(partition, offset, expected)
+            position.log_is_cut()
             detail = (
                 f"record {batch.sequence} came to offset {offset}, though all below {expected} had been acknowledged"
             )

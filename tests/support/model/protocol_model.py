@@ -97,7 +97,9 @@ class Instance(NamedTuple):
     batch: tuple[int, ...] = ()
     base: int = -1
     log_start: int = -1
-    """Of the copy, if its leader had forgotten the link when it was asked."""
+    """Of the copy when its leader was asked; -1: its log was searched since."""
+    located: bool = False
+    """``shift`` is what the log or an acknowledgement has shown."""
 
 
 class State(NamedTuple):
@@ -172,8 +174,7 @@ def _of_instance(  # noqa: C901
     if me.phase == "lost":
         found = _ask(state, on_foreign)
         if found is not None:
-            log_start = state.start if state.known is None else -1
-            asked = Instance("found", found.sequence, last_offset=found.last_offset, log_start=log_start)
+            asked = Instance("found", found.sequence, last_offset=found.last_offset, log_start=state.start)
             yield f"ask: next is record {found.sequence}", become(asked)
     elif me.phase == "found":
         if _is_missing(state, me, on_foreign):
@@ -224,12 +225,12 @@ def _of_instance(  # noqa: C901
     elif me.phase == "sent":
         yield "lose the acknowledgement", become(Instance())
         if state.watermark >= me.base + len(me.batch):
-            appended = decision.judge_append(me.base, me.sequence + me.shift, on_foreign)
+            appended = decision.judge_append(me.base, me.sequence + me.shift, on_foreign, located=me.located)
             if appended not in ("expected", "shifted"):
                 yield f"acknowledge: {appended}", become(Instance())
             else:
                 sequence = me.sequence + len(me.batch)
-                running = Instance("running", sequence, me.batch[-1] + 1, me.base - me.sequence)
+                running = Instance("running", sequence, me.batch[-1] + 1, me.base - me.sequence, located=True)
                 yield "acknowledge", _judged(become(running), state.history)
 
 
@@ -317,7 +318,8 @@ def _ask(state: State, on_foreign: OnForeign) -> Found | None:
     if decision.needs_replicas(outcome, on_foreign) and not decision.is_replicated(state.end, state.watermark):
         return None
     if isinstance(outcome, Scan):
-        outcome = decision.from_tail(runs, state.end, _tail(state, max(outcome.start, state.start)), on_foreign)
+        tail = _tail(state, max(outcome.start, state.start))
+        outcome = decision.from_scan(runs, state.end, outcome, tail, on_foreign, compacted=False)
     return outcome if isinstance(outcome, Found) else None
 
 
@@ -341,8 +343,8 @@ def _search(state: State, on_foreign: OnForeign) -> Found | None:
     if not decision.is_replicated(state.end, state.watermark):
         return None
     runs = _runs(state.entries)
-    tail = _tail(state, max(runs[0].destination_base, state.start))
-    outcome = decision.from_whole_log(runs, state.end, tail, on_foreign)
+    tail = _tail(state, max(decision.least_offset(runs), state.start))
+    outcome = decision.from_whole_log(runs, state.end, tail, compacted=False)
     return outcome if isinstance(outcome, Found) else None
 
 
@@ -352,7 +354,7 @@ def _tail(state: State, start: int) -> Tail:
         if start < batch.end <= state.watermark:
             if batch.records:
                 last = decision.last_sequence_of(_header(batch))
-                tail = tail._replace(last_sequence=last, last_offset=batch.end - 1)
+                tail = tail.joined(Tail(batch.base, last, batch.end - 1, first_sequence=batch.sequence))
             else:
                 tail = tail._replace(foreign=batch.base)
     return tail
@@ -370,7 +372,9 @@ def _place(state: State, me: Instance, on_foreign: OnForeign) -> Instance | None
     at = me.last_offset if me.last_offset >= 0 else destination_offset(covering(begun, sequence - 1), sequence - 1)
     if at >= state.watermark:
         return None  # the destination does not show the record yet: it is asked again
-    copied = _copied(state, wire_sequence(sequence - 1))
+    copied, offset = _copied(state, wire_sequence(sequence - 1))
+    if offset >= 0 and on_foreign != "halt":
+        running = running._replace(shift=offset + 1 - sequence, located=True)
     others = any(batch.base == at and not batch.records for batch in state.log)
     behind, different = candidates(begun, sequence), others and (on_foreign == "halt" or me.last_offset >= 0)
     for one in behind if copied is not None else ():
@@ -382,12 +386,13 @@ def _place(state: State, me: Instance, on_foreign: OnForeign) -> Instance | None
     return None
 
 
-def _copied(state: State, sequence: int) -> int | None:
+def _copied(state: State, sequence: int) -> tuple[int | None, int]:
+    """The record's source offset, None if it is not there, and its destination offset."""
     for batch in state.log:
         place = sequence - batch.sequence
         if batch.records and 0 <= place < len(batch.records) and batch.end <= state.watermark:
-            return batch.records[place] if place in batch.kept else None
-    return None
+            return batch.records[place] if place in batch.kept else None, batch.base + place
+    return None, -1
 
 
 def _header(batch: Stored) -> Batch:

@@ -72,7 +72,7 @@ def test_a_compacted_batch_whose_records_are_counted_is_copied_twice(monkeypatch
 
 
 def test_an_offset_below_the_expected_one_that_is_accepted_hides_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    def accepting(base_offset: int, expected: int, on_foreign: OnForeign) -> str:
+    def accepting(base_offset: int, expected: int, on_foreign: OnForeign, *, located: bool) -> str:
         return "expected" if base_offset == expected else "shifted"
 
     _finds(monkeypatch, "expect", NONE._replace(unclean=1), judge_append=accepting)

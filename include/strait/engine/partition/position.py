@@ -49,7 +49,8 @@ class Position:
     Attributes:
         generation: grows with each reset, so that answers from before it are known as such.
         retry_at: not looked up before; ``failures``: resets since the last success.
-        shift: destination offset of a record less its number.
+        shift: destination offset of a record less its number; ``located``: of the last record it was seen in the log,
+            and is not what the map says. ``log_was_cut``: an acknowledgement has shown that it lost records.
         acked_sequence: all records before it are acknowledged; ``copied_to``: the source offset after the last of them,
             -1 before the first look-up; ``acked_epoch``: its leader epoch.
         found_sequence: what the last look-up found.
@@ -63,7 +64,7 @@ class Position:
 
     __slots__ = (
         "_looks_again", "_old_end", "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims", "copied_to",
-        "failures", "found_sequence", "generation", "log_start", "passed", "phase", "quiet_at", "quiet_sequence",
+        "failures", "found_sequence", "generation", "located", "log_start", "log_was_cut", "passed", "phase", "quiet_at", "quiet_sequence",
         "recopied", "recoveries", "repetition", "retry_at", "run", "shift", "watched",
     )  # fmt: skip
 
@@ -73,6 +74,8 @@ class Position:
         self.retry_at = 0.0
         self.failures = 0
         self.shift = 0
+        self.located = False
+        self.log_was_cut = False
         self.acked_sequence = -1
         self.copied_to = -1
         self.acked_epoch = -1
@@ -113,6 +116,7 @@ class Position:
         self.passed = None
         self.acked_sequence = self.found_sequence = sequence
         self.shift = destination_offset(self.run, sequence) - sequence
+        self.located = self.log_was_cut = False
         self.copied_to = copied_to
         self.checkpoint_sequence = max(self.checkpoint_sequence, self.run.sequence_end)
         self.acked_epoch = -1
@@ -140,6 +144,7 @@ class Position:
         self.copied_to = batch.position
         self.acked_epoch = batch.epoch
         self.failures = 0
+        self.located = True
         while self.claims and self.claims[0].sequence_base < self.acked_sequence:
             self.run = self.claims.popleft()
 
@@ -148,9 +153,17 @@ class Position:
         """Destination offset of the next record to be acknowledged."""
         return self.acked_sequence + self.shift
 
+    def log_is_cut(self) -> None:
+        """It no longer holds all that was acknowledged."""
+        self.log_was_cut = True
+
     def log_begins(self, log_start: int) -> None:
         """So the destination says."""
         self.log_start = log_start
+
+    def located_at(self, last_offset: int) -> None:
+        """The last record was seen at this destination offset."""
+        self.shift, self.located = last_offset + 1 - self.acked_sequence, True
 
     def shift_to(self, shift: int) -> None:
         """Records of other producers lie before the next one."""

@@ -170,10 +170,8 @@ class RecoveryCoordinator:
                 return
             await self._map_end.reached(ticket.partition)
             ticket.check()
-            # A broker that knows the link's last sequence has read it in its log.
-            log_start = state.log_start if state.last_sequence is None else -1
             try:
-                await self._place(ticket, found, log_start)
+                await self._place(ticket, found, state.log_start)
             except CopyMissing:
                 found = await self._next_record.find_in_log(ticket, channel, state)
                 # Another instance that goes on from there would have written after the checkpoint, and have been seen.
@@ -222,7 +220,10 @@ class RecoveryCoordinator:
         if partition.reason in (Reason.SOURCE_UNREACHABLE, Reason.DESTINATION_UNREACHABLE, Reason.LOOKING_UP):
             partition.clear()
         if placed.found.lost is not None:
-            self._loss_ledger.destination_lost(partition, *placed.found.lost)
+            start, end = placed.found.lost
+            if placed.last_offset >= 0:  # seen in the log; the map may have it further back, among others' records
+                start = min(start, placed.last_offset + 1)
+            self._loss_ledger.destination_lost(partition, start, end)
         if placed.unproven is not None:
             self._loss_ledger.position_unproven(partition, *placed.unproven)
         if placed.anew:

@@ -53,12 +53,42 @@ class Tail(NamedTuple):
         last_sequence: of the link's last record there, as on the wire; None if there is none.
         last_offset: destination offset of that record; -1 if there is none.
         foreign: offset of the last batch of another producer there; -1 if there is none.
+        first_sequence: of the link's first record there, as on the wire; None if there is none.
+        hole: offset of the link's newest batch there that does not follow the link's batch before it; -1 if there is
+            none after the newest intact place.
+        intact: it holds a record that the map confirms where the map has it, so nothing before that was ever lost.
     """
 
     start: int
     last_sequence: int | None = None
     last_offset: int = -1
     foreign: int = -1
+    first_sequence: int | None = None
+    hole: int = -1
+    intact: bool = False
+
+    def joined(self, following: "Tail") -> "Tail":
+        """This part of the log and the one after it. The two may overlap by a batch."""
+        hole = following.hole
+        if not following.intact and hole < 0:
+            hole = following.last_offset if _skips(self.last_sequence, following.first_sequence) else self.hole
+        newer = self if following.last_sequence is None else following
+        return Tail(
+            self.start,
+            newer.last_sequence,
+            newer.last_offset,
+            max(self.foreign, following.foreign),
+            following.first_sequence if self.first_sequence is None else self.first_sequence,
+            hole,
+            self.intact or following.intact,
+        )
+
+
+def _skips(last: int | None, first: int | None) -> bool:
+    """Whether records between the one with sequence ``last`` and the one with ``first`` are missing."""
+    if last is None or first is None:
+        return False
+    return 0 < (first - last - 1) % SEQUENCE_MODULUS < SEQUENCE_MODULUS // 2
 
 
 class Found(NamedTuple):
@@ -77,9 +107,15 @@ class Found(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """Read [``start``, the log's end) for the link's last batch."""
+    """Read [``start``, the log's end) for the link's last batch.
+
+    Attributes:
+        whole: the log was cut, so the map no longer says where records are. Read from the end back to ``start``, or to
+            a record that is where the map confirms it.
+    """
 
     start: int
+    whole: bool = False
 
 
 class Refused(NamedTuple):
@@ -122,14 +158,35 @@ def last_sequence_of(batch: Batch) -> int:
     return wire_sequence(batch.base_sequence + batch.last_offset_delta)
 
 
-def judge_append(base_offset: int, expected: int, on_foreign: OnForeign) -> Appended:
+def judge_append(base_offset: int, expected: int, on_foreign: OnForeign, *, located: bool) -> Appended:
     """What the base offset of an acknowledged batch says: that acknowledged records are lost, or that other producers
-    wrote before it, which is "shifted" if the policy expects them."""
+    wrote before it, which is "shifted" if the policy expects them.
+
+    Args:
+        located: the link's record before it was seen in the log. Without that, among records of other producers,
+            ``expected`` is what the map makes of an older state of the log, and a lower offset proves nothing.
+    """
     if base_offset == expected:
         return "expected"
     if base_offset < expected:
-        return "truncated"
+        return "truncated" if located or on_foreign == "halt" else "shifted"
     return "shifted" if on_foreign == "expect" else "foreign"
+
+
+def least_offset(runs: Sequence[OffsetMapping]) -> int:
+    """No record of the link in the map has a lower destination offset, whatever others wrote and the log has lost: each
+    record takes an offset. A run's ``destination_base`` is no such bound among records of other producers. It fits the
+    run's end, and a log that was cut has fewer of others' records since."""
+    return runs[0].sequence_base
+
+
+def confirmed_places(runs: Sequence[OffsetMapping]) -> dict[int, int]:
+    """Sequence as on the wire -> destination offset of each record that a checkpoint has confirmed last."""
+    ends = [run for run in runs if run.sequence_end > run.sequence_base]
+    return {
+        wire_sequence(run.sequence_end - 1): destination_offset(run, run.sequence_end - 1)
+        for run in sorted(ends, key=lambda run: run.sequence_end)
+    }
 
 
 def map_is_enough(runs: Sequence[OffsetMapping], sequence: int, places: int, *, compacted: bool) -> bool:
@@ -140,21 +197,40 @@ def map_is_enough(runs: Sequence[OffsetMapping], sequence: int, places: int, *, 
 
 
 def from_leader(
-    runs: Sequence[OffsetMapping], state: LogState, on_foreign: OnForeign = "halt"
+    runs: Sequence[OffsetMapping], state: LogState, on_foreign: OnForeign = "halt", *, cut: bool = False
 ) -> Found | Scan | Refused:
     """Decide from the leader's own knowledge.
 
     Args:
         runs: the partition's runs for these topic ids, by sequence_base; at least one.
         on_foreign: whether other producers may write there too.
+        cut: the caller has seen that acknowledged records are no longer in the log.
     """
-    if state.last_sequence is not None:
-        return _after_last(runs, state.last_sequence, (state.end_before, state.end), on_foreign)
     checkpoint = checkpoint_of(runs)
+    if state.last_sequence is not None:
+        found = _after_last(runs, state.last_sequence, (state.end_before, state.end), on_foreign)
+        if on_foreign != "halt" and isinstance(found, Found):
+            expected = destination_offset(covering(runs, found.sequence), found.sequence)
+            if cut or found.sequence < checkpoint or state.end < expected:
+                return Scan(min(least_offset(runs), state.end), whole=True)
+        return found
     offset = destination_offset(covering(runs, checkpoint), checkpoint)
     if state.end == offset:
         return Found(checkpoint, passed=offset)
-    return Scan(offset if state.end > offset else min(runs[0].destination_base, state.end))
+    if state.end > offset:
+        return Scan(offset)
+    if on_foreign == "halt":
+        return Scan(min(runs[0].destination_base, state.end))
+    return Scan(min(least_offset(runs), state.end), whole=True)
+
+
+def from_scan(
+    runs: Sequence[OffsetMapping], end: int, scan: Scan, tail: Tail, on_foreign: OnForeign, *, compacted: bool
+) -> Found | Refused | Unproven:
+    """Decide from what was read for ``scan``, as far as the log still holds it."""
+    if scan.whole:
+        return from_whole_log(runs, end, tail, compacted=compacted)
+    return from_tail(runs, end, tail, on_foreign)
 
 
 def from_tail(
@@ -166,12 +242,12 @@ def from_tail(
     run = covering(runs, checkpoint)
     offset = destination_offset(run, checkpoint)
     if tail.last_sequence is not None:
-        found = _after_last(runs, tail.last_sequence, (end, end), on_foreign)
+        found = _after_last(runs, tail.last_sequence, (end, end), on_foreign, tail.last_offset)
         foreign = isinstance(found, Refused) and found.reason is Reason.FOREIGN_WRITER and tail.foreign < 0
         if foreign and tail.last_sequence == wire_sequence(sequence_at_destination(run, tail.last_offset)):
             # The last record is where it belongs, and nobody else's are behind it: compaction took some away.
             return _unproven(run, checkpoint, end, (tail.last_offset + 1, end), on_foreign)
-        return found._replace(last_offset=tail.last_offset) if isinstance(found, Found) else found
+        return found
     if end < offset:
         detail = f"log end offset {end} is below {offset}, the end of the acknowledged records"
         return Refused(Reason.DESTINATION_TRUNCATED, detail)
@@ -182,15 +258,28 @@ def from_tail(
     return Found(checkpoint, passed=end)
 
 
-def from_whole_log(runs: Sequence[OffsetMapping], end: int, tail: Tail, on_foreign: OnForeign) -> Found | Refused:
-    """Decide from all that the log still holds, because the last record that the map confirms is not where it must be:
-    the destination has lost acknowledged records, and others have written since."""
+def from_whole_log(
+    runs: Sequence[OffsetMapping], end: int, tail: Tail, *, compacted: bool
+) -> Found | Refused | Unproven:
+    """Decide from all that the log still holds, because it is shorter than what the map confirms, or the last record
+    that the map confirms is not in it: the destination has lost acknowledged records among those of other producers."""
+    checkpoint = checkpoint_of(runs)
     if tail.last_sequence is None:
-        checkpoint = checkpoint_of(runs)
+        if checkpoint == 0:  # no record of the link was ever confirmed: others' records were lost
+            if tail.start <= least_offset(runs):
+                return Found(0)
+            return _unproven(runs[0], checkpoint, end, (least_offset(runs), tail.start), "expect")
         detail = f"offsets {tail.start} to {end - 1} hold no record of this link, though {checkpoint} records were acknowledged"
         return Refused(Reason.DESTINATION_TRUNCATED, detail)
-    found = _after_last(runs, tail.last_sequence, (end, end), on_foreign)
-    return found._replace(last_offset=tail.last_offset) if isinstance(found, Found) else found
+    found = _after_last(runs, tail.last_sequence, (end, end), "expect", tail.last_offset)
+    if compacted and isinstance(found, Found) and found.sequence < checkpoint:
+        return found  # compaction makes holes, too
+    whole = not tail.intact and tail.start <= least_offset(runs)
+    if tail.hole >= 0 or (whole and _skips(wire_sequence(runs[0].sequence_base - 1), tail.first_sequence)):
+        where = "before its first one in the log" if tail.hole < 0 else f"before destination offset {tail.hole}"
+        detail = f"acknowledged records of this link are missing {where}, and later ones are there"
+        return Refused(Reason.DESTINATION_TRUNCATED, detail)
+    return found
 
 
 def is_missing(offset: int, log_start: int, on_foreign: OnForeign, *, compacted: bool) -> bool:
@@ -210,9 +299,14 @@ def _unproven(run: OffsetMapping, checkpoint: int, end: int, gone: tuple[int, in
 
 
 def _after_last(
-    runs: Sequence[OffsetMapping], last_wire_sequence: int, ends: tuple[int, int], on_foreign: OnForeign
+    runs: Sequence[OffsetMapping],
+    last_wire_sequence: int,
+    ends: tuple[int, int],
+    on_foreign: OnForeign,
+    last_offset: int = -1,
 ) -> Found | Refused:
-    """``ends``: log end offsets from before and after the last sequence was read."""
+    """``ends``: log end offsets from before and after the last sequence was read. ``last_offset``: of that record, if it
+    was seen."""
     checkpoint = checkpoint_of(runs)
     sequence = full_sequence((last_wire_sequence + 1) % SEQUENCE_MODULUS, near=checkpoint)
     if sequence < runs[0].sequence_base:
@@ -220,17 +314,25 @@ def _after_last(
             Reason.MAP_RUN_MISSING,
             f"its last record is number {sequence - 1}, before the map's first run at {runs[0].sequence_base}",
         )
-    expected = destination_offset(covering(runs, sequence), sequence)
     before, after = ends
-    if before > expected and on_foreign == "halt":
-        return Refused(Reason.FOREIGN_WRITER, f"log end offset {before}, expected {expected} after this link's records")
-    if after < expected:
-        return Refused(
-            Reason.DESTINATION_TRUNCATED,
-            f"its log ends at {after}, though {sequence} records of this link would make it {expected} or more",
-        )
+    if after < sequence:
+        return _too_short(after, sequence, sequence)
+    expected = destination_offset(covering(runs, sequence), sequence)
+    if on_foreign == "halt":
+        if before > expected:
+            return Refused(
+                Reason.FOREIGN_WRITER, f"log end offset {before}, expected {expected} after this link's records"
+            )
+        if after < expected:
+            return _too_short(after, sequence, expected)
     lost = None
     if sequence < checkpoint:
         last = checkpoint - 1  # where the map says of the checkpoint itself, records of others may come before it
-        lost = expected, destination_offset(covering(runs, last), last) + 1
-    return Found(sequence, lost)
+        start = expected if last_offset < 0 else last_offset + 1
+        lost = start, max(destination_offset(covering(runs, last), last) + 1, start + checkpoint - sequence)
+    return Found(sequence, lost, last_offset)
+
+
+def _too_short(end: int, sequence: int, least: int) -> Refused:
+    detail = f"its log ends at {end}, though {sequence} records of this link would make it {least} or more"
+    return Refused(Reason.DESTINATION_TRUNCATED, detail)

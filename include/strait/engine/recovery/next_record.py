@@ -7,7 +7,7 @@ from strait.engine.recovery import decision
 from strait.engine.recovery.decision import Found, LogState, Refused, Scan, Tail, Unproven
 from strait.engine.recovery.known_runs import KnownRuns
 from strait.engine.recovery.producer_state import Refusal, high_watermark
-from strait.engine.recovery.tail_scan import ReadRefused, scan
+from strait.engine.recovery.tail_scan import ReadRefused, scan, scan_back
 from strait.engine.recovery.unresolved import Unresolved
 from strait.net import error_policy
 from strait.net.channel import Channel
@@ -42,30 +42,31 @@ class NextRecord:
         partition = ticket.partition
         on_foreign = partition.policy.on_foreign
         outcome: Found | Scan | Refused | Unproven = decision.from_leader(
-            self._runs.needed(partition), state, on_foreign
+            self._runs.needed(partition), state, on_foreign, cut=partition.position.log_was_cut
         )
         if decision.needs_replicas(outcome, on_foreign):
             await self._until_replicated(ticket, state)
         if isinstance(outcome, Scan):
-            tail = await self._scan(ticket, channel, max(outcome.start, state.log_start), state.end)
-            ticket.check()
-            outcome = decision.from_tail(self._runs.needed(partition), state.end, tail, on_foreign)
-        if isinstance(outcome, Refused):  # the topic may be another one by now, which only metadata tells
-            raise Unresolved(outcome.reason, outcome.detail, error_policy.wait_for(outcome.reason), refresh=True)
-        return outcome
+            outcome = await self._read(ticket, channel, state, outcome)
+        return _settled(outcome)
 
-    async def find_in_log(self, ticket: Ticket, channel: Channel, state: LogState) -> Found:
+    async def find_in_log(self, ticket: Ticket, channel: Channel, state: LogState) -> "Found | Unproven":
         """Which record is next, from all that the log holds. Raises Superseded, Unresolved, RequestLost."""
-        partition = ticket.partition
         await self._until_replicated(ticket, state)
-        start = max(self._runs.needed(partition)[0].destination_base, state.log_start)
-        tail = await self._scan(ticket, channel, start, state.end)
+        scan = Scan(decision.least_offset(self._runs.needed(ticket.partition)), whole=True)
+        return _settled(await self._read(ticket, channel, state, scan))
+
+    async def _read(
+        self, ticket: Ticket, channel: Channel, state: LogState, scan: Scan
+    ) -> "Found | Refused | Unproven":
+        start = max(scan.start, state.log_start)
+        tail = await (self._scan_back if scan.whole else self._scan)(ticket, channel, start, state.end)
         ticket.check()
-        runs, on_foreign = self._runs.needed(partition), partition.policy.on_foreign
-        outcome = decision.from_whole_log(runs, state.end, tail, on_foreign)
-        if isinstance(outcome, Refused):
-            raise Unresolved(outcome.reason, outcome.detail, error_policy.wait_for(outcome.reason), refresh=True)
-        return outcome
+        partition = ticket.partition
+        policy = partition.policy
+        return decision.from_scan(
+            self._runs.needed(partition), state.end, scan, tail, policy.on_foreign, compacted=policy.source_compacted
+        )
 
     async def _until_replicated(self, ticket: Ticket, state: LogState) -> None:
         """A leader that has forgotten the link would take again what its followers do not have yet. So all that was in
@@ -95,8 +96,7 @@ class NextRecord:
 
         def progress(seen: Tail, to: int) -> None:
             ticket.check()
-            detail = f"searching for the link's last record: read up to offset {to} of {end}, from {start}"
-            partition.show(Reason.LOOKING_UP, detail)
+            self._show_search(partition, f"read up to offset {to} of {end}, from {start}")
             if seen.last_sequence is None:
                 self.remember_passed(partition, to)
 
@@ -104,6 +104,23 @@ class NextRecord:
             return await scan(self._loop, channel, partition, self._producer_id, start, end, progress)
         except ReadRefused as refused:
             raise Unresolved.refused(Refusal(refused.code, "the tail of its log")) from refused
+
+    async def _scan_back(self, ticket: Ticket, channel: Channel, start: int, end: int) -> Tail:
+        partition = ticket.partition
+
+        def progress(to: int) -> None:
+            ticket.check()
+            self._show_search(partition, f"read back from offset {end} to {to}, at most to {start}")
+
+        # After a loss that an acknowledgement has shown, others' records may have put a later one in a confirmed place.
+        confirmed = {} if partition.position.log_was_cut else decision.confirmed_places(self._runs.needed(partition))
+        try:
+            return await scan_back(self._loop, channel, partition, self._producer_id, start, end, confirmed, progress)
+        except ReadRefused as refused:
+            raise Unresolved.refused(Refusal(refused.code, "its log")) from refused
+
+    def _show_search(self, partition: Partition, how_far: str) -> None:
+        partition.show(Reason.LOOKING_UP, f"searching for the link's last record: {how_far}")
 
     def remember_passed(self, partition: Partition, offset: int) -> None:
         """Write down that nothing of the link is in the copy between its newest checkpoint and this offset, so that the
@@ -123,6 +140,12 @@ class NextRecord:
     def _forget_all(self, runs: Sequence[OffsetMapping]) -> None:
         for one in runs:
             self._state_sink.forget_run(one)
+
+
+def _settled(outcome: "Found | Refused | Unproven") -> "Found | Unproven":
+    if isinstance(outcome, Refused):  # the topic may be another one by now, which only metadata tells
+        raise Unresolved(outcome.reason, outcome.detail, error_policy.wait_for(outcome.reason), refresh=True)
+    return outcome
 
 
 def _is_passed(run: OffsetMapping, checkpoint: int, position: int, offset: int) -> bool:

@@ -53,12 +53,14 @@ class Placed(NamedTuple):
         truncated_at: the source's log was cut there, below the position; -1 if it was not.
         unproven: why the position is not proven, with the reason code, and the destination offsets concerned. The
             topic's policy lets copying go on all the same.
+        last_offset: destination offset at which the link's last record was seen; -1 if it was not.
     """
 
     found: Found
     anew: bool = False
     truncated_at: int = -1
     unproven: "tuple[Reason, str, tuple[int, int]] | None" = None
+    last_offset: int = -1
 
 
 class _Match(NamedTuple):
@@ -70,6 +72,7 @@ class _Match(NamedTuple):
         different: both sides hold a record, and they differ.
         places: those that the map names, the likeliest first.
         gone: the copy does not hold the record.
+        offset: the record's in the copy; -1 if it was not read.
     """
 
     place: int
@@ -77,6 +80,7 @@ class _Match(NamedTuple):
     different: bool
     places: Sequence[int]
     gone: bool = False
+    offset: int = -1
 
 
 class CopyMissing(Exception):
@@ -125,7 +129,7 @@ class Placement:
                 partition.position.recopy(places(runs, found.sequence)[0] - repetition.first)
                 partition.found(runs, found.sequence, repetition.first)
                 return Placed(found)
-            return await self._verify(ticket, runs, found, log_start)
+            return self._located(partition, await self._verify(ticket, runs, found, log_start))
         finally:
             self._end_turn()
 
@@ -198,14 +202,22 @@ class Placement:
             and decision.is_missing(expected, log_start, policy.on_foreign, compacted=policy.source_compacted)
         ):
             raise CopyMissing
+        last_offset = max(match.offset, found.last_offset)
         if match.place < 0:
-            return await self._place_unverified(ticket, runs, found, match)
+            placed = await self._place_unverified(ticket, runs, found, match)
+            return placed._replace(last_offset=last_offset)
         # Behind that record nothing may have been to copy for a long way, through elections even: the position passes
         # over it, and the record's epoch then is not that of what lies before the position.
         partition.found(runs, sequence, position if match.place == named[0] else match.place)
         if partition.cursor.offset == match.place:
             partition.cursor.prove(match.epoch)
-        return Placed(found)
+        return Placed(found, last_offset=last_offset)
+
+    def _located(self, partition: Partition, placed: Placed) -> Placed:
+        """Among records of other producers the map only says where the last record was when it was confirmed."""
+        if placed.last_offset >= 0 and partition.policy.on_foreign != "halt":
+            partition.position.located_at(placed.last_offset)
+        return placed
 
     async def _match(
         self,
@@ -231,9 +243,9 @@ class Placement:
         for place in named:
             verified = await self._compare(ticket, copied, place - 1)
             if verified.verdict is Verdict.SAME:
-                return _Match(place, verified.epoch, different, named)
+                return _Match(place, verified.epoch, different, named, offset=copied.offset)
             different |= verified.verdict is Verdict.DIFFERENT
-        return _Match(-1, -1, different, named)
+        return _Match(-1, -1, different, named, offset=copied.offset)
 
     async def _place_unverified(
         self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found, match: _Match

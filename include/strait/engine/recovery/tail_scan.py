@@ -1,20 +1,24 @@
 """Reads the tail of a destination log for the link's last batch, if the broker has forgotten the link's producer ID."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any
 
 from strait.engine.partition.partition import Partition
 from strait.engine.recovery.decision import Tail, last_sequence_of
 from strait.net.channel import Channel
 from strait.net.event_loop import Loop
-from strait.net.tasks import AnswerError, fork, read
+from strait.net.tasks import AnswerError, Future, fork, read
+from strait.state.offset_map import SEQUENCE_MODULUS
 from strait.wire import error_codes, fetch
-from strait.wire.batch import CONTROL, split_batches
+from strait.wire.batch import CONTROL, Batch, split_batches
 
 _READ_BYTES = 2 << 20
 _AT_ONCE = 4
 _SEGMENT_OFFSETS = 100_000
-"""A long tail is read in segments of so many offsets, a few at a time, so that the round trip does not count for each
-reply."""
+"""A long tail is read in segments of so many offsets, a few at a time."""
+_FIRST_OFFSETS = 1_000
+"""From the end of a log first so many are read, then four times as many."""
 
 
 class ReadRefused(AnswerError):
@@ -41,25 +45,63 @@ async def scan(
     """
     if start >= end:
         return Tail(start)
-    last = await _read_segment(loop, channel, partition, producer_id, end - 1, end)
+    read_segment = partial(_read_segment, loop, channel, partition, producer_id)
+    last = await read_segment(end - 1, end)
     if last.last_sequence is not None or (last.foreign >= 0 and partition.policy.on_foreign == "halt"):
         return last._replace(start=start)
     seen, at = Tail(start), start
     while at < end:
-        segments = range(at, end, _SEGMENT_OFFSETS)[:_AT_ONCE]
-        at = min(segments[-1] + _SEGMENT_OFFSETS, end)
-        reads = [
-            fork(loop, _read_segment(loop, channel, partition, producer_id, one, min(one + _SEGMENT_OFFSETS, end)))
-            for one in segments
-        ]
-        for reading in reads:
-            seen = _joined(seen, await reading)
+        to = min(at + _AT_ONCE * _SEGMENT_OFFSETS, end)
+        seen, at = seen.joined(await _read_part(loop, read_segment, at, to)), to
         progress(seen, at)
     return seen
 
 
+async def scan_back(
+    loop: Loop,
+    channel: Channel,
+    partition: Partition,
+    producer_id: int,
+    start: int,
+    end: int,
+    confirmed: Mapping[int, int],
+    progress: Callable[[int], None],
+) -> Tail:
+    """What the log holds in [``start``, ``end``), read from its end, back to a record that is in a ``confirmed`` place
+    (sequence as on the wire -> offset). ``progress`` gets the offset down to which it was read. Raises RequestLost,
+    ReadRefused."""
+    read_segment = partial(_read_segment, loop, channel, partition, producer_id, confirmed=confirmed)
+    seen, at, offsets = Tail(end), end, _FIRST_OFFSETS
+    while start < at and not seen.intact:
+        low = max(start, at - offsets)
+        seen = (await _read_part(loop, read_segment, low, at)).joined(seen)
+        at, offsets = low, min(4 * offsets, _AT_ONCE * _SEGMENT_OFFSETS)
+        progress(at)
+    return seen
+
+
+async def _read_part(
+    loop: Loop, read_segment: "Callable[[int, int], Coroutine[Future[Any], None, Tail]]", start: int, end: int
+) -> Tail:
+    """Its segments at the same time, so that the round trip does not count for each reply."""
+    reads = [
+        fork(loop, read_segment(low, min(low + _SEGMENT_OFFSETS, end))) for low in range(start, end, _SEGMENT_OFFSETS)
+    ]
+    seen = Tail(start)
+    for reading in reads:
+        seen = seen.joined(await reading)
+    return seen
+
+
 async def _read_segment(
-    loop: Loop, channel: Channel, partition: Partition, producer_id: int, start: int, end: int
+    loop: Loop,
+    channel: Channel,
+    partition: Partition,
+    producer_id: int,
+    start: int,
+    end: int,
+    *,
+    confirmed: Mapping[int, int] = {},
 ) -> Tail:
     at, before = start, -1
 
@@ -77,28 +119,24 @@ async def _read_segment(
             if batch.producer_id != producer_id:
                 found = found._replace(foreign=batch.base_offset)
             elif not batch.attributes & CONTROL:
-                found = found._replace(last_sequence=last_sequence_of(batch), last_offset=batch.next_offset - 1)
+                found = found.joined(_of_batch(batch, confirmed))
         return found
 
     seen = Tail(start)
+    most_bytes = _READ_BYTES if end - start > 1 else 1
+    topic = partition.destination, partition.destination_id
     while before < at < end:  # a reply without a batch: compaction has left nothing up to the end
         before = at
-        seen = _joined(
-            seen,
-            await read(
-                loop,
-                channel,
-                partition.destination,
-                partition.destination_id,
-                partition.number,
-                at,
-                _READ_BYTES if end - start > 1 else 1,
-                take,
-            ),
-        )
+        seen = seen.joined(await read(loop, channel, *topic, partition.number, at, most_bytes, take))
     return seen
 
 
-def _joined(one: Tail, following: Tail) -> Tail:
-    newer = one if following.last_sequence is None else following
-    return Tail(one.start, newer.last_sequence, newer.last_offset, max(one.foreign, following.foreign))
+def _of_batch(batch: Batch, confirmed: Mapping[int, int]) -> Tail:
+    """Of one that the link wrote."""
+    last = last_sequence_of(batch)
+    intact = any(
+        0 <= (place := (sequence - batch.base_sequence) % SEQUENCE_MODULUS) <= batch.last_offset_delta
+        and offset == batch.base_offset + place
+        for sequence, offset in confirmed.items()
+    )
+    return Tail(batch.base_offset, last, batch.next_offset - 1, -1, batch.base_sequence, intact=intact)
