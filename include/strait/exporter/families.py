@@ -131,7 +131,7 @@ def partitions(seen: Observation) -> Values:
 
 
 def losses(seen: Observation) -> Values:
-    yield from sorted(Counter((str(loss.cause), loss.action) for loss in seen.losses).items())
+    yield from sorted(seen.loss_counts.items())
 
 
 def quarantined(seen: Observation) -> Values:

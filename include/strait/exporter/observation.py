@@ -21,6 +21,7 @@ class Observation:
         statuses: one of each task group.
         reports: (task group, slot) -> the parts of its newest report.
         applications: (task group, slot) -> how many applications have reported since the exporter began.
+        losses: the newest; ``loss_counts``: (cause, action) -> how many there are of all.
         quarantined: source topic -> records in quarantine that nobody has settled.
         failovers: the newest of each kind that has ended.
     """
@@ -35,6 +36,7 @@ class Observation:
     reports: Mapping[Slot, tuple[Report, ...]] = field(default_factory=dict)
     applications: Mapping[Slot, int] = field(default_factory=dict)
     losses: tuple[Loss, ...] = ()
+    loss_counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
     quarantined: Mapping[str, int] = field(default_factory=dict)
     group_sync: GroupSyncReport | None = None
     failovers: Mapping[str, Failover] = field(default_factory=dict)

@@ -21,6 +21,7 @@ from strait.state.view import Kind
 _POLL_SECONDS = 1.0
 _SELDOM_SECONDS = 60.0
 """Between two looks at what is read as a whole: quarantine and failovers."""
+_LOSSES_KEPT = 1000
 
 
 class LinkWatch(BackgroundWatch[Observation]):
@@ -44,7 +45,8 @@ class LinkWatch(BackgroundWatch[Observation]):
         destination = file.links[self._link].destination
         seldom = _Seldom(file, self._link)
         follow: tuple[Kind, ...] = ("plan", "reports", "losses")
-        with StateReader(file.clusters[destination], destination, self._link, follow=follow) as state:
+        properties = file.clusters[destination]
+        with StateReader(properties, destination, self._link, follow=follow, most_losses=_LOSSES_KEPT) as state:
             state.catch_up()
             while not self._stopped.is_set():
                 self.newest = self._look(file, state, seldom)
@@ -68,6 +70,7 @@ class LinkWatch(BackgroundWatch[Observation]):
             reports=dict(state.reports),
             applications={slot: len(heard) for slot, heard in self._applications.items()},
             losses=state.losses,
+            loss_counts=dict(state.loss_counts),
             quarantined=quarantined,
             group_sync=state.group_sync,
             failovers=failovers,

@@ -28,6 +28,7 @@ _TOPIC_OF = {
 _MOST_PER_POLL = 2000
 _AWAY_SECONDS = DELETE_RETENTION_MS / 1000 / 2  # without a look, after which the topics are read from their beginning
 _LONG_SECONDS = 3.0  # of reading, after which its progress is logged
+_FETCHED_AHEAD_KIB = 8 << 10  # by default 64 MiB, in every slot
 _LOGGER = logging.getLogger(__name__)
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _LOST_PLACE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
@@ -53,6 +54,7 @@ class StateReader:
     Args:
         some_partitions: of few partitions the runs are looked at, so of others they are not decoded, and one that cannot
             be read is `trouble` when its partition is looked at.
+        most_losses: so many of the newest entries of the loss ledger are kept; None: all.
     """
 
     def __init__(
@@ -63,13 +65,15 @@ class StateReader:
         *,
         follow: Sequence[Kind] = ("plan", "map"),
         some_partitions: bool = False,
+        most_losses: int | None = None,
     ) -> None:
         self._kinds = tuple(follow)
         self._kind_of: dict[str, Kind] = {_TOPIC_OF[kind](link): kind for kind in self._kinds}
         self._map_topic = naming.map_topic(link)
         self._link = link
         self._some_partitions = some_partitions
-        self._view = StateView(link)
+        self._most_losses = most_losses
+        self._view = StateView(link, most_losses)
         self._seen_at = time.monotonic()
         self._watch = Watch(cluster, self._hear)
         self._next: dict[str, int] = {}  # topic -> first offset not read yet; a topic is here once it was found
@@ -113,8 +117,13 @@ class StateReader:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """The loss ledger, in the order of its writing."""
-        return self._view.losses
+        """The loss ledger, in the order of its writing: the newest entries, or all of them."""
+        return self._view.losses.newest
+
+    @property
+    def loss_counts(self) -> Mapping[tuple[str, str], int]:
+        """(cause, action) -> how many entries the loss ledger has."""
+        return self._view.losses.counts
 
     @property
     def trouble(self) -> StateError | None:
@@ -171,7 +180,7 @@ class StateReader:
 
     def _begin_again(self) -> None:
         """What was removed since the last look may have left no trace in the topics."""
-        self._view = StateView(self._link)
+        self._view = StateView(self._link, self._most_losses)
         self._next.clear()
         self._start.clear()
 
@@ -215,6 +224,8 @@ class StateReader:
             topic_metadata_refresh_interval_ms=10_000,  # a deleted topic is noticed by this alone
             socket_timeout_ms=STATE_ANSWER_MS,
             fetch_wait_max_ms=100,  # an empty read tells the end of a topic, so this is what catching up costs
+            queued_max_messages_kbytes=_FETCHED_AHEAD_KIB,
+            fetch_queue_backoff_ms=10,
         )
 
     def _renew(self) -> None:

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from strait.config import naming
 from strait.errors import StateError
 from strait.state.codec import PlanKey, Unreadable, decode, decode_key, kind_of_report
+from strait.state.loss_log import LossLog
 from strait.state.runs import RunsByPartition
 from strait.state.schema import GroupSyncReport, Loss, Plan, Report
 
@@ -44,10 +45,13 @@ class StateView:
         earlier_reports: (group, slot) -> for each of these reports one of the same part and application from some
             seconds before; the same one where there is no other.
         group_sync: how consumer groups stood at the last look at them; None: nothing was reported.
-        losses: the loss ledger, in the order of its writing; the same loss told by several slots is there once.
+        losses: the loss ledger.
+
+    Args:
+        most_losses: so many of the newest losses are kept; None: all.
     """
 
-    def __init__(self, link: str) -> None:
+    def __init__(self, link: str, most_losses: int | None = None) -> None:
         self._link = link
         self.plans: dict[str, Plan] = {}
         self.runs = RunsByPartition(self._run_not_read)
@@ -55,12 +59,8 @@ class StateView:
         self.earlier_reports: dict[tuple[str, int], tuple[Report, ...]] = {}
         self.group_sync: GroupSyncReport | None = None
         self._later_reports: dict[tuple[str, int], tuple[Report, ...]] = {}  # what takes their place next
-        self._losses: dict[Loss, Loss] = {}  # what was lost, whenever it was told -> as it was told first
+        self.losses = LossLog(most_losses)
         self._troubles: dict[Kind, dict[bytes | None, StateError]] = defaultdict(dict)
-
-    @property
-    def losses(self) -> tuple[Loss, ...]:
-        return tuple(self._losses.values())
 
     def trouble(self, *kinds: Kind) -> StateError | None:
         """The first record among these kinds that could not be read and is still in its place."""
@@ -128,7 +128,7 @@ class StateView:
     def _take_loss(self, loss: Loss) -> None:
         if loss.link != self._link:
             raise Unreadable(f"it is a loss of link {loss.link!r}")
-        self._losses.setdefault(loss.model_copy(update={"at_ms": 0}), loss)
+        self.losses.take(loss)
 
     def _forget(self, kind: Kind, raw_key: bytes | None) -> bool:
         if kind == "map":

@@ -1,5 +1,7 @@
 """What the page says of one partition, the plan in force and the quarantine."""
 
+from dataclasses import replace
+
 import pytest
 
 from strait.exporter.observation import Observation
@@ -65,6 +67,13 @@ def test_a_partition_has_its_own_losses_pauses_and_policy_and_no_other():
     assert [(one["topic"], one["partition"]) for one in found["pauses"]] == [("", None), ("x", None), ("x", 1)]
     assert (found["group"], found["policy"]) == ("big", {"on_loss": "continue"})
     assert found["remedy"] == Reason.SOURCE_TRUNCATED.remedy
+    assert found["losses_not_kept"] == 0
+
+
+def test_a_partition_tells_of_losses_that_are_too_old_to_be_kept():
+    found = partition_details(replace(SEEN, loss_counts={("source_truncated", "halted"): 1004}), "x", 1)
+    assert found is not None
+    assert (found["losses_not_kept"], len(found["losses"])) == (1000, 2)
 
 
 @pytest.mark.parametrize(("topic", "partition"), [("x", 2), ("copy.x", 0), ("none", 0)])

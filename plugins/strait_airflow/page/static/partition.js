@@ -59,6 +59,11 @@ function runsPart(found) {
     table("Offset map", RUN_HEADS, found.rows.map(runRow), found.error ? "Not known." : empty)];
 }
 
+function notKept(name, topic, count) {
+  const command = el("code", {}, `strait losses ${name} ${topic}`);
+  return count ? [el("p", {}, `The ${number(count)} oldest losses of the link are not listed here: `, command)] : [];
+}
+
 export async function partitionView(name, topic, partition) {
   const path = `links/${encodeURIComponent(name)}`;
   const place = new URLSearchParams({ topic, partition });
@@ -71,6 +76,7 @@ export async function partitionView(name, topic, partition) {
   return [above(name), el("h2", {}, `${topic}-${partition}`), el("p", {}, stateOf(row), why ? ` — ${why}` : ""),
     ...[row.meaning, row.remedy].filter(Boolean).map((text) => el("p", {}, text)),
     el("p", { class: "actions" }, rowButton(link, row)), figures(row), ...policyPart(row.policy),
-    el("h3", {}, "Losses"), table("Losses", LOSS_HEADS, losses, "None."),
+    el("h3", {}, "Losses"), ...notKept(name, topic, row.losses_not_kept),
+    table("Losses", LOSS_HEADS, losses, row.losses_not_kept ? "None among the newest." : "None."),
     ...runsPart(runs)];
 }

@@ -44,6 +44,7 @@ def partition_details(seen: Observation | None, topic: str, partition: int) -> D
         "group": group,
         "policy": None if policy is None else policy.model_dump(mode="json", exclude_defaults=True),
         "losses": [loss.model_dump(mode="json") for loss in reversed(losses)],
+        "losses_not_kept": max(0, sum(seen.loss_counts.values()) - len(seen.losses)),
         "pauses": [pause.model_dump(mode="json") for pause in pauses],
     }
 

@@ -63,7 +63,7 @@ def link_row(link: str, seen: Observation | None) -> Data:
         "decisions": decisions,
         "needs_person": not summary.healthy,
         "consumer_groups": None if (sync := seen.group_sync) is None else {"all": sync.groups, "in_sync": sync.in_sync},
-        "losses": len(seen.losses),
+        "losses": sum(seen.loss_counts.values()),
         "quarantined": sum(seen.quarantined.values()),
         "last_event": last_event(seen),
         "urgency": _URGENT[summary.state] if summary.healthy else min(_DECISION, _URGENT[summary.state]),
