@@ -10,9 +10,10 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from strait.kafka.admin import Admin, NewTopic
 from strait.reasons import Reason
+from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
 from support.kafka.records import ends
-from support.links.engine_link import EngineLink
+from support.links.engine_link import EngineLink, replicas
 
 pytestmark = pytest.mark.broker
 
@@ -158,6 +159,26 @@ def test_a_topic_gone_from_the_destination_is_waited_for(make_link: MakeLink, to
     delete(link.destination, topic_name)
     produce(link, topic_name, 100)
     link.until_waiting(topic_name, 0, Reason.DESTINATION_MISSING)
+
+
+def test_a_partition_that_the_destination_lacks_has_a_reason_and_is_copied_once_it_is_there(
+    make_link: MakeLink, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a topic without an id was made again with fewer partitions after it was planned."""
+    link = make_link(topics={topic_name: 3})
+    Admin(link.source.client_properties, "source").create([NewTopic(topic_name, 3, replicas(link.source))])
+    admin = Admin(link.destination.client_properties, "destination")
+    admin.create([NewTopic(topic_name, 2, replicas(link.destination))])
+    ensure_state_topics(admin, link.name, replicas(link.destination))
+    monkeypatch.setattr("support.links.handmade.ends", lambda *_: [0, 0, 0])
+    link.publish()
+    link.start_slot()
+    produce(link, topic_name, 30)
+    row = link.until_waiting(topic_name, 2, Reason.DESTINATION_HAS_FEWER_PARTITIONS)
+    assert f"topic {topic_name} has 2 partitions on the destination" in row.detail
+    eventually(lambda: ends(link.destination, topic_name, 2) == [10, 10], what="the others are copied")
+    admin.grow_each({topic_name: 3}).or_raise()
+    link.until_copied()
 
 
 def set_config(link: EngineLink, topic: str, name: str, value: str) -> None:

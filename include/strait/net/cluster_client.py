@@ -68,6 +68,7 @@ class ClusterClient:
         self.leaders: dict[tuple[str, int], Leader] = {}
         self.topic_ids: dict[str, bytes] = {}
         self.topic_errors: dict[str, int] = {}
+        self.partition_counts: dict[str, int] = {}
         self.interest: set[str] = set()
         self.cluster_id = ""
         """Kafka's own; "" before the first metadata."""
@@ -191,6 +192,11 @@ class ClusterClient:
                 topic_id = topic.topic_id.bytes
                 recreated = topic_id != self.topic_ids.get(topic.name, topic_id)
                 self.topic_ids[topic.name] = topic_id
+            if not topic.error_code:
+                count = len(topic.partitions)
+                for number in range(count, self.partition_counts.get(topic.name, count)):
+                    self.leaders.pop((topic.name, number), None)
+                self.partition_counts[topic.name] = count
             for item in topic.partitions:
                 leader = Leader(item.leader_id, item.leader_epoch)
                 known = self.leaders.get((topic.name, item.partition_index))

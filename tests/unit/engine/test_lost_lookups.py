@@ -22,6 +22,7 @@ class Answering:
     """
 
     topic_errors: Mapping[str, int] = {}
+    partition_counts: Mapping[str, int] = {}
     topic_ids: Mapping[str, bytes] = {}
 
     def __init__(self, error: int = 0, *, omits: bool = False) -> None:

@@ -32,6 +32,10 @@ def destination_problem(destination: ClusterClient, partition: Partition) -> Pro
         return Reason.DESTINATION_MISSING, f"topic {topic} does not exist on the destination"
     if destination_recreated(destination, partition):
         return Reason.DESTINATION_RECREATED, _recreated(topic)
+    count = destination.partition_counts.get(topic)
+    if count is not None and partition.number >= count:
+        detail = f"topic {topic} has {count} partitions on the destination, so partition {partition.number} has none"
+        return Reason.DESTINATION_HAS_FEWER_PARTITIONS, detail
     if partition.queue.node < 0 and (topic, partition.number) in destination.leaders:
         return Reason.DESTINATION_LEADERLESS, f"partition {partition.number} has no leader"
     return None
