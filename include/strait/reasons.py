@@ -143,14 +143,14 @@ _TEXTS = {
     ),
     Reason.DESTINATION_MISSING: _Text(
         "The destination has no such topic, so nothing can be copied; the detail shows why it was not created.",
-        "If the detail shows an error, grant CREATE on the topic. If `create_topics` is false, create the topic "
-        "with the source's partition count. Copying starts automatically.",
+        "If the detail shows an authorization error, grant CREATE on the topic; any other error names its cause. If "
+        "`create_topics` is false, create the topic with the source's partition count. Copying starts automatically.",
         Kind.RETRIES,
     ),
     Reason.DESTINATION_HAS_FEWER_PARTITIONS: _Text(
         "The destination topic has fewer partitions than the source; the missing ones are not copied.",
-        "If the detail shows an error, grant ALTER on the topic. If `create_topics` is false, add the missing "
-        "partitions. Copying starts automatically.",
+        "If the detail shows an authorization error, grant ALTER on the topic; any other error names its cause. If "
+        "`create_topics` is false, add the missing partitions. Copying starts automatically.",
         Kind.RETRIES,
     ),
     Reason.DESTINATION_LOG_APPEND_TIME: _Text(

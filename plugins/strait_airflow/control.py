@@ -175,7 +175,7 @@ def live_control(link: str) -> "Control":
     from strait.control.plane import Control
     from strait_airflow.settings import clusters_of, with_live_topics
 
-    return Control(with_live_topics(clusters_of(link), link), link)
+    return Control(with_live_topics(clusters_of(link), link), link, lambda text: log.info("%s", text))
 
 
 def _plans(file: "LinksFile", link: str) -> "tuple[dict[str, Plan], Reports]":

@@ -2,11 +2,13 @@
 
 import queue
 import threading
+from collections.abc import Callable
 
 from strait.config.links import LinksFile
 from strait.control.outcome import Outcome
 from strait.control.plane import Control
 from strait.errors import StraitError
+from strait.kafka.connection import silent
 from strait.planning.plan.planner import Proposal
 
 _RETRY_SECONDS = 5.0  # at most, after an error
@@ -20,12 +22,15 @@ class Cycles:
     topics are those in force where an Airflow Variable replaces them; ``topics_from`` then says which one.
     """
 
-    def __init__(self, file: LinksFile, link: str, interval_seconds: float) -> None:
+    def __init__(
+        self, file: LinksFile, link: str, interval_seconds: float, progress: Callable[[str], None] = silent
+    ) -> None:
         self.results: queue.SimpleQueue[Proposal | Outcome | StraitError] = queue.SimpleQueue()
         self.topics_from = ""
         self._file = file
         self._link = link
         self._interval_seconds = interval_seconds
+        self._progress = progress
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control cycles", daemon=True)
 
@@ -41,7 +46,7 @@ class Cycles:
     def _run(self) -> None:
         stopped: bool | None = False
         while not self._stopped.is_set():
-            with Control(self._file, self._link) as control:
+            with Control(self._file, self._link, self._progress) as control:
                 try:
                     while not self._stopped.is_set():
                         self.topics_from = control.settings_in_force(adopt=True).elsewhere

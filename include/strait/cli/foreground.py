@@ -20,6 +20,7 @@ import psutil
 
 from strait.cli.cycles import Cycles
 from strait.cli.group_application import GroupApplication
+from strait.cli.long_work import now_and_then
 from strait.cli.options import Output
 from strait.cli.progress import Progress
 from strait.config import naming
@@ -80,7 +81,8 @@ class Foreground:
 
     def run(self, interval_seconds: float) -> None:
         """See `run_in_foreground`."""
-        cycles = Cycles(self._file, self._link, interval_seconds)
+        working = now_and_then(lambda text: self._progress.say("working", text))
+        cycles = Cycles(self._file, self._link, interval_seconds, working)
         cycles.start()
         try:
             if not self._first_cycle(cycles):

@@ -1,11 +1,11 @@
 """`strait map`: rebuild a lost offset map."""
 
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from strait.cli.examples import examples
+from strait.cli.long_work import on_stderr
 from strait.cli.options import (
     DEFAULT_FILE,
     Command,
@@ -18,12 +18,11 @@ from strait.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from strait.control.map_rebuild import Rebuilt
 
 app = typer.Typer(help="Rebuild a lost offset map.", no_args_is_help=True)
-_PROGRESS_SECONDS = 2.0
 
 
 @app.callback()
@@ -56,7 +55,7 @@ def rebuild(
     from strait.control.map_rebuild import MapRebuild
 
     name, _ = one_link(config, link, first)
-    rebuilding = MapRebuild(load_link(config, name), name, _progress())
+    rebuilding = MapRebuild(load_link(config, name), name, on_stderr())
     found = rebuilding.propose(topic or (), everything=everything)
     ready = [one for one in found if one.verdict == "ready"]
     if not dry_run and ready:
@@ -68,19 +67,6 @@ def rebuild(
     _show(name, found, output)
     if any(one.verdict == "refused" for one in found):
         raise typer.Exit(1)
-
-
-def _progress() -> "Callable[[str], None]":
-    """Prints a line on standard error now and then."""
-    shown_at = time.monotonic()
-
-    def tell(text: str) -> None:
-        nonlocal shown_at
-        if time.monotonic() - shown_at > _PROGRESS_SECONDS:
-            shown_at = time.monotonic()
-            typer.echo(text, err=True)
-
-    return tell
 
 
 def _show(link: str, found: "Sequence[Rebuilt]", output: Output, *, err: bool = False) -> None:

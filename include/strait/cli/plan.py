@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from strait.cli.long_work import on_stderr
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
 from strait.errors import ConfigError, SetupError
 
@@ -44,7 +45,7 @@ def plan(
     from strait.planning.review import text
 
     name, _ = one_link(config, link, first)
-    with Control.of(config, name) as control:
+    with Control.of(config, name, on_stderr()) as control:
         origin = _settle_topics(control, from_file=from_file)
         proposal = control.propose()
         ahead = control.forecast(proposal)
@@ -84,6 +85,7 @@ def apply(
     """Create missing topics and publish the plan.
 
     Running Spark applications follow a new plan within a second. On a terminal, asks before it deletes a topic.
+    Exits with 1 if a cluster rejects a change, such as a topic to create; all others are applied.
     Uses the topics of the links file; those of the plan in force if an Airflow Variable replaces that block.
     """
     from strait.control.plane import Control
@@ -92,7 +94,7 @@ def apply(
     if stopped is not None:
         typer.echo("--stop and --start are deprecated: use `strait stop` or `strait start`", err=True)
     name, shown = _chosen(config, link, first, second)
-    with Control.of(config, name) as control:
+    with Control.of(config, name, on_stderr()) as control:
         origin = _settle_topics(control, from_file=from_file)
         proposal = control.propose(stopped=stopped)
         deleted = [action for action in proposal.actions if isinstance(action, DeleteTopic)]
@@ -104,6 +106,8 @@ def apply(
         output.write(outcome.as_data() | origin)
     else:
         typer.echo(outcome.as_text())
+    if outcome.refused:
+        raise typer.Exit(1)
 
 
 def _settle_topics(control: "Control", *, from_file: bool) -> "dict[str, Any]":

@@ -22,6 +22,7 @@ from strait.net import consumer_groups as net
 from strait.net import error_policy
 from strait.net.group_coordinators import Codes
 from strait.net.share_groups import ShareGroups
+from strait.pieces import pieces
 from strait.planning.consumer_groups import (
     SHARE,
     GroupStatus,
@@ -281,8 +282,8 @@ class GroupSync:
         refused: _Refused = {}
         names = sorted(wanted)
         sides = _sides(self._destination) if names else {}
-        for at in range(0, len(names), _AT_ONCE):
-            some = {name: wanted[name] for name in names[at : at + _AT_ONCE]}
+        for piece in pieces(names, _AT_ONCE):
+            some = {name: wanted[name] for name in piece}
             now = self._present(some, look.observed)
             unchanged = {
                 name: offsets

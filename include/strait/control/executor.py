@@ -2,7 +2,7 @@
 know for that."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -25,6 +25,7 @@ from strait.planning.topic_sync.actions import (
 from strait.planning.topic_sync.retirement import Candidate, Evidence
 
 _USABLE_SECONDS = 10.0
+_LOOK_SECONDS = 0.1
 
 
 _REQUESTS: Mapping[type[Action], Callable[[Admin, Sequence[Any]], Outcomes[Any, bool]]] = {
@@ -82,21 +83,31 @@ def gather(source: Admin, destination: Admin, candidates: Collection[Candidate])
 def perform(source: Admin, destination: Admin, proposal: Proposal) -> Done:
     """Do all that is proposed. What a cluster refuses for one topic stops no other.
 
+    If a cluster goes away meanwhile, the actions that are left are refused with that cause: what was done must be in
+    the plan.
+
     Raises:
-        ClusterUnavailable: a cluster does not answer, or does not serve the partitions that it has added.
+        ClusterUnavailable: a cluster has not answered at all.
     """
     done: list[Action] = []
     refused: dict[str, list[str]] = {}
     for kind, of_kind in groupby(proposal.actions, type):
         actions = list(of_kind)
         cluster = source if kind is CreateHeartbeats else destination
-        outcomes = _REQUESTS[kind](cluster, actions)
+        try:
+            outcomes = _REQUESTS[kind](cluster, actions)
+        except ClusterUnavailable as away:
+            if not done:
+                raise
+            outcomes = Outcomes({}, dict.fromkeys((action.key for action in actions), away))
         there = [action for action in actions if action.key in outcomes.results]
-        wait_until_usable(cluster, [partition for action in there for partition in action.new_partitions])
         done += [action for action in there if outcomes.results[action.key]]
+        unserved = until_usable(cluster, [partition for action in there for partition in action.new_partitions])
+        for topic in sorted({partition.topic for partition in unserved}):
+            refused.setdefault(topic, []).append("its brokers do not serve what was created")
         for action in actions:
             if error := outcomes.failures.get(action.key):
-                refused.setdefault(action.subject, []).append(error.message)
+                refused.setdefault(action.subject, []).append(str(error))
     if proposal.sync.acls_denied:
         refused.setdefault("ACLs", []).append(proposal.sync.acls_denied)
     return Done(tuple(done), {topic: "; ".join(whys) for topic, whys in refused.items()})
@@ -121,25 +132,24 @@ def make_state_safer(destination: Admin, changes: Mapping[str, Mapping[str, str]
     return {topic: f"{error.message}; run {command(topic, changes[topic])}" for topic, error in failures.items()}
 
 
-def wait_until_usable(cluster: Admin, partitions: Collection[TopicPartition]) -> None:
-    """Partitions are created before every broker knows of them and they have leaders.
-
-    Raises:
-        ClusterUnavailable: the cluster does not serve them.
-    """
-    if not partitions:
-        return
+def until_usable(cluster: Admin, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:
+    """Partitions are created before every broker knows of them and they have leaders. Wait as long as the brokers serve
+    more and more of them; return those that they do not serve then."""
+    left = set(partitions)
     deadline = time.monotonic() + _USABLE_SECONDS
-    highest = {partition.topic: partition.partition for partition in sorted(partitions)}
-    while not _usable(cluster, partitions, highest):
-        if time.monotonic() > deadline:
-            raise ClusterUnavailable(
-                cluster.cluster, f"its brokers do not serve what was created on it: {', '.join(highest)}"
-            )
-        time.sleep(0.1)
+    while left and time.monotonic() < deadline:
+        if usable := _usable(cluster, left):
+            left -= usable
+            deadline = time.monotonic() + _USABLE_SECONDS
+        else:
+            time.sleep(_LOOK_SECONDS)
+    return left
 
 
-def _usable(cluster: Admin, partitions: Collection[TopicPartition], highest: Mapping[str, int]) -> bool:
-    facts = cluster.observe(lambda _: False).topics
-    known = all(topic in facts and facts[topic].partitions > number for topic, number in highest.items())
-    return known and not cluster.offsets_each(partitions, "end").failures
+def _usable(cluster: Admin, partitions: Collection[TopicPartition]) -> Set[TopicPartition]:
+    try:
+        counts = cluster.partition_counts()
+        known = [place for place in partitions if place.partition < counts.get(place.topic, 0)]
+        return cluster.offsets_each(known, "end").results.keys()
+    except ClusterUnavailable:
+        return set()

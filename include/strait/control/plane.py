@@ -6,7 +6,7 @@ Any number of them may run at once; `strait.state.publisher` says why that is sa
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from strait.control.report_history import LoadMonitor
 from strait.control.start_offsets import look_up
 from strait.errors import PlanConflict
 from strait.kafka.admin import Admin
+from strait.kafka.connection import silent
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.history.load import cores_for
 from strait.planning.plan.pauses import pauses_of
@@ -65,8 +66,9 @@ class Control:
         StateError: the link's state cannot be read; nothing is written then.
     """
 
-    def __init__(self, file: LinksFile, link: str) -> None:
+    def __init__(self, file: LinksFile, link: str, progress: Callable[[str], None] = silent) -> None:
         self.name = link
+        self._progress = progress  # of what takes long
         self._configured = file.links[link]
         self.link = with_heartbeats(self._configured)
         self._file = file
@@ -76,9 +78,9 @@ class Control:
         self._state_is_there = True
 
     @classmethod
-    def of(cls, path: Path, link: str) -> "Control":
+    def of(cls, path: Path, link: str, progress: Callable[[str], None] = silent) -> "Control":
         """For a link in a links file. Raises ConfigError."""
-        return cls(load_link(path, link), link)
+        return cls(load_link(path, link), link, progress)
 
     def settings_in_force(self, *, adopt: bool = False) -> InForce:
         """What the plan in force was made of. ``adopt``: plan from now on with its topics, if they came from elsewhere than
@@ -203,11 +205,11 @@ class Control:
 
     @cached_property
     def _source(self) -> Admin:
-        return Admin(self._source_properties, self.link.source)
+        return Admin(self._source_properties, self.link.source, self._progress)
 
     @cached_property
     def _destination(self) -> Admin:
-        return Admin(self._destination_properties, self.link.destination)
+        return Admin(self._destination_properties, self.link.destination, self._progress)
 
     @cached_property
     def _state(self) -> StateReader:

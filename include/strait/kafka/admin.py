@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicCollection
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka import admin as kafka_admin
 
 from strait.errors import NotAuthorized
 from strait.kafka.alteration import Alteration, ConfigChange
-from strait.kafka.connection import REQUEST_SECONDS, Outcomes
+from strait.kafka.connection import CHANGES_AT_ONCE, DESCRIBED_AT_ONCE, OFFSETS_AT_ONCE, REQUEST_SECONDS, Outcomes
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
 
 __all__ = ["Admin", "ConfigChange", "NewTopic", "Outcomes", "Where"]
@@ -44,12 +44,8 @@ class GroupMember(NamedTuple):
 
 
 class Admin(Alteration):
-    """Connects when made, so that an unreachable cluster or a refused password shows at once.
-
-    Raises:
-        ConfigError: a property that librdkafka does not know.
-        ClusterUnavailable, NotAuthorized: within `CONNECT_TIMEOUT_SECONDS`.
-    """
+    """Made and answered as a `Connection`. However many things one call is about, each request has as many as a broker
+    answers in time."""
 
     def observe(self, wanted: Callable[[str], bool], configs: Collection[str] | None = ()) -> ClusterFacts:
         """Every topic's name and partition count; for wanted ones also the topic id and their configurations.
@@ -65,8 +61,9 @@ class Admin(Alteration):
             for name, topic in metadata.topics.items()
             if topic.error is None
         }
-        described = self._describe(sorted(name for name in facts if wanted(name)))
-        for name, topic in described.results.items():
+        described = _or_refused(self._describe(sorted(name for name in facts if wanted(name))))
+        shown = {name: topic for name, topic in described.results.items() if topic is not None}
+        for name, topic in shown.items():
             facts[name] = TopicFacts(
                 name,
                 _topic_id(topic.topic_id),
@@ -76,7 +73,7 @@ class Admin(Alteration):
             )
         refused = dict(described.failures)
         if configs is None or configs:
-            found = self._configs(list(described.results), configs)
+            found = self._configs(list(shown), configs)
             refused |= found.failures
             for name, told in found.results.items():
                 facts[name] = replace(
@@ -104,32 +101,29 @@ class Admin(Alteration):
         Raises:
             ClusterUnavailable: the cluster does not answer. What it refuses for one topic is that topic's failure.
         """
-        requests = [
-            kafka_admin.NewTopic(
-                topic.topic,
-                num_partitions=topic.partitions,
-                replication_factor=-1 if topic.replication_factor is None else topic.replication_factor,
-                config=dict(topic.configs),
+
+        def ask(piece: list[NewTopic]) -> Outcomes[str, bool]:
+            futures = self._client.create_topics(
+                list(map(_requested, piece)), request_timeout=REQUEST_SECONDS, operation_timeout=10
             )
-            for topic in topics
-        ]
-        if not requests:
-            return Outcomes({}, {})
-        futures = self._client.create_topics(requests, request_timeout=REQUEST_SECONDS, operation_timeout=10)
-        exists = {KafkaError.TOPIC_ALREADY_EXISTS}
-        found = self._wait(futures, "creating topic {}", none_if=exists).unless_away()
-        return Outcomes({name: done is not None for name, done in found.results.items()}, found.failures)
+            exists = {KafkaError.TOPIC_ALREADY_EXISTS}
+            found = self._wait(futures, "creating topic {}", none_if=exists).unless_away()
+            return Outcomes({name: done is not None for name, done in found.results.items()}, found.failures)
+
+        return self._in_pieces(
+            topics,
+            CHANGES_AT_ONCE,
+            ask,
+            "creating topics",
+            key_of=lambda topic: topic.topic,
+            size_of=lambda topic: 1 + topic.partitions + len(topic.configs),
+        )
 
     def rights(self, topics: Collection[str]) -> dict[str, frozenset[str]]:
         """The operations that this principal is allowed on each topic, in Kafka's words; a topic that the cluster does
         not describe to it is not there. Raises ClusterUnavailable."""
-        if not topics:
-            return {}
-        futures = self._client.describe_topics(
-            TopicCollection(sorted(topics)), include_authorized_operations=True, request_timeout=REQUEST_SECONDS
-        )
-        found = self._wait(futures, "describing topic {}").unless_away().results
-        told = {name: topic.authorized_operations for name, topic in found.items()}
+        found = self._describe(sorted(topics), include_authorized_operations=True).unless_away().results
+        told = {name: topic.authorized_operations for name, topic in found.items() if topic is not None}
         return {name: frozenset(item.name for item in items) for name, items in told.items() if items is not None}
 
     def offsets(self, partitions: Iterable[TopicPartition], where: Where) -> Mapping[TopicPartition, int]:
@@ -164,10 +158,12 @@ class Admin(Alteration):
 
     def members_each(self, groups: Collection[str]) -> Outcomes[str, list[GroupMember]]:
         """The members of each consumer group. Raises ClusterUnavailable."""
-        if not groups:
-            return Outcomes({}, {})
-        futures = self._client.describe_consumer_groups(list(groups), request_timeout=REQUEST_SECONDS)
-        found = self._wait(futures, "describing group {}").unless_away()
+
+        def ask(piece: list[str]) -> Outcomes[str, Any]:
+            futures = self._client.describe_consumer_groups(piece, request_timeout=REQUEST_SECONDS)
+            return self._wait(futures, "describing group {}")
+
+        found = self._in_pieces(groups, DESCRIBED_AT_ONCE, ask, "describing groups", key_of=str).unless_away()
         return Outcomes(
             {name: list(map(_member, group.members)) for name, group in found.results.items()}, found.failures
         )
@@ -175,38 +171,31 @@ class Admin(Alteration):
     def _list_offsets(
         self, asked: Mapping[TopicPartition, Any], isolation: IsolationLevel, what: str
     ) -> Outcomes[TopicPartition, int]:
-        if not asked:
-            return Outcomes({}, {})
-        specs = {KafkaTopicPartition(tp.topic, tp.partition): spec for tp, spec in asked.items()}
-        futures = self._client.list_offsets(specs, isolation_level=isolation, request_timeout=REQUEST_SECONDS)
-        named = {TopicPartition(tp.topic, tp.partition): future for tp, future in futures.items()}
-        found = self._wait(named, f"looking up {what}")
-        return Outcomes({tp: int(result.offset) for tp, result in found.results.items()}, found.failures)
+        def ask(piece: list[TopicPartition]) -> Outcomes[TopicPartition, int]:
+            specs = {KafkaTopicPartition(tp.topic, tp.partition): asked[tp] for tp in piece}
+            futures = self._client.list_offsets(specs, isolation_level=isolation, request_timeout=REQUEST_SECONDS)
+            named = {TopicPartition(tp.topic, tp.partition): future for tp, future in futures.items()}
+            found = self._wait(named, f"looking up {what}")
+            return Outcomes({tp: int(result.offset) for tp, result in found.results.items()}, found.failures)
+
+        return self._in_pieces(asked, OFFSETS_AT_ONCE, ask, "looking up offsets", key_of=lambda tp: tp)
 
     def configs(self, topic: str, names: Collection[str]) -> dict[str, str]:
         """The named configs of one topic, as in force."""
         return dict(self._configs([topic], names).or_raise()[topic].in_force)
 
-    def _describe(self, names: list[str]) -> Outcomes[str, Any]:
-        if not names:
-            return Outcomes({}, {})
-        futures = self._client.describe_topics(TopicCollection(names), request_timeout=REQUEST_SECONDS)
-        gone = {KafkaError.UNKNOWN_TOPIC_OR_PART}  # deleted since it was listed
-        found = _or_refused(self._wait(futures, "describing topic {}", none_if=gone))
-        return Outcomes({name: topic for name, topic in found.results.items() if topic is not None}, found.failures)
-
-    def _configs(self, topics: list[str], names: Collection[str] | None) -> "Outcomes[str, _Told]":
-        resources = [kafka_admin.ConfigResource(kafka_admin.ConfigResource.Type.TOPIC, topic) for topic in topics]
-        if not resources:
-            return Outcomes({}, {})
-        futures = self._client.describe_configs(resources, request_timeout=REQUEST_SECONDS)
-        named = {resource.name: future for resource, future in futures.items()}
+    def _configs(self, topics: Collection[str], names: Collection[str] | None) -> "Outcomes[str, _Told]":
         gone = {KafkaError.UNKNOWN_TOPIC_OR_PART}
-        found = _or_refused(self._wait(named, "reading configs of topic {}", none_if=gone))
-        told = {
-            topic: _told(entries.values(), names) for topic, entries in found.results.items() if entries is not None
-        }
-        return Outcomes(told, found.failures)
+
+        def ask(piece: list[str]) -> "Outcomes[str, _Told]":
+            resources = [kafka_admin.ConfigResource(kafka_admin.ConfigResource.Type.TOPIC, topic) for topic in piece]
+            futures = self._client.describe_configs(resources, request_timeout=REQUEST_SECONDS)
+            named = {resource.name: future for resource, future in futures.items()}
+            found = self._wait(named, "reading configs of topic {}", none_if=gone)
+            shown = {topic: entries for topic, entries in found.results.items() if entries is not None}
+            return Outcomes({topic: _told(entries.values(), names) for topic, entries in shown.items()}, found.failures)
+
+        return _or_refused(self._in_pieces(topics, DESCRIBED_AT_ONCE, ask, "reading configs of topics", key_of=str))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +221,15 @@ def _told(entries: Iterable[kafka_admin.ConfigEntry], names: Collection[str] | N
         elif origin in _ON_CLUSTER:
             on_cluster[entry.name] = str(entry.value)
     return _Told(in_force, on_topic, on_cluster)
+
+
+def _requested(topic: NewTopic) -> kafka_admin.NewTopic:
+    return kafka_admin.NewTopic(
+        topic.topic,
+        num_partitions=topic.partitions,
+        replication_factor=-1 if topic.replication_factor is None else topic.replication_factor,
+        config=dict(topic.configs),
+    )
 
 
 def _or_refused(found: Outcomes[str, Any]) -> Outcomes[str, Any]:

@@ -3,12 +3,13 @@ other."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka import admin as kafka_admin
 
 from strait.errors import NotAuthorized
-from strait.kafka.connection import REQUEST_SECONDS, Connection, Outcomes
+from strait.kafka.connection import CHANGES_AT_ONCE, DESCRIBED_AT_ONCE, REQUEST_SECONDS, Connection, Outcomes
 from strait.model import TopicAcl
 
 _OPERATION_SECONDS = 10
@@ -27,54 +28,74 @@ class Alteration(Connection):
 
     def grow_each(self, partitions: Mapping[str, int]) -> Outcomes[str, bool]:
         """Give topics so many partitions. False: it has them already, because another control plane was faster."""
-        if not partitions:
-            return Outcomes({}, {})
-        requests = [kafka_admin.NewPartitions(topic, count) for topic, count in partitions.items()]
-        futures = self._client.create_partitions(
-            requests, request_timeout=REQUEST_SECONDS, operation_timeout=_OPERATION_SECONDS
+
+        def ask(piece: list[str]) -> Outcomes[str, bool]:
+            futures = self._client.create_partitions(
+                [kafka_admin.NewPartitions(topic, partitions[topic]) for topic in piece],
+                request_timeout=REQUEST_SECONDS,
+                operation_timeout=_OPERATION_SECONDS,
+            )
+            has_them = {KafkaError.INVALID_PARTITIONS}
+            found = self._wait(futures, "adding partitions to topic {}", none_if=has_them).unless_away()
+            return Outcomes({topic: done is not None for topic, done in found.results.items()}, found.failures)
+
+        return self._in_pieces(
+            partitions, CHANGES_AT_ONCE, ask, "adding partitions to topics", key_of=str, size_of=partitions.__getitem__
         )
-        has_them = {KafkaError.INVALID_PARTITIONS}
-        found = self._wait(futures, "adding partitions to topic {}", none_if=has_them).unless_away()
-        return Outcomes({topic: done is not None for topic, done in found.results.items()}, found.failures)
 
     def alter_each(self, changes: Mapping[str, ConfigChange]) -> Outcomes[str, bool]:
         """Alter configurations of topics, one by one."""
-        if not changes:
-            return Outcomes({}, {})
-        futures = self._client.incremental_alter_configs(
-            [_altered(topic, change) for topic, change in changes.items()], request_timeout=REQUEST_SECONDS
-        )
-        named = {resource.name: future for resource, future in futures.items()}
-        return self._wait(named, "altering configs of topic {}").unless_away()
+
+        def ask(piece: list[str]) -> Outcomes[str, bool]:
+            futures = self._client.incremental_alter_configs(
+                [_altered(topic, changes[topic]) for topic in piece], request_timeout=REQUEST_SECONDS
+            )
+            named = {resource.name: future for resource, future in futures.items()}
+            return self._wait(named, "altering configs of topic {}").unless_away()
+
+        def size_of(topic: str) -> int:
+            return len(changes[topic].put) + len(changes[topic].reset)
+
+        return self._in_pieces(changes, CHANGES_AT_ONCE, ask, "altering configs of topics", key_of=str, size_of=size_of)
 
     def delete_each(self, topics: Collection[str]) -> Outcomes[str, bool]:
         """Delete topics. False: it is gone already."""
-        if not topics:
-            return Outcomes({}, {})
-        futures = self._client.delete_topics(
-            list(topics), request_timeout=REQUEST_SECONDS, operation_timeout=_OPERATION_SECONDS
-        )
-        gone = {KafkaError.UNKNOWN_TOPIC_OR_PART}
-        found = self._wait(futures, "deleting topic {}", none_if=gone).unless_away()
-        return Outcomes({topic: done is not None for topic, done in found.results.items()}, found.failures)
+
+        def ask(piece: list[str]) -> Outcomes[str, bool]:
+            futures = self._client.delete_topics(
+                piece, request_timeout=REQUEST_SECONDS, operation_timeout=_OPERATION_SECONDS
+            )
+            gone = {KafkaError.UNKNOWN_TOPIC_OR_PART}
+            found = self._wait(futures, "deleting topic {}", none_if=gone).unless_away()
+            return Outcomes({topic: done is not None for topic, done in found.results.items()}, found.failures)
+
+        return self._in_pieces(topics, DESCRIBED_AT_ONCE, ask, "deleting topics", key_of=str)
 
     def delete_groups_each(self, groups: Collection[str]) -> Outcomes[str, bool]:
         """Delete consumer groups without members. False: it is gone already."""
-        if not groups:
-            return Outcomes({}, {})
-        futures = self._client.delete_consumer_groups(list(groups), request_timeout=REQUEST_SECONDS)
-        found = self._wait(futures, "deleting group {}", none_if={KafkaError.GROUP_ID_NOT_FOUND}).unless_away()
-        return Outcomes({group: done is not None for group, done in found.results.items()}, found.failures)
+
+        def ask(piece: list[str]) -> Outcomes[str, bool]:
+            futures = self._client.delete_consumer_groups(piece, request_timeout=REQUEST_SECONDS)
+            found = self._wait(futures, "deleting group {}", none_if={KafkaError.GROUP_ID_NOT_FOUND}).unless_away()
+            return Outcomes({group: done is not None for group, done in found.results.items()}, found.failures)
+
+        return self._in_pieces(groups, DESCRIBED_AT_ONCE, ask, "deleting groups", key_of=str)
 
     def absent(self, topics: Collection[str]) -> frozenset[str]:
         """Those of which the cluster says that they do not exist. Of a topic that this principal may not see it never
         says so, whether or not it is there."""
-        if not topics:
-            return frozenset()
-        futures = self._client.describe_topics(TopicCollection(list(topics)), request_timeout=REQUEST_SECONDS)
-        gone = {KafkaError.UNKNOWN_TOPIC_OR_PART}
-        found = self._wait(futures, "describing topic {}", none_if=gone).unless_away()
+        found = self._describe(topics).unless_away()
         return frozenset(topic for topic, answer in found.results.items() if answer is None)
+
+    def _describe(self, topics: Collection[str], **options: Any) -> Outcomes[str, Any]:
+        """None: a topic that does not exist."""
+        gone = {KafkaError.UNKNOWN_TOPIC_OR_PART}
+
+        def ask(piece: list[str]) -> Outcomes[str, Any]:
+            futures = self._client.describe_topics(TopicCollection(piece), request_timeout=REQUEST_SECONDS, **options)
+            return self._wait(futures, "describing topic {}", none_if=gone)
+
+        return self._in_pieces(topics, DESCRIBED_AT_ONCE, ask, "describing topics", key_of=str)
 
     def acls(self) -> frozenset[TopicAcl]:
         """All rules about topics, but for those in words that librdkafka does not know.
@@ -109,22 +130,30 @@ class Alteration(Connection):
 
     def add_acls_each(self, acls: Iterable[TopicAcl]) -> Outcomes[TopicAcl, bool]:
         """Add rules about topics."""
-        bindings = {_binding(acl): acl for acl in acls}
-        if not bindings:
-            return Outcomes({}, {})
-        futures = self._client.create_acls(list(bindings), request_timeout=REQUEST_SECONDS)
-        named = {bindings[binding]: future for binding, future in futures.items()}
-        return self._wait(named, "adding ACL {}").unless_away()
+
+        def ask(piece: list[TopicAcl]) -> Outcomes[TopicAcl, bool]:
+            bindings = {_binding(acl): acl for acl in piece}
+            futures = self._client.create_acls(list(bindings), request_timeout=REQUEST_SECONDS)
+            named = {bindings[binding]: future for binding, future in futures.items()}
+            return self._wait(named, "adding ACL {}").unless_away()
+
+        return self._in_pieces(acls, CHANGES_AT_ONCE, ask, "adding ACLs", key_of=_itself)
 
     def remove_acls_each(self, acls: Iterable[TopicAcl]) -> Outcomes[TopicAcl, bool]:
         """Remove these very rules."""
-        filters = {_filter(acl): acl for acl in acls}
-        if not filters:
-            return Outcomes({}, {})
-        futures = self._client.delete_acls(list(filters), request_timeout=REQUEST_SECONDS)
-        named = {filters[one]: future for one, future in futures.items()}
-        found = self._wait(named, "removing ACL {}").unless_away()
-        return Outcomes(dict.fromkeys(found.results, True), found.failures)
+
+        def ask(piece: list[TopicAcl]) -> Outcomes[TopicAcl, bool]:
+            filters = {_filter(acl): acl for acl in piece}
+            futures = self._client.delete_acls(list(filters), request_timeout=REQUEST_SECONDS)
+            named = {filters[one]: future for one, future in futures.items()}
+            found = self._wait(named, "removing ACL {}").unless_away()
+            return Outcomes(dict.fromkeys(found.results, True), found.failures)
+
+        return self._in_pieces(acls, CHANGES_AT_ONCE, ask, "removing ACLs", key_of=_itself)
+
+
+def _itself(acl: TopicAcl) -> TopicAcl:
+    return acl
 
 
 def _altered(topic: str, change: ConfigChange) -> kafka_admin.ConfigResource:

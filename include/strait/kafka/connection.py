@@ -1,7 +1,7 @@
 """The connection behind the administration of one cluster: made at once, and every answer waited for in one way."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -11,12 +11,24 @@ from confluent_kafka import KafkaException
 from strait.errors import ClusterUnavailable, StraitError
 from strait.kafka.clients import CONNECT_TIMEOUT_SECONDS, Watch, ask, make_admin
 from strait.kafka.translate import error_of
+from strait.pieces import pieces
 
 REQUEST_SECONDS = 15.0
+
+CHANGES_AT_ONCE = 1_000
+"""Metadata records that one request makes at most: a topic, each of its partitions and each of its configurations is
+one. A controller in KRaft mode refuses a request as a whole that makes more than 10,000 of them, or 10,000 partitions;
+fewer are done within the time that a request has."""
+DESCRIBED_AT_ONCE = 500
+"""Topics or groups: the reply is some MB."""
+OFFSETS_AT_ONCE = 5_000
+"""Partitions, of all leaders together."""
+
 _WAIT_SLICE_SECONDS = 0.25
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +52,24 @@ class Outcomes(Generic[Key, Value]):
         return self
 
 
+def silent(_: str) -> None:
+    """Progress that nobody is told."""
+
+
 class Connection:
     """Connects when made, so that an unreachable cluster or a refused password shows at once.
+
+    Args:
+        progress: told how far work is that takes many requests.
 
     Raises:
         ConfigError: a property that librdkafka does not know.
         ClusterUnavailable, NotAuthorized: within `CONNECT_TIMEOUT_SECONDS`.
     """
 
-    def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
+    def __init__(self, properties: Mapping[str, str], cluster: str, progress: Callable[[str], None] = silent) -> None:
         self.cluster = cluster
+        self._progress = progress
         self._watch = Watch(cluster)
         self._client = make_admin(properties, self._watch)
         self.cluster_id = str(self._list_topics().cluster_id)
@@ -62,6 +82,41 @@ class Connection:
                 self._client.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
 
         return ask(self._watch, "connecting", CONNECT_TIMEOUT_SECONDS, call)
+
+    def _in_pieces(
+        self,
+        items: Iterable[Item],
+        most: int,
+        ask: Callable[[list[Item]], Outcomes[Key, Value]],
+        doing: str,
+        *,
+        key_of: Callable[[Item], Key],
+        size_of: Callable[[Item], int] = lambda _: 1,
+    ) -> Outcomes[Key, Value]:
+        """Ask about the items in requests of at most that size, one after the other. If the cluster goes away meanwhile,
+        all that it has not answered has failed; what it has answered counts.
+
+        Raises:
+            ClusterUnavailable: it has answered nothing.
+        """
+        items = list(items)
+        results: dict[Key, Value] = {}
+        failures: dict[Key, StraitError] = {}
+        done = 0
+        for piece in pieces(items, most, size_of):
+            if done:
+                self._progress(f"cluster {self.cluster}: {doing}: {done:,} of {len(items):,}")
+            try:
+                found = ask(piece)
+            except ClusterUnavailable as error:
+                if not results:
+                    raise
+                failures |= dict.fromkeys(map(key_of, items[done:]), error)
+                break
+            results |= found.results
+            failures |= found.failures
+            done += len(piece)
+        return Outcomes(results, failures)
 
     def _wait(
         self, futures: Mapping[Key, Future[Any]], doing: str, none_if: Collection[int] = ()

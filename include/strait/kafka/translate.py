@@ -62,6 +62,10 @@ _FENCED = {
     KafkaError.INVALID_PRODUCER_EPOCH,
     KafkaError.TRANSACTION_COORDINATOR_FENCED,
 }
+_POLICY_HINT = (
+    "the brokers' create.topic.policy.class.name or alter.config.policy.class.name forbids it; if the request is too "
+    "large, the topic has more than 10,000 partitions: create it with kafka-topics.sh and add partitions in steps"
+)
 _SETTING = {KafkaError._INVALID_ARG}  # noqa: SLF001
 
 
@@ -120,7 +124,7 @@ def _ours(error: KafkaError, cluster: str, doing: str) -> StraitError:
         return ClusterUnavailable(
             cluster, message, hint=f"check that the brokers run and that clusters.{cluster} bootstrap.servers is right"
         )
-    return ClusterError(cluster, message)
+    return ClusterError(cluster, message, hint=_POLICY_HINT if code == KafkaError.POLICY_VIOLATION else "")
 
 
 def describe(error: KafkaError) -> str:

@@ -20,6 +20,7 @@ from strait.model import TopicPartition
 from strait.net.bootstrap import Address, any_broker, broker_at
 from strait.net.cluster_client import METADATA
 from strait.net.handshake import CLIENT_ID, Connection
+from strait.pieces import pieces
 
 _LOG_DIRS = (35, 1, 4)
 _QUOTAS = (48, 0, 1)
@@ -63,9 +64,9 @@ def quotas(properties: Mapping[str, str], cluster: str, key: str) -> dict[str, f
 
 
 def _sizes(connection: Connection, partitions: list[TopicPartition]) -> Iterator[tuple[TopicPartition, int]]:
-    for at in range(0, len(partitions), _PARTITIONS_AT_ONCE):
+    for piece in pieces(partitions, _PARTITIONS_AT_ONCE):
         asked: dict[str, list[int]] = {}
-        for topic, number in partitions[at : at + _PARTITIONS_AT_ONCE]:
+        for topic, number in piece:
             asked.setdefault(topic, []).append(number)
         request = DescribeLogDirsRequest(
             version=connection.version(*_LOG_DIRS),

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
 from kafka.protocol.metadata import MetadataResponse
@@ -12,10 +12,13 @@ from strait.model import TopicPartition
 from strait.net import error_policy
 from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
 from strait.net.cluster_client import METADATA, metadata_request
+from strait.pieces import pieces
 from strait.wire import error_codes
 
 _DESCRIBE_PRODUCERS = (61, 0, 0)
 _REPLY_BYTES = 64 << 20
+_PARTITIONS_AT_ONCE = 500
+"""Of thousands of short-lived producers each takes 40 bytes of the reply."""
 _PATIENCE_SECONDS = 15.0
 
 
@@ -48,24 +51,30 @@ def active_producers(
         found: dict[TopicPartition, list[ActiveProducer]] = {}
         for address, of_leader in _by_leader(properties, cluster, wanted).items():
             with broker_at(properties, cluster, address) as connection:
-                request = describe_request(connection.version(*_DESCRIBE_PRODUCERS), of_leader)
-                reply = connection.ask(request, DescribeProducersResponse, _REPLY_BYTES)
-            for topic in reply.topics:
-                for item in topic.partitions:
-                    place = TopicPartition(topic.name, item.partition_index)
-                    _check(cluster, place, item.error_code)
-                    found[place] = [
-                        ActiveProducer(
-                            producer.producer_id,
-                            producer.last_timestamp,
-                            producer.current_txn_start_offset,
-                            producer.last_sequence,
-                        )
-                        for producer in item.active_producers
-                    ]
+                for piece in pieces(of_leader, _PARTITIONS_AT_ONCE):
+                    request = describe_request(connection.version(*_DESCRIBE_PRODUCERS), piece)
+                    found |= _described(cluster, connection.ask(request, DescribeProducersResponse, _REPLY_BYTES))
         return found
 
     return until_answered(ask, _PATIENCE_SECONDS) if wanted else {}
+
+
+def _described(cluster: str, reply: Any) -> dict[TopicPartition, list[ActiveProducer]]:
+    found = {}
+    for topic in reply.topics:
+        for item in topic.partitions:
+            place = TopicPartition(topic.name, item.partition_index)
+            _check(cluster, place, item.error_code)
+            found[place] = [
+                ActiveProducer(
+                    producer.producer_id,
+                    producer.last_timestamp,
+                    producer.current_txn_start_offset,
+                    producer.last_sequence,
+                )
+                for producer in item.active_producers
+            ]
+    return found
 
 
 def _by_leader(

@@ -1,0 +1,113 @@
+"""Admin requests are cut into pieces that brokers accept, and what was done before a cluster goes away counts."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import admin as kafka_admin
+
+from strait.errors import ClusterUnavailable
+from strait.kafka.admin import Admin, NewTopic
+from strait.kafka.alteration import ConfigChange
+from strait.kafka.clients import Watch
+from strait.kafka.connection import CHANGES_AT_ONCE, DESCRIBED_AT_ONCE, OFFSETS_AT_ONCE, Outcomes
+from strait.model import TopicAcl, TopicPartition
+from strait.pieces import pieces
+
+KRAFT_LIMIT = 10_000
+LITERAL = ("LITERAL", "User:a", "*", "READ", "ALLOW")
+
+
+class Client:
+    """Librdkafka's, without a cluster: notes each request. From the ``away_from``th on none is answered."""
+
+    def __init__(self, away_from: int = 1_000_000) -> None:
+        self.requests: list[list[Any]] = []
+        self._away_from = away_from
+
+    def __getattr__(self, _: str) -> Callable[..., dict[Any, Future[Any]]]:
+        return self._ask
+
+    def poll(self, _: float) -> None: ...
+
+    def list_offsets(self, items: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
+        return self._ask(items, SimpleNamespace(offset=5))
+
+    def _ask(self, items: Iterable[Any], result: Any = None, **_: Any) -> dict[Any, Future[Any]]:
+        self.requests.append(list(items))
+        named = isinstance(self.requests[-1][0], (kafka_admin.NewTopic, kafka_admin.NewPartitions))
+        return {item.topic if named else item: self._answer(result) for item in self.requests[-1]}
+
+    def _answer(self, result: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        if len(self.requests) >= self._away_from:
+            future.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+        else:
+            future.set_result(result)
+        return future
+
+
+def admin(client: Client) -> tuple[Admin, list[str]]:
+    made, told = Admin.__new__(Admin), list[str]()
+    made.cluster = "b"
+    made._client, made._watch, made._progress = client, Watch("b"), told.append  # type: ignore[assignment]
+    return made, told
+
+
+def topics(count: int, partitions: int = 2) -> list[NewTopic]:
+    return [NewTopic(f"t{number}", partitions, 1, {"a": "1", "b": "2"}) for number in range(count)]
+
+
+@pytest.mark.parametrize(("count", "partitions"), [(4_000, 2), (101, 100), (3, 4_000), (1, 1)])
+def test_no_request_makes_more_records_than_a_controller_takes(count: int, partitions: int) -> None:
+    client = Client()
+    made, told = admin(client)
+    outcomes = made.create_each(topics(count, partitions))
+    assert len(outcomes.results) == count and not outcomes.failures
+    sizes = [sum(1 + topic.num_partitions + len(topic.config) for topic in request) for request in client.requests]
+    assert (
+        max([size for size, request in zip(sizes, client.requests, strict=True) if len(request) > 1], default=0)
+        <= (CHANGES_AT_ONCE)
+        < KRAFT_LIMIT
+    )
+    assert len(told) == len(client.requests) - 1
+    if count == 4_000:
+        assert (len(client.requests), told[-1]) == (20, "cluster b: creating topics: 3,800 of 4,000")
+
+
+NAMES = [f"t{number}" for number in range(12_000)]
+ACLS = [TopicAcl(name, *LITERAL) for name in NAMES]
+PLACES = [TopicPartition(name, 0) for name in NAMES]
+REQUESTS: list[tuple[Callable[[Admin], Outcomes[Any, Any]], int]] = [
+    (lambda it: it.grow_each(dict.fromkeys(NAMES, 4)), CHANGES_AT_ONCE // 4),
+    (lambda it: it.alter_each(dict.fromkeys(NAMES, ConfigChange({"a": "1"}, ["b"]))), CHANGES_AT_ONCE // 2),
+    (lambda it: it.delete_each(NAMES), DESCRIBED_AT_ONCE),
+    (lambda it: it.delete_groups_each(NAMES), DESCRIBED_AT_ONCE),
+    (lambda it: it.add_acls_each(ACLS), CHANGES_AT_ONCE),
+    (lambda it: it.remove_acls_each(ACLS), CHANGES_AT_ONCE),
+    (lambda it: it.offsets_each(PLACES, "end"), OFFSETS_AT_ONCE),
+]
+
+
+@pytest.mark.parametrize(("call", "most"), REQUESTS)
+def test_every_other_request_is_cut_too(call: Callable[[Admin], Outcomes[Any, Any]], most: int) -> None:
+    client = Client()
+    outcomes = call(admin(client)[0])
+    assert len(outcomes.results) == len(NAMES) and not outcomes.failures
+    assert max(map(len, client.requests)) == most
+
+
+def test_what_was_created_before_the_cluster_went_away_counts() -> None:
+    outcomes = admin(Client(away_from=3))[0].create_each(topics(1_000))
+    assert (len(outcomes.results), len(outcomes.failures)) == (400, 600)
+    assert all(isinstance(error, ClusterUnavailable) for error in outcomes.failures.values())
+    with pytest.raises(ClusterUnavailable):
+        admin(Client(away_from=1))[0].create_each(topics(1_000))
+
+
+def test_pieces_keep_the_order_and_a_large_item_is_alone() -> None:
+    assert list(pieces([1, 2, 9, 3, 3], 5, lambda item: item)) == [[1, 2], [9], [3], [3]]
+    assert list(pieces([], 5)) == []
