@@ -47,7 +47,7 @@ def standing_by(link: EngineLink) -> float:
     """Share of a core that a Spark application takes, while a slot beside it reports."""
     launcher = LocalLauncher(link.folder / "applications")
     spec = link.folder / "standby.json"
-    link.spec.model_copy(update={"standby": True, "epoch_seconds": 300}).write(spec)
+    link.spec.model_copy(update={"standby": True, "ledger_seconds": 300}).write(spec)
     launcher.submit("standby", spec, Spark())
     try:
         eventually(lambda: launcher.state("standby").state is State.RUNNING, what="it runs", within_seconds=180.0)

@@ -71,7 +71,7 @@ def test_along_a_line_copies_are_copied_on_and_never_back(make_mesh: MakeMesh, c
 
 def test_a_source_of_nothing_but_copies_is_left_out_and_not_read_again(make_mesh: MakeMesh) -> None:
     there, back = ("a", "b"), ("b", "a")
-    mesh = make_mesh(links=[there, back], epoch_seconds=20)
+    mesh = make_mesh(links=[there, back], ledger_seconds=20)
     mesh.write("a", 1000)
     mesh.start(there)
     mesh.start(back)

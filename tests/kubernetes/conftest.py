@@ -32,7 +32,7 @@ def link(site: KubernetesSite, clusters: Any, topic_name: str) -> Iterator[Link]
     name = re.sub(r"[^a-z0-9]+", "-", topic_name.lower())[-40:].strip("-")
     secret = clusters.destination.client_properties | {"sasl.password": SECRET}
     launcher = site.launcher()
-    link = link_of(name, clusters, site.folder, launcher, spark=site.spark, destination=secret, epoch_seconds=3)
+    link = link_of(name, clusters, site.folder, launcher, spark=site.spark, destination=secret, ledger_seconds=3)
     yield link
     site.node.paused = False
     launcher.stop(name, grace_seconds=1.0)

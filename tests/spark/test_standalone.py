@@ -15,7 +15,7 @@ def test_it_copies_on_a_cluster_and_refuses_more_slots_than_that_has_cores(link:
     link.spark = Spark(master=standalone_master, conf={"spark.scheduler.maxRegisteredResourcesWaitingTime": "2s"})
     link.produce(1000)
     link.publish(slots=2)
-    link.submit(slots=2, epoch_seconds=3600)
+    link.submit(slots=2, ledger_seconds=3600)
     ended = link.until_ended(within_seconds=180)
     assert ended.exit_code == EXIT_NEEDS_MORE_CORES
     assert re.search("needs 2 cores, has [01]; resubmit", link.launcher.cause(ended))  # 0: its executor starts slowly

@@ -42,7 +42,7 @@ def link(site: YarnSite, package: str, clusters: Any, topic_name: str) -> Iterat
     name, launcher = topic_name.replace(".", "-")[-50:], YarnLauncher(spark, site.yarn, site.folder / "applications")
     link = link_of(name, clusters, site.folder, launcher, spark=spark)
     ledger, checkpoint = spark.directories(link.spec.ledger_dir, link.spec.checkpoint_dir)
-    changes = {"ledger_dir": ledger, "checkpoint_dir": checkpoint, "epoch_seconds": 5}
+    changes = {"ledger_dir": ledger, "checkpoint_dir": checkpoint, "ledger_seconds": 5}
     link.spec = link.spec.model_copy(update={"source": {**link.spec.source, "sasl.password": SECRET}, **changes})
     yield link
     launcher.stop(name, grace_seconds=0.0)

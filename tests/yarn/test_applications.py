@@ -110,7 +110,7 @@ def test_what_was_killed_by_others_is_removed_when_it_is_submitted_again(site: Y
 def test_one_that_fails_each_time_is_started_as_often_as_it_may_and_says_why(site: YarnSite, link: Link) -> None:
     link.spark = link.spark.model_copy(update={"conf": {"spark.yarn.maxAppAttempts": "2"}})
     link.publish(slots=1)
-    link.submit(ledger_dir="file:///proc/nowhere", epoch_seconds=1)
+    link.submit(ledger_dir="file:///proc/nowhere", ledger_seconds=1)
     ended = link.until_ended(within_seconds=400)
     assert (ended.state, ended.exit_code) == (State.DEAD, EXIT_FAILED)
     assert "exit code 1: ledger file:///proc/nowhere/" in link.launcher.cause(ended)

@@ -31,7 +31,7 @@ class AppSpec(BaseModel):
     standby: bool = Field(False, description="Copy only while no other application of the task group reports.")
     slots: int = Field(ge=1, description="Number of slots at submission; a later plan may change it.")
     slot_memory_bytes: int = Field(ge=1)
-    epoch_seconds: int = Field(ge=1)
+    ledger_seconds: int = Field(ge=1)
     ledger_dir: str = Field(description="Directory of the Parquet replication ledger.")
     checkpoint_dir: str = Field(
         description="Spark's checkpoint directory; disposable, and never shared by two applications."

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import AliasChoices, Field, PrivateAttr, model_validator
 
 from strait.config.consumer_groups import ConsumerGroups
 from strait.config.copy_settings import Acls, Configs, ReplicationFactor
@@ -128,11 +128,13 @@ class Link(Settings):
     slot_memory_mib: int = Field(
         128, ge=16, le=65536, description="Maximum memory for fetched batches per slot, in MiB."
     )
-    epoch_seconds: int = Field(
-        300,
-        ge=20,  # each begins with looking, for old records: up to 16 s where the destination answers late (ADR 12)
+    ledger_seconds: int = Field(
+        3600,
+        ge=10,
         le=86400,
-        description="Length of a micro-batch, in seconds; after each one the replication ledger gets a row per partition.",
+        validation_alias=AliasChoices("ledger_seconds", "epoch_seconds"),
+        description="Time between two rows of a partition in the replication ledger, in seconds. Each application writes one "
+        "file per interval. `epoch_seconds` is a deprecated name of it.",
     )
     spark: Spark = Field(default_factory=Spark, description="Settings of the Spark applications.")
     _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)

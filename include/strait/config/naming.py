@@ -91,6 +91,11 @@ def reports_topic(link: str) -> str:
     return f"{STATE_PREFIX}{link}.reports"
 
 
+def ledger_topic(link: str) -> str:
+    """Kept for three days; what the slots say that they have copied, until the driver has written it into the ledger."""
+    return f"{STATE_PREFIX}{link}.ledger"
+
+
 def losses_topic(link: str) -> str:
     """Kept for ever; what the link could not copy, or found gone, and what was done about it."""
     return f"{STATE_PREFIX}{link}.losses"

@@ -186,7 +186,7 @@ class Control:
             standby=standby,
             slots=cores_for(self.link, plan),
             slot_memory_bytes=self.link.slot_memory_mib << 20,
-            epoch_seconds=self.link.epoch_seconds,
+            ledger_seconds=self.link.ledger_seconds,
             ledger_dir=ledger,
             checkpoint_dir=checkpoint,
         )

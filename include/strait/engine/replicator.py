@@ -90,10 +90,10 @@ class Replicator:
         """Those that the plan gives to this slot now, in order."""
         return [self._partitions[key] for key in sorted(self._partitions)]
 
-    @property
-    def retired(self) -> Sequence[Partition]:
-        """Those that the plan has taken away since the start."""
-        return self._retired
+    def take_retired(self) -> Sequence[Partition]:
+        """Those that the plan has taken away since the last call."""
+        retired, self._retired = self._retired, []
+        return retired
 
     def follow(self, plan: Plan) -> None:
         """Take up what the plan gives to this slot and drop what it does not; all else goes on untouched."""

@@ -1,16 +1,15 @@
-"""One slot for one epoch: follow the plan, copy, report once a second, keep the map's checkpoints fresh."""
+"""One slot: follow the plan, copy, report once a second, keep the map's checkpoints fresh and the ledger fed."""
 
-import gc
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 
 from strait.config.app_spec import AppSpec
 from strait.engine.checkpointer import Checkpointer, Rounds
-from strait.engine.epoch_row import LedgerRow
+from strait.engine.garbage import Garbage
 from strait.engine.heartbeat_emitter import HeartbeatEmitter
+from strait.engine.ledger import IntervalLedger
 from strait.engine.partition.partition import Partition
-from strait.engine.partition.report import reason_of, state_of
 from strait.engine.replicator import Replicator
 from strait.engine.slot_metrics import SlotMetrics
 from strait.engine.standby import is_for, plan_to_take_over, until_it_is_back
@@ -27,54 +26,33 @@ CHECKPOINT_SECONDS = 60.0
 DRAIN_SECONDS = 2.0
 _FIRST_LOOK_SECONDS = 5.0
 _FLUSH_SECONDS = 3.0
-_NEVER = 1_000_000  # collections of the middle generation, hours apart
 
 
-def run_epoch(
-    spec: AppSpec, slot: int, epoch: int, application: str, should_stop: Callable[[], bool]
-) -> list[LedgerRow]:
-    """Copy what the plan gives to this slot, and say what was copied.
-
-    Ends after ``spec.epoch_seconds``, or at once when ``should_stop()`` says so or the plan is stopped or has another
-    number of slots than ``spec.slots``, with which the epoch was started. The plan is followed while it runs. A slot of
-    a standby copies nothing while another application reports for it.
+def run_slot(spec: AppSpec, slot: int, application: str, should_stop: Callable[[], bool]) -> None:
+    """Copy what the plan gives to this slot, until ``should_stop()`` says so, or the plan is stopped or has another number
+    of slots than ``spec.slots``. The plan is followed meanwhile. A slot of a standby copies nothing while another
+    application reports for it.
 
     Raises:
         StraitError: the state topics are forbidden to us or hold nothing that can be started from.
     """
-    _spare_the_collector()
-    ends_at = time.monotonic() + spec.epoch_seconds
-
-    def is_over() -> bool:
-        return should_stop() or time.monotonic() >= ends_at
-
-    rows: list[LedgerRow] = []
+    garbage = Garbage()
     with ExitStack() as opened:
         state = opened.enter_context(
             StateReader(spec.destination, spec.destination_name, spec.link, some_partitions=True)
         )
-        plan = _first_plan(state, spec, is_over)
+        plan = _first_plan(state, spec, should_stop)
         other = opened.enter_context(Presence.of_slot(spec, slot, application)) if plan and spec.standby else None
         while True:
             if plan is not None and other is not None:
-                plan = plan_to_take_over(other, state, spec, is_over)
+                plan = plan_to_take_over(other, state, spec, should_stop)
             if plan is None or not is_for(plan, spec):
-                return rows
+                return
             writer = StateWriter(spec.destination, spec.destination_name, spec.link)
             ends = should_stop if other is None else until_it_is_back(should_stop, other)
-            rows += _Epoch(spec, slot, epoch, application, state, writer, plan).run(ends_at, ends)
+            _Slot(spec, slot, application, state, writer, plan, garbage).run(ends)
             if other is None:
-                return rows
-            # Spark's epoch lasts as long as another slot's: this one stands by again meanwhile.
-
-
-def _spare_the_collector() -> None:
-    """Collect now, and not while copying: a full collection of all that Spark's worker has loaded takes 30 to 100 ms,
-    in which nothing is copied. What an epoch leaves in cycles is little, and goes when the next one begins."""
-    gc.collect()
-    gc.freeze()
-    young, middle, _ = gc.get_threshold()
-    gc.set_threshold(young, middle, _NEVER)
+                return
 
 
 def _first_plan(state: StateReader, spec: AppSpec, should_stop: Callable[[], bool]) -> Plan | None:
@@ -96,53 +74,53 @@ def _first_plan(state: StateReader, spec: AppSpec, should_stop: Callable[[], boo
     return None
 
 
-class _Epoch:
-    """The state of a running epoch."""
+class _Slot:
+    """The state of a slot that copies."""
 
     def __init__(
         self,
         spec: AppSpec,
         slot: int,
-        epoch: int,
         application: str,
         state: StateReader,
         writer: StateWriter,
         plan: Plan,
+        garbage: Garbage,
     ) -> None:
         self._spec = spec
-        self._slot = slot
-        self._epoch = epoch
-        self._application = application
         self._state = state
         self._writer = writer
         self._plan = plan
-        self._started_at_ms = _now_ms()
+        self._garbage = garbage
         self._metrics = SlotMetrics(spec, slot, application)
         self._map_keeper = Checkpointer(writer)
         self._heartbeat_emitter = HeartbeatEmitter(spec, slot)
-        self._replicator = Replicator(spec, slot, plan.producer_id, state, writer, self._metrics)
+        replicator = self._replicator = Replicator(spec, slot, plan.producer_id, state, writer, self._metrics)
+        self._ledger = IntervalLedger(
+            spec, slot, application, writer, lambda: replicator.partitions, time.monotonic(), _now_ms()
+        )
 
-    def run(self, ends_at: float, should_stop: Callable[[], bool]) -> list[LedgerRow]:
+    def run(self, should_stop: Callable[[], bool]) -> None:
         try:
             self._replicator.follow(self._plan)
             self._heartbeat_emitter.follow(self._plan)
             self._replicator.start()
-            self._copy(ends_at, should_stop)
+            self._copy(should_stop)
             self._drain()
             self._write_checkpoints(self._replicator.partitions)
             self._report(time.monotonic())
-            return self._rows()
+            self._ledger.finish(_now_ms())
         finally:
             self._heartbeat_emitter.close()
             self._replicator.close()
             self._writer.flush(_FLUSH_SECONDS)
 
-    def _copy(self, ends_at: float, should_stop: Callable[[], bool]) -> None:
+    def _copy(self, should_stop: Callable[[], bool]) -> None:
         now = time.monotonic()
         poll_at = report_at = now
         rounds = Rounds(CHECKPOINT_SECONDS, now)
-        while now < ends_at and is_for(self._plan, self._spec):
-            now = self._replicator.step(max(0.0, min(poll_at, ends_at) - now))
+        while is_for(self._plan, self._spec):
+            now = self._replicator.step(max(0.0, poll_at - now))
             if now < poll_at and not self._replicator.needs_state:
                 continue
             poll_at = now + (PROMISE_POLL_SECONDS if self._replicator.needs_state else STATE_POLL_SECONDS)
@@ -154,6 +132,8 @@ class _Epoch:
             if now >= report_at:
                 report_at = now + REPORT_SECONDS
                 self._report(now)
+            self._ledger.step(now, _now_ms())
+            self._garbage.step(now, lambda: self._replicator.idle)
             if should_stop():
                 return
 
@@ -163,15 +143,14 @@ class _Epoch:
         plan = self._state.plans.get(self._spec.group, self._plan)
         if plan.version > self._plan.version and plan.producer_id == self._plan.producer_id:
             self._plan = plan
-            retired = len(self._replicator.retired)
             self._replicator.follow(plan)
-            self._write_checkpoints(
-                self._replicator.retired[retired:]
-            )  # the last word on what nobody may take up again
+            retired = self._replicator.take_retired()
+            self._write_checkpoints(retired)  # the last word on what nobody may take up again
+            self._ledger.retire(retired)
             self._heartbeat_emitter.follow(plan)
 
     def _drain(self) -> None:
-        """What was fetched goes out, so that the ledger's row ends where the next epoch begins."""
+        """What was fetched goes out, so that the ledger's last row ends where the next process begins."""
         self._replicator.drain()
         began = now = time.monotonic()
         report_at = now  # a standby would take a slot that says nothing for gone
@@ -194,37 +173,6 @@ class _Epoch:
         heartbeat = self._heartbeat_emitter.report(partitions, now, _now_ms())
         for report in self._metrics.reports(partitions, self._plan.version, now, heartbeat):
             self._writer.write_report(report)
-
-    def _rows(self) -> list[LedgerRow]:
-        ended_at_ms = _now_ms()
-        partitions = [*self._replicator.partitions, *self._replicator.retired]
-        return [self._row(partition, ended_at_ms) for partition in partitions]
-
-    def _row(self, partition: Partition, ended_at_ms: int) -> LedgerRow:
-        position, totals = partition.position, partition.totals
-        reason, _ = reason_of(partition)
-        return LedgerRow(
-            link=self._spec.link,
-            group=self._spec.group,
-            epoch=self._epoch,
-            slot=self._slot,
-            application=self._application,
-            topic=partition.topic,
-            partition=partition.number,
-            destination=partition.destination,
-            source_from=totals.first_source,
-            source_to=position.copied_to,
-            destination_from=totals.first_offset,
-            destination_to=-1 if position.run is None else position.expected_offset,
-            records=totals.records,
-            batches=totals.batches,
-            bytes=totals.bytes,
-            digest=totals.digest,
-            state=state_of(partition),
-            reason=reason.value if reason else "",
-            started_at_ms=self._started_at_ms,
-            ended_at_ms=ended_at_ms,
-        )
 
 
 def _now_ms() -> int:

@@ -15,15 +15,15 @@ _LISTEN_SECONDS = 0.1
 
 
 def is_for(plan: Plan, spec: AppSpec) -> bool:
-    """Whether a slot of an epoch that was started with this spec may copy by this plan."""
+    """Whether a slot that was started with this spec may copy by this plan."""
     return not plan.stopped and plan.slots == spec.slots
 
 
 def plan_to_take_over(
     other: Presence, state: StateReader, spec: AppSpec, should_stop: Callable[[], bool]
 ) -> Plan | None:
-    """Wait until the other application is gone. Returns the plan in force then, or as soon as it is not for this epoch
-    any more; None where the epoch ends before."""
+    """Wait until the other application is gone. Returns the plan in force then, or as soon as it is not for this slot
+    any more; None where the slot ends before."""
     while not should_stop():
         other.listen(_LISTEN_SECONDS)
         state.poll()

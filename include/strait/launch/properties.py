@@ -13,7 +13,9 @@ _FOLDER = Path(__file__).parent
 LOGGING = _FOLDER / "log4j2.properties"
 """What a driver's JVM logs."""
 
-TASK_ATTEMPTS = 4  # of one task in one epoch, before Spark gives the application up
+TASK_ATTEMPTS = 1_000_000
+"""Spark counts failures of a task in the task's whole life and then gives the application up. A slot is a task for months, so
+failures are counted by `strait.spark.deaths` instead."""
 
 
 def spark_properties(name: str, slots: int, spark: Spark, scratch: Path, java_options: str = "") -> dict[str, str]:

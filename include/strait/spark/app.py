@@ -1,4 +1,4 @@
-"""The application: one Structured Streaming query that runs epoch after epoch until it is stopped or cannot go on.
+"""The application: one Structured Streaming query whose tasks are the slots, until it is stopped or cannot go on.
 
 It ends with 0 when it is asked to (SIGTERM, SIGINT, a plan that says stopped, the end of the process it is tied to),
 and otherwise with one of strait.launch.base's exit codes and the cause as the last line of its log.
@@ -8,6 +8,7 @@ import logging
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,11 @@ from strait.launch.parent_watch import tie_broken
 from strait.launch.submission import announce_start
 from strait.spark import folder, yarn
 from strait.spark.cores import TooFewCores, require_cores
-from strait.spark.epochs import Epochs
-from strait.spark.failure import root_cause
+from strait.spark.deaths import SlotDeaths
+from strait.spark.failure import cause_of, is_failure_to_start
 from strait.spark.group_sync import consumer_groups_in_sync
+from strait.spark.ledger import ledger_kept
+from strait.spark.micro_batches import MicroBatches
 from strait.spark.plan import plan_in_force
 from strait.spark.session import beside
 from strait.spark.source import FORMAT, StraitDataSource
@@ -37,9 +40,9 @@ from strait.wire.joining import COMPILED
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
-LAST_EPOCH_SECONDS = 10.0
-"""How long the last epoch may take to end and to get its rows into the ledger. Two or three are usual; slots on another
-machine may not hear of it and use up all."""
+FAREWELL_SECONDS = 10.0
+"""How long slots may take to end. Two or three are usual; slots on another machine may not hear of it and use up all."""
+START_ATTEMPTS = 5
 
 
 def run(spec_path: Path, session: "Future[SparkSession]") -> int:
@@ -66,7 +69,7 @@ def _run(spec_path: Path, session: "Future[SparkSession]", asked_to_stop: thread
     except (StraitError, OSError) as error:
         return _last_words(str(error), EXIT_FAILED)
     except (PySparkException, Py4JError) as error:
-        return _last_words(root_cause(str(error)), EXIT_FAILED)
+        return _last_words(cause_of(str(error)), EXIT_FAILED)
     except Exception as error:  # a defect; a cluster would start what just dies again without limit
         log.exception("the application ends because of a defect")
         return _last_words(f"{type(error).__name__}: {error}", EXIT_FAILED)
@@ -88,37 +91,68 @@ def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: thre
     if asked_to_stop.is_set() or stop_asked() or (plan is not None and plan.stopped):
         return
     slots = spec.slots if plan is None else plan.slots
-    epochs = Epochs(spec, application, require_cores(session, slots))
+    batches = MicroBatches(spec, application, require_cores(session, slots))
     folder.make(spec, application)
+
+    def is_over() -> bool:
+        return asked_to_stop.is_set() or tied_away() or batches.over.is_set() or stop_asked()
+
     try:
-        query = _start(session, spec_path, epochs, slots)
-        announce_start()
-        ended = _ending_of(query)
-        with consumer_groups_in_sync(spec, application):
-            while not (ended.done() or asked_to_stop.is_set() or tied_away() or epochs.over.is_set() or stop_asked()):
-                wait([ended], POLL_SECONDS)
-        if ended.done():
-            ended.result()  # raises what ended the query
-        else:
-            _stop(query, epochs)
+        with ledger_kept(session, spec, application), consumer_groups_in_sync(spec, application):
+            _run_slots(session, spec_path, batches, slots, is_over)
     finally:
         folder.remove(spec, application)
 
 
-def _start(session: SparkSession, spec_path: Path, epochs: Epochs, slots: int) -> StreamingQuery:
+def _run_slots(
+    session: SparkSession, spec_path: Path, batches: MicroBatches, slots: int, is_over: Callable[[], bool]
+) -> None:
+    """Until it is over. What Spark starts for itself before the slots has ten seconds for that, which no setting changes
+    and a host under load may need: so it is tried again."""
+    for attempts_left in reversed(range(START_ATTEMPTS)):
+        try:
+            _run_query(session, spec_path, batches, slots, is_over)
+        except (PySparkException, Py4JError) as error:
+            if not attempts_left or is_over() or not is_failure_to_start(str(error)):
+                raise
+            log.warning("starting again: %s", cause_of(str(error)))
+            folder.forget_checkpoint(batches.spec, batches.application)
+        else:
+            return
+
+
+def _run_query(
+    session: SparkSession, spec_path: Path, batches: MicroBatches, slots: int, is_over: Callable[[], bool]
+) -> None:
+    deaths = SlotDeaths(session)
+    query = _start(session, spec_path, batches, slots)
+    announce_start()
+    ended = _ending_of(query)
+    try:
+        while not (ended.done() or is_over()):
+            wait([ended], POLL_SECONDS)
+            deaths.look()
+    finally:
+        if not (has_ended := ended.done()):
+            _stop(query, batches)
+    if has_ended:
+        ended.result()  # raises what ended the query
+
+
+def _start(session: SparkSession, spec_path: Path, batches: MicroBatches, slots: int) -> StreamingQuery:
     session.dataSource.register(StraitDataSource)
     rows = (
         session.readStream.format(FORMAT)
         .option("spec", str(spec_path))  # a relative one is in every process's working directory
-        .option("application", epochs.application)
-        .option("cores", str(epochs.cores))
+        .option("application", batches.application)
+        .option("cores", str(batches.cores))
         .option("slots", str(slots))
         .load()
     )
-    # No trigger is given: the next epoch starts when the last one has ended.
+    # No trigger is given: the next micro-batch starts when the last one has ended.
     return (
-        rows.writeStream.foreachBatch(epochs.take)
-        .option("checkpointLocation", folder.checkpoint(epochs.spec, epochs.application).resolve().as_uri())
+        rows.writeStream.foreachBatch(batches.take)
+        .option("checkpointLocation", folder.checkpoint(batches.spec, batches.application).resolve().as_uri())
         .start()
     )
 
@@ -129,14 +163,14 @@ def _ending_of(query: StreamingQuery) -> "Future[bool | None]":
     return beside("query", query.awaitTermination)
 
 
-def _stop(query: StreamingQuery, epochs: Epochs) -> None:
-    """End the running epoch so that its rows are kept, then the query."""
-    if not epochs.over.is_set() and folder.slots_may_see(epochs.spec):
-        epochs.end_now()
-        epochs.ended.wait(LAST_EPOCH_SECONDS)
+def _stop(query: StreamingQuery, batches: MicroBatches) -> None:
+    """End the slots so that they say what they have copied, then the query."""
+    if not batches.over.is_set() and folder.slots_may_see(batches.spec):
+        batches.end_now()
+        batches.ended.wait(FAREWELL_SECONDS)
     query.stop()
-    if epochs.refusal is not None:
-        raise epochs.refusal
+    if batches.refusal is not None:
+        raise batches.refusal
 
 
 def _on_signals(handler: Any) -> None:

@@ -9,6 +9,24 @@ _PYTHON = re.compile(
 _JAVA = re.compile(r"^(?:Caused by|): (?:[\w.$]+\.)?(?P<name>\w+(?:Error|Exception)): (?P<message>.+)$", re.MULTILINE)
 
 
+_NO_WORKER = "Python worker failed to connect back"
+
+
+def is_failure_to_start(text: str) -> bool:
+    """A Python process that Spark has started did not report to it in time. Nothing is wrong with what it was to do."""
+    return _NO_WORKER in text
+
+
+def cause_of(text: str) -> str:
+    """`root_cause`, with what can be done about it where Spark does not say so."""
+    if is_failure_to_start(text):
+        return (
+            "Spark started a Python process, which did not connect back within 10 s (the host is overloaded: free CPU or "
+            "memory on it, or move the application; it is started again)"
+        )
+    return root_cause(text)
+
+
 def root_cause(text: str) -> str:
     """The error that this package raised, else the innermost one of Python, else of Java, else the first line.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from strait.config.app_spec import AppSpec
 
-_LEFT_BEHIND_SECONDS = 7 * 86400.0  # it is touched after each epoch, and an epoch takes a day at most
+_LEFT_BEHIND_SECONDS = 7 * 86400.0  # it is touched whenever the ledger is written, once a day at least
 
 
 def folder_of(spec: AppSpec, application: str) -> Path:
@@ -22,12 +22,12 @@ def folder_of(spec: AppSpec, application: str) -> Path:
 
 
 def checkpoint(spec: AppSpec, application: str) -> Path:
-    """Spark's checkpoint. It only counts epochs: where copying goes on, the destination's log says."""
+    """Spark's checkpoint. It only counts micro-batches: where copying goes on, the destination's log says."""
     return folder_of(spec, application) / "checkpoint"
 
 
 def stop_file(spec: AppSpec, application: str) -> Path:
-    """While it exists, slots end their epoch. Slots on other machines may not see it; Spark ends those by force."""
+    """While it exists, slots end. Slots on other machines may not see it; Spark ends those by force."""
     return folder_of(spec, application) / "stop"
 
 
@@ -43,6 +43,11 @@ def make(spec: AppSpec, application: str) -> None:
             if other.stat().st_mtime < time.time() - _LEFT_BEHIND_SECONDS:
                 shutil.rmtree(other)
     folder_of(spec, application).mkdir(parents=True)
+
+
+def forget_checkpoint(spec: AppSpec, application: str) -> None:
+    """Let a query begin from scratch."""
+    shutil.rmtree(checkpoint(spec, application), ignore_errors=True)
 
 
 def touch(spec: AppSpec, application: str) -> None:

@@ -1,48 +1,124 @@
-"""The ledger: a Parquet file for each epoch, telling what was copied from where to where.
+"""The driver writes the ledger, from what the slots say in the ledger topic.
 
-    <ledger_dir>/link=<link>/date=<UTC day on which the epoch ended>/application=<id>/part-*.parquet
-
-Spark's file sink is not used: it lists its files in `_spark_metadata` by epoch number, and readers believe that list.
-The checkpoint is disposable and epochs count from 0 without it, so the sink would take new epochs for ones that it has
-already written, and skip them in silence.
-
-A row is written after its records were copied. An application killed in between leaves out the rows of that epoch: the
-next row's range begins where the records are, so the gap shows, and nothing else depends on the ledger.
+The topic holds their rows for three days, so none is lost by a driver that is killed: the next one of the task group
+writes what is missing. A record in the topic says how far the files are; one that was not written makes the next driver
+write rows again, under the same name, and every column of such a row is the same.
 """
 
-from datetime import UTC, datetime
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import SparkSession
 
+from strait.config import naming
 from strait.config.app_spec import AppSpec
-from strait.errors import SetupError
-from strait.spark.failure import root_cause
+from strait.errors import StateError, StraitError
+from strait.kafka.reading import read_topic
+from strait.spark import folder
+from strait.spark.ledger_book import UNREPORTED, LedgerBook, Pending
+from strait.spark.ledger_files import LedgerFiles
+from strait.state.codec import Unreadable, decode, kind_of_ledger
+from strait.state.schema import LedgerMark, LedgerPart
+from strait.state.writer import StateWriter
+
+log = logging.getLogger(__name__)
+
+_FIRST_LOOK_SECONDS = 20.0  # the slots' first rows are there
+_AGAIN_SECONDS = 60.0
+_MARK_SECONDS = 5.0
+_FAREWELL_SECONDS = 10.0
 
 
-def append_epoch(epoch: DataFrame, spec: AppSpec, application: str) -> int:
-    """Run the epoch, which takes as long as the epoch is, and append its rows. Returns the number of records copied.
+@contextmanager
+def ledger_kept(session: SparkSession, spec: AppSpec, application: str) -> Iterator[None]:
+    """For as long as the block runs, beside it; what the slots have said by its end is written then.
 
-    An epoch without rows makes no file.
+    Raises:
+        SetupError: the ledger's folder cannot be made.
     """
-    # Held where they are: so whatever reads them next neither runs the epoch again nor, to make one file, all its slots
-    # one after the other in one task.
-    rows = epoch.localCheckpoint(eager=True)
-    records = [row["records"] for row in rows.select("records").collect()]
-    if records:
-        day = datetime.now(UTC).date().isoformat()
-        # A folder for each application, since Spark's writer does not share its temporary folder with another one's.
-        folder = f"{spec.ledger_dir}/link={spec.link}/date={day}/application={application}"
-        _write(rows.drop("link", "application").coalesce(1), folder)
-    return sum(records)
-
-
-def _write(rows: DataFrame, folder: str) -> None:
+    ledger = Ledger(session, spec, application)
+    ledger.files.prepare()
+    stopped = threading.Event()
+    thread = threading.Thread(target=ledger.run, args=(stopped,), name="ledger", daemon=True)
+    thread.start()
     try:
-        rows.write.mode("append").parquet(folder)
-    except (PySparkException, Py4JError) as error:
-        raise SetupError(
-            f"ledger {folder}: appending the rows of an epoch: {root_cause(str(error))}",
-            hint="give it space and rights to write; what was copied is copied, and only these rows are missing",
-        ) from error
+        yield
+    finally:
+        stopped.set()
+        thread.join(_FAREWELL_SECONDS)
+        if not thread.is_alive():
+            ledger.look(last=True)
+
+
+class Ledger:
+    """What one driver writes."""
+
+    def __init__(self, session: SparkSession, spec: AppSpec, application: str) -> None:
+        self.files = LedgerFiles(session, spec.ledger_dir, spec.link)
+        self._spec = spec
+        self._application = application
+        self._topic = naming.ledger_topic(spec.link)
+        patience_ms = round(1000 * (2 * spec.ledger_seconds + _AGAIN_SECONDS))
+        self._book = LedgerBook(spec.group, application, patience_ms)
+        self._next = 0  # the first record of the topic not read yet
+
+    def run(self, stopped: threading.Event) -> None:
+        """Look once in an interval."""
+        wait_seconds = min(_FIRST_LOOK_SECONDS, self._spec.ledger_seconds)
+        while not stopped.wait(wait_seconds):
+            folder.touch(self._spec, self._application)
+            done = self.look()
+            wait_seconds = self._spec.ledger_seconds if done else min(_AGAIN_SECONDS, self._spec.ledger_seconds)
+
+    def look(self, *, last: bool = False) -> bool:
+        """Write what is to be written; return whether that was possible. What was not is tried again next time, by the next
+        driver if need be."""
+        try:
+            self._read()
+            for application, pending in self._book.due(_now_ms(), last=last).items():
+                self._write(application, pending)
+        except StraitError as error:
+            log.warning("the ledger is behind, copying goes on: %s", error)
+            return False
+        return True
+
+    def _read(self) -> None:
+        spec = self._spec
+        for message in read_topic(spec.destination, spec.destination_name, self._topic, first=self._next):
+            offset, key, value = message.offset() or 0, message.key(), message.value() or b""
+            try:
+                self._book.take(offset, message.timestamp()[1], _decoded(key, value))
+            except Unreadable as error:
+                log.warning("%s", StateError(f"ledger topic {self._topic}: the record at offset {offset}: {error}"))
+            self._next = offset + 1
+
+    def _write(self, application: str, pending: list[Pending]) -> None:
+        parts = [part for one in pending for part in one.parts()]
+        self.files.append(application, parts, pending[0].offset)
+        self._mark(application, pending[-1].offset + 1)
+        entries = [entry for part in parts for entry in part.entries]
+        records = sum(entry.records for entry in entries)
+        log.info("ledger: %d records copied, in %d rows of application %s", records, len(entries), application)
+        if unreported := [entry for entry in entries if entry.state == UNREPORTED]:
+            log.info("ledger: of these %d rows are of slots that ended without a word", len(unreported))
+
+    def _mark(self, application: str, below: int) -> None:
+        spec = self._spec
+        self._book.written(spec.group, application, below)
+        mark = LedgerMark(link=spec.link, group=spec.group, application=application, below=below, at_ms=_now_ms())
+        writer = StateWriter(spec.destination, spec.destination_name, spec.link)
+        writer.write_ledger(mark)
+        writer.flush(_MARK_SECONDS)
+
+
+def _decoded(key: bytes | None, value: bytes) -> LedgerPart | LedgerMark:
+    if kind_of_ledger(key) is LedgerMark:
+        return decode(LedgerMark, key, value)
+    return decode(LedgerPart, key, value)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,12 +1,13 @@
-"""The streaming data source `strait`: one input partition is one slot, one micro-batch is one epoch.
+"""The streaming data source `strait`: one input partition is one slot, and one micro-batch runs all slots until it ends.
 
 Format: ``strait``. Options: ``spec``, path of the application's spec; ``application``, which running copy this is;
-``cores``, how many slots can run at once; ``slots``, how many the first epoch has. Options show in Spark's pages, so secrets stay in the spec file.
-Schema: LedgerRow. Offset: ``{"epoch": n}``, n epochs have been started.
+``cores``, how many slots can run at once; ``slots``, how many the first micro-batch has. Options show in Spark's pages, so
+secrets stay in the spec file. Schema: one column, and never a row. Offset: ``{"batch": n}``, n micro-batches have been
+started.
 
-Reading a slot *is* the copying: records go from cluster to cluster inside ``read()`` and never through Spark, which
-gets one row for each partition when the epoch ends. So ``read()`` is not a function of its offsets, and need not be: an
-epoch that Spark repeats goes on where the destination's log ends, and copies nothing twice.
+Reading a slot *is* the copying: records go from cluster to cluster inside ``read()`` and never through Spark. So
+``read()`` is not a function of its offsets, and need not be: a slot that Spark runs again goes on where the destination's
+log ends, and copies nothing twice. It returns only when the application ends or the plan has another number of slots.
 
 Before anything is copied Spark loads this module in five processes, one after the other. So what plans and what copies
 is imported by those that do it.
@@ -16,26 +17,19 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
-from pyspark.sql.types import LongType, StringType, StructField, StructType
-
-from strait.engine.epoch_row import LedgerRow
 
 FORMAT = "strait"
-
-_TYPES = {int: LongType(), str: StringType()}
-SCHEMA = StructType([StructField(name, _TYPES[kind], False) for name, kind in get_type_hints(LedgerRow).items()])
 
 
 @dataclass(frozen=True)
 class SlotPartition(InputPartition):  # type: ignore[misc]  # pyspark is not typed
-    """One slot in one epoch that was started with so many slots."""
+    """One slot of so many."""
 
     slot: int
-    epoch: int
     slots: int
 
 
@@ -46,19 +40,18 @@ class StraitDataSource(DataSource):  # type: ignore[misc]
     def name(cls) -> str:
         return FORMAT
 
-    def schema(self) -> StructType:
-        return SCHEMA
+    def schema(self) -> str:
+        return "slot int"
 
-    def streamReader(self, schema: StructType) -> "EpochReader":
+    def streamReader(self, schema: Any) -> "SlotReader":
         cores, slots = int(self.options["cores"]), int(self.options["slots"])
-        return EpochReader(Path(self.options["spec"]), self.options["application"], cores, slots)
+        return SlotReader(Path(self.options["spec"]), self.options["application"], cores, slots)
 
 
-class EpochReader(DataSourceStreamReader):  # type: ignore[misc]
-    """Plans epochs in a process beside the driver, and runs slots in Spark's Python workers.
+class SlotReader(DataSourceStreamReader):  # type: ignore[misc]
+    """Plans micro-batches in a process beside the driver, and runs slots in Spark's Python workers.
 
-    Pickled on the way there, and a worker may serve many epochs: so it holds plain values only and opens what it needs
-    inside the call that needs it.
+    Pickled on the way there: so it holds plain values only and opens what it needs inside the call that needs it.
     """
 
     def __init__(self, spec_path: Path, application: str, cores: int, first_slots: int) -> None:
@@ -68,18 +61,18 @@ class EpochReader(DataSourceStreamReader):  # type: ignore[misc]
         self._first_slots = first_slots
 
     def initialOffset(self) -> dict[str, int]:
-        return {"epoch": 0}
+        return {"batch": 0}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """There is always one more epoch: the next one starts as soon as the last one has ended."""
-        return {"epoch": start["epoch"] + 1}
+        """There is always one more: it starts as soon as the last one has ended."""
+        return {"batch": start["batch"] + 1}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[SlotPartition]:
-        """The slots of the plan in force; in the first epoch, as the driver has just read it. None where the application is
-        to end: the driver sees to that after the empty epoch, and slots without a core of their own would wait behind the
-        others for ever."""
-        if end["epoch"] == 1:
-            return [SlotPartition(slot, 1, self._first_slots) for slot in range(self._first_slots)]
+        """The slots of the plan in force; in the first micro-batch, as the driver has just read it. None where the
+        application is to end: the driver sees to that after the empty micro-batch, and slots without a core of their own
+        would wait behind the others for ever."""
+        if end["batch"] == 1:
+            return [SlotPartition(slot, self._first_slots) for slot in range(self._first_slots)]
         from strait.config.app_spec import AppSpec
         from strait.spark.folder import stop_file
         from strait.spark.plan import plan_in_force
@@ -91,21 +84,22 @@ class EpochReader(DataSourceStreamReader):  # type: ignore[misc]
         slots = spec.slots if plan is None else plan.slots
         if slots > self._cores or (plan is not None and plan.stopped):
             return []
-        return [SlotPartition(slot, end["epoch"], slots) for slot in range(slots)]
+        return [SlotPartition(slot, slots) for slot in range(slots)]
 
-    def read(self, partition: SlotPartition) -> Iterator[tuple[Any, ...]]:
-        """Copy for one epoch, then yield one row for each partition that the slot looked after."""
+    def read(self, partition: SlotPartition) -> Iterator[tuple[int]]:
+        """Copy until there is nothing more to do. Yields nothing."""
         from strait.config.app_spec import AppSpec
-        from strait.engine.slot import run_epoch
+        from strait.engine.slot import run_slot
         from strait.spark.folder import stop_file
 
         spec = AppSpec.read(self._spec_path).model_copy(update={"slots": partition.slots})
         spec.require_version()  # its host may have another than the driver's
         should_stop = _should_stop(stop_file(spec, self._application))
-        yield from run_epoch(spec, partition.slot, partition.epoch, self._application, should_stop)
+        run_slot(spec, partition.slot, self._application, should_stop)
+        return iter(())
 
 
 def _should_stop(stop_file: Path) -> Callable[[], bool]:
-    """Whether a slot should end its epoch now: the driver asks for it, or Spark's side of this process is gone."""
+    """Whether a slot should end now: the driver asks for it, or Spark's side of this process is gone."""
     parent = os.getppid()
     return lambda: os.getppid() != parent or stop_file.exists()

@@ -13,6 +13,8 @@ from strait.state.failover_records import Failover
 from strait.state.offset_map import check_gaps
 from strait.state.schema import (
     GroupSyncReport,
+    LedgerMark,
+    LedgerPart,
     Loss,
     Offset,
     OffsetMapping,
@@ -24,7 +26,9 @@ from strait.state.schema import (
 
 _V = 1
 _OURS = b'{"v":%d,' % _V
-Value = TypeVar("Value", Plan, OffsetMapping, Report, GroupSyncReport, Loss, Registration, Failover)
+Value = TypeVar(
+    "Value", Plan, OffsetMapping, Report, GroupSyncReport, LedgerPart, LedgerMark, Loss, Registration, Failover
+)
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -62,6 +66,21 @@ class GroupSyncKey(Record):
     consumer_groups: str
 
 
+class LedgerKey(Record):
+    """Key of the ledger topic, of a slot's rows; ``ledger``: the task group."""
+
+    ledger: str
+    application: str
+    slot: int
+
+
+class LedgerMarkKey(Record):
+    """Key of the ledger topic, of how far an application's rows are written; ``written``: the task group."""
+
+    written: str
+    application: str
+
+
 class LossKey(Record):
     """Key of the losses topic: the same loss, told by two slots, is one."""
 
@@ -84,8 +103,8 @@ class ProducerKey(Record):
     producer_id: Offset
 
 
-Key = PlanKey | RunKey | ReportKey | GroupSyncKey | LossKey | ProducerKey | FailoverKey
-AnyValue = Plan | OffsetMapping | Report | GroupSyncReport | Loss | Registration | Failover
+Key = PlanKey | RunKey | ReportKey | GroupSyncKey | LedgerKey | LedgerMarkKey | LossKey | ProducerKey | FailoverKey
+AnyValue = Plan | OffsetMapping | Report | GroupSyncReport | LedgerPart | LedgerMark | Loss | Registration | Failover
 
 
 def key_of(value: AnyValue) -> Key:
@@ -106,6 +125,10 @@ def key_of(value: AnyValue) -> Key:
         return ProducerKey(producer_id=value.producer_id)
     if isinstance(value, Failover):
         return FailoverKey(failover=value.id)
+    if isinstance(value, LedgerPart):
+        return LedgerKey(ledger=value.group, application=value.application, slot=value.slot)
+    if isinstance(value, LedgerMark):
+        return LedgerMarkKey(written=value.group, application=value.application)
     if isinstance(value, GroupSyncReport):
         return GroupSyncKey(consumer_groups=value.link)
     return ReportKey(group=value.group, slot=value.slot, part=value.part)
@@ -114,6 +137,11 @@ def key_of(value: AnyValue) -> Key:
 def kind_of_report(raw_key: bytes | None) -> "type[Report] | type[GroupSyncReport]":
     """What a record of the reports topic is to be decoded as."""
     return GroupSyncReport if raw_key is not None and raw_key.startswith(b'{"consumer_groups":') else Report
+
+
+def kind_of_ledger(raw_key: bytes | None) -> "type[LedgerPart] | type[LedgerMark]":
+    """What a record of the ledger topic is to be decoded as."""
+    return LedgerMark if raw_key is not None and raw_key.startswith(b'{"written":') else LedgerPart
 
 
 def run_key(run: OffsetMapping) -> RunKey:

@@ -23,7 +23,7 @@ def min_in_sync(replicas: int) -> int:
 def kept_safe(link: str) -> tuple[str, ...]:
     """The topics that lose no record: all but the reports. The producers topic is shared by all links into the
     cluster."""
-    own = (naming.plan_topic, naming.map_topic, naming.losses_topic, naming.quarantine_topic)
+    own = (naming.plan_topic, naming.map_topic, naming.ledger_topic, naming.losses_topic, naming.quarantine_topic)
     return (*(name(link) for name in own), naming.PRODUCERS_TOPIC)
 
 

@@ -4,6 +4,8 @@ plan     key {"group"}                                       value Plan     comp
 map      key {"topic", "partition", "sequence_base", "check"} value Run      compacted
 reports  key {"group", "slot", "part"}                       value Report   kept for a day
          key {"consumer_groups"}                             value GroupSyncReport
+ledger   key {"ledger", "application", "slot"}               value LedgerPart, kept for three days
+         key {"written", "application"}                      value LedgerMark
 failovers key {"failover"}                                   value Failover, kept for ever
 losses   key {"topic", "partition", "side", "cause", "from_offset"} value Loss, kept for ever
 
@@ -168,7 +170,7 @@ class Plan(Record):
     group: str
     version: int = Field(ge=1)
     producer_id: int = Field(ge=0, description="The link's one producer id; the same for ever.")
-    stopped: bool = Field(False, description="The application ends its epoch and exits with 0.")
+    stopped: bool = Field(False, description="The application exits with 0.")
     slots: int = Field(ge=1)
     topics: tuple[PlannedTopic, ...] = ()
     waiting: tuple[Waiting, ...] = ()
@@ -264,13 +266,13 @@ class PartitionReport(Record):
     end: int
     lag_records: int
     lag_seconds: float
-    records: int = Field(description="Copied in this epoch.")
-    bytes: int = Field(description="Copied in this epoch, as they are on the wire.")
+    records: int = Field(description="Copied since the slot's start.")
+    bytes: int = Field(description="Copied since the slot's start, as they are on the wire.")
     recopied: int = Field(
         0, description="Copied again in this epoch, because compaction left nothing that tells how far the copy was."
     )
     log_start: int = Field(-1, description="First offset that the source still holds, as last seen; -1: not seen yet.")
-    left_out: int = Field(0, description="Copies among the source's records that were left out in this epoch.")
+    left_out: int = Field(0, description="Copies among the source's records that were left out since the slot's start.")
     written: int = Field(-1, description="Records that the link has ever written to it; -1: not looked up yet.")
     held_back_records: int = Field(
         0,
@@ -319,14 +321,70 @@ class Report(Record):
         description="Batches in this epoch by latency: up to each of LATENCY_BOUNDS_MS, and above. As for the percentiles.",
     )
     latency_sum_ms: float = Field(0.0, description="Of these batches.")
-    batches: int = Field(0, description="Batches that the destination has acknowledged in this epoch.")
+    batches: int = Field(0, description="Batches that the destination has acknowledged since the slot's start.")
     built: Mapping[str, int] = Field(
         default_factory=dict, description="Of these, ones that are not the source's own, by why they had to be built."
     )
-    conflicts: int = Field(description="Batches that another writer of this link had already written, in this epoch.")
-    recoveries: int = Field(description="Times a partition's position was looked up on the destination, in this epoch.")
+    conflicts: int = Field(
+        description="Batches that another writer of this link had already written, since the slot's start."
+    )
+    recoveries: int = Field(
+        description="Times a partition's position was looked up on the destination, since the slot's start."
+    )
     heartbeat: HeartbeatReport | None = Field(None, description="From the slot that copies heartbeats.")
     partitions: tuple[PartitionReport, ...]
+
+
+class LedgerEntry(Record):
+    """What a slot copied of one partition in one interval; ranges are half-open.
+
+    [source_from, source_to) was copied to [destination_from, destination_to), which are the link's records
+    [sequence_from, sequence_to) of that partition; -1: not known yet. ``records``, ``batches``, ``bytes`` and ``digest``
+    are what this process saw acknowledged: fewer than the range where an acknowledgement was lost or another process
+    wrote a part of it, and -1 where nobody is left to say. ``digest`` is the CRC-32 of the CRC-32C of every copied
+    batch as the source holds it, in order: equal ranges of equal batches give equal digests.
+    """
+
+    topic: str
+    partition: int
+    destination: str
+    source_from: int
+    source_to: int
+    destination_from: int
+    destination_to: int
+    sequence_from: int
+    sequence_to: int
+    records: int
+    batches: int
+    bytes: int
+    digest: int
+    state: str
+    reason: str
+
+
+class LedgerPart(Record):
+    """Rows of one slot for the ledger. A partition of which nothing was copied in the interval, and whose state is the same
+    as before, has no row."""
+
+    v: Literal[1] = 1
+    link: str
+    group: str
+    slot: int
+    application: str
+    started_at_ms: int = Field(description="When the interval began.")
+    ended_at_ms: int
+    entries: tuple[LedgerEntry, ...]
+
+
+class LedgerMark(Record):
+    """All parts of this application that lie before an offset of the ledger topic are in the ledger's files."""
+
+    v: Literal[1] = 1
+    link: str
+    group: str
+    application: str
+    below: Offset
+    at_ms: int
 
 
 class GroupOutOfSync(Record):

@@ -19,6 +19,10 @@ _DELETED = {"cleanup.policy": "delete"} | _STAMPED
 _REPORTS = _DELETED | {"retention.ms": str(_DAY_MS), "max.message.bytes": str(RECORD_BYTES)}
 _FOREVER = "-1"
 _KEPT_FOREVER = _DELETED | {"retention.ms": _FOREVER, "retention.bytes": _FOREVER}
+_LEDGER = _DELETED | {
+    "retention.ms": str(3 * _DAY_MS),
+    "max.message.bytes": str(RECORD_BYTES),
+}
 _SHOWN_SECONDS = 10.0
 _PAUSE_SECONDS = 0.1
 _CHECKED = ("cleanup.policy", "max.message.bytes")
@@ -138,6 +142,7 @@ def _state_topics(link: str) -> list[NewTopic]:
     return [
         NewTopic(naming.plan_topic(link), 1, None, _COMPACTED),
         NewTopic(naming.map_topic(link), 1, None, _COMPACTED),
+        NewTopic(naming.ledger_topic(link), 1, None, _LEDGER),
         NewTopic(naming.losses_topic(link), 1, None, _KEPT_FOREVER),
         NewTopic(naming.quarantine_topic(link), 1, None, _KEPT_FOREVER | {"max.message.bytes": str(QUARANTINED_BYTES)}),
     ]

@@ -14,7 +14,7 @@ from strait.errors import ConfigError, StraitError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_producer
 from strait.state.codec import encode, encode_key, run_key
 from strait.state.quarantine_records import QuarantinedRecord, headers_of
-from strait.state.schema import GroupSyncReport, Loss, OffsetMapping, Report
+from strait.state.schema import GroupSyncReport, LedgerMark, LedgerPart, Loss, OffsetMapping, Report
 
 OnAck = Callable[[StraitError | None], None]
 
@@ -52,6 +52,7 @@ class StateWriter:
     def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
         self._map_topic = naming.map_topic(link)
         self._reports_topic = naming.reports_topic(link)
+        self._ledger_topic = naming.ledger_topic(link)
         self._losses_topic = naming.losses_topic(link)
         self._quarantine_topic = naming.quarantine_topic(link)
         self._watch = Watch(cluster)
@@ -81,6 +82,11 @@ class StateWriter:
         """
         key, value = encode(run)
         self._keep(_Pending(self._map_topic, key, value, on_ack))
+
+    def write_ledger(self, record: LedgerPart | LedgerMark, on_ack: OnAck | None = None) -> None:
+        """Send what a slot has copied, or how far that is in the ledger; like a run it is not dropped."""
+        key, value = encode(record)
+        self._keep(_Pending(self._ledger_topic, key, value, on_ack))
 
     def write_loss(self, loss: Loss, on_ack: OnAck | None = None) -> None:
         """Send an entry of the loss ledger; like a run it is not dropped."""

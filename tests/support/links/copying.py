@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from strait.control.plane import Control
-from strait.engine.slot import run_epoch
+from strait.engine.slot import run_slot
 
 
 @contextmanager
@@ -14,7 +14,7 @@ def copying(control: Control, folder: Path) -> Iterator[None]:
     """A slot in this process, for as long as the block."""
     spec = control.spec(control.apply().plan, ledger_dir=folder / "ledger", checkpoint_dir=folder / "checkpoint")
     stop = threading.Event()
-    slot = threading.Thread(target=run_epoch, args=(spec, 0, 1, "by hand", stop.is_set))
+    slot = threading.Thread(target=run_slot, args=(spec, 0, "by hand", stop.is_set))
     slot.start()
     try:
         yield

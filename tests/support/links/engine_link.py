@@ -51,7 +51,7 @@ class EngineLink:
     folder: Path
     topics: dict[str, int]
     slot_memory_bytes: int = 64 << 20
-    epoch_seconds: int = 3600
+    ledger_seconds: int = 3600
     slots: int = 1
     policy: TopicPolicy = field(default_factory=TopicPolicy)
     _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -67,7 +67,7 @@ class EngineLink:
             destination=self.destination.client_properties,
             slots=self.slots,
             slot_memory_bytes=self.slot_memory_bytes,
-            epoch_seconds=self.epoch_seconds,
+            ledger_seconds=self.ledger_seconds,
             ledger_dir=str(self.folder / "ledger"),
             checkpoint_dir=str(self.folder / "checkpoint"),
         )
@@ -132,7 +132,7 @@ class EngineLink:
         clock_jumps_seconds: float = 0.0,
         standby: bool = False,
     ) -> subprocess.Popen[bytes]:
-        """Run a slot in a process of its own, epoch after epoch. ``changed``: constants ("module:NAME") that have other
+        """Run a slot in a process of its own. ``changed``: constants ("module:NAME") that have other
         values there, such as time-outs too long for a test. Its wall clock jumps that far every second, and back."""
         path = self.folder / f"spec-{time.monotonic_ns()}.json"
         self.spec.model_copy(update={"group": group, "standby": standby}).write(path)

@@ -84,15 +84,27 @@ class Link:
         return [one for some in processes.find(self.launcher.directory).values() for one in some]
 
     def ledger(self) -> list[dict[str, Any]]:
-        """Every row, oldest epoch first."""
+        """Every row, the oldest first."""
         if not Path(self.spec.ledger_dir).exists():
             return []
         files = pyarrow.dataset.dataset(self.spec.ledger_dir, partitioning="hive", format="parquet")
         return sorted(files.to_table().to_pylist(), key=lambda row: (row["started_at_ms"], row["partition"]))
 
-    def epochs(self) -> int:
-        """How many are in the ledger."""
-        return len({(row["application"], row["epoch"]) for row in self.ledger()})
+    def ledger_files(self) -> list[Path]:
+        """Of the ledger, whatever they are called."""
+        return sorted(one for one in Path(self.spec.ledger_dir).rglob("*") if one.is_file())
+
+    def assert_ledger_is_whole(self) -> None:
+        """For each partition its rows tell of every record that was copied, once, one row after the other."""
+        for partition, copied in enumerate(ends(self.destination, self.name, self.partitions)):
+            rows = [row for row in self.ledger() if row["partition"] == partition and row["sequence_from"] >= 0]
+            rows.sort(key=lambda row: (row["sequence_from"], row["sequence_to"]))
+            at = 0
+            for row in rows:
+                assert row["sequence_from"] == at, rows
+                at = row["sequence_to"]
+            assert at == copied == sum(row["records"] for row in rows), rows
+            assert rows[0]["source_from"] == 0 and rows[-1]["source_to"] == copied, rows
 
     def driver_process(self) -> psutil.Process:
         """The Python side of the driver."""
@@ -104,9 +116,13 @@ class Link:
         return next(one for one in self.processes() if one.name() == "java")
 
     def slot_process(self) -> psutil.Process | None:
-        """The worker that runs a slot: it alone holds connections to brokers of both clusters."""
+        """A worker that runs a slot."""
+        return next(iter(self.slot_processes()), None)
+
+    def slot_processes(self) -> list[psutil.Process]:
+        """The workers that run slots: they alone hold connections to brokers of both clusters."""
         ports = {int(cluster.bootstrap.rpartition(":")[2]) for cluster in (self.source, self.destination)}
-        return next((one for one in self.processes() if ports <= _remote_ports(one)), None)
+        return [one for one in self.processes() if ports <= _remote_ports(one)]
 
     def kill_everything(self) -> None:
         """As a machine that loses its power."""
@@ -154,7 +170,7 @@ def link_of(
         destination=clusters.destination.client_properties,
         slots=1,
         slot_memory_bytes=16 << 20,
-        epoch_seconds=300,
+        ledger_seconds=300,
         ledger_dir=ledger_dir,
         checkpoint_dir=checkpoint_dir,
     ).model_copy(update=changes)

@@ -43,7 +43,7 @@ class Mesh:
     topics: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     partitions: int = 2
-    epoch_seconds: int = 3600
+    ledger_seconds: int = 3600
     born: dict[str, int] = field(default_factory=dict)
     _slots: dict[tuple[str, str], subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ class Mesh:
     def contents(self) -> dict[str, Any]:
         """Of the links file. Clusters behind a proxy are reached through it."""
         topics = {"include": [self.topic], "rules": [{"match": ".*", **self.rule}], **self.topics}
-        settings: dict[str, Any] = {"topics": topics, "epoch_seconds": self.epoch_seconds, **self.settings}
+        settings: dict[str, Any] = {"topics": topics, "ledger_seconds": self.ledger_seconds, **self.settings}
         if self.copies is not None:
             settings["copies"] = self.copies
         every = {self.name(link): settings | {"source": link[0], "destination": link[1]} for link in self.links}

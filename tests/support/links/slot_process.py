@@ -1,5 +1,5 @@
-"""``python -m support.links.slot_process SPEC SLOT UNLIKE``: one slot, epoch after epoch, until the plan is stopped or its
-parent is gone. UNLIKE is JSON, what is unlike in this process: see ``EngineLink.start_slot``."""
+"""``python -m support.links.slot_process SPEC SLOT UNLIKE``: one slot, until the plan is stopped or its parent is
+gone. UNLIKE is JSON, what is unlike in this process: see ``EngineLink.start_slot``."""
 
 import importlib
 import json
@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from strait.config.app_spec import AppSpec
-from strait.engine.slot import run_epoch
+from strait.engine.slot import run_slot
 
 
 def change(place: str, value: float) -> None:
@@ -35,10 +35,8 @@ if __name__ == "__main__":
         change(place, value)
     if unlike["clock_jumps_seconds"]:
         make_clock_jump(unlike["clock_jumps_seconds"])
-    epoch = 0
     while True:
-        epoch += 1
-        rows = run_epoch(spec, int(sys.argv[2]), epoch, f"by hand {os.getpid()}", lambda: os.getppid() != parent)
-        if not rows and (not spec.standby or os.getppid() != parent):
+        run_slot(spec, int(sys.argv[2]), f"by hand {os.getpid()}", lambda: os.getppid() != parent)
+        if not spec.standby or os.getppid() != parent:
             break
-        time.sleep(0.0 if rows else 0.1)
+        time.sleep(0.1)

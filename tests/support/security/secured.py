@@ -20,7 +20,7 @@ from strait.config.app_spec import AppSpec
 from strait.embedded import kafka
 from strait.embedded.kafka import Cluster
 from strait.embedded.kafka_nodes import Listener
-from strait.engine.slot import run_epoch
+from strait.engine.slot import run_slot
 from strait.state.reader import StateReader
 from strait.state.schema import Report
 from support.kafka import acls
@@ -189,7 +189,7 @@ class SecuredLink(EngineLink):
     def slot_thread(self) -> Iterator[threading.Thread]:
         """Run the slot inside the test's own process, for as long as the block: no process has to start."""
         stop = threading.Event()
-        slot = threading.Thread(target=run_epoch, args=(self.spec, 0, 1, "by hand", stop.is_set))
+        slot = threading.Thread(target=run_slot, args=(self.spec, 0, "by hand", stop.is_set))
         slot.start()
         try:
             yield slot

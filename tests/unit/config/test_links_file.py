@@ -75,7 +75,9 @@ def test_what_is_left_out_has_the_documented_defaults() -> None:
             "links.a-to-b.topics.rules.0: overrides.message.timestamp.type: not allowed, since destination topics keep "
             "the timestamps of the source",
         ),
-        ({"epoch_seconds": 19}, "links.a-to-b.epoch_seconds: Input should be greater than or equal to 20"),
+        ({"ledger_seconds": 9}, "links.a-to-b.ledger_seconds: Input should be greater than or equal to 10"),
+        ({"epoch_seconds": 9}, "links.a-to-b.epoch_seconds: Input should be greater than or equal to 10"),
+        ({"epoch_seconds": 60, "ledger_seconds": 60}, "links.a-to-b.epoch_seconds: unknown key"),
         ({"destination": "c"}, "links.a-to-b.destination: `clusters` has no cluster 'c'"),
         ({"naming": {"policy": "prefix"}}, "links.a-to-b.naming: policy 'prefix' needs `prefix`"),
         ({"naming": {"prefix": "x."}}, "links.a-to-b.naming: policy 'identity' does not use `prefix`"),
@@ -141,13 +143,17 @@ def test_a_wrong_setting_is_one_line_with_its_place(settings: dict[str, Any], pr
     assert [line for line in problems(with_link(**settings)) if line.startswith(problem)]
 
 
+def test_the_deprecated_name_of_the_ledger_s_interval_is_understood() -> None:
+    assert parse(with_link(epoch_seconds=60), where="test").links["a-to-b"].ledger_seconds == 60
+
+
 def test_a_wrong_regular_expression_is_named() -> None:
     (problem,) = problems(with_link(topics={"regex": ["ok", "("]}))
     assert problem.startswith("links.a-to-b.topics.regex.1: '(' is not a regular expression")
 
 
 def test_every_problem_is_reported_at_once() -> None:
-    assert len(problems(with_link(start="never", epoch_seconds=0, topcs={}))) == 3
+    assert len(problems(with_link(start="never", ledger_seconds=0, topcs={}))) == 3
 
 
 def test_a_name_that_leads_nowhere_is_reported_beside_wrong_values() -> None:

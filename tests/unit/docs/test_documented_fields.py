@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from strait.engine.epoch_row import LedgerRow
+from strait.spark.ledger_files import COLUMNS
 from strait.state.schema import (
     Budget,
     GivenAcl,
@@ -52,7 +52,7 @@ def first_column(title: str) -> list[str]:
         ("The map", list(OffsetMapping.model_fields)),
         ("The producers", list(Registration.model_fields)),
         ("The loss log", list(Loss.model_fields)),
-        ("The replication ledger", list(LedgerRow._fields)),
+        ("The replication ledger", ["link", "application", *COLUMNS]),
     ],
 )
 def test_every_field_has_its_row_and_no_other(title: str, fields: list[str]) -> None:

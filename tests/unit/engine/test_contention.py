@@ -1,9 +1,7 @@
 """Who stands by, and when it goes on: only old records need one writer at a time."""
 
 import pytest
-from annotated_types import Ge
 
-from strait.config.links import Link
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.engine.partition.send_queue import OutBatch
@@ -279,15 +277,3 @@ def test_what_arrives_late_of_our_own_is_not_another_copy_s() -> None:
     assert keeps_out(partition, 6, 10.0)
     assert keeps_out(partition, 7, 11.0)
     assert partition.reason is None
-
-
-@pytest.mark.parametrize("answer_seconds", [0.0, 0.5, 0.9, 1.0, 1.5])
-def test_the_shortest_epoch_is_longer_than_its_looks_however_late_the_broker_answers(answer_seconds: float) -> None:
-    """Each epoch looks anew; one that ended before it may send would never copy an old record."""
-    shortest = next(item.ge for item in Link.model_fields["epoch_seconds"].metadata if isinstance(item, Ge))
-    partition = placed(5)
-    contention.note(partition, batch_of(partition, OLD_MS), NOW_MS)
-    now = 0.0
-    while contention.keeps_out(partition, 5, contention.Look(now, now + answer_seconds)):
-        now = max(now + answer_seconds, partition.position.retry_at)
-        assert now + answer_seconds < shortest - 2.0  # so long it may take to begin, and to end

@@ -51,7 +51,7 @@ def replicator(tmp_path: Path) -> Iterator[Replicator]:
     brokers = {"bootstrap.servers": "127.0.0.1:1"}
     spec = AppSpec(
         link="l", group="default", source_name="a", source=brokers, destination_name="b", destination=brokers,
-        slots=2, slot_memory_bytes=1 << 20, epoch_seconds=60, ledger_dir=str(tmp_path), checkpoint_dir=str(tmp_path),
+        slots=2, slot_memory_bytes=1 << 20, ledger_seconds=60, ledger_dir=str(tmp_path), checkpoint_dir=str(tmp_path),
     )  # fmt: skip
     state = cast(Any, SimpleNamespace(runs={}, map_end=0))
     found = Replicator(spec, 0, 1, state, cast(Any, None), SlotMetrics(spec, 0, "it"))

@@ -54,7 +54,7 @@ def spec() -> AppSpec:
         destination={"bootstrap.servers": "b:9092", "sasl.password": SECRET},
         slots=3,
         slot_memory_bytes=128 << 20,
-        epoch_seconds=300,
+        ledger_seconds=300,
         ledger_dir=ledger,
         checkpoint_dir=checkpoint,
     )

@@ -38,7 +38,7 @@ def spec_path(tmp_path: Path) -> Path:
         destination={"bootstrap.servers": "b:9092", "sasl.password": SECRET},
         slots=1,
         slot_memory_bytes=1 << 24,
-        epoch_seconds=300,
+        ledger_seconds=300,
         ledger_dir=str(tmp_path / "ledger"),
         checkpoint_dir=str(tmp_path / "checkpoint"),
     )
@@ -190,7 +190,7 @@ def test_a_new_spec_under_the_old_path_does_not_reach_what_runs(launcher: Make, 
     one = launcher(SLEEPER)
     one.submit(NAME, spec_path, Spark())
     old = AppSpec.read(spec_path)
-    old.model_copy(update={"epoch_seconds": 1}).write(spec_path)
+    old.model_copy(update={"ledger_seconds": 1}).write(spec_path)
     assert one.spec(found(one)) == old
 
 

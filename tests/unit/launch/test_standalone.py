@@ -80,7 +80,7 @@ def with_master(launcher: StandaloneLauncher, master: FakeMaster) -> StandaloneL
 @pytest.fixture
 def spec_path(tmp_path: Path) -> Path:
     ends = {"source_name": "a", "source": {"sasl.password": SECRET}, "destination_name": "b", "destination": {}}
-    sizes = {"slots": 1, "slot_memory_bytes": 1, "epoch_seconds": 20, "ledger_dir": "l", "checkpoint_dir": "c"}
+    sizes = {"slots": 1, "slot_memory_bytes": 1, "ledger_seconds": 20, "ledger_dir": "l", "checkpoint_dir": "c"}
     AppSpec(link="link", group="default", **ends, **sizes).write(tmp_path / "spec.json")
     return tmp_path / "spec.json"
 

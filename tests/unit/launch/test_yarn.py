@@ -197,7 +197,7 @@ def test_a_new_place_is_noticed_by_what_finds_applications():
 def spec() -> AppSpec:
     return AppSpec(
         link="orders", group="default", source_name="a", source={"sasl.password": SECRET}, destination_name="b",
-        destination={}, slots=3, slot_memory_bytes=64 << 20, epoch_seconds=60, ledger_dir="l", checkpoint_dir="c",
+        destination={}, slots=3, slot_memory_bytes=64 << 20, ledger_seconds=60, ledger_dir="l", checkpoint_dir="c",
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ SPEC = AppSpec(
     destination={"bootstrap.servers": "b:1"},
     slots=2,
     slot_memory_bytes=1,
-    epoch_seconds=1,
+    ledger_seconds=1,
     ledger_dir="l",
     checkpoint_dir="c",
 )

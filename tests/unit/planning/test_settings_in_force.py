@@ -51,7 +51,7 @@ def test_topics_of_the_links_file_are_edited_there() -> None:
 
 
 def test_other_settings_are_compared() -> None:
-    assert not in_force(link(epoch_seconds=60), plan_of(link())).same_others
+    assert not in_force(link(ledger_seconds=60), plan_of(link())).same_others
     same = in_force(link(), plan_of(link()))
     assert same.same_others
     assert same.same_topics

@@ -23,7 +23,7 @@ def spec(tmp_path: Path) -> AppSpec:
         destination={},
         slots=1,
         slot_memory_bytes=1,
-        epoch_seconds=1,
+        ledger_seconds=1,
         ledger_dir=str(tmp_path / "ledger"),
         checkpoint_dir=str(tmp_path / "checkpoint"),
     )

@@ -13,7 +13,7 @@ from strait.state.presence import Presence
 
 SPEC = AppSpec(
     link="shop", group="default", source_name="a", source={}, destination_name="b", destination={}, standby=True,
-    slots=1, slot_memory_bytes=1, epoch_seconds=10, ledger_dir=str(Path("l")), checkpoint_dir=str(Path("c")),
+    slots=1, slot_memory_bytes=1, ledger_seconds=10, ledger_dir=str(Path("l")), checkpoint_dir=str(Path("c")),
 )  # fmt: skip
 
 

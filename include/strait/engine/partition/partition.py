@@ -38,10 +38,31 @@ class Ticket(NamedTuple):
             raise Superseded
 
 
-class Totals:
-    """What was acknowledged in this epoch: sums, for the report and the ledger, and where it began."""
+class Start(NamedTuple):
+    """Where an interval of the ledger begins; -1: not known yet."""
 
-    __slots__ = ("batches", "bytes", "digest", "first_offset", "first_source", "last_timestamp_ms", "records")
+    source: int = -1
+    offset: int = -1
+    sequence: int = -1
+
+
+_UNKNOWN = Start()
+
+
+class Interval(NamedTuple):
+    """Where it began, and what was acknowledged since."""
+
+    start: Start
+    records: int
+    batches: int
+    bytes: int
+    digest: int
+
+
+class Totals:
+    """What was acknowledged since the start, for the report; and since the ledger's last row."""
+
+    __slots__ = ("_before", "_shown", "_start", "batches", "bytes", "digest", "last_timestamp_ms", "records")
 
     def __init__(self) -> None:
         self.records = 0
@@ -49,12 +70,29 @@ class Totals:
         self.bytes = 0
         self.digest = 0
         self.last_timestamp_ms = -1
-        self.first_source = -1
-        self.first_offset = -1
+        self._start = _UNKNOWN
+        self._before = 0, 0, 0  # records, batches and bytes when the interval began
+        self._shown: tuple[str, str] | None = None  # state and reason in the last row
 
-    def start(self, source: int, offset: int) -> None:
-        if self.first_source < 0:
-            self.first_source, self.first_offset = source, offset
+    def start(self, source: int, offset: int, sequence: int) -> None:
+        """The position is known; the first time it is, the interval begins there."""
+        if self._start.source < 0:
+            self._start = Start(source, offset, sequence)
+
+    def end_interval(self, sequence: int, shown: tuple[str, str]) -> Interval | None:
+        """What the ledger gets; the next interval begins. None where nothing is new, and the interval goes on.
+
+        Args:
+            sequence: up to which all is acknowledged.
+            shown: state and reason.
+        """
+        records, batches, size = self._before
+        if self.records == records and sequence == self._start.sequence and shown == self._shown:
+            return None
+        ended = Interval(self._start, self.records - records, self.batches - batches, self.bytes - size, self.digest)
+        self._start, self._shown, self.digest = _UNKNOWN, shown, 0
+        self._before = self.records, self.batches, self.bytes
+        return ended
 
     def acked(self, batch: OutBatch) -> None:
         self.records += batch.records
@@ -119,7 +157,7 @@ class Partition:
         begin = position or 0
         mapped = position is not None and locate(runs, sequence) == position
         self.position.found(runs, sequence, begin, mapped=mapped)
-        self.totals.start(begin, self.position.expected_offset)
+        self.totals.start(begin, self.position.expected_offset, sequence)
         told = sorted({gap for run in runs for gap in gaps_of(run, sequence)})
         self.cursor.start(sequence, begin, self.position.acked_epoch, told, mapped=mapped)
         self.queue.start(sequence)

@@ -1,4 +1,5 @@
-"""What the driver does after each epoch: keep its rows, then look whether there is to be another one."""
+"""What the driver does between two micro-batches: look whether there is to be another one. A micro-batch is a set of slots; it
+lasts until the plan has another number of them."""
 
 import logging
 import threading
@@ -8,18 +9,17 @@ from pyspark.sql import DataFrame
 from strait.config.app_spec import AppSpec
 from strait.spark import folder
 from strait.spark.cores import TooFewCores
-from strait.spark.ledger import append_epoch
 from strait.spark.plan import plan_in_force
 
 log = logging.getLogger(__name__)
 
 
-class Epochs:
-    """The epochs of one application. Spark's thread calls `take`; the main thread waits for the events.
+class MicroBatches:
+    """Those of one application. Spark's thread calls `take`; the main thread waits for the events.
 
     Attributes:
         over: set when the plan says that this application is to end; ``refusal`` then tells why, if it is not at rest.
-        ended: set when an epoch has ended after `end_now` was called.
+        ended: set when the slots have ended after `end_now` was called.
     """
 
     def __init__(self, spec: AppSpec, application: str, cores: int) -> None:
@@ -32,15 +32,14 @@ class Epochs:
         self._ending = threading.Event()
 
     def end_now(self) -> None:
-        """Make the slots end their epoch now, where they can see this machine's files."""
+        """Make the slots end now, where they can see this machine's files."""
         self._ending.set()
         folder.stop_file(self.spec, self.application).touch()
 
-    def take(self, epoch: DataFrame, number: int) -> None:
-        """Run one epoch and keep what it says. Called by Spark for each micro-batch."""
-        records = append_epoch(epoch, self.spec, self.application)
-        folder.touch(self.spec, self.application)
-        log.info("epoch %d: %d records copied", number, records)
+    def take(self, slots: DataFrame, number: int) -> None:
+        """Run slots until all have ended. Called by Spark for each micro-batch."""
+        log.info("micro-batch %d: slots start", number)
+        slots.collect()
         if self._ending.is_set():
             self.ended.set()
             return

@@ -1,0 +1,150 @@
+"""What a slot says for the ledger: each interval, what was copied of each partition since the last time."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from strait.config.app_spec import AppSpec
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.report import reason_of, state_of
+from strait.errors import StraitError
+from strait.state.schema import LedgerEntry, LedgerPart
+from strait.state.sink import OnAck
+
+FIRST_SECONDS = 5.0
+"""The first interval is short: its rows say where this process found each partition."""
+PARTITIONS_PER_TURN = 200  # rows of so many take 3 ms
+AGAIN_SECONDS = 5.0
+
+
+class LedgerSink(Protocol):
+    """Where the parts go; `strait.state.writer` is one."""
+
+    def write_ledger(self, record: LedgerPart, on_ack: OnAck | None = None) -> None: ...
+
+
+class IntervalLedger:
+    """Makes the slot's rows and has them written. A row begins where the one before has ended.
+
+    What was made is sent until it is written, and no new interval ends before that: so nothing is lost, and what waits
+    for a topic that takes nothing does not grow.
+
+    Args:
+        partitions: asks for those of the slot.
+    """
+
+    def __init__(
+        self,
+        spec: AppSpec,
+        slot: int,
+        application: str,
+        sink: LedgerSink,
+        partitions: Callable[[], Sequence[Partition]],
+        now: float,
+        now_ms: int,
+    ) -> None:
+        self._partitions = partitions
+        self._spec = spec
+        self._slot = slot
+        self._application = application
+        self._sink = sink
+        self._ends_at = now + min(FIRST_SECONDS, spec.ledger_seconds)
+        self._began_ms = self._next_began_ms = now_ms
+        self._retired: list[Partition] = []
+        self._left: deque[Partition] = deque()  # their rows of the interval that has ended are still to be made
+        self._refused: deque[LedgerPart] = deque()
+        self._again_at = 0.0
+        self._unwritten = 0  # parts that wait for their acknowledgement
+
+    def retire(self, partitions: Iterable[Partition]) -> None:
+        """The plan has taken them away: they get one more row."""
+        self._retired += partitions
+
+    def step(self, now: float, now_ms: int) -> None:
+        """Do what is due, a little at a time."""
+        if self._refused and now >= self._again_at:
+            self._again_at = now + AGAIN_SECONDS
+            self._write_again()
+        if self._left:
+            self._make_rows(now_ms)
+        elif now >= self._ends_at and not self._unwritten:
+            self._ends_at = now + self._spec.ledger_seconds
+            self._end_interval(now_ms)
+
+    def finish(self, now_ms: int) -> None:
+        """The last rows, at once."""
+        self._write_again()
+        while self._left:
+            self._make_rows(now_ms)
+        self._end_interval(now_ms)
+        while self._left:
+            self._make_rows(now_ms)
+
+    def _end_interval(self, now_ms: int) -> None:
+        self._left.extend(self._partitions())
+        self._left.extend(self._retired)
+        self._retired.clear()
+        self._began_ms, self._next_began_ms = self._next_began_ms, now_ms
+
+    def _make_rows(self, now_ms: int) -> None:
+        turn = [self._left.popleft() for _ in range(min(PARTITIONS_PER_TURN, len(self._left)))]
+        entries = [entry for partition in turn if (entry := _entry(partition)) is not None]
+        if entries:
+            self._write(
+                LedgerPart(
+                    link=self._spec.link,
+                    group=self._spec.group,
+                    slot=self._slot,
+                    application=self._application,
+                    started_at_ms=self._began_ms,
+                    ended_at_ms=now_ms,
+                    entries=tuple(entries),
+                )
+            )
+
+    def _write(self, part: LedgerPart) -> None:
+        def done(error: StraitError | None) -> None:
+            if error is None:
+                self._unwritten -= 1
+            else:
+                self._refused.append(part)
+
+        self._unwritten += 1
+        self._sink.write_ledger(part, done)
+
+    def _write_again(self) -> None:
+        refused, self._refused = self._refused, deque()
+        self._unwritten -= len(refused)
+        for part in refused:
+            self._write(part)
+
+
+def _entry(partition: Partition) -> LedgerEntry | None:
+    """The partition's row, and where its next one begins; None where there is nothing to say."""
+    position, totals = partition.position, partition.totals
+    reason, _ = reason_of(partition)
+    shown = state_of(partition), reason.value if reason else ""
+    ended = totals.end_interval(position.acked_sequence, shown)
+    if ended is None:
+        return None
+    known = position.run is not None
+    entry = LedgerEntry.model_construct(
+        topic=partition.topic,
+        partition=partition.number,
+        destination=partition.destination,
+        source_from=ended.start.source,
+        source_to=position.copied_to,
+        destination_from=ended.start.offset,
+        destination_to=position.expected_offset if known else -1,
+        sequence_from=ended.start.sequence,
+        sequence_to=position.acked_sequence,
+        records=ended.records,
+        batches=ended.batches,
+        bytes=ended.bytes,
+        digest=ended.digest,
+        state=shown[0],
+        reason=shown[1],
+    )
+    if known:
+        totals.start(position.copied_to, position.expected_offset, position.acked_sequence)
+    return entry

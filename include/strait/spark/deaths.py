@@ -1,0 +1,83 @@
+"""How often slots end in a failure. Spark runs such a slot again, and would end the whole application after so many in its
+life; here only several in a short time do."""
+
+import logging
+import time
+from collections import defaultdict, deque
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from strait.errors import StraitError
+from strait.spark.failure import root_cause
+
+log = logging.getLogger(__name__)
+
+MOST_DEATHS = 4
+WINDOW_SECONDS = 600.0
+_LOOK_SECONDS = 1.0
+_NOT_ITS_FAULT = "exited unrelated to the running tasks"  # in Spark's words for an executor that was taken away
+_MOST_TASKS = 1 << 20
+
+
+class SlotKeepsDying(StraitError):
+    """Running it again does not help."""
+
+
+class DeathCount:
+    """Those of each slot within the last minutes. Pure."""
+
+    def __init__(self) -> None:
+        self._at: defaultdict[int, deque[float]] = defaultdict(deque)
+
+    def died(self, slot: int, now: float, cause: str) -> None:
+        """Raises SlotKeepsDying if it did so too often."""
+        times = self._at[slot]
+        times.append(now)
+        while times[0] < now - WINDOW_SECONDS:
+            times.popleft()
+        if len(times) > MOST_DEATHS:
+            raise SlotKeepsDying(
+                f"slot {slot} failed {len(times)} times within {WINDOW_SECONDS / 60:.0f} minutes, the last time: {cause}"
+            )
+
+
+class SlotDeaths:
+    """Looks at Spark's own list of tasks."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._count = DeathCount()
+        self._failed: dict[int, int] = {}  # stage -> how many tasks of it have failed, at the last look
+        self._seen: set[int] = set()
+        self._look_at = 0.0
+
+    def look(self) -> None:
+        """Count what has failed since the last look. Raises SlotKeepsDying."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + _LOOK_SECONDS
+        tracker = self._session.sparkContext.statusTracker()
+        stages = {stage: tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()}
+        failed = {stage: int(info.numFailedTasks) for stage, info in stages.items() if info is not None}
+        for stage, count in failed.items():
+            if count != self._failed.get(stage, 0):
+                self._take(stage, int(stages[stage].currentAttemptId), now)
+        self._failed = failed
+
+    def _take(self, stage: int, attempt: int, now: float) -> None:
+        """By Spark's own list of tasks, which no Python API has."""
+        context: Any = self._session.sparkContext
+        tasks = context._jsc.sc().statusStore().taskList(stage, attempt, _MOST_TASKS)  # noqa: SLF001
+        for number in range(tasks.size()):
+            task = tasks.apply(number)
+            if task.status() != "FAILED" or task.taskId() in self._seen:
+                continue
+            self._seen.add(task.taskId())
+            message = task.errorMessage().get() if task.errorMessage().isDefined() else ""
+            if _NOT_ITS_FAULT in message:
+                continue
+            cause = root_cause(message)
+            log.warning("slot %d failed and is run again: %s", task.index(), cause)
+            self._count.died(int(task.index()), now, cause)
