@@ -40,6 +40,7 @@ def segments_of(link: str) -> Mapping[str, Mapping[str, str]]:
         naming.map_topic(link): COMPACTED,
         naming.PRODUCERS_TOPIC: COMPACTED,
         naming.reports_topic(link): EXPIRING,
+        naming.ledger_topic(link): EXPIRING,
     }
 
 
