@@ -349,6 +349,16 @@ def test_a_cluster_that_refuses_segments_gets_topics_without_them(clusters: Any,
     assert naming.map_topic(topic_name) in ensure_state_topics(admin, topic_name, 1)
 
 
+def test_of_configurations_that_a_cluster_refuses_the_others_are_set(cluster: Cluster, link: str) -> None:
+    admin, topic = Admin(cluster.client_properties, "b"), naming.map_topic(link)
+    refused = make_state_safer(admin, {topic: {"segment.ms": "599999", "segment.bytes": "-5"}})
+    assert refused.keys() == {topic}
+    assert refused[topic].endswith(f"--entity-name {topic} --add-config segment.bytes=-5")
+    eventually(
+        lambda: admin.configs(topic, ["segment.ms"]) == {"segment.ms": "599999"}, what="the one that is accepted"
+    )
+
+
 @pytest.fixture(scope="module")
 def busy_cleaner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Looks for something to clean all the time."""
@@ -367,7 +377,10 @@ def test_the_map_of_an_older_version_gets_small_and_stays_small(busy_cleaner: Cl
     assert writer.flush(30)
     changes = state_changes(topic_name, admin.observe(topic.__eq__, SEGMENT_CONFIGS).topics)
     assert make_state_safer(admin, changes) == {}
-    assert state_changes(topic_name, admin.observe(topic.__eq__, SEGMENT_CONFIGS).topics) == {}
+    eventually(
+        lambda: state_changes(topic_name, admin.observe(topic.__eq__, SEGMENT_CONFIGS).topics) == {},
+        what="segments as they are to be",
+    )
     alter(busy_cleaner, topic, segment_ms="1000")  # instead of ten minutes
 
     def left() -> int:

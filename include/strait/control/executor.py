@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
-from strait.errors import ClusterError, ClusterUnavailable
+from strait.errors import ClusterError, ClusterUnavailable, NotAuthorized, StraitError
 from strait.kafka.admin import Admin, ConfigChange, NewTopic, Outcomes
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.plan.planner import Proposal
@@ -122,14 +122,37 @@ def _config_change(action: AlterTopic) -> ConfigChange:
 
 
 def make_state_safer(destination: Admin, changes: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Set configurations of state topics so that they lose no record and stay small. Returns the topics that the destination refuses
-    to alter, with the cause and the command for an operator.
+    """Set configurations of state topics so that they lose no record and stay small. A hosted cluster may refuse some, so
+    where all of a topic's together are refused, each is set by itself. Returns the topics with configurations that the
+    destination refuses, with the cause and the command for an operator.
 
     Raises:
         ClusterUnavailable: the destination does not answer.
     """
-    failures = destination.alter_each({topic: ConfigChange(put) for topic, put in changes.items()}).failures
-    return {topic: f"{error.message}; run {command(topic, changes[topic])}" for topic, error in failures.items()}
+    together = destination.alter_each({topic: ConfigChange(put) for topic, put in changes.items()}).failures
+    refused: dict[str, str] = {}
+    for topic, error in together.items():
+        causes = _refused(destination, topic, changes[topic], error)
+        if causes:
+            cause = "; ".join(dict.fromkeys(one.message for one in causes.values()))
+            refused[topic] = f"{cause}; run {command(topic, {name: changes[topic][name] for name in causes})}"
+    return refused
+
+
+def _refused(destination: Admin, topic: str, put: Mapping[str, str], error: StraitError) -> dict[str, StraitError]:
+    """Which of the topic's configurations are refused when each is set by itself, and why.
+
+    Args:
+        error: of all of them together.
+    """
+    if isinstance(error, NotAuthorized):
+        return dict.fromkeys(put, error)
+    found: dict[str, StraitError] = {}
+    for name, value in put.items():
+        failures = destination.alter_each({topic: ConfigChange({name: value})}).failures
+        if topic in failures:
+            found[name] = failures[topic]
+    return found
 
 
 def until_usable(cluster: Admin, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:
