@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from strait.engine.slot import run_epoch
+from strait.engine.slot import run_slot
 from support.fixtures.waiting import eventually
 from support.kafka.records import ends
 from support.links.engine_link import EngineLink
@@ -52,17 +52,17 @@ def test_a_standby_copies_nothing_while_another_one_does(make_link: MakeLink, cl
     link.assert_equal()
 
 
-def test_who_has_stepped_back_stands_by_again_in_the_same_epoch(
+def test_who_has_stepped_back_stands_by_again_in_the_same_process(
     make_link: MakeLink, clusters: Any, topic_name: str
 ) -> None:
-    """Spark starts no other one before all slots have ended theirs, which may take a day."""
+    """Spark runs slots anew only when all of them have ended."""
     link = make_link(source=clusters.source, destination=clusters.destination, topics={topic_name: 2})
     link.make_topics()
     link.publish()
     first, stop = link.start_slot(), threading.Event()
     eventually(lambda: link.reporters() == {first.pid}, what=lambda: f"the first one copies: {link.log()}")
-    spec, rows = link.spec.model_copy(update={"standby": True}), []
-    standby = threading.Thread(target=lambda: rows.extend(run_epoch(spec, 0, 1, "standby", stop.is_set)))
+    spec = link.spec.model_copy(update={"standby": True})
+    standby = threading.Thread(target=run_slot, args=(spec, 0, "standby", stop.is_set))
     standby.start()
     try:
         for seed in (1, 2):
@@ -80,4 +80,5 @@ def test_who_has_stepped_back_stands_by_again_in_the_same_epoch(
         stop.set()
         standby.join(60)
     link.assert_equal()
-    assert sum(row.records for row in rows) == 200
+    told = [entry for part in link.told_for_the_ledger() if part.application == "standby" for entry in part.entries]
+    assert sum(entry.records for entry in told) == 200

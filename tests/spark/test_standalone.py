@@ -22,8 +22,11 @@ def test_it_copies_on_a_cluster_and_refuses_more_slots_than_that_has_cores(link:
 
     link.spark = Spark(master=standalone_master)
     link.publish(slots=1)
-    link.submit(slots=1)
+    link.submit(slots=1, ledger_seconds=2)
     link.until(lambda: link.copied() == 1000, "everything is copied", within_seconds=180)
+    link.until(
+        lambda: sum(row["records"] for row in link.ledger()) == 1000, "the slot has the one core: the driver writes"
+    )
     link.publish(slots=2)
     ended = link.until_ended(within_seconds=180)
     assert ended.exit_code == EXIT_NEEDS_MORE_CORES

@@ -48,7 +48,8 @@ def test_copying_goes_on_without_an_executor_the_resource_manager_or_the_drivers
     assert holders == KEPT_SECRET
     ledger = Commands(site.yarn).hadoop_fs
     link.until(
-        lambda: b".parquet" in ledger("ledger", "-ls", "-R", link.spec.ledger_dir).output, "an epoch is in the ledger"
+        lambda: b".parquet" in ledger("ledger", "-ls", "-R", link.spec.ledger_dir).output,
+        "an interval is in the ledger",
     )
 
     site.executor(name).kill()

@@ -1,7 +1,7 @@
 """Every metric that is exported: its name, its labels, and where its values come from. Pure.
 
-Counters count from the beginning of a slot's micro-batch where the text says so, and begin at 0 again with the next one,
-which `rate()` and `increase()` allow for.
+Counters count from the start of a slot's process where the text says so, and begin at 0 again with the next one, which
+`rate()` and `increase()` allow for.
 """
 
 from strait.exporter.families import (
@@ -30,7 +30,7 @@ from strait.exporter.families import (
 )
 
 _SYNC = "Consumer groups as of the last look at them: "
-_BATCH = "since the slot's micro-batch began"
+_BATCH = "since the slot started"
 _EVERY = ("planned", "unplanned", "rehearsal")
 
 LINKS: tuple[Family, ...] = (
@@ -90,7 +90,7 @@ LINKS: tuple[Family, ...] = (
     Family(
         "strait_slot_epoch_start_timestamp_seconds",
         "gauge",
-        "When the slot's micro-batch began.",
+        "When the slot started.",
         ("group", "slot"),
         of_reports(lambda report: report.started_at_ms / 1000),
     ),

@@ -31,13 +31,13 @@ class Reader(DataSourceStreamReader):  # type: ignore[misc]
     """Always has another batch."""
 
     def initialOffset(self) -> dict[str, int]:
-        return {"epoch": 0}
+        return {"batch": 0}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
-        return {"epoch": start["epoch"] + 1}
+        return {"batch": start["batch"] + 1}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        return [InputPartition(start["epoch"])]
+        return [InputPartition(start["batch"])]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[int, str]]:
         yield 1, "row"

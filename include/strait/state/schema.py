@@ -269,7 +269,7 @@ class PartitionReport(Record):
     records: int = Field(description="Copied since the slot's start.")
     bytes: int = Field(description="Copied since the slot's start, as they are on the wire.")
     recopied: int = Field(
-        0, description="Copied again in this epoch, because compaction left nothing that tells how far the copy was."
+        0, description="Copied again since the slot's start, because compaction left nothing that tells how far the copy was."
     )
     log_start: int = Field(-1, description="First offset that the source still holds, as last seen; -1: not seen yet.")
     left_out: int = Field(0, description="Copies among the source's records that were left out since the slot's start.")
@@ -318,7 +318,7 @@ class Report(Record):
     latency_ms_p99: float | None
     latency_counts: tuple[int, ...] = Field(
         (),
-        description="Batches in this epoch by latency: up to each of LATENCY_BOUNDS_MS, and above. As for the percentiles.",
+        description="Batches since the slot's start by latency: up to each of LATENCY_BOUNDS_MS, and above. As for the percentiles.",
     )
     latency_sum_ms: float = Field(0.0, description="Of these batches.")
     batches: int = Field(0, description="Batches that the destination has acknowledged since the slot's start.")

@@ -13,14 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from strait.config import naming
 from strait.config.app_spec import AppSpec
 from strait.control.plane import GROUP
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
+from strait.kafka.reading import read_topic
 from strait.reasons import Reason
+from strait.state.codec import decode
 from strait.state.reader import StateReader
 from strait.state.schema import (
     Budget,
+    LedgerPart,
     Loss,
     OffsetMapping,
     PartitionReport,
@@ -206,6 +210,14 @@ class EngineLink:
         with StateReader(self.destination.client_properties, "destination", self.name, follow=("losses",)) as state:
             state.catch_up()
             return state.losses
+
+    def told_for_the_ledger(self) -> list[LedgerPart]:
+        """What the slots have said."""
+        topic = naming.ledger_topic(self.name)
+        return [
+            decode(LedgerPart, message.key(), message.value() or b"")
+            for message in read_topic(self.destination.client_properties, "destination", topic)
+        ]
 
     def assert_same_records(self) -> None:
         """As ``assert_equal``, but for the offsets: those of the source that hold no record have none here."""

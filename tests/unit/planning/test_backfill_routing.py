@@ -71,7 +71,7 @@ def test_where_most_of_a_group_is_behind_nobody_is_sent_away() -> None:
         (load(101, 0.5), "backfill"),
         (load(100, 6.1), "backfill"),
         (load(100, 6.0), "default"),
-        (load(100, 0.0), "backfill"),  # nothing copied in this epoch: nobody knows how old the next record is
+        (load(100, 0.0), "backfill"),  # nothing copied since the start: nobody knows how old the next record is
         (load(caught_up=True), "default"),
     ],
 )

@@ -2,7 +2,10 @@
 
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
+import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strait.launch import supervised
@@ -25,3 +28,40 @@ def test_a_defect_ends_as_a_failure_with_its_cause_and_its_traceback(tmp_path: P
     assert app.run(tmp_path / "spec.json", session) == EXIT_FAILED
     assert capsys.readouterr().err.splitlines()[-1] == "strait: ZeroDivisionError: no number"
     assert "Traceback" in caplog.text
+
+
+class Starts:
+    """Spark that fails to start its own processes so many times; the application's folder is not there."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, failures: int, text: str) -> None:
+        self.tried = 0
+        self._failures = failures
+        self._text = text
+        monkeypatch.setattr(app, "_run_query", self._run_query)
+        monkeypatch.setattr(app.folder, "forget_checkpoint", lambda *_: None)
+
+    def _run_query(self, *_: Any) -> None:
+        self.tried += 1
+        if self.tried <= self._failures:
+            raise PySparkException(self._text)
+
+    def go(self) -> None:
+        anything: Any = type("Batches", (), {"spec": None, "application": "a"})()
+        app._run_slots(anything, Path("spec.json"), anything, 1, lambda: False)
+
+
+SLOW = "Python worker failed to connect back. SQLSTATE: XXKST"
+
+
+def test_a_host_too_slow_for_spark_s_processes_is_given_another_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = Starts(monkeypatch, app.START_ATTEMPTS - 1, SLOW)
+    starts.go()
+    assert starts.tried == app.START_ATTEMPTS
+
+
+@pytest.mark.parametrize(("text", "tried"), [(SLOW, app.START_ATTEMPTS), ("anything else", 1)])
+def test_what_does_not_pass_by_itself_ends_it(monkeypatch: pytest.MonkeyPatch, text: str, tried: int) -> None:
+    starts = Starts(monkeypatch, 99, text)
+    with pytest.raises(PySparkException, match=text):
+        starts.go()
+    assert starts.tried == tried

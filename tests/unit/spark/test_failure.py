@@ -1,6 +1,6 @@
 """The cause is found in texts as Spark 4.2 really prints them, shortened."""
 
-from strait.spark.failure import root_cause
+from strait.spark.failure import cause_of, is_failure_to_start, root_cause
 
 IN_A_SLOT = """\
 [STREAM_FAILED] Query [id = 1] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] Reason: Traceback (most recent call last):
@@ -52,3 +52,20 @@ def test_an_error_of_java_without_a_cause_speaks_for_itself() -> None:
 def test_of_anything_else_the_first_line_is_taken() -> None:
     assert root_cause("\nPython worker failed to connect back.\n at x") == "Python worker failed to connect back."
     assert root_cause("") == "no reason was given"
+
+
+NO_WORKER = """\
+[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST
+=== Streaming Query ===
+Caused by: java.net.SocketTimeoutException: Timed out while waiting for the Python worker to connect back
+"""
+
+
+def test_a_process_that_starts_too_slowly_is_told_with_what_to_do_and_is_worth_another_try() -> None:
+    assert is_failure_to_start(NO_WORKER)
+    assert not is_failure_to_start(IN_JAVA)
+    assert cause_of(NO_WORKER) == (
+        "Spark started a Python process, which did not connect back within 10 s (the host is overloaded: free CPU or "
+        "memory on it, or move the application; it is started again)"
+    )
+    assert cause_of(IN_JAVA) == root_cause(IN_JAVA)

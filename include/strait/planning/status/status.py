@@ -40,7 +40,7 @@ class PartitionStatus:
     lag_records: int = -1
     lag_seconds: float = -1.0
     records: int = 0
-    """Copied in the present epoch, by whoever reported last."""
+    """Copied since the slot's start, by whoever reported last."""
     log_start: int = -1
     """First offset that the source still holds."""
     written: int = -1

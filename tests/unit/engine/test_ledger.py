@@ -1,0 +1,113 @@
+"""What a slot says for the ledger: each record once, however the topic takes it."""
+
+from typing import Any
+
+from strait.config.app_spec import AppSpec
+from strait.engine.ledger import FIRST_SECONDS, PARTITIONS_PER_TURN, IntervalLedger
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.send_queue import OutBatch
+from strait.errors import ClusterUnavailable
+from strait.net.buffers import BufferPool
+from strait.state.schema import LedgerEntry, LedgerPart
+from strait.state.sink import OnAck
+from support.model.partitions import placed, plain_partition
+
+SPEC = AppSpec(
+    link="l", group="default", source_name="a", source={}, destination_name="b", destination={}, slots=1,
+    slot_memory_bytes=1, ledger_seconds=100, ledger_dir="", checkpoint_dir="",
+)  # fmt: skip
+
+
+class Slot:
+    """A slot's ledger and its partitions; ``takes``: whether the ledger topic does."""
+
+    def __init__(self, *partitions: Partition) -> None:
+        self.partitions = list(partitions)
+        self.takes = True
+        self.written: list[LedgerPart] = []
+        self._open: list[tuple[LedgerPart, OnAck]] = []
+        self.ledger = IntervalLedger(SPEC, 0, "app", self, lambda: self.partitions, 0.0, 0)
+
+    def write_ledger(self, record: Any, on_ack: OnAck | None = None) -> None:
+        assert on_ack is not None
+        self._open.append((record, on_ack))
+
+    def step(self, now: float) -> list[LedgerEntry]:
+        """All that is due at this time, as it was written."""
+        before = len(self.written)
+        for _ in range(3 + len(self.partitions) // PARTITIONS_PER_TURN):
+            self.ledger.step(now, round(now * 1000))
+            answered, self._open = self._open, []
+            for record, on_ack in answered:
+                if self.takes:
+                    self.written.append(record)
+                on_ack(None if self.takes else ClusterUnavailable("b", "down"))
+        return [entry for part in self.written[before:] for entry in part.entries]
+
+
+def copy(partition: Partition, records: int) -> None:
+    """As many are acknowledged, in one batch."""
+    buffer, position = BufferPool(1 << 20).adopt(bytearray(1)), partition.position
+    source = position.copied_to + records
+    batch = OutBatch(
+        position.generation, buffer.view(), buffer, position.acked_sequence, records, source, source, 0, b"1234", 0, 1, False
+    )  # fmt: skip
+    position.acked(batch)
+    partition.totals.acked(batch)
+
+
+def told(entries: list[LedgerEntry]) -> list[tuple[int, int, int, int]]:
+    return [(entry.partition, entry.sequence_from, entry.sequence_to, entry.records) for entry in entries]
+
+
+def test_rows_follow_one_another_and_an_idle_partition_has_none() -> None:
+    slot = Slot(placed(number=0), placed(number=1))
+    copy(slot.partitions[0], 5)
+    assert told(slot.step(FIRST_SECONDS)) == [(0, 0, 5, 5), (1, 0, 0, 0)], "the first ones say where it begins"
+    copy(slot.partitions[0], 2)
+    assert slot.step(FIRST_SECONDS + 99) == []
+    second = slot.step(FIRST_SECONDS + 100)
+    assert told(second) == [(0, 5, 7, 2)]
+    assert second[0].digest == slot.written[0].entries[0].digest, "of each interval by itself"
+    assert slot.step(FIRST_SECONDS + 200) == []
+
+
+def test_rows_that_the_topic_does_not_take_are_sent_again_and_wait_for_in_the_meantime() -> None:
+    slot = Slot(placed())
+    copy(slot.partitions[0], 5)
+    slot.takes = False
+    for now in (5.0, 105.0, 205.0, 305.0):
+        assert slot.step(now) == []
+        copy(slot.partitions[0], 1)
+    slot.takes = True
+    assert told([*slot.step(405.0), *slot.step(505.0)]) == [(0, 0, 5, 5), (0, 5, 9, 4)]
+
+
+def test_a_partition_that_was_given_away_has_one_more_row() -> None:
+    slot = Slot(placed())
+    slot.step(FIRST_SECONDS)
+    copy(slot.partitions[0], 3)
+    slot.ledger.retire([slot.partitions.pop()])
+    assert told(slot.step(FIRST_SECONDS + 100)) == [(0, 0, 3, 3)]
+    assert slot.step(FIRST_SECONDS + 200) == []
+
+
+def test_many_partitions_take_several_turns() -> None:
+    slot = Slot(*(placed(number=number) for number in range(2 * PARTITIONS_PER_TURN + 1)))
+    slot.step(FIRST_SECONDS)
+    assert [len(part.entries) for part in slot.written] == [PARTITIONS_PER_TURN, PARTITIONS_PER_TURN, 1]
+
+
+def test_a_position_that_is_not_known_yet_is_told_as_such() -> None:
+    slot = Slot(plain_partition())
+    (row,) = slot.step(FIRST_SECONDS)
+    assert (row.source_from, row.sequence_from, row.sequence_to, row.destination_to) == (-1, -1, -1, -1)
+    assert row.state == "starting"
+
+
+def test_the_last_rows_are_written_at_once() -> None:
+    slot = Slot(placed())
+    copy(slot.partitions[0], 5)
+    slot.ledger.finish(1000)
+    ((part, _),) = slot._open
+    assert told(list(part.entries)) == [(0, 0, 5, 5)]
