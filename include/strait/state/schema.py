@@ -269,7 +269,8 @@ class PartitionReport(Record):
     records: int = Field(description="Copied since the slot's start.")
     bytes: int = Field(description="Copied since the slot's start, as they are on the wire.")
     recopied: int = Field(
-        0, description="Copied again since the slot's start, because compaction left nothing that tells how far the copy was."
+        0,
+        description="Copied again since the slot's start, because compaction left nothing that tells how far the copy was.",
     )
     log_start: int = Field(-1, description="First offset that the source still holds, as last seen; -1: not seen yet.")
     left_out: int = Field(0, description="Copies among the source's records that were left out since the slot's start.")
