@@ -36,7 +36,11 @@ def wanted(topic_id: bytes, numbers: range) -> dict[Key, fetch.FetchPosition]:
 
 def ask(raw: RawClient, session: FetchSession, positions: dict[Key, fetch.FetchPosition]) -> tuple[int, dict[int, int]]:
     """(error, records by partition that the reply names)."""
-    request = session.next_request(positions)
+    for key in set(session._wanted) - positions.keys():
+        session.leave(key)
+    for key, position in positions.items():
+        session.want(key, position)
+    request = session.next_request()
     error, session_id, fetched = raw.fetch_many(request.topics, session=request.session, forgotten=request.forgotten)
     session.took(session_id, error)
     assert all(part.error == 0 for part in fetched)
@@ -70,7 +74,7 @@ def test_a_session_out_of_step_begins_anew(raw: RawClient, topic: str) -> None:
     assert ask(raw, session, positions)[0] == INVALID_FETCH_SESSION_EPOCH
     assert ask(raw, session, positions) == (0, dict.fromkeys(range(PARTITIONS), 0))
     assert ask(raw, session, positions) == (0, {})
-    old = session.next_request(positions).session
+    old = session.next_request().session
     session.lost()
     assert ask(raw, session, positions) == (0, dict.fromkeys(range(PARTITIONS), 0))
     error, _, _ = raw.fetch_many([], session=old)  # ended by the request that began anew, so it takes no room there

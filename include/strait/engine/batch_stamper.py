@@ -141,7 +141,7 @@ class BatchStamper:
         out = OutBatch(
             partition.position.generation,
             piece.batch.view,
-            frame if piece.memory is None else self._pool.adopt(piece.memory),
+            frame if piece.memory is None else self._pool.adopt(piece.memory, frame),
             sequence,
             piece.batch.records,
             piece.stretches[0].source,

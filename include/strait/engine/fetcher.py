@@ -6,26 +6,21 @@ enough queued is left out.
 
 import math
 import random
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from strait.engine.batch_stamper import BatchStamper
-from strait.engine.partition.partition import Partition, Ticket
+from strait.engine.fetch_set import MAX_WAIT_SECONDS, FetchSet
+from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.engine.throttle import Throttle
 from strait.net import error_policy
-from strait.net.buffers import Buffer, BufferPool
+from strait.net.buffers import Buffer, BufferPool, Share
 from strait.net.channel import Channel
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.wire import error_codes, fetch
-from strait.wire.fetch_session import FetchSession, Key
 
-MAX_WAIT_SECONDS = 0.5
-MAX_WAIT_WITH_A_FULL_ONE_SECONDS = 0.005  # a partition left out for its full queue may have room again in a moment
-MAX_WAIT_WITH_A_LOST_ONE_SECONDS = 0.05  # one whose position is being looked up can soon be fetched too
-MAX_WAIT_WITH_A_HELD_ONE_SECONDS = 0.01  # so can one whose producers are being judged
 PARTITION_BYTES = (1 << 20, 4 << 20)
 QUEUED_BYTES_PER_PARTITION = 4 << 20
 REPLY_BYTES = (1 << 17, 16 << 20)
@@ -38,9 +33,14 @@ REPLY_SECONDS = 2.0
 once."""
 FIRST_REPLY_BYTES = 1 << 20
 """Before anything is known of the line."""
-PAUSE_SECONDS_PER_PARTITION = 2e-6
-"""Looking through all partitions takes a microsecond or so for each; this bounds what it takes of a core."""
+LIVE_BYTES = (1 << 18, 1 << 20)
+"""Set aside for each fetcher besides its share, for small replies of partitions with nothing queued: they pass beside
+any backlog. At least two of the smallest replies, since one may have to be rebuilt."""
+QUIET_LINE = 1
+"""Of the lines to a broker the one for partitions of which seldom anything comes."""
+QUIET_MAX_WAIT_SECONDS = 1.0
 _NO_PAUSE_SECONDS = 1e-4
+_TROUBLE_SECONDS = 1.0  # between two times that every partition is told why its broker cannot be reached
 _SESSION_ERRORS = frozenset(
     {
         error_codes.FETCH_SESSION_ID_NOT_FOUND,
@@ -49,8 +49,6 @@ _SESSION_ERRORS = frozenset(
     }
 )  # the broker has dropped the session; the next request begins another
 _OVERHEAD_BYTES = 1 << 14  # of a reply besides its records, so that it fits a buffer of its size
-
-Asked = dict[Key, Ticket]
 
 
 class Fetcher:
@@ -64,6 +62,7 @@ class Fetcher:
         pool: BufferPool,
         source: ClusterClient,
         node: int,
+        line: int = 0,
         *,
         budgets: Throttle,
         stamper: BatchStamper,
@@ -75,6 +74,7 @@ class Fetcher:
         self._pool = pool
         self._source = source
         self._node = node
+        self._line = line
         self._far = 1
         self.reply_bytes = REPLY_BYTES[0]
         self._line_bytes_per_second = FIRST_REPLY_BYTES / REPLY_SECONDS
@@ -83,11 +83,12 @@ class Fetcher:
         self._out_of_range = out_of_range
         self._diverged = diverged
         self._held_back = held_back
-        self._partitions: deque[Partition] = deque()
-        self._queue_bytes = QUEUED_BYTES_PER_PARTITION
-        self._session = FetchSession()
+        self._share = pool.share()
+        self._live_share = pool.share(borrows=False)
+        self._set = FetchSet(QUIET_MAX_WAIT_SECONDS if line == QUIET_LINE else MAX_WAIT_SECONDS)
         self._waiting = False
         self._pause_until = 0.0
+        self._tell_trouble_at = 0.0
 
     @staticmethod
     def share_of(budget_bytes: int, fetchers: int, far: int = 1) -> int:
@@ -97,116 +98,144 @@ class Fetcher:
         return 1 << (share.bit_length() - 1)
 
     def fit(self, fetchers: int) -> None:
-        """Size the replies by the way to the source and by what the other fetchers need."""
+        """Size the replies by the way to the source and by what the other fetchers need, and guarantee each of them
+        half of what it would get if the slot's memory were divided equally. ``fetchers``: how many have partitions, 0
+        if this one has none."""
         times = min(FAR_TIMES, 1 + int(self._source.round_trip_seconds / NEAR_SECONDS))
         self._far = 1 << (times - 1).bit_length()
-        self.reply_bytes = self.share_of(self._pool.budget_bytes, fetchers, self._far)
+        part = self._pool.budget_bytes // (2 * max(1, fetchers))
+        self.reply_bytes = self.share_of(self._pool.budget_bytes, max(1, fetchers), self._far)
+        smallest, largest = LIVE_BYTES
+        self._share.guaranteed_bytes = part if fetchers and self._line != QUIET_LINE else 0
+        self._live_share.guaranteed_bytes = min(part, max(smallest, min(largest, part // 4))) if fetchers else 0
 
-    def assign(self, partitions: Iterable[Partition]) -> None:
-        """From now on these partitions are fetched here."""
-        self._partitions = deque(partitions)
-        self._queue_bytes = min(
-            QUEUED_BYTES_PER_PARTITION * self._far, self._pool.budget_bytes // (2 * max(1, len(self._partitions)))
+    def add(self, partition: Partition) -> None:
+        """From now on the partition is fetched here."""
+        self._set.add(partition, self._loop.now)
+
+    def remove(self, partition: Partition) -> None:
+        """The partition is not fetched here any more, if it was."""
+        self._set.remove(partition)
+
+    def changed(self) -> list[Partition]:
+        """Those of which something has changed since they were last asked for."""
+        return self._set.changed()
+
+    def quiet(self, most: int) -> list[Partition]:
+        """Some of which nothing has come for a while."""
+        return self._set.quiet(self._loop.now, most)
+
+    def is_quiet(self, partition: Partition) -> bool:
+        """Whether nothing has come of it for a while."""
+        return self._set.is_quiet(partition, self._loop.now)
+
+    @property
+    def asks_next(self) -> bool:
+        """Its next `ask` takes up what has changed: no question is open, and there is a way to the broker."""
+        return (
+            not self._waiting
+            and self._loop.now >= self._pause_until
+            and self._source.channel(self._node, self._line) is not None
         )
+
+    @property
+    def used(self) -> bool:
+        """It has partitions."""
+        return bool(self._set)
+
+    @property
+    def held_bytes(self) -> int:
+        """Of the slot's memory: who holds the least asks first."""
+        return self._share.held_bytes
 
     def ask(self) -> None:
         """Ask for more if there is anything to ask for, memory for the reply, and no question open."""
-        if self._waiting or not self._partitions or self._loop.now < self._pause_until:
+        self._share.waits = False
+        if self._waiting or not self._set or self._loop.now < self._pause_until:
             return
-        channel = self._source.channel(self._node)
+        channel = self._source.channel(self._node, self._line)
         if channel is None:
             self._unreachable()
             return
-        # As they are now: a plan may change them before anything is assigned anew.
-        classes = Counter(partition.policy.topic_class for partition in self._partitions)
+        self._set.follow_classes()
+        classes = self._set.classes if self._budgets else {}
         waits = {topic_class: self._budgets.wait(topic_class, self._loop.now) for topic_class in classes}
-        wanted, max_wait = self._wanted(waits)
-        if not wanted and any(waits.values()):
-            self._pause(min(filter(None, waits.values())))
-        elif wanted and (room := self._pool.expect(size := self.size_of(self._line_bytes_per_second))):
-            shares = {topic_class: self._share(topic_class, count, size) for topic_class, count in classes.items()}
-            self._send(channel, wanted, shares, math.ceil(max_wait * 1000), size, room)
+        if waits and all(waits.values()):
+            self._pause(min(waits.values()))
+            return
+        self._set.throttle(frozenset(topic_class for topic_class, wait in waits.items() if wait))
+        self._set.limit({topic_class: self._budgets.bytes_at_once(topic_class) for topic_class in classes})
+        self._update()
+        share, size, room = self._room()
+        if room and self._set.wanted:
+            self._send(channel, waits, share, size, room)
+            return
+        share.expect_no_more(room)
+        throttled = [wait for wait in waits.values() if wait]
+        if throttled and not self._set.wanted:
+            self._pause(min(throttled))
+
+    def _update(self) -> None:
+        queue_bytes = min(
+            QUEUED_BYTES_PER_PARTITION * self._far, self._pool.budget_bytes // (2 * max(1, len(self._set)))
+        )
+        self._set.update(self._loop.now, queue_bytes)
+
+    def _room(self) -> tuple[Share, int, int]:
+        """Where memory for a reply comes from, how large it may be, and how much is set aside, 0 if there is none. Is
+        memory short, only what has nothing queued is asked for, in small replies."""
+        if self._line == QUIET_LINE:
+            size = max(REPLY_BYTES[0], 1 << ((self._live_share.guaranteed_bytes // 2).bit_length() - 1))
+            return self._live_share, size, self._live_share.expect(size)
+        size = self.size_of(self._line_bytes_per_second)
+        room = 0
+        if self._set.wanted or (self._set.tight and self._set.full):
+            room = self._share.expect(size)
+            if self._set.tight != (not room):
+                self._set.tighten(tight=not room)
+                self._update()
+        if room or not self._set.wanted:
+            return self._share, size, room
+        return self._live_share, REPLY_BYTES[0], self._live_share.expect(REPLY_BYTES[0])
 
     def size_of(self, line_bytes_per_second: float) -> int:
         """Size of a reply that such a line delivers in time, a power of two, within what there is memory for."""
         in_time = max(REPLY_BYTES[0], int(line_bytes_per_second * REPLY_SECONDS))
         return min(self.reply_bytes, 1 << (in_time.bit_length() - 1))
 
-    def _wanted(self, waits: Mapping[str, float]) -> tuple[list[Partition], float]:
-        """The partitions to ask for, and how many seconds the broker may hold the request while others cannot be asked
-        for."""
-        now = self._loop.now
-        wanted, max_wait = [], MAX_WAIT_SECONDS
-        for partition in self._partitions:
-            if partition.position.phase is not Phase.REPLICATING:
-                if partition.position.retry_at < now + 1.0:
-                    max_wait = min(max_wait, MAX_WAIT_WITH_A_LOST_ONE_SECONDS)
-            elif partition.cursor.blocked_until > now:
-                if partition.cursor.held:
-                    max_wait = min(max_wait, MAX_WAIT_WITH_A_HELD_ONE_SECONDS)
-            elif partition.queue.bytes >= self._queue_bytes and partition.queue.batches:
-                max_wait = min(max_wait, MAX_WAIT_WITH_A_FULL_ONE_SECONDS)
-            elif wait := waits.get(partition.policy.topic_class):
-                max_wait = min(max_wait, wait)
-            else:
-                wanted.append(partition)
-        self._partitions.rotate(-1)  # a broker fills its reply in the order asked: everybody is first in turn
-        return wanted, max_wait
-
-    def _share(self, topic_class: str, partitions: int, reply_bytes: int) -> int:
+    def _partition_bytes(self, topic_class: str, partitions: int, reply_bytes: int) -> int:
         """How much of one partition of a class, which has so many here, may come in one reply."""
         smallest, largest = PARTITION_BYTES
-        share = min(largest * self._far, reply_bytes, max(smallest, reply_bytes // len(self._partitions)))
+        most = min(largest * self._far, reply_bytes, max(smallest, reply_bytes // len(self._set)))
         at_once = self._budgets.bytes_at_once(topic_class)
-        return share if at_once is None else min(share, max(1, int(at_once / partitions)))
+        return most if at_once is None else min(most, max(1, int(at_once / partitions)))
 
-    def _send(
-        self,
-        channel: Channel,
-        wanted: list[Partition],
-        shares: Mapping[str, int],
-        max_wait_ms: int,
-        reply_bytes: int,
-        room: int,
-    ) -> None:
+    def _send(self, channel: Channel, waits: Mapping[str, float], share: Share, reply_bytes: int, room: int) -> None:
         version = channel.version(fetch.API_KEY, fetch.VERSIONS)
-        by_id = version >= 13
-        asked: Asked = {}
-        positions: dict[Key, fetch.FetchPosition] = {}
-        waited_for = False
-        for partition in wanted:
-            cursor = partition.cursor
-            key = partition.source_id if by_id else partition.topic, partition.number
-            positions[key] = fetch.FetchPosition(
-                partition.number,
-                cursor.leader_epoch,
-                cursor.offset,
-                shares[partition.policy.topic_class],
-                cursor.last_epoch,
-            )
-            asked[key] = partition.ticket()
-            if partition.awaits_word and self._session.knows(key):
-                waited_for = True
-        if waited_for:
-            self._session.lost()  # a reply to a new one names every partition
+        classes = self._set.classes
+        most = {
+            topic_class: self._partition_bytes(topic_class, count, reply_bytes)
+            for topic_class, count in classes.items()
+        }
+        request = self._set.next_request(by_id=version >= 13, share_of=most.__getitem__)
         asked_at = self._loop.now
-        request = self._session.next_request(positions)
 
         def take(frame: Buffer) -> None:
-            self._answered(room)
+            self._answered(share, room)
+            share.charge(frame)
             if frame.size >= REPLY_BYTES[0] // 2:  # a smaller one tells of the broker's waiting, not of the line
                 self._line_bytes_per_second = frame.size / max(1e-6, self._loop.now - asked_at)
-            self._take(version, asked, frame)
+            self._take(version, frame)
 
         def lost(_: str) -> None:
-            self._answered(room)
-            self._session.lost()
+            self._answered(share, room)
+            self._set.session.lost()
             self._source.refresh()
 
         body = fetch.encode_request(
             version,
             request.topics,
-            max_wait_ms=max_wait_ms,
+            max_wait_ms=math.ceil(self._set.max_wait(waits) * 1000),
             max_bytes=reply_bytes - _OVERHEAD_BYTES,
             session=request.session,
             forgotten=request.forgotten,
@@ -220,11 +249,11 @@ class Fetcher:
             on_lost=lost,
         )
 
-    def _take(self, version: int, asked: Asked, frame: Buffer) -> None:
+    def _take(self, version: int, frame: Buffer) -> None:
         try:
             error, throttle_ms, fetched = fetch.decode_reply(version, frame.view())
-            self._pause(max(throttle_ms / 1000, PAUSE_SECONDS_PER_PARTITION * len(asked)))
-            self._session.took(fetch.session_id(frame.view()), error)
+            self._pause(throttle_ms / 1000)
+            self._set.session.took(fetch.session_id(frame.view()), error)
             if error in _SESSION_ERRORS:
                 return
             if error:
@@ -232,16 +261,16 @@ class Fetcher:
                 self._pause_until = max(self._pause_until, self._loop.now + error_policy.SHORTLY_SECONDS[0])
                 return
             for item in fetched:
-                ticket = asked.get((item.topic, item.partition))
-                if ticket is None or not ticket.is_current:
+                partition = self._set.answered((item.topic, item.partition), self._loop.now)
+                if partition is None:
                     continue  # it is fetched again from where it then is
-                partition = ticket.partition
                 if item.error:
                     self._refused(partition, item.error)
                 elif item.diverging is not None:
                     self._diverged(partition, item.diverging[1])
                 else:
                     self._pass_on(partition, item, frame)
+            self._set.all_answered()
         finally:
             frame.release()
 
@@ -264,7 +293,7 @@ class Fetcher:
             return
         answer = error_policy.answer(error_policy.FETCH, code)
         if answer.refresh:
-            self._source.refresh()
+            self._source.refresh((partition.topic,))
         wait = random.uniform(*answer.wait_seconds)  # noqa: S311
         partition.block(
             answer.reason, f"fetch from {partition.cursor.offset}: {error_policy.name(code)}", self._loop.now + wait
@@ -276,15 +305,16 @@ class Fetcher:
             self._pause_until = self._loop.now + seconds
             self._loop.call_later(seconds, self.ask)
 
-    def _answered(self, room: int) -> None:
+    def _answered(self, share: Share, room: int) -> None:
         if self._waiting:  # a reply that cannot be read is told as lost too
             self._waiting = False
-            self._pool.expect_no_more(room)
+            share.expect_no_more(room)
 
     def _unreachable(self) -> None:
         """Show why nothing comes; the channel is being dialled meanwhile."""
-        trouble = self._source.trouble(self._node)
-        if trouble:
-            for partition in self._partitions:
+        trouble = self._source.trouble(self._node, self._line)
+        if trouble and self._loop.now >= self._tell_trouble_at:
+            self._tell_trouble_at = self._loop.now + _TROUBLE_SECONDS
+            for partition in self._set.partitions():
                 if partition.position.phase is Phase.REPLICATING:
                     partition.block(Reason.SOURCE_UNREACHABLE, trouble, 0.0)

@@ -51,7 +51,7 @@ class ProduceResults:
     def lost(self, partition: Partition, batch: OutBatch, cause: str) -> None:
         """No answer came."""
         if batch.generation == partition.position.generation:
-            self._destination.refresh()
+            self._destination.refresh((partition.destination,))
             self._recovery.reset(partition, Reason.DESTINATION_UNREACHABLE, cause, error_policy.SOON_SECONDS)
 
     def take(self, partition: Partition, batch: OutBatch, result: Produced) -> None:
@@ -73,7 +73,7 @@ class ProduceResults:
         offset, expected = result.base_offset, position.expected_offset
         appended = decision.judge_append(offset, expected, on_foreign, located=position.located)
         if appended == "truncated":
-            self._destination.refresh()  # it may be another topic by now
+            self._destination.refresh((partition.destination,))  # it may be another topic by now
             self._loss_ledger.destination_lost(partition, offset, expected)
             position.log_is_cut()
             detail = (
@@ -115,7 +115,7 @@ class ProduceResults:
         else:
             answer = error_policy.answer(error_policy.PRODUCE, error)
             if answer.refresh:
-                self._destination.refresh()
+                self._destination.refresh((partition.destination,))
             detail = f"produce of record {batch.sequence}: {said}"
             self._recovery.reset(partition, answer.reason, detail, answer.wait_seconds)
 

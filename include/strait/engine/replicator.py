@@ -31,7 +31,7 @@ from strait.net.buffers import BufferPool
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
-from strait.state.schema import Plan
+from strait.state.schema import Plan, PlannedTopic
 from strait.state.sink import StateSink
 
 EXPIRE_SECONDS = 0.25  # between two looks for requests that are not answered
@@ -53,6 +53,7 @@ class Replicator:
         source = self._source = ClusterClient(loop, pool, spec.source_name, spec.source)
         destination = self._destination = ClusterClient(loop, pool, spec.destination_name, spec.destination)
         map_topic = naming.map_topic(spec.link)
+        self._planned: dict[str, PlannedTopic] = {}
         self._partitions: dict[Key, Partition] = {}
         self._retired: list[Partition] = []
         self._lines = itertools.cycle(range(LINES))
@@ -74,7 +75,6 @@ class Replicator:
         self._transactions = OpenTransactions(loop, source)
         self._results = ProduceResults(loop, destination, self._recovery, loss_ledger, acked=self._take_ack)
         self._leadership = Leadership(
-            loop,
             source,
             destination,
             map_topic,
@@ -96,37 +96,55 @@ class Replicator:
         return retired
 
     def follow(self, plan: Plan) -> None:
-        """Take up what the plan gives to this slot and drop what it does not; all else goes on untouched."""
+        """Take up what the plan gives to this slot and drop what it does not; all else goes on untouched. Topics that
+        are planned as before are not looked at."""
         self._budgets.follow(plan.budgets, self._slot, self._loop.now)
-        wanted = {
-            (topic.source, number): topic
-            for topic in plan.topics
+        planned = {topic.source: topic for topic in plan.topics}
+        removed: list[Partition] = []
+        for name, before in self._planned.items():
+            topic = planned.get(name)
+            if topic is not before and topic != before:
+                removed += self._follow_topic(before, topic)
+        added = [
+            self._add(topic, number)
+            for name, topic in sorted(planned.items())
+            if self._planned.get(name) != topic
             for number, slot in enumerate(topic.slots)
-            if slot == self._slot
-        }
-        for key, held in list(self._partitions.items()):
-            topic = wanted.get(key)
-            same = topic is not None and (topic.source_id, topic.destination_id, topic.destination) == (
-                *held.ids,
-                held.destination,
-            )
-            if topic is None or not same:
-                self._retire(key)
-            else:
+            if slot == self._slot and (name, number) not in self._partitions
+        ]
+        self._planned = planned
+        self._leadership.follow(added, removed)
+
+    def _follow_topic(self, before: PlannedTopic, topic: PlannedTopic | None) -> list[Partition]:
+        """Those of its partitions that this slot had, and that are not the same any more."""
+        same = topic is not None and (topic.source_id, topic.destination_id, topic.destination) == (
+            before.source_id,
+            before.destination_id,
+            before.destination,
+        )
+        removed = []
+        for number in range(len(before.slots)):
+            held = self._partitions.get((before.source, number))
+            if held is None:
+                continue
+            if topic is not None and same and number < len(topic.slots) and topic.slots[number] == self._slot:
                 held.obey(topic.policy)
-        for key in sorted(wanted.keys() - self._partitions.keys()):
-            topic = wanted[key]
-            partition = self._partitions[key] = Partition(
-                key[0],
-                key[1],
-                topic.destination,
-                topic_id_bytes(topic.source_id),
-                topic_id_bytes(topic.destination_id),
-                topic.policy,
-                next(self._lines),
-            )
-            self._recovery.add(partition)
-        self._leadership.follow(self.partitions)
+            else:
+                removed.append(self._retire((before.source, number)))
+        return removed
+
+    def _add(self, topic: PlannedTopic, number: int) -> Partition:
+        partition = self._partitions[topic.source, number] = Partition(
+            topic.source,
+            number,
+            topic.destination,
+            topic_id_bytes(topic.source_id),
+            topic_id_bytes(topic.destination_id),
+            topic.policy,
+            next(self._lines),
+        )
+        self._recovery.add(partition)
+        return partition
 
     def start(self) -> None:
         self._source.keep_fresh()
@@ -167,22 +185,24 @@ class Replicator:
         self._destination.close()
         self._loop.close()
 
-    def _retire(self, key: Key) -> None:
+    def _retire(self, key: Key) -> Partition:
         partition = self._partitions.pop(key)
         partition.retire()
         self._recovery.forget(partition)
         self._retired.append(partition)
+        return partition
 
     def take_led_anew(self) -> set[Partition]:
         """Those whose source has another leader since the last call. What tells truncation is checkpointed at once."""
         return self._results.take_led_anew()
 
-    def _make_fetcher(self, node: int) -> Fetcher:
+    def _make_fetcher(self, node: int, line: int) -> Fetcher:
         return Fetcher(
             self._loop,
             self._pool,
             self._source,
             node,
+            line,
             budgets=self._budgets,
             stamper=self._stamper,
             out_of_range=self._recovery.out_of_range,

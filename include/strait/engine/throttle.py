@@ -37,6 +37,10 @@ class Throttle:
     def __init__(self) -> None:
         self._buckets: dict[str, _Bucket] = {}
 
+    def __bool__(self) -> bool:
+        """Whether there is any budget."""
+        return bool(self._buckets)
+
     def follow(self, budgets: Iterable[Budget], slot: int, now: float) -> None:
         """Take up what the plan says now; what is owed under an unchanged budget stays owed."""
         rates = {

@@ -1,4 +1,8 @@
-"""Memory of a slot: reused buffers under one budget. What does not fit is not fetched; that is the back-pressure."""
+"""Memory of a slot: reused buffers under one budget. What does not fit is not fetched; that is the back-pressure.
+
+Who asks a broker for data holds a `Share` of the pool. A part of it is guaranteed; what nobody is guaranteed goes to
+those that hold the least. So a backlog on one broker takes nothing that another one needs.
+"""
 
 import mmap
 from collections import defaultdict
@@ -16,12 +20,13 @@ _HUGE_BYTES = 1 << 20
 class Buffer:
     """Memory for one frame, shared by the batches in it and given back when the last of them lets go."""
 
-    __slots__ = ("_give_back", "_holders", "memory", "size")
+    __slots__ = ("_give_back", "_holders", "memory", "share", "size")
 
     def __init__(self, give_back: Callable[[Memory], None], memory: Memory, size: int) -> None:
         self._give_back = give_back
         self._holders = 1
         self.memory = memory
+        self.share: Share | None = None
         self.size = size
 
     def view(self) -> memoryview:
@@ -35,7 +40,55 @@ class Buffer:
         """Give up one hold. Each hold is released exactly once, or memory would be reused under a batch."""
         self._holders -= 1
         if self._holders == 0:
+            if self.share is not None:
+                self.share.held_bytes -= len(self.memory)
             self._give_back(self.memory)
+
+
+class Share:
+    """What one source of data has of a pool's memory.
+
+    Attributes:
+        guaranteed_bytes: nobody else gets these, used or not.
+        held_bytes: in use and expected.
+        waits: it was refused what it last asked for, and those that hold more get nothing until it has got it.
+    """
+
+    __slots__ = ("_borrows", "_pool", "guaranteed_bytes", "held_bytes", "waits")
+
+    def __init__(self, pool: "BufferPool", *, borrows: bool) -> None:
+        self._pool = pool
+        self._borrows = borrows
+        self.guaranteed_bytes = 0
+        self.held_bytes = 0
+        self.waits = False
+
+    def expect(self, frame_bytes: int) -> int:
+        """Set room aside for a reply of up to that size, twice if the last one's batches were rebuilt: for a moment
+        both are there. Returns how much, to be given back as it is; 0 if there is not so much now."""
+        room = self._pool.room_for(frame_bytes)
+        if self.held_bytes + room > self.guaranteed_bytes and not (self._borrows and self._pool.can_lend(self, room)):
+            self.waits = self._borrows
+            return 0
+        self.waits = False
+        self.held_bytes += room
+        self._pool.expected_bytes += room
+        return room
+
+    def expect_no_more(self, room: int) -> None:
+        """The reply has come, or never will."""
+        self.held_bytes -= room
+        self._pool.expected_bytes -= room
+
+    def charge(self, buffer: Buffer) -> None:
+        """Count a buffer here until it is let go."""
+        buffer.share = self
+        self.held_bytes += len(buffer.memory)
+
+    @property
+    def unused_bytes(self) -> int:
+        """Of what is guaranteed."""
+        return max(0, self.guaranteed_bytes - self.held_bytes)
 
 
 class BufferPool:
@@ -45,23 +98,29 @@ class BufferPool:
     def __init__(self, budget_bytes: int) -> None:
         self.budget_bytes = budget_bytes
         self.used_bytes = 0
-        self._expected_bytes = 0
+        self.expected_bytes = 0
+        self._shares: list[Share] = []
         self._idle_bytes = 0
         self._rebuilding = False
         self._idle: dict[int, list[Memory]] = defaultdict(list)
 
-    def expect(self, frame_bytes: int) -> int:
-        """Set room aside for a reply of up to that size, twice if the last one's batches were rebuilt: for a moment
-        both are there. Returns how much, to be given back as it is; 0 if there is not so much now."""
-        room = 2 * frame_bytes if self._rebuilding else frame_bytes
-        if self.used_bytes + self._expected_bytes + room > self.budget_bytes:
-            return 0
-        self._expected_bytes += room
-        return room
+    def share(self, *, borrows: bool = True) -> Share:
+        """Another share; one that does not borrow never gets more than its guaranteed part."""
+        share = Share(self, borrows=borrows)
+        self._shares.append(share)
+        return share
 
-    def expect_no_more(self, room: int) -> None:
-        """The reply has come, or never will."""
-        self._expected_bytes -= room
+    def room_for(self, frame_bytes: int) -> int:
+        return 2 * frame_bytes if self._rebuilding else frame_bytes
+
+    def can_lend(self, to: Share, room: int) -> bool:
+        """Whether a share may get so much beyond its guaranteed part: it is there, nobody else is guaranteed it, and
+        nobody who holds less waits for it."""
+        others = [share for share in self._shares if share is not to]
+        guaranteed = sum(share.unused_bytes for share in others)
+        return self.used_bytes + self.expected_bytes + room + guaranteed <= self.budget_bytes and not any(
+            share.waits and share.held_bytes < to.held_bytes for share in others
+        )
 
     def take(self, size: int) -> Buffer:
         """A buffer for a frame of ``size`` bytes. Always succeeds: the broker has already sent it."""
@@ -79,11 +138,15 @@ class BufferPool:
         self._use(length)
         return Buffer(self.give_back, memory, size)
 
-    def adopt(self, memory: bytearray) -> Buffer:
-        """Count memory that was made elsewhere, a rebuilt batch, until it is let go. It is not kept for reuse."""
+    def adopt(self, memory: bytearray, made_of: Buffer | None = None) -> Buffer:
+        """Count memory that was made elsewhere, a batch rebuilt from what is in another buffer, until it is let go. It
+        is not kept for reuse."""
         self._rebuilding = True
         self._use(len(memory))
-        return Buffer(self._disown, memory, len(memory))
+        buffer = Buffer(self._disown, memory, len(memory))
+        if made_of is not None and made_of.share is not None:
+            made_of.share.charge(buffer)
+        return buffer
 
     def _use(self, length: int) -> None:
         self.used_bytes += length

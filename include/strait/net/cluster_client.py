@@ -23,10 +23,10 @@ from strait.net.buffers import BufferPool
 from strait.net.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
 from strait.net.event_loop import Loop
 from strait.net.handshake import Connection, dial
+from strait.net.metadata_due import MetadataDue
 from strait.net.security import Security
 
 METADATA_REFRESH_SECONDS = 60.0
-METADATA_PAUSE_SECONDS = 0.1  # between two refreshes that errors ask for
 DIAL_BACKOFF_SECONDS = (0.1, 1.0)
 ALIVE_SECONDS = ANSWER_SECONDS - 1.0
 """Who was heard within this time is not as dead as a connection that was given up just now."""
@@ -61,7 +61,8 @@ _BOOTSTRAP = Line(-1, _QUIET)  # to any broker, for metadata
 
 
 class ClusterClient:
-    """Names, ids and leaders of the topics in ``interest``; ``on_metadata`` is called after each refresh."""
+    """Names, ids and leaders of the topics in ``interest``; ``on_metadata`` gets those of which something has changed,
+    and those that were asked for by name."""
 
     def __init__(self, loop: Loop, pool: BufferPool, name: str, properties: Mapping[str, str]) -> None:
         self.name = name
@@ -75,7 +76,7 @@ class ClusterClient:
         self.round_trip_seconds = 0.0
         """Of a request for metadata: the way there and back, and little more. The shortest of late, which load does not
         add to."""
-        self.on_metadata: Callable[[], None] = lambda: None
+        self.on_metadata: Callable[[set[str]], None] = lambda _: None
         self._loop = loop
         self._pool = pool
         self._security = Security(name, properties)
@@ -86,10 +87,12 @@ class ClusterClient:
         self._failures: dict[Line, int] = {}
         self._silences: dict[Line, int] = {}  # one after the other, with no reply in time between them
         self._troubles: dict[Line, str] = {}
-        self._asking = False
+        self._due = MetadataDue(loop, self.interest, self._ask_metadata)
+        self._asked: dict[str, bool] | None = (
+            None  # the topics of the request in flight, each with whether it was named
+        )
         self._asked_at = 0.0
         self._round_trips: deque[float] = deque(maxlen=_ROUND_TRIPS)
-        self._refresh_due = False
         self._closed = False
 
     def channel(self, node: int, number: int = 0) -> Channel | None:
@@ -135,11 +138,19 @@ class ClusterClient:
     def leader(self, topic: str, partition: int) -> Leader:
         return self.leaders.get((topic, partition), Leader(-1, -1))
 
-    def refresh(self) -> None:
-        """Ask for metadata soon; many calls make one request."""
-        if not self._refresh_due and not self._closed:
-            self._refresh_due = True
-            self._loop.call_later(METADATA_PAUSE_SECONDS, self._ask_metadata)
+    def refresh(self, topics: Iterable[str] | None = None) -> None:
+        """Ask for metadata soon, of all topics in ``interest`` if none are named; many calls make one request."""
+        if self._closed:
+            return
+        if topics is None:
+            self._due.all(len(self.leaders))
+        else:
+            self._due.topics(topics)
+
+    def look_again(self, topic: str) -> None:
+        """Something is wrong with this topic: ask for its metadata alone, later each time that nothing has changed."""
+        if not self._closed:
+            self._due.look_again(topic)
 
     def keep_fresh(self) -> None:
         """Ask for metadata now and every minute."""
@@ -162,21 +173,23 @@ class ClusterClient:
             channel.close("the slot ends")
 
     def _ask_metadata(self) -> None:
-        self._refresh_due = False
-        if self._asking or self._closed:
+        if self._asked is not None or self._closed:
             return
         channel = self._channels.get(_BOOTSTRAP)
         if channel is None:
             if _BOOTSTRAP not in self._dialling:
                 self._dial(_BOOTSTRAP, random.choice([*self._bootstrap, *self._addresses.values()]))  # noqa: S311
             return
-        self._asking = True
-        request = metadata_request(channel.version(*METADATA), sorted(self.interest))
+        asked = self._due.take()
+        if asked is None:
+            return
+        self._asked = asked
+        request = metadata_request(channel.version(*METADATA), asked)
         self._asked_at = self._loop.now
         channel.ask(request, MetadataResponse, on_reply=self._take_metadata, on_lost=self._metadata_lost)
 
     def _take_metadata(self, reply: Any) -> None:
-        self._asking = False
+        asked, self._asked = self._asked or {}, None
         self._measured(self._loop.now - self._asked_at)
         self.cluster_id = reply.cluster_id or ""
         addresses = {broker.node_id: (broker.host, broker.port) for broker in reply.brokers}
@@ -185,31 +198,45 @@ class ClusterClient:
                 for channel in [channel for line, channel in self._channels.items() if line.node == node]:
                     channel.close("the broker has moved to another address")
         self._addresses = addresses
-        for topic in reply.topics:
-            self.topic_errors[topic.name] = topic.error_code
-            recreated = False
-            if topic.topic_id not in (None, _NO_ID):  # none is told of a topic that is not there
-                topic_id = topic.topic_id.bytes
-                recreated = topic_id != self.topic_ids.get(topic.name, topic_id)
-                self.topic_ids[topic.name] = topic_id
-            if not topic.error_code:
-                count = len(topic.partitions)
-                for number in range(count, self.partition_counts.get(topic.name, count)):
-                    self.leaders.pop((topic.name, number), None)
-                self.partition_counts[topic.name] = count
-            for item in topic.partitions:
-                leader = Leader(item.leader_id, item.leader_epoch)
-                known = self.leaders.get((topic.name, item.partition_index))
-                if known is None or recreated or leader.epoch >= known.epoch:  # a broker may lag behind the others
-                    self.leaders[topic.name, item.partition_index] = leader
-        self.on_metadata()
+        changed = {topic.name for topic in reply.topics if self._learn(topic)}
+        for topic in changed:
+            self._due.changed(topic)
+        self.on_metadata(changed.union(topic for topic, named in asked.items() if named))
+        self._ask_metadata()  # the next piece
+
+    def _learn(self, topic: Any) -> bool:
+        """Take up what metadata says of a topic. Returns whether it is anything new."""
+        new: bool = self.topic_errors.get(topic.name) != topic.error_code
+        self.topic_errors[topic.name] = topic.error_code
+        recreated = False
+        if topic.topic_id not in (None, _NO_ID):  # none is told of a topic that is not there
+            topic_id = topic.topic_id.bytes
+            recreated = topic_id != self.topic_ids.get(topic.name, topic_id)
+            new = new or topic_id != self.topic_ids.get(topic.name)
+            self.topic_ids[topic.name] = topic_id
+        if not topic.error_code:
+            count = len(topic.partitions)
+            for number in range(count, self.partition_counts.get(topic.name, count)):
+                new = self.leaders.pop((topic.name, number), None) is not None or new
+            new = new or self.partition_counts.get(topic.name) != count
+            self.partition_counts[topic.name] = count
+        for item in topic.partitions:
+            leader = Leader(item.leader_id, item.leader_epoch)
+            known = self.leaders.get((topic.name, item.partition_index))
+            # A broker may lag behind the others.
+            if known is None or recreated or (leader.epoch >= known.epoch and leader != known):
+                self.leaders[topic.name, item.partition_index] = leader
+                new = True
+        return new
 
     def _measured(self, seconds: float) -> None:
         self._round_trips.append(seconds)
         self.round_trip_seconds = min(self._round_trips)
 
     def _metadata_lost(self, cause: str) -> None:
-        self._asking = False
+        if self._asked is not None:
+            self._due.put_back(self._asked)
+            self._asked = None
         self._troubles[_BOOTSTRAP] = cause
         self.refresh()
 

@@ -1,13 +1,16 @@
 """Fetch sessions (KIP-227): the broker remembers what was asked for, so that a request names only what has changed
 since.
 
-A session has one request under way at a time; each has the epoch behind the last one's, which the broker's taking it
-uses up. So after anything but a good reply everything is asked for again, under a new session: one large request, and
+A session has one request in flight at a time; each has the epoch after the last one's, which the broker uses up by
+taking it. So after anything but a good reply everything is asked for again, under a new session: one large request, and
 never a record lost. A broker that has no room for another session answers with session 0, and every request is a full
 one then.
+
+The session is kept up to date by change: what a request costs does not depend on how much is wanted, unless it begins a
+session.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 from strait.wire.error_codes import FETCH_SESSION_ID_NOT_FOUND
@@ -34,12 +37,14 @@ class Request(NamedTuple):
 
 
 class FetchSession:
-    """The bookkeeping of one session: ``next_request``, then for that request ``took`` or ``lost``, and so on."""
+    """The bookkeeping of one session: ``want`` and ``leave`` as things change, ``next_request``, then for that request
+    ``took`` or ``lost``, and so on."""
 
     def __init__(self) -> None:
         self._id = _NO_ID
         self._epoch = _NEW
-        self._known: Mapping[Key, FetchPosition] = {}  # as the broker has it when it has taken the last request
+        self._wanted: dict[Key, FetchPosition] = {}
+        self._before: dict[Key, FetchPosition | None] = {}  # of each key changed since the last request: as it was then
 
     @property
     def established(self) -> bool:
@@ -49,15 +54,34 @@ class FetchSession:
 
     def knows(self, key: Key) -> bool:
         """Whether a reply may leave this partition out."""
-        return self.established and key in self._known
+        return self.established and self._before.get(key, self._wanted.get(key)) is not None
 
-    def next_request(self, wanted: Mapping[Key, FetchPosition]) -> Request:
-        """The request that makes the broker look at ``wanted`` and at nothing else."""
-        before = self._known if self.established else {}
-        changed = {key: position for key, position in wanted.items() if before.get(key) != position}
-        gone = [(key, key[1]) for key in before if key not in wanted]
-        self._known = dict(wanted)
-        return Request((self._id, self._epoch), _by_topic(changed.items()), _by_topic(gone))
+    def want(self, key: Key, position: FetchPosition) -> None:
+        """The broker is to look at this partition from this position on."""
+        self._before.setdefault(key, self._wanted.get(key))
+        self._wanted[key] = position
+
+    def leave(self, key: Key) -> None:
+        """The broker is not to look at this partition."""
+        position = self._wanted.pop(key, None)
+        if position is not None:
+            self._before.setdefault(key, position)
+
+    def next_request(self) -> Request:
+        """The request that makes the broker look at what is wanted and at nothing else."""
+        before, self._before = self._before, {}
+        if not self.established:
+            topics = _by_topic(self._wanted.items())
+            self._turn()
+            return Request((self._id, self._epoch), topics, [])
+        wanted = self._wanted
+        changed = [
+            (key, position)
+            for key, known in before.items()
+            if (position := wanted.get(key)) is not None and position != known
+        ]
+        gone = [(key, key[1]) for key, known in before.items() if known is not None and key not in wanted]
+        return Request((self._id, self._epoch), _by_topic(changed), _by_topic(gone))
 
     def took(self, session_id: int, error: int) -> None:
         """A reply came: the session that it names, and the error of the whole request (0: none).
@@ -76,6 +100,13 @@ class FetchSession:
         """No reply came, or none that can be read. The next request ends the session, if the broker still has it, and
         begins anew."""
         self._epoch = _NEW
+
+    def _turn(self) -> None:
+        """A broker fills its reply in the order of a full request: each is first in turn. In a session it takes turns
+        itself."""
+        if self._wanted:
+            first = next(iter(self._wanted))
+            self._wanted[first] = self._wanted.pop(first)
 
 
 def _by_topic(items: Iterable[tuple[Key, _T]]) -> list[tuple[Topic, list[_T]]]:

@@ -1,67 +1,24 @@
 """When more is asked for, and how much."""
 
-import struct
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kafka.protocol.consumer import FetchRequest
 
-from strait.engine.fetcher import REPLY_BYTES, REPLY_SECONDS, Fetcher
+from strait.engine.fetch_set import FetchSet
+from strait.engine.fetcher import REPLY_BYTES, REPLY_SECONDS
+from strait.engine.partition.partition import Partition
 from strait.engine.throttle import BURST_SECONDS, Throttle
-from strait.net.buffers import Buffer, BufferPool
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.state.schema import Budget, TopicPolicy
+from support.model.fetching import Source, caught_up, fetcher, some
 from support.model.partitions import placed
-
-SESSION = 5
-NO_TOPICS = struct.pack(">ib", 0, 0) + struct.pack(">ihi", 0, 0, SESSION) + b"\1\0"
-
-
-class Source:
-    """A cluster and its only channel, which keeps what is sent."""
-
-    round_trip_seconds = 0.0
-
-    def __init__(self) -> None:
-        self.open: list[Callable[[Buffer], None]] = []
-        self.asked: list[Any] = []
-
-    def channel(self, _: int) -> "Source":
-        return self
-
-    def version(self, *_: object) -> int:
-        return 12
-
-    def send(self, _: int, version: int, body: list[bytes], on_reply: Callable[[Buffer], None], **__: object) -> None:
-        self.asked.append(FetchRequest.decode(b"".join(body), version=version))
-        self.open.append(on_reply)
-
-    def answer_without_news(self) -> None:
-        self.open.pop()(BufferPool(1 << 20).adopt(bytearray(NO_TOPICS)))
-
-
-def fetcher(source: Any, partitions: int, budgets: Throttle | None = None) -> Fetcher:
-    found = Fetcher(
-        Loop(),
-        BufferPool(128 << 20),
-        source,
-        1,
-        budgets=budgets or Throttle(),
-        stamper=NotImplemented,
-        out_of_range=NotImplemented,
-        diverged=NotImplemented,
-        held_back=NotImplemented,
-    )
-    found.fit(1)
-    found.assign([placed(number=number) for number in range(partitions)])
-    return found
 
 
 def test_the_next_request_goes_out_in_the_turn_in_which_a_reply_came() -> None:
+    """However many partitions there are."""
     source = Source()
-    it = fetcher(source, partitions=6)
+    it = fetcher(source, some(10_000))
     it.ask()
     it.ask()
     assert len(source.open) == 1, "one at a time"
@@ -72,10 +29,9 @@ def test_the_next_request_goes_out_in_the_turn_in_which_a_reply_came() -> None:
 
 def test_a_topic_that_changes_its_class_is_held_to_the_new_one_before_anything_is_assigned_anew() -> None:
     """That waits for metadata, where the same plan brings a topic that has no leader yet."""
-    budgets, source, partitions = Throttle(), Source(), [placed(number=number) for number in range(2)]
+    budgets, source, partitions = Throttle(), Source(), some(2)
     budgets.follow([Budget(topic_class="bulk", bytes_per_second=40_000, slot_shares=(1.0,))], 0, 0.0)
-    it = fetcher(source, partitions=0, budgets=budgets)
-    it.assign(partitions)
+    it = fetcher(source, partitions, budgets=budgets)
     for partition in partitions:
         partition.obey(TopicPolicy(topic_class="bulk"))
     it.ask()
@@ -88,28 +44,87 @@ def test_a_topic_that_changes_its_class_is_held_to_the_new_one_before_anything_i
 
 
 def test_a_reply_may_leave_out_only_partitions_of_which_all_is_known() -> None:
-    source, partitions = Source(), [placed(number=number) for number in range(6)]
-    it = fetcher(source, partitions=6)
-    it.assign(partitions)
+    source, partitions = Source(), some(6)
+    it = fetcher(source, partitions)
 
-    def asked_anew() -> bool:
+    def asks() -> Any:
         it.ask()
         source.answer_without_news()
-        request = source.asked[-1]
-        assert request.session_epoch or [len(topic.partitions) for topic in request.topics] == [6]
-        return bool(request.session_epoch == 0)
+        return source.asked[-1]
 
-    assert asked_anew()
-    assert asked_anew(), "the reply came and nobody took it"
+    def named(request: Any) -> set[int]:
+        return {item.partition for topic in request.topics for item in topic.partitions}
+
+    def forgotten(request: Any) -> set[int]:
+        return {number for topic in request.forgotten_topics_data for number in topic.partitions}
+
+    every = set(range(6))
+    for what in ("the first request", "the reply named none of them"):
+        request = asks()
+        assert (request.session_epoch, named(request)) == (0, every), what
     for partition in partitions:
         partition.cursor.heard(0, 0, 0)
-    assert not asked_anew()
+    asks()
     partitions[3].block(Reason.SOURCE_UNREACHABLE, "its connection was cut", 0.0)
-    assert asked_anew(), "else it would wait for the next record"
+    request = asks()
+    assert (request.session_epoch > 0, request.max_wait_ms, forgotten(request)) == (True, 0, {3})
+    assert named(asks()) == {3}, "a reply names what is asked for anew; else it would wait for the next record"
     partitions[3].clear()
-    assert not asked_anew()
-    it.assign([*partitions[:5], placed(number=5)])
-    assert asked_anew(), "it was taken away and given back meanwhile"
+    request = asks()
+    assert not named(request)
+    assert not forgotten(request)
+    it.remove(partitions[5])
+    it.add(placed(number=5))
+    assert forgotten(asks()) == {5}
+    assert named(asks()) == {5}, "it was taken away and given back meanwhile"
+
+
+def test_a_round_looks_at_what_has_changed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, partitions = Source(), caught_up(10_000)
+    it = fetcher(source, partitions)
+    it.ask()
+    source.answer_without_news()
+    looked_at: list[Partition] = []
+    judge = FetchSet._judge
+
+    def counted(these: FetchSet, member: Any, *rest: Any) -> Any:
+        looked_at.append(member.partition)
+        return judge(these, member, *rest)
+
+    monkeypatch.setattr(FetchSet, "_judge", counted)
+    it.ask()
+    source.answer_without_news()
+    assert not looked_at
+    partitions[7].cursor.stamped(3, 3, 3, 0)
+    partitions[8].block(Reason.SOURCE_UNREACHABLE, "", 1e9)
+    it.ask()
+    assert set(looked_at) == {partitions[7], partitions[8]}
+    (topic,) = source.asked[-1].topics
+    assert [(item.partition, item.fetch_offset) for item in topic.partitions] == [(7, 3)]
+    assert [topic.partitions for topic in source.asked[-1].forgotten_topics_data] == [[8]]
+
+
+def test_what_is_blocked_for_a_while_is_asked_for_when_that_is_over() -> None:
+    source, partitions, loop = Source(), caught_up(2), Loop()
+    it = fetcher(source, partitions, loop=loop)
+    partitions[0].block(Reason.SOURCE_UNREACHABLE, "", loop.now + 5.0)
+    partitions[1].reset_position(None, "", loop.now + 10.0)
+
+    def asked() -> set[int]:
+        it.ask()
+        if not source.open:
+            return set()
+        source.answer_without_news()
+        return {item.partition for topic in source.asked[-1].topics for item in topic.partitions}
+
+    assert asked() == set()
+    loop.now += 4.9
+    assert asked() == set()
+    loop.now += 0.2
+    assert asked() == {0}
+    loop.now += 10.0
+    asked()
+    assert source.asked[-1].max_wait_ms == 50, "the other one's position may be found at any moment"
 
 
 @pytest.mark.parametrize(
@@ -117,6 +132,6 @@ def test_a_reply_may_leave_out_only_partitions_of_which_all_is_known() -> None:
     [(1e9, REPLY_BYTES[1]), (3e6, 4 << 20), (180e3, 256 << 10), (1.0, REPLY_BYTES[0])],
 )
 def test_a_reply_is_as_large_as_the_line_brings_in_time(line_bytes_per_second: float, size: int) -> None:
-    it = fetcher(Source(), partitions=1)
+    it = fetcher(Source(), some(1))
     assert it.size_of(line_bytes_per_second) == size
     assert size <= max(REPLY_BYTES[0], line_bytes_per_second * REPLY_SECONDS)

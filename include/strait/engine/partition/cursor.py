@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable
 
+from strait.engine.partition.change_signal import ChangeSignal
 from strait.reasons import Reason
 from strait.state.offset_map import Gap
 
@@ -50,6 +51,7 @@ class Cursor:
     """
 
     __slots__ = (
+        "_signal",
         "_told",
         "apart",
         "blocked_until",
@@ -70,7 +72,8 @@ class Cursor:
         "transaction",
     )  # fmt: skip
 
-    def __init__(self, max_batch_bytes: int) -> None:
+    def __init__(self, max_batch_bytes: int, signal: ChangeSignal) -> None:
+        self._signal = signal
         self.offset = -1
         self.mapped = -1
         self.sequence = -1
@@ -96,6 +99,7 @@ class Cursor:
         self.mapped = offset if mapped else -1
         self.last_epoch, self.epoch_unproven = epoch, True
         self._told = deque(told)
+        self._signal.notify()
         self.release()  # who was asked meanwhile may never answer
 
     def stamped(self, records: int, copied_to: int, offset: int, epoch: int) -> None:
@@ -103,23 +107,28 @@ class Cursor:
         self.sequence += records
         self.mapped, self.offset = copied_to, offset
         self.last_epoch, self.epoch_unproven = epoch, False
+        self._signal.notify()
 
     def skip(self, offset: int, epoch: int, left_out: int) -> None:
         """Nothing is to be copied before ``offset``."""
         self.offset = max(self.offset, offset)
         self.last_epoch, self.epoch_unproven = epoch, False
         self.left_out += left_out
+        self._signal.notify()
 
     def step_over(self, offset: int) -> None:
         """The record there goes to quarantine."""
         self.offset = offset + 1
+        self._signal.notify()
 
     def prove(self, epoch: int) -> None:
         """This is the source's leader epoch of what lies before the offset."""
         self.last_epoch, self.epoch_unproven = epoch, False
+        self._signal.notify()
 
     def forget_epoch(self) -> None:
         self.last_epoch = -1
+        self._signal.notify()
 
     def jump(self, offset: int) -> None:
         """Go on at another source offset; the map will say so before anything after it is sent."""
@@ -127,6 +136,7 @@ class Cursor:
         self.last_epoch = -1
         if offset < self.mapped:
             self.mapped = -1
+        self._signal.notify()
 
     def told(self, until: int) -> list[Gap]:
         """What the map says already of the records from the next one to before number ``until``, right or wrong. Once
@@ -139,13 +149,17 @@ class Cursor:
     # --- when it is fetched -------------------------------------------------------------------------------------------
 
     def led_at(self, epoch: int) -> None:
-        self.leader_epoch = epoch
+        if epoch != self.leader_epoch:
+            self.leader_epoch = epoch
+            self._signal.notify()
 
     def heard(self, end: int, high_watermark: int, log_start: int) -> None:
         """The source's leader has answered."""
         if end != self.end or high_watermark <= end:
             self.transaction = None  # another one, if any
-        self.end, self.high_watermark, self.log_start, self.blocked_until = end, high_watermark, log_start, 0.0
+        self.end, self.high_watermark, self.log_start = end, high_watermark, log_start
+        if self.blocked_until:
+            self.unblock()
 
     @property
     def held_back(self) -> int:
@@ -155,18 +169,22 @@ class Cursor:
     def block(self, until: float) -> None:
         """Fetch nothing until then."""
         self.blocked_until, self.held = until, False
+        self._signal.notify()
 
     def unblock(self) -> None:
         self.blocked_until = 0.0
+        self._signal.notify()
 
     def hold(self, now: float) -> None:
         """Fetch nothing until something is known that is being asked for, though nothing is wrong."""
         self.held, self.blocked_until = True, now + _HOLD_SECONDS
+        self._signal.notify()
 
     def release(self) -> None:
         """It is known."""
         if self.held:
             self.held, self.blocked_until = False, 0.0
+            self._signal.notify()
 
     # --- what the destination refuses ---------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from strait.engine.partition.change_signal import ChangeSignal
 from strait.engine.partition.cursor import Cursor
 from strait.engine.partition.position import Phase, Position
 from strait.engine.partition.send_queue import OutBatch, SendQueue
@@ -107,7 +108,7 @@ class Partition:
 
     __slots__ = (
         "_loss_noted", "cursor", "destination", "destination_id", "detail", "number", "policy", "position", "queue",
-        "reason", "retired", "source_id", "topic", "totals",
+        "reason", "retired", "signal", "source_id", "topic", "totals",
     )  # fmt: skip
 
     def __init__(
@@ -126,9 +127,10 @@ class Partition:
         self.source_id = source_id
         self.destination_id = destination_id
         self.policy = policy
-        self.cursor = Cursor(policy.max_message_bytes)
-        self.queue = SendQueue(line)
-        self.position = Position()
+        self.signal = ChangeSignal()
+        self.cursor = Cursor(policy.max_message_bytes, self.signal)
+        self.queue = SendQueue(self.signal, line)
+        self.position = Position(self.signal)
         self.totals = Totals()
         self.retired = False
         self.reason: Reason | None = None
@@ -192,6 +194,7 @@ class Partition:
     def show(self, reason: Reason, detail: str) -> None:
         """Say why it waits."""
         self.reason, self.detail = reason, detail
+        self.signal.notify()
 
     def block(self, reason: Reason, detail: str, until: float) -> None:
         """Fetch nothing until then."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from strait.engine.partition.change_signal import ChangeSignal
 from strait.engine.partition.send_queue import OutBatch
 from strait.state.offset_map import covering, destination_offset, newest_checkpoint
 from strait.state.schema import OffsetMapping
@@ -63,12 +64,14 @@ class Position:
     """
 
     __slots__ = (
-        "_looks_again", "_old_end", "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims", "copied_to",
-        "failures", "found_sequence", "generation", "located", "log_start", "log_was_cut", "passed", "phase", "quiet_at", "quiet_sequence",
+        "_looks_again", "_old_end", "_signal", "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims",
+        "copied_to", "failures", "found_sequence", "generation", "located", "log_start", "log_was_cut", "passed",
+        "phase", "quiet_at", "quiet_sequence",
         "recopied", "recoveries", "repetition", "retry_at", "run", "shift", "watched",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, signal: ChangeSignal) -> None:
+        self._signal = signal
         self.phase = Phase.AWAIT_POSITION
         self.generation = 0
         self.retry_at = 0.0
@@ -102,11 +105,13 @@ class Position:
         self.generation += 1
         self.retry_at = retry_at
         self.failures += 1
+        self._signal.notify()
 
     def resolve(self) -> None:
         """The look-up begins."""
         self.phase = Phase.RESOLVING
         self.recoveries += 1
+        self._signal.notify()
 
     def found(self, runs: Sequence[OffsetMapping], sequence: int, copied_to: int, *, mapped: bool) -> None:
         """Record number ``sequence`` is the next, and all before source offset ``copied_to`` is copied; ``mapped``: the
@@ -125,14 +130,17 @@ class Position:
             if checkpoint.sequence_end <= sequence:
                 self.acked_epoch = checkpoint.source_epoch
         self.phase = Phase.REPLICATING
+        self._signal.notify()
 
     def postpone(self, retry_at: float) -> None:
         """Look it up at that time."""
         self.retry_at = retry_at
+        self._signal.notify()
 
     def abandon(self) -> None:
         """Whoever still asks on its behalf need not answer."""
         self.generation += 1
+        self._signal.notify()
 
     def succeeded(self) -> None:
         self.failures = 0

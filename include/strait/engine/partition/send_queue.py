@@ -3,6 +3,7 @@
 from collections import deque
 from typing import NamedTuple
 
+from strait.engine.partition.change_signal import ChangeSignal
 from strait.net.buffers import Buffer
 from strait.wire.shapes import Built
 
@@ -53,11 +54,12 @@ class SendQueue:
     """
 
     __slots__ = (
-        "_acked_end", "_alone_to", "_open_promises", "_waits", "batches", "bytes", "conflicts", "had_error",
+        "_acked_end", "_alone_to", "_open_promises", "_signal", "_waits", "batches", "bytes", "conflicts", "had_error",
         "in_flight", "last_ack_at", "last_promise", "late_until", "line", "node", "sent_sequence", "unanswered_end",
     )  # fmt: skip
 
-    def __init__(self, line: int = 0) -> None:
+    def __init__(self, signal: ChangeSignal, line: int = 0) -> None:
+        self._signal = signal
         self.node = -1
         self.line = line
         self.batches: deque[OutBatch] = deque()
@@ -113,6 +115,7 @@ class SendQueue:
         self.bytes -= len(batch.view) + BATCH_OVERHEAD_BYTES
         self.sent_sequence = batch.sequence + batch.records
         self.in_flight += 1
+        self._signal.notify()
         return batch
 
     def _may_send(self, now: float) -> bool:
@@ -171,6 +174,7 @@ class SendQueue:
             batch.buffer.release()
         self.batches.clear()
         self.bytes = 0
+        self._signal.notify()
 
     def reset(self) -> None:
         """Forget what is queued, and what must be written down for it."""

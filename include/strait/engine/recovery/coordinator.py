@@ -118,12 +118,13 @@ class RecoveryCoordinator:
             if partition.queue.in_flight or partition.position.retry_at > self._loop.now:
                 continue
             problem = destination_problem(self._destination, partition)
-            if problem is None and not self._runs.of(partition):
+            if problem is not None:
+                self._destination.look_again(partition.destination)
+            elif not self._runs.of(partition):
                 problem = Reason.MAP_RUN_MISSING, "the offset map has no entry for these two topics"
             if problem is not None:
                 partition.show(*problem)
                 partition.position.postpone(self._loop.now + error_policy.SHORTLY_SECONDS[0])
-                self._destination.refresh()
             elif partition.queue.node >= 0:
                 by_node[partition.queue.node].append(partition)
         for node, partitions in by_node.items():
@@ -190,8 +191,8 @@ class RecoveryCoordinator:
         if not ticket.is_current:
             return
         if trouble.refresh:
-            self._source.refresh()
-            self._destination.refresh()
+            self._source.refresh((ticket.partition.topic,))
+            self._destination.refresh((ticket.partition.destination,))
         self.reset(ticket.partition, trouble.reason, trouble.detail, trouble.wait_seconds)
 
     # --- where it goes on ---------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ class MapEnd:
         node = self._destination.leader(self._topic, 0).node
         channel = self._destination.prompt_channel(node) if node >= 0 else None
         if channel is None:
-            self._destination.refresh()
+            self._destination.refresh((self._topic,))
             error = self._destination.topic_errors.get(self._topic, 0)
             trouble = (
                 error_policy.name(error)
@@ -104,7 +104,7 @@ class MapEnd:
             trouble = RequestLost(f"log end offset of {self._topic}: {lost}")
         finally:
             self._asking = False
-        self._destination.refresh()
+        self._destination.refresh((self._topic,))
         self._fail(asked, trouble)
 
     def _fail(self, waiting: list[Future[None]], trouble: Exception) -> None:

@@ -69,10 +69,10 @@ class Truncation:
             if not error:
                 error, end = await offset_at(self._loop, channel, key, LATEST)
         except (RequestLost, ProtocolError):
-            self._source.refresh()
+            self._source.refresh((partition.topic,))
             return
         if error:
-            self._source.refresh()
+            self._source.refresh((partition.topic,))
         elif ticket.is_current and partition.cursor.offset == refused:
             self._act(partition, judge(refused, log_start, end, partition.policy.on_loss))
 

@@ -1,0 +1,93 @@
+"""Which topics' metadata is to be asked for, and when: topics in trouble alone, later each time that nothing has
+changed, and all of them seldom.
+
+Metadata takes some microseconds for each partition, on the loop's thread. So it is asked for in pieces.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from strait.net.event_loop import Loop
+
+PAUSE_SECONDS = 0.1
+"""Between an error and the refresh that it asks for."""
+PAUSE_SECONDS_PER_PARTITION = 1.3e-4
+"""At least between two refreshes of all topics: this keeps them below a twentieth of a core."""
+TOPICS_AT_ONCE = 500
+LOOK_AGAIN_SECONDS = (0.5, 30.0)
+
+
+class MetadataDue:
+    """Of the topics in ``interest``, which its owner changes. ``ask`` is called when something is due; `take` has it."""
+
+    def __init__(self, loop: Loop, interest: set[str], ask: Callable[[], None]) -> None:
+        self._loop = loop
+        self._interest = interest
+        self._ask = ask
+        self._due: dict[str, bool] = {}  # in order; whether the topic was named, or is due with all others
+        self._brokers_due = False
+        self._topics_timer = False
+        self._all_timer = False
+        self._all_asked_at = float("-inf")
+        self._waits: dict[str, float] = {}  # of topics in trouble: until the next look
+        self._looking: set[str] = set()
+
+    def topics(self, topics: Iterable[str]) -> None:
+        """Ask for these soon; many calls make one request."""
+        self._due.update(dict.fromkeys(topics, True))
+        if self._due and not self._topics_timer:
+            self._topics_timer = True
+            self._loop.call_later(PAUSE_SECONDS, self._topics_are_due)
+
+    def all(self, partitions: int) -> None:
+        """Ask for all topics, which have so many partitions, and for the brokers: soon, but not again and again."""
+        if not self._all_timer:
+            self._all_timer = True
+            earliest = self._all_asked_at + partitions * PAUSE_SECONDS_PER_PARTITION
+            self._loop.call_later(max(PAUSE_SECONDS, earliest - self._loop.now), self._all_are_due)
+
+    def look_again(self, topic: str) -> None:
+        """Something is wrong with this topic: ask for it alone, later each time that nothing has changed."""
+        if topic not in self._looking:
+            self._looking.add(topic)
+            shortest, longest = LOOK_AGAIN_SECONDS
+            wait = self._waits.get(topic, shortest)
+            self._waits[topic] = min(longest, 2 * wait)
+            self._loop.call_later(wait, partial(self._look, topic))
+
+    def changed(self, topic: str) -> None:
+        """Its metadata is not what it was: the next trouble is looked into soon."""
+        self._waits.pop(topic, None)
+
+    def take(self) -> dict[str, bool] | None:
+        """The next topics to ask for, each with whether it was named; none if only the brokers are due. None: nothing
+        is due."""
+        if not self._due and not self._brokers_due:
+            return None
+        self._brokers_due = False
+        taken = dict(list(self._due.items())[:TOPICS_AT_ONCE]) if len(self._due) > TOPICS_AT_ONCE else self._due
+        self._due = {topic: named for topic, named in self._due.items() if topic not in taken}
+        return taken
+
+    def put_back(self, taken: dict[str, bool]) -> None:
+        """No answer came."""
+        self._due = taken | self._due
+        self._brokers_due = True
+
+    def _topics_are_due(self) -> None:
+        self._topics_timer = False
+        self._ask()
+
+    def _all_are_due(self) -> None:
+        self._all_timer = False
+        self._all_asked_at = self._loop.now
+        self._brokers_due = True
+        self._due = dict.fromkeys(sorted(self._interest), False) | self._due
+        self._ask()
+
+    def _look(self, topic: str) -> None:
+        self._looking.discard(topic)
+        if topic in self._interest:
+            self.topics((topic,))
+        else:
+            self._waits.pop(topic, None)
