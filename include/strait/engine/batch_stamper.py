@@ -4,7 +4,8 @@ Where source offsets hold nothing to copy, the map must say so before anything b
 first is a *promise*, and each batch behind it waits until it is kept.
 """
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -26,10 +27,14 @@ from strait.wire.shapes import (
     Piece,
     Quarantined,
     Rules,
+    Shape,
     Skipped,
     Stop,
     Unjudged,
 )
+
+UNFINISHED_QUEUE_BYTES = 4 << 20
+"""With so much queued, a partition need not go on with what is to be taken apart."""
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
@@ -53,6 +58,23 @@ class _Words(NamedTuple):
     promise: int
     corrects: bool
     gaps: list[Gap]
+
+
+class _Unfinished(NamedTuple):
+    """What was fetched of a partition and is being taken apart, turn by turn. It is dropped if the partition goes on
+    elsewhere, or by another policy."""
+
+    shapes: Iterator[Shape]
+    ticket: Ticket
+    policy: TopicPolicy
+    offset: int
+    frame: Buffer
+    tailing: bool
+
+    @property
+    def is_current(self) -> bool:
+        partition = self.ticket.partition
+        return self.ticket.is_current and partition.cursor.offset == self.offset and partition.policy is self.policy
 
 
 class BatchStamper:
@@ -79,15 +101,43 @@ class BatchStamper:
         self._stop = stop
         self._broken = broken
         self._freed = freed
+        self._unfinished: deque[_Unfinished] = deque()
         self.unwritten = 0
         """Promises whose acknowledgement has not come yet."""
 
     def take(self, partition: Partition, item: Fetched, frame: Buffer, *, tailing: bool) -> bool:
         """Queue what a reply holds for a partition. False: it was stopped in the middle, or held there for a while."""
+        shapes = shape(item.records, partition.cursor.offset, item.aborted, self._rules(partition))
+        return self._take(partition, shapes, frame, tailing)
+
+    @property
+    def unfinished(self) -> bool:
+        """`go_on` has something to do."""
+        return any(
+            not item.is_current or item.ticket.partition.queue.bytes < UNFINISHED_QUEUE_BYTES
+            for item in self._unfinished
+        )
+
+    def go_on(self) -> None:
+        """Take apart more of a batch of very many records: one turn of one partition."""
+        for _ in range(len(self._unfinished)):
+            item = self._unfinished.popleft()
+            partition = item.ticket.partition
+            if not item.is_current:
+                partition.cursor.finish(finished=True)
+                item.frame.release()
+            elif partition.queue.bytes >= UNFINISHED_QUEUE_BYTES:
+                self._unfinished.append(item)
+            else:
+                partition.cursor.finish(finished=True)
+                self._take(partition, item.shapes, item.frame, item.tailing)
+                item.frame.release()
+                return
+
+    def _take(self, partition: Partition, shapes: Iterator[Shape], frame: Buffer, tailing: bool) -> bool:
         promises: list[_Words] = []
-        rules = self._rules(partition)
         try:
-            for shaped in shape(item.records, partition.cursor.offset, item.aborted, rules):
+            for shaped in shapes:
                 if isinstance(shaped, Piece):
                     self._tell(partition, shaped, promises)
                     self._pass(partition, shaped, frame, tailing)
@@ -99,7 +149,8 @@ class BatchStamper:
                     self._judge.judge(partition, shaped.producer_ids)
                     return False
                 elif isinstance(shaped, Paused):
-                    return True  # what was taken has moved the position
+                    self._pause(partition, shapes, frame, tailing)
+                    return True
                 else:
                     self._halt(partition, shaped)
                     return False
@@ -110,6 +161,13 @@ class BatchStamper:
             for words in promises:
                 self._promise_run(partition, words)
         return True
+
+    def _pause(self, partition: Partition, shapes: Iterator[Shape], frame: Buffer, tailing: bool) -> None:
+        frame.hold()
+        partition.cursor.finish(finished=False)
+        self._unfinished.append(
+            _Unfinished(shapes, partition.ticket(), partition.policy, partition.cursor.offset, frame, tailing)
+        )
 
     def note_loss(self, partition: Partition, loss: Loss) -> None:
         """Write an entry of the loss ledger; nothing goes out of the partition before it is safe."""

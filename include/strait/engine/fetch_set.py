@@ -30,7 +30,7 @@ class Standing(Enum):
     LOST = "its position is looked up later"
     SOON = "its position is being looked up"
     BLOCKED = "the source is left alone for a while"
-    HELD = "its producers are being judged"
+    HELD = "its producers are being judged, or what was fetched is being taken apart"
     FULL = "enough of it is queued"
     THROTTLED = "its class has used up its budget"
 
@@ -213,6 +213,8 @@ class FetchSet:
         if cursor.blocked_until > now:
             self._look_at(member, cursor.blocked_until)
             return Standing.HELD if cursor.held else Standing.BLOCKED
+        if cursor.unfinished:
+            return Standing.HELD
         if queue.batches and (self.tight or queue.bytes >= queue_bytes):
             return Standing.FULL
         return Standing.THROTTLED if member.topic_class in self._throttled else Standing.WANTED

@@ -152,7 +152,8 @@ class Replicator:
 
     def step(self, max_wait_seconds: float) -> float:
         """Serve what is due; wait at most that long for it. Returns the time, in seconds of a monotonic clock."""
-        self._loop.run_once(max_wait_seconds)
+        self._loop.run_once(0.0 if self._stamper.unfinished else max_wait_seconds)
+        self._stamper.go_on()
         if self._loop.now >= self._expire_at:
             self._expire_at = self._loop.now + EXPIRE_SECONDS
             self._source.expire()

@@ -50,7 +50,7 @@ destination's broker about a hundred."""
 PIECE_RECORDS = 20_000
 """So many records of a batch that is taken apart are in memory at a time: a few megabytes besides keys and values."""
 TURN_RECORDS = 100_000
-"""After so many the slot's other partitions have their turn; the rest of the batch is fetched again."""
+"""After so many the slot's other partitions have their turn."""
 
 _OLD = 1  # formats 0 and 1: each message stands alone, or wraps others
 _OLD_ATTRIBUTES_AT = 17
@@ -67,13 +67,6 @@ def shape(records: memoryview, position: int, aborted: Sequence[tuple[int, int]]
     Raises:
         CorruptBatch: nothing behind the batches yielded so far can be trusted.
     """
-    for item in _shaped(records, position, aborted, rules):
-        yield item
-        if isinstance(item, Paused):
-            return
-
-
-def _shaped(records: memoryview, position: int, aborted: Sequence[tuple[int, int]], rules: Rules) -> Iterator[Shape]:
     row = plain_row(records, position, rules)
     if row is None:
         yield from _one_by_one(records, position, aborted, rules)
@@ -249,16 +242,16 @@ def _taken_apart(batch: Batch, position: int, rules: Rules, why: Built) -> Itera
     """Piece by piece, since a few hundred kilobytes may hold millions of records."""
     check(batch)
     held: list[Record] = []
-    taken = 0
+    read = 0
     for piece in read_in_pieces(batch, PIECE_RECORDS):
         kept = [record for record in piece if record.offset >= position]
         if held and kept:
             yield from _rebuilt(held, batch, None, rules, why)
-            taken += len(held)
-            if taken >= TURN_RECORDS:
-                yield Paused()
-                return
         held = kept or held
+        read += len(piece)
+        if read >= TURN_RECORDS:
+            read = 0
+            yield Paused()
     yield from _rebuilt(held, batch, batch.crc_bytes, rules, why)
 
 

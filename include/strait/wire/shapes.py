@@ -98,7 +98,7 @@ class Unjudged(NamedTuple):
 
 
 class Paused(NamedTuple):
-    """More is to come of a batch that is taken apart; it is fetched again, from where this one was left."""
+    """More is to come of a batch that is taken apart, when the partition has its next turn."""
 
 
 class Stop(NamedTuple):

@@ -18,7 +18,7 @@ from support.model.partitions import placed
 def test_the_next_request_goes_out_in_the_turn_in_which_a_reply_came() -> None:
     """However many partitions there are."""
     source = Source()
-    it = fetcher(source, some(10_000))
+    it = fetcher(source, some(2_000))
     it.ask()
     it.ask()
     assert len(source.open) == 1, "one at a time"
@@ -80,7 +80,7 @@ def test_a_reply_may_leave_out_only_partitions_of_which_all_is_known() -> None:
 
 
 def test_a_round_looks_at_what_has_changed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    source, partitions = Source(), caught_up(10_000)
+    source, partitions = Source(), caught_up(2_000)
     it = fetcher(source, partitions)
     it.ask()
     source.answer_without_news()

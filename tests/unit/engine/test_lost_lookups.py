@@ -61,7 +61,7 @@ class Answering:
         ]
         on_reply(SimpleNamespace(topics=topics))
 
-    def refresh(self) -> None: ...
+    def refresh(self, _: object = None) -> None: ...
 
 
 def after_a_look_up(destination: Answering) -> tuple[Reason | None, str, float]:

@@ -1,6 +1,7 @@
 """What batches become on their way, over generated histories of the source."""
 
 import tracemalloc
+from collections.abc import Iterator
 
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
@@ -9,12 +10,14 @@ from hypothesis import strategies as st
 
 from strait.errors import CorruptBatch
 from strait.reasons import Reason
-from strait.wire.batch import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, restamp, split_batches
+from strait.wire import rebatch
+from strait.wire.batch import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch, restamp, split_batches
 from strait.wire.merge import MERGE_BATCHES
 from strait.wire.rebatch import shape
-from strait.wire.records import Record, read_records
+from strait.wire.records import Record, read_in_pieces, read_records
 from strait.wire.shapes import (
     Built,
+    Paused,
     Piece,
     Quarantined,
     Rules,
@@ -250,19 +253,43 @@ def test_no_damaged_batch_is_merged_with_others() -> None:
 
 
 def test_a_small_batch_of_very_many_records_is_taken_apart_in_bounded_memory() -> None:
-    """Each record takes some 200 bytes once it is read, and one byte or so in the batch. It is fetched again until it
-    is done."""
+    """Each record takes some 200 bytes once it is read, and one byte or so in the batch."""
     count = 300_000
-    batch = source_batch([Record(n, 5, None, b"", ()) for n in range(count)], 0, count, codec=4)
-    rules = Rules(1 << 20, 1 << 20, apart=(0, 1))
-    position, copied, most = 0, 0, 0
-    while position < count:
-        tracemalloc.start()
-        for item in shape(memoryview(batch), position, (), rules):
-            if isinstance(item, Piece):
-                copied += item.batch.records
-                position = item.position
-        most = max(most, tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
+    shapes = shape(tiny_records(count), 0, (), RULES._replace(apart=(0, 1)))
+    copied = 0
+    tracemalloc.start()
+    for item in shapes:
+        if isinstance(item, Piece):
+            copied += item.batch.records
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     assert copied == count
     assert most < 24 << 20
+
+
+def tiny_records(count: int) -> memoryview:
+    return memoryview(source_batch([Record(n, 5, None, b"", ()) for n in range(count)], 0, count, codec=4))
+
+
+@pytest.mark.parametrize("position", [0, 390_000])
+def test_a_batch_of_very_many_records_is_read_once_in_turns_of_bounded_length(
+    position: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, read, turns = 400_000, 0, [0]
+
+    def counted(batch: Batch, records: int) -> Iterator[list[Record]]:
+        nonlocal read
+        for piece in read_in_pieces(batch, records):
+            read += len(piece)
+            turns[-1] += len(piece)
+            yield piece
+
+    monkeypatch.setattr(rebatch, "read_in_pieces", counted)
+    copied = 0
+    for item in shape(tiny_records(count), position, (), RULES._replace(apart=(0, 1))):
+        if isinstance(item, Paused):
+            turns.append(0)
+        elif isinstance(item, Piece):
+            copied += item.batch.records
+    assert (read, copied) == (count, count - position)
+    assert max(turns) == rebatch.TURN_RECORDS

@@ -45,6 +45,7 @@ class Cursor:
         high_watermark: the source's, as last seen. What lies between the two waits for an open transaction.
         transaction: that transaction; None: nothing waits for one.
         log_start: the source's, as last seen.
+        unfinished: what was fetched is not taken apart to its end yet, so nothing more is fetched.
         held: it is blocked for a moment, with nothing wrong; counts only while it is blocked.
         max_batch_bytes, apart, quarantined, checked_to: what the destination refuses; see `strait.wire.shapes.Rules`.
         left_out: so many records were not copied, being copies themselves.
@@ -70,6 +71,7 @@ class Cursor:
         "quarantined",
         "sequence",
         "transaction",
+        "unfinished",
     )  # fmt: skip
 
     def __init__(self, max_batch_bytes: int, signal: ChangeSignal) -> None:
@@ -86,6 +88,7 @@ class Cursor:
         self.log_start = -1
         self.blocked_until = 0.0
         self.held = False
+        self.unfinished = False
         self.max_batch_bytes = max_batch_bytes
         self.apart = (0, 0)
         self.quarantined: dict[int, tuple[Reason, str]] = {}
@@ -179,6 +182,12 @@ class Cursor:
         """Fetch nothing until something is known that is being asked for, though nothing is wrong."""
         self.held, self.blocked_until = True, now + _HOLD_SECONDS
         self._signal.notify()
+
+    def finish(self, *, finished: bool) -> None:
+        """Whether what was fetched is taken apart to its end."""
+        if self.unfinished is finished:
+            self.unfinished = not finished
+            self._signal.notify()
 
     def release(self) -> None:
         """It is known."""
