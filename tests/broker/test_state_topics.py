@@ -367,6 +367,7 @@ def busy_cleaner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.mark.core
 def test_the_map_of_an_older_version_gets_small_and_stays_small(busy_cleaner: Cluster, topic_name: str) -> None:
     """It has a week of superseded checkpoints in one segment, and no cleaner ever touches it."""
     admin, topic = Admin(busy_cleaner.client_properties, "b"), naming.map_topic(topic_name)
@@ -395,6 +396,21 @@ def test_the_map_of_an_older_version_gets_small_and_stays_small(busy_cleaner: Cl
     assert ends == [20_000, *range(19_991, 20_000)]
 
 
+class _Clock:
+    """At each look some time has passed since the one before it."""
+
+    def __init__(self, now: float, step: float = 0.001) -> None:
+        self.now = now
+        self._step = step
+
+    def monotonic(self) -> float:
+        self.now += self._step
+        return self.now
+
+    def time(self) -> float:
+        return time.time()
+
+
 def test_a_deletion_whose_trace_is_gone_is_found_by_a_reader_that_was_away(
     busy_cleaner: Cluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -405,8 +421,12 @@ def test_a_deletion_whose_trace_is_gone_is_found_by_a_reader_that_was_away(
     writer = StateWriter(busy_cleaner.client_properties, "b", topic_name)
     writer.write_run(plain_run(partition=1))
     assert writer.flush(30)
-    with StateReader(busy_cleaner.client_properties, "b", topic_name) as reader:
+    with (
+        StateReader(busy_cleaner.client_properties, "b", topic_name) as reader,
+        StateReader(busy_cleaner.client_properties, "b", topic_name) as follower,
+    ):
         reader.catch_up()
+        follower.catch_up()
         writer.forget_run(plain_run(partition=1))
 
         def is_gone() -> bool:
@@ -418,32 +438,21 @@ def test_a_deletion_whose_trace_is_gone_is_found_by_a_reader_that_was_away(
         eventually(is_gone, what="the end of the deletion's trace")
         reader.catch_up()
         assert ("t", 1) in reader.runs, "this reader has not seen the deletion"
-        monkeypatch.setattr("strait.state.reader._AWAY_SECONDS", -1.0)
+        looked_at = time.monotonic()
+        monkeypatch.setattr("strait.state.reader.time", _Clock(looked_at + 3600))
         reader.catch_up()
-        assert list(reader.runs) == [("t", 2)]
+        assert follower.poll()
+        assert list(reader.runs) == list(follower.runs) == [("t", 2)]
 
 
-class _SlowClock:
-    """A second passes at each look."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        self.now += 1.0
-        return self.now
-
-    def time(self) -> float:
-        return time.time()
-
-
+@pytest.mark.core
 def test_however_long_the_map_is_reading_it_ends_and_says_how_far_it_is(
     cluster: Cluster, link: str, writer: StateWriter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(2000):
         writer.write_run(plain_run(partition=number % 10, sequence_end=number))
     assert writer.flush(30)
-    clock = _SlowClock()
+    clock = _Clock(0.0, step=1.0)
     monkeypatch.setattr("strait.state.reader.time", clock)
     monkeypatch.setattr("strait.state.reader._MOST_PER_POLL", 3)
     caplog.set_level("INFO", "strait.state.reader")

@@ -143,7 +143,7 @@ class StateReader:
                 but no error.
         """
         self._rest()  # else its questions wait behind a fetch that waits for news
-        if time.monotonic() - self._seen_at > _AWAY_SECONDS:
+        if self._was_away:
             self._begin_again()
         self._find_topics(timeout_seconds)
         ends = {topic: self._end(topic, timeout_seconds) for topic in self._next}
@@ -178,14 +178,23 @@ class StateReader:
     def _left(self, ends: Mapping[str, int]) -> int:
         return sum(max(0, end - max(self._next[topic], self._start[topic])) for topic, end in ends.items())
 
+    @property
+    def _was_away(self) -> bool:
+        return time.monotonic() - self._seen_at > _AWAY_SECONDS
+
     def _begin_again(self) -> None:
         """What was removed since the last look may have left no trace in the topics."""
+        self._seen_at = time.monotonic()
         self._view = StateView(self._link, self._most_losses)
         self._next.clear()
         self._start.clear()
 
     def poll(self, timeout_seconds: float = 0.0) -> bool:
-        """Take in what has arrived; return whether anything changed. Blocks only for the first record, if at all."""
+        """Take in what has arrived; return whether anything changed. Blocks only for the first record, if at all, or, in
+        a process that was suspended for very long, to `catch_up`."""
+        if self._was_away:
+            self.catch_up()
+            return True
         if self._resting:
             self._resting = False
             self._consumer.incremental_assign(self._places())
