@@ -479,7 +479,7 @@ def test_back_and_forth_with_links_both_ways(make_mesh: Callable[..., Mesh], top
     mesh.kill(there)
     with pytest.raises(FailoverStopped, match=r"strait start .* copies them"):  # nobody knows what a has got since
         failovers.run(mesh.file, mesh.name(back), "planned", replace(QUICK, timeout_seconds=30.0), lambda _: None)
-    set_stopped(mesh.file, mesh.name(there), stopped=False)
+    set_stopped(mesh.file, mesh.name(there), stopped=False, by="a test")
     mesh.start(there)
     mesh.until_everywhere()
     until_ready(mesh, there)

@@ -85,7 +85,7 @@ def test_mirror_maker_is_taken_over_in_the_middle_of_a_stream_and_given_back(
             eventually(lambda: copied() > stream.written - 100, what="the link catches up")
             assert {one["verdict"] for one in strait.moves("--from-connect", OFFSETS_TOPIC, code=1)} == {"started"}
             strait("export", "--to-connect", OFFSETS_TOPIC, code=2)
-            set_stopped(file, link, stopped=True)
+            set_stopped(file, link, stopped=True, by="a test")
             time.sleep(1)
         strait("export", "--to-connect", OFFSETS_TOPIC)
         with mirror_maker(tmp_path / "second", source, destination, topic) as maker:
@@ -149,7 +149,7 @@ def test_a_link_exports_its_positions_and_another_one_goes_on_there(
     strait("export", link, code=2)  # it has no plan
     with Control(file, link) as control, copying(control, tmp_path):
         eventually(lambda: exists(destination, topic) and ends(destination, topic, 2) == [50, 50], what="the copy")
-        set_stopped(file, link, stopped=True)
+        set_stopped(file, link, stopped=True, by="a test")
         time.sleep(1)
     exported = strait("export", link)
     assert exported.splitlines()[1:] == [f"{topic},{number},50,{topic},50,exact" for number in (0, 1)]

@@ -4,11 +4,14 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
+from strait.cli.foreground import run_in_foreground
+from strait.cli.options import Output
 from strait.config.links import LinksFile, parse
 from strait.control import pausing
 from strait.control.link_status import link_status
@@ -197,16 +200,25 @@ def test_what_was_never_planned_or_never_paused_is_refused(make_link: MakeLink, 
     assert last.scope == Scope(topic_name, 0)
 
 
-def test_a_link_is_stopped_and_started_while_its_source_is_down(make_link: MakeLink, topic_name: str) -> None:
+def test_a_link_is_stopped_and_started_while_its_source_is_down(
+    make_link: MakeLink, topic_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And `strait run`, which a service manager starts again, does not start it."""
     link = make_link(topics={topic_name: 1})
     link.make_topics()
     file = links_file(link)
     cycle(file, link.name)
     source = file.links[link.name].source
     away = file.model_copy(update={"clusters": {**file.clusters, source: {"bootstrap.servers": "127.0.0.1:1"}}})
-    (stopped,) = pausing.set_stopped(away, link.name, stopped=True).published
+    (stopped,) = pausing.set_stopped(away, link.name, stopped=True, by="a test").published
     assert stopped.stopped
     assert [topic.slots for topic in stopped.topics] == [(0,)]
-    assert pausing.set_stopped(away, link.name, stopped=True).published == []
-    (started,) = pausing.set_stopped(away, link.name, stopped=False).published
+    assert pausing.why_stopped(away, link.name).startswith("the link was stopped by a test at ")
+    assert pausing.set_stopped(away, link.name, stopped=True, by="a test").published == []
+    written = tmp_path / "links.yaml"
+    written.write_text(away.model_dump_json(include={"clusters", "links"}, exclude_unset=True))
+    run_in_foreground(written, link.name, 30.0, Output.TABLE, start=False)
+    assert "the link was stopped by a test at " in capsys.readouterr().out
+    (started,) = pausing.set_stopped(away, link.name, stopped=False, by="a test").published
+    assert pausing.why_stopped(away, link.name) == ""
     assert (started.stopped, started.topics) == (False, stopped.topics)

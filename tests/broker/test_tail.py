@@ -266,7 +266,7 @@ def test_what_was_never_copied_is_named_and_exported_and_nothing_else(
 
     resume(mesh.file, site.link, Scope(topic))
     resume(mesh.file, site.link, Scope(topic, 1))
-    set_stopped(mesh.file, site.link, stopped=False)
+    set_stopped(mesh.file, site.link, stopped=False, by="a test")
     mesh.start(THERE)
     eventually(lambda: not site.missing(), what=lambda: f"the link copies its tail: {mesh.log()}")
     eventually(lambda: not site.named(), what="nothing is left to name")
@@ -485,7 +485,7 @@ def test_nothing_is_dropped_of_a_link_that_is_started_meanwhile(
     mesh = site.mesh
     site.pause()
     site.write("late", 6)
-    set_stopped(mesh.file, site.link, stopped=True)
+    set_stopped(mesh.file, site.link, stopped=True, by="a test")
     mesh.kill(THERE)
     eventually(
         lambda: all(slot.silent for group in link_groups(mesh.file, site.link).groups for slot in group.slots),
@@ -497,7 +497,7 @@ def test_nothing_is_dropped_of_a_link_that_is_started_meanwhile(
     def at_rest(file: LinksFile, link: str, parts: Collection[TailPart]) -> None:
         require_at_rest(file, link, parts)
         looks.append(None)
-        set_stopped(file, link, stopped=len(looks) < 2)  # after the last look
+        set_stopped(file, link, stopped=len(looks) < 2, by="a test")  # after the last look
 
     runs = mesh.runs(THERE)
     words = ("tail", "drop", "--reason", "x", "--yes")
@@ -539,7 +539,7 @@ def test_a_transaction_of_which_a_part_is_gone_otherwise_is_not_called_replicate
     site.pause()
     ledger.write(name, 4)
     ledger.write(name, 4)
-    set_stopped(mesh.file, site.link, stopped=True)
+    set_stopped(mesh.file, site.link, stopped=True, by="a test")
     mesh.kill(THERE)
     eventually(
         lambda: all(slot.silent for group in link_groups(mesh.file, site.link).groups for slot in group.slots),
@@ -605,7 +605,7 @@ def test_what_is_dropped_is_never_copied_and_all_after_it_is(make_site: Callable
 
     resume(mesh.file, site.link, Scope(topic))
     resume(mesh.file, site.link, Scope(topic, 1))
-    set_stopped(mesh.file, site.link, stopped=False)
+    set_stopped(mesh.file, site.link, stopped=False, by="a test")
     mesh.start(THERE)
     site.until_state(None, "caught_up")
     mesh.kill(THERE)
@@ -624,7 +624,7 @@ def test_what_is_dropped_is_never_copied_and_all_after_it_is(make_site: Callable
     eventually(lambda: site.missing().keys() == dropped.keys(), what=lambda: f"all after it is copied: {mesh.log()}")
     values = [record.value for records in site.read("b") for record in records]
     assert len(values) == len(set(values)) == 8 + 10 + 5 + 10 + 40
-    set_stopped(mesh.file, site.link, stopped=True)
+    set_stopped(mesh.file, site.link, stopped=True, by="a test")
     eventually(lambda: site.named() == [], what="nothing is left to name")
     here = {record.value: record.offset for records in site.read("a") for record in records}
     for partition, records in enumerate(site.read("b")):

@@ -23,7 +23,13 @@ class Cycles:
     """
 
     def __init__(
-        self, file: LinksFile, link: str, interval_seconds: float, progress: Callable[[str], None] = silent
+        self,
+        file: LinksFile,
+        link: str,
+        interval_seconds: float,
+        progress: Callable[[str], None] = silent,
+        *,
+        start: bool = False,
     ) -> None:
         self.results: queue.SimpleQueue[Proposal | Outcome | StraitError] = queue.SimpleQueue()
         self.topics_from = ""
@@ -31,11 +37,12 @@ class Cycles:
         self._link = link
         self._interval_seconds = interval_seconds
         self._progress = progress
+        self._start = start
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control cycles", daemon=True)
 
     def start(self) -> None:
-        """Begin with a cycle that also takes back an earlier stop of the link."""
+        """Begin with a cycle that also starts a stopped link, if that is asked for."""
         self._thread.start()
 
     def stop(self, timeout_seconds: float) -> None:
@@ -44,17 +51,17 @@ class Cycles:
         self._thread.join(timeout_seconds)
 
     def _run(self) -> None:
-        stopped: bool | None = False
+        first, stopped = True, False if self._start else None
         while not self._stopped.is_set():
             with Control(self._file, self._link, self._progress) as control:
                 try:
                     while not self._stopped.is_set():
                         self.topics_from = control.settings_in_force(adopt=True).elsewhere
                         proposal = control.propose(stopped=stopped)
-                        if stopped is not None:
+                        if first:
                             self.results.put(proposal)
                         self.results.put(control.apply(proposal, stopped=stopped))
-                        stopped = None
+                        first, stopped = False, None
                         self._stopped.wait(self._interval_seconds)
                 except StraitError as error:
                     self.results.put(error)

@@ -26,6 +26,7 @@ from strait.cli.progress import Progress
 from strait.config import naming
 from strait.config.links import Link, LinksFile, load_link
 from strait.control.outcome import Outcome
+from strait.control.pausing import why_stopped
 from strait.control.plane import GROUP, Control
 from strait.embedded.paths import home
 from strait.errors import SetupError, StraitError
@@ -40,8 +41,9 @@ STOP_GRACE_SECONDS = 6.0  # of the ten in which all must have ended
 _STARTING_SECONDS = 60.0  # so long silent slots are no news
 
 
-def run_in_foreground(config: Path, link: str, interval_seconds: float, output: Output) -> None:
-    """Run until SIGINT or SIGTERM, or until the link is stopped by its plan. Returns then.
+def run_in_foreground(config: Path, link: str, interval_seconds: float, output: Output, *, start: bool) -> None:
+    """Run until SIGINT or SIGTERM, or until the link is stopped by its plan. Returns then; at once if it is stopped
+    already, unless ``start`` asks for a start of it.
 
     Raises:
         StraitError: it cannot be started, or the application says that only a change of configuration helps.
@@ -50,7 +52,12 @@ def run_in_foreground(config: Path, link: str, interval_seconds: float, output: 
         file = load_link(config, link)
         _require_cores(link, file.links[link])
         with _folder(link) as folder, Control(file, link) as control:
-            Foreground(file, link, folder, control, Progress(link, output=output), stopped).run(interval_seconds)
+            progress = Progress(link, output=output)
+            if not start and (why := why_stopped(file, link)):
+                text = f"{why}; `strait start {link}` or `strait run {link} --start` starts it"
+                progress.say("stopped_by_plan", text, detail=why)
+                return
+            Foreground(file, link, folder, control, progress, stopped).run(interval_seconds, start=start)
 
 
 class Foreground:
@@ -79,10 +86,10 @@ class Foreground:
         self._heard_at = -math.inf  # any slot
         self._last_error = ""
 
-    def run(self, interval_seconds: float) -> None:
+    def run(self, interval_seconds: float, *, start: bool) -> None:
         """See `run_in_foreground`."""
         working = now_and_then(lambda text: self._progress.say("working", text))
-        cycles = Cycles(self._file, self._link, interval_seconds, working)
+        cycles = Cycles(self._file, self._link, interval_seconds, working, start=start)
         cycles.start()
         try:
             if not self._first_cycle(cycles):
@@ -125,8 +132,8 @@ class Foreground:
         progress_at = time.monotonic()
         while not self._stopped.is_set():
             self._tell_cycles(cycles)
-            if self._stopped_by_plan(self._keep_running()):
-                self._progress.say("stopped_by_plan", "the plan says that the link is stopped")
+            if why := self._stopped_by_plan(self._keep_running()):
+                self._progress.say("stopped_by_plan", why, detail=why)
                 return
             if time.monotonic() >= progress_at:
                 progress_at = time.monotonic() + PROGRESS_SECONDS
@@ -166,14 +173,14 @@ class Foreground:
         for end in ends:
             end.result()
 
-    def _stopped_by_plan(self, application: Application | None) -> bool:
+    def _stopped_by_plan(self, application: Application | None) -> str:
         if application is None or application.state is not State.FINISHED:
-            return False
+            return ""
         try:
-            return self._control.status().stopped
+            return why_stopped(self._file, self._link)
         except StraitError as error:
             self._tell(error)
-            return False
+            return ""
 
     def _tell_cycles(self, cycles: Cycles) -> None:
         while not cycles.results.empty():

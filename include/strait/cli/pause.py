@@ -27,16 +27,19 @@ WhatArgument = Annotated[
     ),
 ]
 
+ReasonOption = Annotated[str, typer.Option("--reason", help="Reason, shown in `strait status`.", show_default=False)]
+ByOption = Annotated[
+    str, typer.Option("--by", help="Who asks for it. Default: the current user and host.", show_default=False)
+]
+
 
 def pause(
     first: LinkArgument = None,
     second: WhatArgument = None,
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
-    reason: Annotated[str, typer.Option("--reason", help="Reason, shown in `strait status`.", show_default=False)] = "",
-    by: Annotated[
-        str, typer.Option("--by", help="Who pauses. Default: the current user and host.", show_default=False)
-    ] = "",
+    reason: ReasonOption = "",
+    by: ByOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Pause a link, topic or partition.
@@ -77,14 +80,16 @@ def stop(
     first: LinkArgument = None,
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
+    reason: ReasonOption = "",
+    by: ByOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Stop a link's Spark applications.
 
     Only the plan is edited: no pending change of the configuration is applied, and the source may be unreachable. The
-    link stays stopped until `strait start`.
+    link stays stopped until `strait start`, also if `strait run` is started again.
     """
-    _set_stopped(config, link, first, stopped=True, output=output)
+    _set_stopped(config, link, first, stopped=True, by=by or myself(), reason=reason, output=output)
 
 
 def start(
@@ -97,15 +102,17 @@ def start(
 
     The monitor DAG submits its Spark applications; without Airflow run `strait run`.
     """
-    _set_stopped(config, link, first, stopped=False, output=output)
+    _set_stopped(config, link, first, stopped=False, by=myself(), reason="", output=output)
 
 
-def _set_stopped(config: "Path", link: str | None, first: str | None, *, stopped: bool, output: Output) -> None:
+def _set_stopped(
+    config: "Path", link: str | None, first: str | None, *, stopped: bool, by: str, reason: str, output: Output
+) -> None:
     from strait.config.links import load_link
     from strait.control import pausing
 
     name, _ = one_link(config, link, first)
-    done = pausing.set_stopped(load_link(config, name), name, stopped=stopped)
+    done = pausing.set_stopped(load_link(config, name), name, stopped=stopped, by=by, reason=reason)
     text = "stopped" if stopped else "started"
     _tell(name, text if done.published else f"is {text} already", done, output=output)
 

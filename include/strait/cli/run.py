@@ -32,15 +32,16 @@ def run(
             show_default="30s",
         ),
     ] = 30.0,
+    start: Annotated[bool, typer.Option("--start", help="Start the link first if it is stopped.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Replicate one link in the foreground.
 
-    Until Ctrl-C, SIGTERM or `strait stop`. Starts the link's Spark applications on this machine, or on `spark.master`.
+    Until Ctrl-C, SIGTERM or `strait stop`. If the link is stopped, says who stopped it and exits. Starts the link's Spark applications on this machine, or on `spark.master`.
     """
     from strait.cli.foreground import run_in_foreground
 
     if interval < SHORTEST_SECONDS:
         raise typer.BadParameter(f"at least {SHORTEST_SECONDS:g}s", param_hint="--interval")
     name, _ = one_link(config, link, first)
-    run_in_foreground(config, name, interval, output)
+    run_in_foreground(config, name, interval, output, start=start)

@@ -92,6 +92,8 @@ def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
             print_status(group, by_partition=by_partition, wide=wide)
     if found.consumer_groups is not None and found.groups and not found.stopped:
         typer.echo(summary(found.consumer_groups, time.time_ns() // 1_000_000))
+    if found.stopped_by:
+        typer.echo(f"stopped   {found.stopped_by}")
     for item in found.pauses:
         typer.echo(f"paused    {described(item)}")
     print_left_out(found.left_out)

@@ -16,6 +16,7 @@ from strait.errors import ClusterError, ConfigError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.planning.plan.pauses import pauses_of
+from strait.planning.plan.stopping import stopped_by
 from strait.planning.status.explaining import explained, nearly_selected
 from strait.planning.status.status import PartitionStatus, Status, with_quarantined
 from strait.planning.topics.selection import Selection, select
@@ -30,6 +31,7 @@ class LinkStatus:
     Attributes:
         groups: one for each task group that has a plan; none before the first plan.
         pauses: what people have paused.
+        stopped_by: who stopped it, when and why, in words; "": it is not stopped.
         left_out: topics of the source that the link names or matches and does not copy.
         source_trouble: why the source could not be asked for those; "" where it was.
         quarantines: a rule says of some topic that refused records are quarantined.
@@ -45,6 +47,7 @@ class LinkStatus:
     source_trouble: str = ""
     quarantines: bool = False
     consumer_groups: GroupSyncReport | None = None
+    stopped_by: str = ""
 
     @property
     def rows(self) -> list[PartitionStatus]:
@@ -84,6 +87,7 @@ class LinkStatus:
             "destination": self.destination,
             "plan_version": max((group.plan_version for group in self.groups), default=0),
             "stopped": self.stopped,
+            "stopped_by": self.stopped_by,
             "lag_records": self.lag_records,
             "held_back_records": self.held_back_records,
             "records_per_second": self.records_per_second,
@@ -131,6 +135,7 @@ def link_groups(file: LinksFile, name: str) -> LinkStatus:
             *(name, link.source, link.destination, groups, pauses),
             quarantines=quarantines,
             consumer_groups=state.group_sync,
+            stopped_by=stopped_by(state.plans.values()),
         )
 
 

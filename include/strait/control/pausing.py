@@ -15,7 +15,7 @@ from strait.errors import PlanConflict, StateError
 from strait.planning.plan import pauses
 from strait.planning.plan.pauses import Scope
 from strait.planning.plan.planner import Draft
-from strait.planning.plan.stopping import with_stopped
+from strait.planning.plan.stopping import stopped_by, with_stopped
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.schema import Pause, Plan
@@ -67,15 +67,25 @@ def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
     return _edit(file, link, change)
 
 
-def set_stopped(file: LinksFile, link: str, *, stopped: bool) -> Edited:
+def set_stopped(file: LinksFile, link: str, *, stopped: bool, by: str, reason: str = "") -> Edited:
     """Stop the link's applications, or let them run again. Applies no pending change of the configuration, and asks
     nothing of the source. Raises as `pause`."""
+    stop = Pause(by=by, at_ms=_now_ms(), reason=reason) if stopped else None
 
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
         drafts = {group: Draft.of(plan) for group, plan in state.plans.items()}
-        return Scope(), pauses.pauses_of(state.plans.values()), with_stopped(drafts, stopped)
+        return Scope(), pauses.pauses_of(state.plans.values()), with_stopped(drafts, stop)
 
     return _edit(file, link, change)
+
+
+def why_stopped(file: LinksFile, link: str) -> str:
+    """By whom a link was stopped, when and why, in words; empty: it is not stopped. Raises as `pause`, but for a link
+    without a plan."""
+    destination = file.links[link].destination
+    with StateReader(file.clusters[destination], destination, link, follow=("plan",)) as state:
+        state.catch_up()
+        return stopped_by(state.plans.values())
 
 
 def _topics(state: StateReader) -> set[str]:

@@ -158,7 +158,8 @@ def encode_key(key: Key) -> bytes:
 
 def encode(value: AnyValue) -> tuple[bytes, bytes]:
     """Key and value as they are written."""
-    return encode_key(key_of(value)), value.model_dump_json().encode()
+    unset = {"stop"} if isinstance(value, Plan) and value.stop is None else None  # older versions read on
+    return encode_key(key_of(value)), value.model_dump_json(exclude=unset).encode()
 
 
 def decode_key(kind: type[Model], raw: bytes | None) -> Model:

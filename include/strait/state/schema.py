@@ -171,6 +171,9 @@ class Plan(Record):
     version: int = Field(ge=1)
     producer_id: int = Field(ge=0, description="The link's one producer id; the same for ever.")
     stopped: bool = Field(False, description="The application exits with 0.")
+    stop: Pause | None = Field(
+        None, description="Who stopped the link, when and why. Written only if known: older versions cannot read it."
+    )
     slots: int = Field(ge=1)
     topics: tuple[PlannedTopic, ...] = ()
     waiting: tuple[Waiting, ...] = ()

@@ -97,7 +97,7 @@ class Mesh:
 
     def restart(self, link: tuple[str, str]) -> None:
         """After a failover: `strait start`, and its slot, which has ended."""
-        set_stopped(self.file, self.name(link), stopped=False)
+        set_stopped(self.file, self.name(link), stopped=False, by="a test")
         self._slots.pop(link).wait(60)
         self.start(link)
 

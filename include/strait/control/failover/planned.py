@@ -17,7 +17,7 @@ from strait.model import TopicAcl, TopicPartition
 from strait.planning import failover
 from strait.planning.consumer_groups import GroupStatus
 from strait.planning.failover import Check, Ends, Verdict
-from strait.state.failover_records import SourceEnd
+from strait.state.failover_records import Failover, SourceEnd
 from strait.state.schema import GivenAcl
 from strait.state.translation import Fit
 
@@ -169,7 +169,7 @@ class PlannedFailover:
     def _after(self) -> None:
         take = self._turn.take
         if not self._dry_run:
-            take(STOP, lambda: stop(self._look), announced=True)
+            take(STOP, lambda: stop(self._look, self._turn.record), announced=True)
             self._turn.keep(plans=self._look.plan_versions())
             take("verify", self._verify)
         take("reverse", lambda: reverse(self._look))
@@ -203,9 +203,10 @@ def tail_of(look: Observation, settings: Settings) -> Check:
     return failover.tail(link, look.tail(link), stopped=stopped, accept=settings.accept_tail)
 
 
-def stop(look: Observation) -> Check:
+def stop(look: Observation, record: Failover) -> Check:
     """End the link's applications. Does nothing where that was done."""
-    pausing.set_stopped(look.file, look.name, stopped=True)
+    reason = f"{failover.called(record)} {record.id}" + (f", {record.reason}" if record.reason else "")
+    pausing.set_stopped(look.file, look.name, stopped=True, by=record.by, reason=reason)
     heard = [f"{group.group}/{slot.slot}" for group in look.status().groups for slot in group.slots if not slot.silent]
     if heard:
         return Check(Verdict.WAITING, f"{len(heard)} slots still report: {failover.listed(heard)}")

@@ -37,6 +37,7 @@ class Draft:
     acls: tuple[GivenAcl, ...] = ()
     registered: bool = True
     left: tuple[LeftTopic, ...] = ()
+    stop: Pause | None = None
 
     @classmethod
     def of(cls, plan: Plan) -> "Draft":
@@ -51,6 +52,7 @@ class Draft:
             version=version,
             producer_id=producer_id,
             stopped=self.stopped,
+            stop=self.stop,
             slots=self.slots,
             topics=self.topics,
             waiting=self.waiting,

@@ -258,6 +258,7 @@ def compose(
             consumer_groups=planned_sync(link) if group == DEFAULT_GROUP else None,
             settings=settings if group == DEFAULT_GROUP else None,
             pauses=tuple(pauses),
+            stop=previous[DEFAULT_GROUP].stop if stopped and DEFAULT_GROUP in previous else None,
             copied_from=sync.memory.copied_from,
             acls=sync.given,
             left=left,

@@ -1,19 +1,39 @@
 """Stopping a link and starting it again by its plans in force. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from strait.config.groups import DEFAULT_GROUP
 from strait.planning.plan.draft import Draft
 from strait.reasons import Reason
+from strait.state.schema import Pause, Plan
+from strait.text import utc
 
 
-def with_stopped(drafts: Mapping[str, Draft], stopped: bool) -> dict[str, Draft]:
-    """The drafts of a link by task group, stopped or started; nothing else changes.
+def with_stopped(drafts: Mapping[str, Draft], stop: Pause | None) -> dict[str, Draft]:
+    """The drafts of a link by task group, stopped as ``stop`` tells or, without one, started; nothing else changes.
+
+    A link that is stopped already keeps who stopped it first.
 
     A group besides the default one that has no partition to copy stays stopped: its application would do nothing.
     """
-    return {group: replace(of, stopped=stopped or not _has_work(group, of)) for group, of in drafts.items()}
+    if stop is not None and all(of.stopped for of in drafts.values()):
+        return dict(drafts)
+    return {
+        group: replace(of, stopped=stop is not None or not _has_work(group, of), stop=stop)
+        for group, of in drafts.items()
+    }
+
+
+def stopped_by(plans: Iterable[Plan]) -> str:
+    """By whom a link was stopped, when and why, in words; empty: it is not stopped."""
+    found = list(plans)
+    if not found or not all(plan.stopped for plan in found):
+        return ""
+    stop = next((plan.stop for plan in found if plan.stop is not None), None)
+    if stop is None:
+        return "the link was stopped; by whom is not known"
+    return f"the link was stopped by {stop.by} at {utc(stop.at_ms)} UTC" + (f": {stop.reason}" if stop.reason else "")
 
 
 def _has_work(group: str, draft: Draft) -> bool:
