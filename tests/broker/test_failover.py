@@ -18,6 +18,7 @@ from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_groups
 from strait.control.pausing import set_stopped
 from strait.control.plane import Control
+from strait.control.tail import TailReader
 from strait.embedded.kafka import Cluster
 from strait.errors import FailoverStopped, FailoverTakenOver
 from strait.kafka.admin import Admin, ConfigChange
@@ -451,6 +452,20 @@ def test_the_links_own_heartbeats_are_no_producer(make_link: MakeLink, topic_nam
     Writer(link).write(20)
     eventually(lambda: len(link_groups(link.file, link.name(LINK)).rows) == 3, what="heartbeats are copied")
     assert run(link, replace(QUICK, quiet_seconds=3.0, timeout_seconds=30.0)).outcome == "done"
+
+
+def test_a_users_topic_that_is_called_like_heartbeats_is_a_topic_like_others(
+    make_link: MakeLink, topic_name: str
+) -> None:
+    link = make_link(topic=f"{topic_name}.heartbeats")
+    until_ready(link)
+    writer, written = Writer(link), threading.Event()
+    with (
+        at_work(written, writer.work),
+        pytest.raises(FailoverStopped, match=r"producers: not within 3 s: producers still write to 2 partitions"),
+    ):
+        run(link, replace(QUICK, timeout_seconds=3.0))
+    assert {part.place.topic for part in TailReader(link.file, link.name(LINK)).parts} == {link.topic}
 
 
 def test_back_and_forth_with_links_both_ways(make_mesh: Callable[..., Mesh], topic_name: str) -> None:

@@ -16,6 +16,7 @@ from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.net.partition_logs import LoggedBatch, PartitionLogs
 from strait.planning.tail import TailPart, doubted, tail_part
+from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.reasons import Reason
 from strait.state.reader import StateReader
 from strait.state.schema import Registration
@@ -64,8 +65,8 @@ class TailReader:
     def resumption(self) -> Resumption:
         """Where the link would go on, of all partitions but those of heartbeats, which links write themselves."""
         found = resumption(self._file, self.link, self.source, self.destination)
-        points = [point for point in found.points if not self._is_heartbeat(point.topic.source)]
-        return Resumption(points, found.plans)
+        beats = written_by_links(self._settings, found.plans.values(), self._file.clusters)
+        return Resumption([point for point in found.points if point.topic.source not in beats], found.plans)
 
     @cached_property
     def parts(self) -> list[TailPart]:
@@ -154,10 +155,6 @@ class TailReader:
         if policy == "all":
             return ()
         return producers_left_out(policy, self._writing, self.source.cluster_id, self.destination.cluster_id)
-
-    def _is_heartbeat(self, topic: str) -> bool:
-        beats = self._settings.heartbeats.topic
-        return topic == beats or topic.endswith(f"{self._settings.naming.separator}{beats}")
 
 
 def read_log(logs: PartitionLogs, place: TopicPartition, offset: int, end: int = sys.maxsize) -> Iterator[LoggedBatch]:

@@ -10,7 +10,7 @@ from strait.config.links import Link
 from strait.config.rules import rule_of
 from strait.errors import ProtocolError
 from strait.model import ClusterFacts, TopicFacts
-from strait.planning.topic_sync.heartbeats import missing, planned, with_heartbeats
+from strait.planning.topic_sync.heartbeats import missing, planned, with_heartbeats, written_by_links
 from strait.planning.topics.selection import selects
 from strait.state.heartbeats import Heartbeat, beating
 from strait.state.schema import Plan, PlannedHeartbeat, PlannedTopic
@@ -136,3 +136,33 @@ def test_the_slot_that_copies_heartbeats_writes_them(
         published_at_ms=0,
     )
     assert [slot for slot in range(3) if beating(plan, slot)] == ([] if owner is None else [owner])
+
+
+@pytest.mark.parametrize(
+    ("enabled", "expected"),
+    [(False, set()), (True, {"heartbeats", "a.heartbeats", "c.a.heartbeats"})],
+)
+def test_only_what_links_write_is_no_topic_of_users(enabled: bool, expected: set[str]) -> None:
+    names = [
+        "orders",
+        "heartbeats",
+        "a.heartbeats",
+        "c.a.heartbeats",
+        "devices.heartbeats",
+        "xa.heartbeats",
+        "a.orders",
+    ]
+    settings = link(heartbeats={"enabled": enabled})
+    plan = Plan(
+        link="l",
+        group="g",
+        version=1,
+        producer_id=1,
+        slots=1,
+        topics=tuple(
+            PlannedTopic(source=name, destination=name, source_id="s", destination_id="d", slots=(0,)) for name in names
+        ),
+        heartbeat=planned(settings),
+        published_at_ms=0,
+    )
+    assert written_by_links(settings, [plan], ["a", "b", "c"]) == expected

@@ -21,10 +21,11 @@ from strait.net.producers import active_producers
 from strait.planning.consumer_groups import GroupStatus, Side, can_move
 from strait.planning.failover import Ends, LastWords, Member, Writer, last_words, missing
 from strait.planning.review.effects import effects
+from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.state.codec import Unreadable, decode, kind_of_report
 from strait.state.failover_records import MissingRecords
 from strait.state.reader import StateReader
-from strait.state.schema import GroupSyncReport, PlannedTopic, Report
+from strait.state.schema import GroupSyncReport, Plan, Report
 
 _LOOK_BACK_SECONDS = (15, 300, 3600, 86_400)
 """How far back the last words of an application that is gone are looked for; reports are kept for a day."""
@@ -65,21 +66,17 @@ class Observation:
         """What the link does, by its plans and its slots' reports."""
         return link_groups(self.file, self.name)
 
-    def planned_topics(self) -> list[PlannedTopic]:
-        """All topics of the link's plans in force."""
-        destination = self.link.destination
-        with StateReader(self.file.clusters[destination], destination, self.name, follow=("plan",)) as state:
+    def plans(self, link: str | None = None) -> dict[str, Plan]:
+        """The plans in force, by task group. ``link``: another one of the links file."""
+        name = link or self.name
+        destination = self.file.links[name].destination
+        with StateReader(self.file.clusters[destination], destination, name, follow=("plan",)) as state:
             state.catch_up()
-            return [topic for plan in state.plans.values() for topic in plan.topics]
+            return dict(state.plans)
 
     def heartbeats(self) -> set[str]:
-        """Topics on the source that links themselves write to."""
-        beats = self.link.heartbeats.topic
-        return {
-            topic.source
-            for topic in self.planned_topics()
-            if topic.source == beats or topic.source.endswith(f"{self.link.naming.separator}{beats}")
-        }
+        """Topics on the source that links alone write to."""
+        return written_by_links(self.link, self.plans().values(), self.file.clusters)
 
     def plan_versions(self) -> dict[str, int]:
         """Task group -> version of its plan in force."""
@@ -134,10 +131,7 @@ class Observation:
         ``link``: another one of the links file."""
         name = link or self.name
         destination = self.file.links[name].destination
-        properties = self.file.clusters[destination]
-        with StateReader(properties, destination, name, follow=("plan",)) as state:
-            state.catch_up()
-            plans = dict(state.plans)
+        properties, plans = self.file.clusters[destination], self.plans(name)
         words, group_sync, topic = last_words(plans, ()), None, naming.reports_topic(name)
         for seconds in _LOOK_BACK_SECONDS:
             since_ms = time.time_ns() // 1_000_000 - seconds * 1000

@@ -50,7 +50,7 @@ class Rehearsal:
         return readiness.topics(status.left_out, status.source_trouble)
 
     def _pairs(self) -> list[tuple[TopicFacts, TopicFacts | None]]:
-        names = {topic.source: topic.destination for topic in self._look.planned_topics()}
+        names = {topic.source: topic.destination for plan in self._look.plans().values() for topic in plan.topics}
         here = self._look.source.observe(names.__contains__, _CONFIGS).topics
         there = self._look.destination.observe({*names.values()}.__contains__, _CONFIGS).topics
         return [(here[name], there.get(copy)) for name, copy in sorted(names.items()) if name in here]

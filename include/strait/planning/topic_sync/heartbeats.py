@@ -2,12 +2,13 @@
 what for."""
 
 import re
+from collections.abc import Collection, Iterable
 
 from strait.config.links import Link
 from strait.config.topics import Naming, Rule
 from strait.model import ClusterFacts
 from strait.planning.topic_sync.actions import CreateHeartbeats
-from strait.state.schema import PlannedHeartbeat
+from strait.state.schema import Plan, PlannedHeartbeat
 
 
 def with_heartbeats(link: Link) -> Link:
@@ -48,6 +49,22 @@ def planned(link: Link) -> PlannedHeartbeat | None:
         target=link.naming.alias or link.source,
         interval_seconds=link.heartbeats.interval_seconds,
     )
+
+
+def written_by_links(link: Link, plans: Iterable[Plan], clusters: Collection[str]) -> set[str]:
+    """The source topics of these plans that links alone write to: the one that the plan has heartbeats written to, and
+    copies of other clusters' heartbeats. Any other topic is somebody's own, however it is called.
+
+    Args:
+        clusters: their names; a copy of heartbeats has one or more of them before its name.
+    """
+    found = list(plans)
+    names = [re.escape(name) for name in {*clusters, link.naming.alias or link.source}]
+    written = set()
+    for topic in {plan.heartbeat.topic for plan in found if plan.heartbeat is not None}:
+        copies = re.compile(rf"(?:(?:{'|'.join(names)}){re.escape(link.naming.separator)})*{re.escape(topic)}")
+        written |= {planned.source for plan in found for planned in plan.topics if copies.fullmatch(planned.source)}
+    return written
 
 
 def missing(link: Link, source: ClusterFacts) -> CreateHeartbeats | None:
