@@ -40,7 +40,7 @@ def test_a_topic_added_in_the_variable_is_copied_by_the_application_that_runs(ai
 
 
 def test_an_invalid_variable_fails_one_run_with_one_line_while_copying_goes_on(airflow, clusters):
-    before = {run["dag_run_id"] for run in airflow.client.runs(airflow.monitor)}
+    before = airflow.runs_so_far()
     airflow.client.set_variable(airflow.variable, '{"include": ["orders"], "exclud": ["pay.*"]}')
     run = eventually(lambda: airflow.ended_since(before), what="a run for the edit", within_seconds=60)
     assert run["state"] == "failed"
