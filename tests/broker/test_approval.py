@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from strait.config import naming
 from strait.config.links import LinksFile, parse
@@ -16,6 +17,7 @@ from strait.errors import ApprovalMissing, StateError
 from strait.kafka.admin import Admin, NewTopic
 from strait.planning.plan.pauses import Scope
 from strait.planning.review.approval import ShownPlan
+from support.fixtures.waiting import eventually
 
 pytestmark = pytest.mark.broker
 
@@ -162,3 +164,26 @@ def test_a_plan_file_is_done_once_and_only_as_written(
     file.write_text(file.read_text().replace("-orders", "-secrets"))
     edited = strait(tmp_path, "apply", str(file), *common)
     assert (edited.returncode, "it was edited" in edited.stderr) == (2, True)
+
+
+def test_brokers_that_forget_producers_soon_are_a_risk(clusters: Any, make_file: MakeFile, link: str) -> None:
+    create(clusters.source, f"{link}-orders", 1)
+    client = AdminClient(clusters.destination.client_properties)
+    broker = str(clusters.destination.broker_ids[0])
+
+    def expire(operation: AlterConfigOpType, value: str | None) -> None:
+        """Without a restart."""
+        entry = ConfigEntry("producer.id.expiration.ms", value, incremental_operation=operation)
+        resource = ConfigResource(ConfigResource.Type.BROKER, broker, incremental_configs=[entry])
+        client.incremental_alter_configs([resource])[resource].result(30)
+
+    def codes() -> list[str]:
+        with Control(make_file(), link) as control:
+            return [risk.code for risk in control.forecast(control.propose()).risks]
+
+    assert codes() == []
+    expire(AlterConfigOpType.SET, "7200000")
+    try:
+        eventually(lambda: codes() == ["short_producer_expiration"], what=lambda: f"the risk: {codes()}")
+    finally:
+        expire(AlterConfigOpType.DELETE, None)

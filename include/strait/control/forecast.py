@@ -18,7 +18,7 @@ from strait.planning.plan.planner import Proposal
 from strait.planning.review.backfill import Backfill, Reports, backfill_of, starts_at
 from strait.planning.review.effects import effects
 from strait.planning.risks.loops import loops_of
-from strait.planning.risks.risks import Known, Risk, risks, similar_names
+from strait.planning.risks.risks import PRODUCER_EXPIRATION, Known, Risk, risks, similar_names
 from strait.planning.topic_sync.actions import GrowTopic
 
 Answer = TypeVar("Answer")
@@ -94,7 +94,9 @@ def _known(clusters: Clusters, proposal: Proposal, begin: Collection[str], unkno
     written = _or_none(
         lambda: quotas(clusters.properties[destination.cluster], destination.cluster, "producer_byte_rate"), unknown
     )
-    return Known(on_source or {}, on_destination or {}, read or {}, written or {})
+    expirations = _or_none(lambda: destination.on_brokers(PRODUCER_EXPIRATION), unknown)
+    shortest = min(map(int, expirations.values())) if expirations else None
+    return Known(on_source or {}, on_destination or {}, read or {}, written or {}, shortest)
 
 
 def _loops(link: Link, clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:

@@ -184,6 +184,16 @@ class Admin(Alteration):
         """The named configs of one topic, as in force."""
         return dict(self._configs([topic], names).or_raise()[topic].in_force)
 
+    def on_brokers(self, config: str) -> dict[int, str]:
+        """A broker's configuration on each broker that shows it. Raises ClusterUnavailable, NotAuthorized."""
+        futures = {}
+        for node in self._list_topics().brokers:
+            resource = kafka_admin.ConfigResource(kafka_admin.ConfigResource.Type.BROKER, str(node))
+            (futures[node],) = self._client.describe_configs([resource], request_timeout=REQUEST_SECONDS).values()
+        found = self._wait(futures, "reading configs of broker {}").or_raise()
+        shown = {node: entries[config].value for node, entries in found.items() if config in entries}
+        return {node: str(value) for node, value in shown.items() if value is not None}
+
     def _configs(self, topics: Collection[str], names: Collection[str] | None) -> "Outcomes[str, _Told]":
         gone = {KafkaError.UNKNOWN_TOPIC_OR_PART}
 

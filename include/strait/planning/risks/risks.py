@@ -12,6 +12,11 @@ from strait.model import TopicFacts
 from strait.planning.history.overrun import duration
 from strait.planning.topics.pairs import Pair
 
+PRODUCER_EXPIRATION = "producer.id.expiration.ms"
+SHORTEST_EXPIRATION_MS = 3 * 3_600_000
+"""Several instances send records that are up to one hour old (ADR 12), and count on it that brokers know their producer
+ID for longer than that, however late a process or a clock is."""
+
 _FOR_EVER = 1 << 62
 _BEFORE = ("message.timestamp.before.max.ms", "message.timestamp.difference.max.ms")
 _AFTER = ("message.timestamp.after.max.ms", "message.timestamp.difference.max.ms")
@@ -36,12 +41,14 @@ class Known:
         source_rights, destination_rights: topic -> the operations that are allowed on it; a topic is not there where
             the cluster does not tell.
         source_quotas, destination_quotas: whose -> bytes per second.
+        producer_expiration_ms: the shortest `producer.id.expiration.ms` of the destination's brokers; None: not known.
     """
 
     source_rights: Mapping[str, Collection[str]] = field(default_factory=dict)
     destination_rights: Mapping[str, Collection[str]] = field(default_factory=dict)
     source_quotas: Mapping[str, float] = field(default_factory=dict)
     destination_quotas: Mapping[str, float] = field(default_factory=dict)
+    producer_expiration_ms: int | None = None
 
 
 def risks(pairs: Iterable[Pair], growing: Collection[str], sources: Collection[str], known: Known) -> tuple[Risk, ...]:
@@ -66,6 +73,13 @@ def risks(pairs: Iterable[Pair], growing: Collection[str], sources: Collection[s
             Risk("quota", "", f"the {side} limits {whose} to {rate:,.0f} bytes/s, broker by broker")
             for whose, rate in quotas.items()
         ]
+    expiration_ms = known.producer_expiration_ms
+    if expiration_ms is not None and expiration_ms < SHORTEST_EXPIRATION_MS:
+        detail = (
+            f"the destination's brokers discard a producer's state after {duration(expiration_ms / 1000)}, so records can "
+            f"be duplicated or lost; set {PRODUCER_EXPIRATION} to {duration(SHORTEST_EXPIRATION_MS / 1000)} or more"
+        )
+        found.append(Risk("short_producer_expiration", "", detail))
     return tuple(sorted(found, key=lambda risk: (risk.topic, risk.code)))
 
 
