@@ -19,6 +19,7 @@ from strait.embedded.kafka import Cluster
 from strait.errors import ClusterError, PlanConflict
 from strait.kafka.admin import Admin, NewTopic
 from strait.state.publisher import ControlPublisher
+from strait.state.quarantine_log import Chosen
 from strait.state.reader import StateReader
 from strait.state.schema import Plan, PlannedTopic, TopicPolicy
 from strait.state.topics import ensure_state_topics
@@ -244,5 +245,26 @@ def test_the_status_counts_what_is_kept_aside_and_not_settled(
     with quarantine.settling() as settling:
         settling.drop(quarantine.contents().entries()[:1])
     done = command("status", "--json", of=())
-    (row,) = json.loads(done.stdout)["partitions"]
+    said = json.loads(done.stdout)
+    (row,) = said["partitions"]
     assert (row["quarantined"], row["detail"]) == (2, "slot 0 has not reported for 5 s; 2 records in quarantine")
+    assert said["quarantine_unread"] == 0
+
+
+def test_what_is_older_than_the_newest_is_not_read_and_later_only_what_is_new(
+    cluster: Cluster, link: str, quarantine: Quarantine
+) -> None:
+    publish(cluster, link, on_refused="quarantine")
+    keep_aside(cluster, link, record(1), record(2), record(3))
+    with quarantine.settling() as settling:
+        settling.drop(quarantine.contents().entries()[:1])
+    newest = Quarantine(cluster.client_properties, "x", link, keeps_settled=False)
+    assert newest.skip_to_newest(4) == 1, "three records, a settlement, and the mark of its transaction"
+    assert [entry.at for entry in newest.contents().entries()] == [1, 2]
+    keep_aside(cluster, link, record(4))
+    assert [entry.offset for entry in newest.contents().entries()] == [2, 3, 4]
+    with quarantine.settling() as settling:
+        settling.drop(quarantine.unsettled(Chosen()))
+    assert newest.contents().entries() == []
+    assert [entry.settled for entry in quarantine.contents().entries()] == ["dropped"] * 4
+    assert Quarantine(cluster.client_properties, "x", f"{link}-none").skip_to_newest(4) == 0

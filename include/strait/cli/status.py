@@ -98,6 +98,11 @@ def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
         typer.echo(f"paused    {described(item)}")
     print_left_out(found.left_out)
     print_reasons([*found.rows, *found.left_out])
+    if found.quarantine_unread:
+        typer.echo(
+            f"quarantine: the newest records are counted, {found.quarantine_unread:,} older offsets were not read; "
+            f"strait quarantine list {found.link} reads all"
+        )
     if found.source_trouble:
         typer.echo(f"other topics of the source are unknown: {found.source_trouble}")
 

@@ -23,6 +23,9 @@ from strait.planning.topics.selection import Selection, select
 from strait.state.reader import StateReader
 from strait.state.schema import GroupSyncReport, Pause
 
+QUARANTINE_READ = 1_000
+"""Offsets of the quarantine topic that are read to count its records."""
+
 
 @dataclass(frozen=True, slots=True)
 class LinkStatus:
@@ -35,6 +38,7 @@ class LinkStatus:
         left_out: topics of the source that the link names or matches and does not copy.
         source_trouble: why the source could not be asked for those; "" where it was.
         quarantines: a rule says of some topic that refused records are quarantined.
+        quarantine_unread: so many older offsets of the quarantine topic were not read; records in them are not counted.
         consumer_groups: how they stood at the last look; None: not synchronized, or by nobody now.
     """
 
@@ -46,6 +50,7 @@ class LinkStatus:
     left_out: tuple[PartitionStatus, ...] = ()
     source_trouble: str = ""
     quarantines: bool = False
+    quarantine_unread: int = 0
     consumer_groups: GroupSyncReport | None = None
     stopped_by: str = ""
 
@@ -98,6 +103,7 @@ class LinkStatus:
             "pauses": [item.model_dump() for item in self.pauses],
             "left_out": [{"topic": row.topic, "reason": row.reason, "detail": row.detail} for row in self.left_out],
             "source_trouble": self.source_trouble,
+            "quarantine_unread": self.quarantine_unread,
         }
 
 
@@ -140,12 +146,14 @@ def link_groups(file: LinksFile, name: str) -> LinkStatus:
 
 
 def _with_quarantined(found: LinkStatus, file: LinksFile) -> LinkStatus:
-    """Reads all that is quarantined, so only where something may be."""
+    """Reads the newest of what is quarantined, whose topic keeps all that ever was, and only where something may be."""
     if not found.quarantines:
         return found
-    entries = Quarantine(file.clusters[found.destination], found.destination, found.link).contents().entries()
-    quarantined = Counter(TopicPartition(entry.topic, entry.partition) for entry in entries if not entry.settled)
-    return replace(found, groups=tuple(with_quarantined(group, quarantined) for group in found.groups))
+    quarantine = Quarantine(file.clusters[found.destination], found.destination, found.link, keeps_settled=False)
+    unread = quarantine.skip_to_newest(QUARANTINE_READ)
+    quarantined = Counter(TopicPartition(entry.topic, entry.partition) for entry in quarantine.contents().entries())
+    groups = tuple(with_quarantined(group, quarantined) for group in found.groups)
+    return replace(found, groups=groups, quarantine_unread=unread)
 
 
 def _only(group: Status, topic: str) -> Status:

@@ -14,7 +14,7 @@ from confluent_kafka import Message
 from strait.config import naming
 from strait.config.groups import DEFAULT_GROUP
 from strait.kafka.admin import Admin
-from strait.kafka.reading import read_topic
+from strait.kafka.reading import log_range, read_topic
 from strait.kafka.transactions import TransactionalWriter, chunks, transactional_writer
 from strait.state.quarantine_log import (
     Chosen,
@@ -31,20 +31,37 @@ from strait.state.writer import QUARANTINED_BYTES
 
 
 class Quarantine:
-    """Reads it. Every method raises ClusterUnavailable or NotAuthorized where the destination does not serve."""
+    """Reads it. Every method raises ClusterUnavailable or NotAuthorized where the destination does not serve.
 
-    def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
+    Args:
+        keeps_settled: False: of records that were replayed or dropped nothing is kept in memory, and `contents` does not
+            have them.
+    """
+
+    def __init__(self, properties: Mapping[str, str], cluster: str, link: str, *, keeps_settled: bool = True) -> None:
         self._properties = properties
         self._cluster = cluster
         self._link = link
         self._topic = naming.quarantine_topic(link)
+        self._keeps_settled = keeps_settled
+        self._contents = Contents(keeps_settled=keeps_settled)
+        self._next = 0
 
     def contents(self) -> Contents:
-        """All that is committed now. A link that has no such topic yet keeps nothing aside."""
-        contents = Contents()
-        for message in self._read(0):
-            contents.apply(message.offset(), message.key(), message.value(), _headers(message))
-        return contents
+        """All that is committed now; each call reads only what is new since the one before. A link that has no such
+        topic yet keeps nothing aside."""
+        for message in self._read(self._next):
+            if message.offset() < self._next:  # the topic was created again
+                self._contents = Contents(keeps_settled=self._keeps_settled)
+            self._contents.apply(message.offset(), message.key(), message.value(), _headers(message))
+            self._next = message.offset() + 1
+        return self._contents
+
+    def skip_to_newest(self, offsets: int) -> int:
+        """Read no more than that many of the newest offsets; return how many are left unread before them."""
+        first, end = log_range(self._properties, self._cluster, self._topic)
+        self._next = max(first, end - offsets)
+        return self._next - first
 
     def unsettled(self, chosen: Chosen) -> list[Entry]:
         """Those of the chosen entries that nobody has settled."""

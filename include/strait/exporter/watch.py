@@ -99,7 +99,7 @@ class _Seldom:
 
     def __init__(self, file: LinksFile, link: str) -> None:
         destination = file.links[link].destination
-        self._quarantine = Quarantine(file.clusters[destination], destination, link)
+        self._quarantine = Quarantine(file.clusters[destination], destination, link, keeps_settled=False)
         self._journal = Journal(file.clusters[destination], destination, link)
         self._due_at = 0.0
         self._found: tuple[Mapping[str, int], Mapping[str, Failover]] = {}, {}

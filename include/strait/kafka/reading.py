@@ -68,6 +68,27 @@ def _written_before(time_ms: int, messages: Iterable[Message]) -> list[Message]:
     return list(takewhile(lambda message: message.timestamp()[1] < time_ms, messages))
 
 
+def log_range(properties: Mapping[str, str], cluster: str, topic: str) -> tuple[int, int]:
+    """Its first offset, and the end of what is committed. A missing topic is empty.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized
+    """
+    watch = Watch(cluster)
+    consumer = _make_consumer(properties, watch, topic)
+
+    def call(seconds: float) -> Any:
+        return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=seconds, cached=False)
+
+    try:
+        if not _exists(consumer, watch, topic):
+            return 0, 0
+        first, end = ask(watch, f"looking up the end of {topic}", _SECONDS, call)
+        return int(first), int(end)
+    finally:
+        consumer.close()
+
+
 class Content(NamedTuple):
     """A record, but for where it is."""
 

@@ -64,10 +64,12 @@ class Chosen(NamedTuple):
 class Contents:
     """Takes in the topic, record after record. One record that several slots quarantined is one entry.
 
-    ``unknown``: offset -> what is wrong with a record that is not of Strait's making.
+    ``unknown``: offset -> what is wrong with a record that is not of Strait's making. ``keeps_settled`` False: an entry is
+    forgotten once it is settled, but for what tells that it was.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_settled: bool = True) -> None:
+        self._keeps_settled = keeps_settled
         self.unknown: dict[int, str] = {}
         self._entries: dict[bytes, Entry] = {}
         self._identity: dict[int, bytes] = {}
@@ -88,6 +90,8 @@ class Contents:
 
     def _take_entry(self, entry: Entry, key: bytes | None, value: bytes | None) -> None:
         identity = _identity(entry, key, value)
+        if not self._keeps_settled and identity in self._settled:
+            return
         self._identity[entry.at] = identity
         self._entries.setdefault(identity, entry)
 
@@ -95,8 +99,13 @@ class Contents:
         at, outcome = int(said["settles"]), _OUTCOMES.get(said["outcome"])
         if outcome is None:
             raise ValueError(f"it settles a record with the unknown outcome {said['outcome']!r}")
-        if at in self._identity:
-            self._settled[self._identity[at]] = outcome
+        if at not in self._identity:
+            return
+        identity = self._identity[at]
+        self._settled[identity] = outcome
+        if not self._keeps_settled:
+            del self._identity[at]
+            self._entries.pop(identity, None)
 
     def entries(self) -> list[Entry]:
         """All of them, in the order in which they were quarantined."""

@@ -15,8 +15,8 @@ def aside(
     return QuarantinedRecord(topic, 2, "dr.orders", record, Reason.BATCH_REFUSED, detail)
 
 
-def contents(*records: QuarantinedRecord | list[tuple[str, bytes | None]]) -> Contents:
-    found = Contents()
+def contents(*records: QuarantinedRecord | list[tuple[str, bytes | None]], keeps_settled: bool = True) -> Contents:
+    found = Contents(keeps_settled=keeps_settled)
     for at, record in enumerate(records):
         if isinstance(record, QuarantinedRecord):
             found.apply(at, record.record.key, record.record.value, headers_of(record))
@@ -41,6 +41,14 @@ def test_a_record_that_two_slots_kept_aside_is_one() -> None:
 def test_a_settlement_settles_every_copy_even_one_that_comes_later() -> None:
     found = contents(aside(5), aside(6), aside(5), settlement(2, "replayed", 1), settlement(1, "dropped", 1), aside(5))
     assert [(entry.offset, entry.settled) for entry in found.entries()] == [(5, "replayed"), (6, "dropped")]
+
+
+def test_who_needs_only_what_is_not_settled_keeps_nothing_of_the_rest() -> None:
+    found = contents(
+        *(aside(5), aside(6), aside(5), settlement(2, "replayed", 1), settlement(1, "dropped", 1), aside(5), aside(7)),
+        keeps_settled=False,
+    )
+    assert [(entry.at, entry.offset, entry.settled) for entry in found.entries()] == [(6, 7, "")]
 
 
 def test_a_null_and_an_empty_value_are_two_records() -> None:

@@ -8,7 +8,6 @@ from strait.exporter.background import BackgroundWatch
 from strait.state.quarantine_log import Entry
 
 LOOK_SECONDS = 30.0
-"""Each time the whole topic is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class QuarantineWatch(BackgroundWatch[QuarantineSeen]):
 
     def _follow(self, file: LinksFile) -> None:
         destination = file.links[self._link].destination
-        quarantine = Quarantine(file.clusters[destination], destination, self._link)
+        quarantine = Quarantine(file.clusters[destination], destination, self._link, keeps_settled=False)
         while not self._stopped.is_set():
             entries = quarantine.contents().entries()
             self.newest = QuarantineSeen(tuple(entry for entry in entries if not entry.settled))
