@@ -70,6 +70,8 @@ def _config(block: str) -> str:
     fields = {field.alias or name: field for name, field in getattr(links, block).model_fields.items()}
     rows = []
     for key, field in schema["properties"].items():
+        if field.get("deprecated"):
+            continue  # the row of the key in its place names it
         default = "required" if key in required else _default(fields[key])
         rows.append((f"`{key}`", _type(field, schema.get("$defs", {})), default, field.get("description", "")))
     return _table(("key", "type", "default", "meaning"), rows)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field, PrivateAttr, model_validator
+from pydantic import AliasChoices, ConfigDict, Field, PrivateAttr, model_validator
 
 from strait.config.consumer_groups import ConsumerGroups
 from strait.config.copy_settings import Acls, Configs, ReplicationFactor
@@ -73,8 +73,16 @@ class Heartbeats(Settings):
 TOPICS = "topics"
 
 
+def _with_deprecated_names(schema: dict[str, Any]) -> None:
+    interval = {key: value for key, value in schema["properties"]["ledger_seconds"].items() if key != "default"}
+    told = {"deprecated": True, "description": "Deprecated: use `ledger_seconds`."}
+    schema["properties"]["epoch_seconds"] = interval | told
+
+
 class Link(Settings):
     """One source, one destination, one policy."""
+
+    model_config = ConfigDict(json_schema_extra=_with_deprecated_names)
 
     source: Name = Field(description="Name of the source cluster.")
     destination: Name = Field(description="Name of the destination cluster.")
