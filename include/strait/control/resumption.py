@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from strait.config.links import LinksFile
 from strait.engine.recovery import decision
-from strait.engine.recovery.decision import Found, LogState, Refused, Scan, Tail, Unproven
+from strait.engine.recovery.decision import Found, LogState, Refused, Scan, Unproven
+from strait.engine.recovery.tail import Tail
 from strait.errors import ConfigError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition

@@ -106,16 +106,19 @@ def checkpoint(partition: Partition, at_ms: int) -> OffsetMapping | None:
     if run is None or run.source_id != partition.ids[0]:
         return None
     end, here = position.acked_sequence, (position.copied_to, position.expected_offset)
-    if end == position.found_sequence and partition.policy.on_foreign != "halt":
-        return None  # where others write, a look-up finds the number of the last record, the map only guesses its place
+    if end == position.found_sequence and partition.policy.on_foreign != "halt" and position.last_seen is None:
+        return None  # among others' records the map only guesses where a record is that a look-up did not read
     confirmed = {"sequence_end": end, "checkpoint_at_ms": at_ms, "source_epoch": position.acked_epoch}
     if partition.policy.on_foreign != "halt":
         confirmed["shared"] = True
     if (source_position(run, end), destination_offset(run, end)) == here:
         return run.model_copy(update=confirmed)
-    if end == position.found_sequence:
-        return None
-    last = {"sequence_base": end - 1, "source_base": here[0] - 1, "destination_base": here[1] - 1, "gaps": ""}
+    last_source = here[0] - 1
+    if end == position.found_sequence:  # nothing was acknowledged since; the cursor may be far behind the last record
+        if position.last_seen is None:
+            return None
+        last_source, confirmed["source_epoch"] = position.last_seen
+    last = {"sequence_base": end - 1, "source_base": last_source, "destination_base": here[1] - 1, "gaps": ""}
     return run.model_copy(update=confirmed | last | {"after_unknown": False})
 
 
@@ -133,7 +136,7 @@ def passed_over(partition: Partition, at_ms: int) -> OffsetMapping | None:
         update={
             "sequence_base": position.acked_sequence,
             "source_base": cursor.offset,
-            "destination_base": position.expected_offset,
+            "destination_base": max(position.expected_offset, position.passed_offset),
             "gaps": "",
             "sequence_end": position.acked_sequence,
             "checkpoint_at_ms": at_ms,

@@ -12,6 +12,7 @@ from strait.config import naming
 from strait.config.app_spec import AppSpec
 from strait.engine.batch_stamper import BatchStamper
 from strait.engine.fetcher import Fetcher
+from strait.engine.foreign_stretches import ForeignStretches
 from strait.engine.leadership import Leadership
 from strait.engine.loop_filter import LoopFilter
 from strait.engine.loss_ledger import LossLedger
@@ -73,6 +74,7 @@ class Replicator:
             loop, source, destination, producer_id, known, map_topic, state_sink, loss_ledger
         )
         self._transactions = OpenTransactions(loop, source)
+        self._foreign = ForeignStretches(loop, source, destination, producer_id, self._recovery.marks)
         self._results = ProduceResults(loop, destination, self._recovery, loss_ledger, acked=self._take_ack)
         self._leadership = Leadership(
             source,
@@ -160,6 +162,7 @@ class Replicator:
             self._destination.expire()
         self._recovery.step()
         self._transactions.step()
+        self._foreign.step(lambda: self.partitions)
         self._leadership.send()
         if self._fetching:
             self._leadership.fetch()

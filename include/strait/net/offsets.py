@@ -29,10 +29,11 @@ def ask_offsets(
     partitions: Iterable[Key],
     timestamp: int,
     epochs: Mapping[Key, int] = _NO_EPOCHS,
+    isolation: int = READ_UNCOMMITTED,
 ) -> Future[Any]:
     """Ask for the offsets of these partitions at a timestamp, or at the ends (EARLIEST, LATEST); the reply is for
     `offsets_of`. Raises ProtocolError, and RequestLost where it is awaited."""
-    request = offsets_request(channel.version(API_KEY, VERSIONS), partitions, timestamp, epochs)
+    request = offsets_request(channel.version(API_KEY, VERSIONS), partitions, timestamp, epochs, isolation)
     return ask(loop, channel, request, ListOffsetsResponse)
 
 
@@ -47,11 +48,13 @@ def offsets_request(
     partitions: Iterable[Key],
     timestamp: int,
     epochs: Mapping[Key, int] = _NO_EPOCHS,
+    isolation: int = READ_UNCOMMITTED,
 ) -> Any:
     """One of kafka-python's requests, for `offsets_of` its reply.
 
     Args:
         epochs: the leader epoch that a partition must have; a broker at another one refuses (KIP-320).
+        isolation: READ_COMMITTED asks for the last stable offset instead of the high watermark.
     """
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, number in partitions:
@@ -60,7 +63,7 @@ def offsets_request(
     return ListOffsetsRequest(
         version=version,
         replica_id=-1,
-        isolation_level=READ_UNCOMMITTED,
+        isolation_level=isolation,
         topics=[
             topic_class(
                 name=topic,

@@ -24,15 +24,8 @@ from functools import cache
 from typing import NamedTuple
 
 from strait.engine.recovery import decision
-from strait.engine.recovery.decision import (
-    Found,
-    LogState,
-    OnForeign,
-    Refused,
-    Scan,
-    Tail,
-    Unproven,
-)
+from strait.engine.recovery.decision import Found, LogState, OnForeign, Refused, Scan, Unproven
+from strait.engine.recovery.tail import Tail
 from strait.state.offset_map import (
     candidates,
     covering,

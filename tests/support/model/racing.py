@@ -7,16 +7,8 @@ from strait.engine.checkpointer import Checkpointer
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.engine.partition.send_queue import OutBatch
-from strait.engine.recovery.decision import (
-    Found,
-    LogState,
-    Refused,
-    Scan,
-    Tail,
-    Unproven,
-    from_leader,
-    from_tail,
-)
+from strait.engine.recovery.decision import Found, LogState, Refused, Scan, Unproven, from_leader, from_tail
+from strait.engine.recovery.tail import Tail
 from strait.errors import StraitError
 from strait.model import topic_id_text
 from strait.net.buffers import BufferPool

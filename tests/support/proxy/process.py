@@ -32,6 +32,7 @@ class Weather:
     bytes_per_second: float = 0.0  # of each connection, each way; 0 is unlimited
     loss_share: float = 0.0  # of TCP's segments
     lost: int = 0
+    carried_bytes: int = 0
     refuses: bool = False
     flows: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -127,6 +128,7 @@ class Lane:
         due = asyncio.get_running_loop().time() + self._weather.way_seconds(len(data or b""))
         self._queue.append((due, data))
         self._queued_bytes += len(data or b"")
+        self._weather.carried_bytes += len(data or b"")
         self._changed.set()
 
     async def give(self, writer: asyncio.StreamWriter) -> None:
@@ -274,6 +276,8 @@ class Proxy:
                 weather.change(**changes)
             case {"lost": _}:
                 return weather.lost
+            case {"carried": _}:
+                return weather.carried_bytes
             case {"cut": _}:
                 for link in list(self._links):
                     link.cut()

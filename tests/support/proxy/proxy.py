@@ -133,6 +133,10 @@ class Proxy:
         """How often something was lost so far."""
         return int(self._order({"lost": True}))
 
+    def carried_bytes(self) -> int:
+        """How much came through so far, both ways together."""
+        return int(self._order({"carried": True}))
+
     def stall(self, *, stalls: bool = True) -> None:
         """Let nothing through, and lose nothing."""
         self._order({"weather": {"stalls": stalls}})

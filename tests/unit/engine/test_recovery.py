@@ -4,17 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.engine.recovery.decision import (
-    Found,
-    LogState,
-    OnForeign,
-    Refused,
-    Scan,
-    Tail,
-    Unproven,
-    from_leader,
-    from_tail,
-)
+from strait.engine.recovery.decision import Found, LogState, OnForeign, Refused, Scan, Unproven, from_leader, from_tail
+from strait.engine.recovery.tail import Tail
 from strait.reasons import Reason
 from strait.state.offset_map import SEQUENCE_MODULUS, full_sequence, wire_sequence
 from strait.state.schema import OffsetMapping

@@ -14,13 +14,13 @@ from strait.engine.recovery.decision import (
     LogState,
     Refused,
     Scan,
-    Tail,
     confirmed_places,
     from_leader,
     from_scan,
     judge_append,
     least_offset,
 )
+from strait.engine.recovery.tail import Tail
 from strait.errors import StraitError
 from strait.reasons import Reason
 from strait.state.codec import RunKey, run_key

@@ -46,6 +46,7 @@ class Cursor:
         transaction: that transaction; None: nothing waits for one.
         log_start: the source's, as last seen.
         unfinished: what was fetched is not taken apart to its end yet, so nothing more is fetched.
+        jumped: records before ``offset`` were not fetched since the last look-up.
         held: it is blocked for a moment, with nothing wrong; counts only while it is blocked.
         max_batch_bytes, apart, quarantined, checked_to: what the destination refuses; see `strait.wire.shapes.Rules`.
         left_out: so many records were not copied, being copies themselves.
@@ -61,6 +62,7 @@ class Cursor:
         "epoch_unproven",
         "held",
         "high_watermark",
+        "jumped",
         "last_epoch",
         "leader_epoch",
         "left_out",
@@ -89,6 +91,7 @@ class Cursor:
         self.blocked_until = 0.0
         self.held = False
         self.unfinished = False
+        self.jumped = False
         self.max_batch_bytes = max_batch_bytes
         self.apart = (0, 0)
         self.quarantined: dict[int, tuple[Reason, str]] = {}
@@ -103,6 +106,7 @@ class Cursor:
         self.last_epoch, self.epoch_unproven = epoch, True
         self._told = deque(told)
         self._signal.notify()
+        self.jumped = False
         self.release()  # who was asked meanwhile may never answer
 
     def stamped(self, records: int, copied_to: int, offset: int, epoch: int) -> None:
@@ -135,6 +139,7 @@ class Cursor:
 
     def jump(self, offset: int) -> None:
         """Go on at another source offset; the map will say so before anything after it is sent."""
+        self.jumped = True
         self.offset = offset
         self.last_epoch = -1
         if offset < self.mapped:

@@ -52,11 +52,14 @@ class Position:
         retry_at: not looked up before; ``failures``: resets since the last success.
         shift: destination offset of a record less its number; ``located``: of the last record it was seen in the log,
             and is not what the map says. ``log_was_cut``: an acknowledgement has shown that it lost records.
+        last_seen: source offset and leader epoch of the last record that the last look-up found, if it read and compared
+            it among records of other producers.
         acked_sequence: all records before it are acknowledged; ``copied_to``: the source offset after the last of them,
             -1 before the first look-up; ``acked_epoch``: its leader epoch.
         found_sequence: what the last look-up found.
         run: says where the acknowledged records are; ``claims``: runs that begin later, by sequence_base.
-        passed: says that nothing is to be copied before the present position.
+        passed: says that nothing is to be copied before the present position; ``passed_offset``: nothing of the link is
+            in the destination's log between its last record that was found and this offset.
         log_start: the destination's, as last seen.
         repetition: to be looked into before anything else is copied.
         watched: while we wait to see whether the log still grows (`recovery.contention`). ``quiet_sequence``: what
@@ -65,8 +68,8 @@ class Position:
 
     __slots__ = (
         "_looks_again", "_old_end", "_signal", "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims",
-        "copied_to", "failures", "found_sequence", "generation", "located", "log_start", "log_was_cut", "passed",
-        "phase", "quiet_at", "quiet_sequence",
+        "copied_to", "failures", "found_sequence", "generation", "last_seen", "located", "log_start", "log_was_cut",
+        "passed", "passed_offset", "phase", "quiet_at", "quiet_sequence",
         "recopied", "recoveries", "repetition", "retry_at", "run", "shift", "watched",
     )  # fmt: skip
 
@@ -78,6 +81,7 @@ class Position:
         self.failures = 0
         self.shift = 0
         self.located = False
+        self.last_seen: tuple[int, int] | None = None
         self.log_was_cut = False
         self.acked_sequence = -1
         self.copied_to = -1
@@ -86,6 +90,7 @@ class Position:
         self.run: OffsetMapping | None = None
         self.claims: deque[OffsetMapping] = deque()
         self.passed: OffsetMapping | None = None
+        self.passed_offset = -1
         self.checkpoint_sequence = -1
         self.log_start = -1
         self.repetition: Repetition | None = None
@@ -121,7 +126,9 @@ class Position:
         self.passed = None
         self.acked_sequence = self.found_sequence = sequence
         self.shift = destination_offset(self.run, sequence) - sequence
+        self.passed_offset = self.acked_sequence + self.shift
         self.located = self.log_was_cut = False
+        self.last_seen = None
         self.copied_to = copied_to
         self.checkpoint_sequence = max(self.checkpoint_sequence, self.run.sequence_end)
         self.acked_epoch = -1
@@ -169,9 +176,9 @@ class Position:
         """So the destination says."""
         self.log_start = log_start
 
-    def located_at(self, last_offset: int) -> None:
-        """The last record was seen at this destination offset."""
-        self.shift, self.located = last_offset + 1 - self.acked_sequence, True
+    def located_at(self, last_offset: int, last_seen: tuple[int, int] | None = None) -> None:
+        """The last record was seen at this destination offset; ``last_seen``: and at the source."""
+        self.shift, self.located, self.last_seen = last_offset + 1 - self.acked_sequence, True, last_seen
 
     def shift_to(self, shift: int) -> None:
         """Records of other producers lie before the next one."""
@@ -199,6 +206,10 @@ class Position:
 
     def checkpointed(self, sequence: int) -> None:
         self.checkpoint_sequence = sequence
+
+    def pass_others(self, offset: int) -> None:
+        """Nothing of the link is in the destination's log between its last record and this offset."""
+        self.passed_offset = offset
 
     def pass_over(self, run: OffsetMapping) -> None:
         """The map says that nothing is to be copied before where this one ends."""

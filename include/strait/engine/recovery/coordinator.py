@@ -21,12 +21,13 @@ from strait.engine.recovery.decision import Found, LogState, Unproven, checkpoin
 from strait.engine.recovery.known_runs import KnownRuns, Map
 from strait.engine.recovery.map_end import MapEnd
 from strait.engine.recovery.next_record import NextRecord
-from strait.engine.recovery.placement import CopyMissing, Placed, Placement
+from strait.engine.recovery.passed import PassedMarks
+from strait.engine.recovery.placement import Placed, Placement
 from strait.engine.recovery.producer_state import Refusal, ask_log_states
 from strait.engine.recovery.topic_problems import destination_problem
 from strait.engine.recovery.truncation import Truncation
 from strait.engine.recovery.unresolved import Unresolved
-from strait.engine.recovery.verification import Unreadable
+from strait.engine.recovery.verification import CopyMissing, Unreadable
 from strait.errors import ProtocolError
 from strait.net import error_policy
 from strait.net.channel import Channel
@@ -34,7 +35,6 @@ from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.net.tasks import RequestLost, run
 from strait.reasons import Reason
-from strait.state.offset_map import covering, destination_offset
 from strait.state.sink import StateSink
 
 FIND_SECONDS = 0.02
@@ -62,7 +62,8 @@ class RecoveryCoordinator:
         self._producer_id = producer_id
         self._runs = KnownRuns(known)
         self._map_end = MapEnd(loop, destination, known, map_topic)
-        self._next_record = NextRecord(loop, destination, producer_id, self._runs, state_sink)
+        self.marks = PassedMarks(self._runs, state_sink)
+        self._next_record = NextRecord(loop, destination, producer_id, self._runs, self.marks)
         self._placement = Placement(loop, source, destination, producer_id, self._runs)
         self._truncation = Truncation(loop, source, loss_ledger)
         self._loss_ledger = loss_ledger
@@ -207,13 +208,14 @@ class RecoveryCoordinator:
         return True
 
     async def _place(self, ticket: Ticket, outcome: "Found | Unproven", log_start: int = -1) -> None:
-        partition, runs = ticket.partition, self._runs.needed(ticket.partition)
+        partition = ticket.partition
         if isinstance(outcome, Found):
             outcome = with_what_was_acknowledged(partition, outcome)
         found = outcome if isinstance(outcome, Found) else outcome.found
         placed = await self._placement.place(ticket, outcome, log_start)
-        if found.passed > destination_offset(covering(runs, found.sequence), found.sequence):
-            self._next_record.remember_passed(partition, found.passed)
+        if found.passed >= 0:
+            partition.position.pass_others(found.passed)
+            self.marks.mark(partition, found.sequence, found.passed)
         self._resume(partition, placed)
 
     def _resume(self, partition: Partition, placed: Placed) -> None:

@@ -10,12 +10,14 @@ records of other producers.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from strait.engine.recovery.tail import Tail, skips
 from strait.reasons import Reason
 from strait.state.offset_map import (
     SEQUENCE_MODULUS,
     covering,
     destination_offset,
     full_sequence,
+    locate,
     sequence_at_destination,
     wire_sequence,
 )
@@ -43,52 +45,6 @@ class LogState(NamedTuple):
     end: int
     high_watermark: int
     log_start: int = 0
-
-
-class Tail(NamedTuple):
-    """What reading the log from ``start`` to its end has shown.
-
-    Attributes:
-        start: first offset that was read; what lies below it was not looked at.
-        last_sequence: of the link's last record there, as on the wire; None if there is none.
-        last_offset: destination offset of that record; -1 if there is none.
-        foreign: offset of the last batch of another producer there; -1 if there is none.
-        first_sequence: of the link's first record there, as on the wire; None if there is none.
-        hole: offset of the link's newest batch there that does not follow the link's batch before it; -1 if there is
-            none after the newest intact place.
-        intact: it holds a record that the map confirms where the map has it, so nothing before that was ever lost.
-    """
-
-    start: int
-    last_sequence: int | None = None
-    last_offset: int = -1
-    foreign: int = -1
-    first_sequence: int | None = None
-    hole: int = -1
-    intact: bool = False
-
-    def joined(self, following: "Tail") -> "Tail":
-        """This part of the log and the one after it. The two may overlap by a batch."""
-        hole = following.hole
-        if not following.intact and hole < 0:
-            hole = following.last_offset if _skips(self.last_sequence, following.first_sequence) else self.hole
-        newer = self if following.last_sequence is None else following
-        return Tail(
-            self.start,
-            newer.last_sequence,
-            newer.last_offset,
-            max(self.foreign, following.foreign),
-            following.first_sequence if self.first_sequence is None else self.first_sequence,
-            hole,
-            self.intact or following.intact,
-        )
-
-
-def _skips(last: int | None, first: int | None) -> bool:
-    """Whether records between the one with sequence ``last`` and the one with ``first`` are missing."""
-    if last is None or first is None:
-        return False
-    return 0 < (first - last - 1) % SEQUENCE_MODULUS < SEQUENCE_MODULUS // 2
 
 
 class Found(NamedTuple):
@@ -273,13 +229,14 @@ def from_whole_log(
         return Refused(Reason.DESTINATION_TRUNCATED, detail)
     found = _after_last(runs, tail.last_sequence, (end, end), "expect", tail.last_offset)
     if compacted and isinstance(found, Found) and found.sequence < checkpoint:
-        return found  # compaction makes holes, too
+        return found._replace(passed=tail.last_offset + 1)  # compaction makes holes, too
     whole = not tail.intact and tail.start <= least_offset(runs)
-    if tail.hole >= 0 or (whole and _skips(wire_sequence(runs[0].sequence_base - 1), tail.first_sequence)):
+    if tail.hole >= 0 or (whole and skips(wire_sequence(runs[0].sequence_base - 1), tail.first_sequence)):
         where = "before its first one in the log" if tail.hole < 0 else f"before destination offset {tail.hole}"
         detail = f"acknowledged records of this link are missing {where}, and later ones are there"
         return Refused(Reason.DESTINATION_TRUNCATED, detail)
-    return found
+    # The map may say that others' records go further than the log does now.
+    return found._replace(passed=tail.last_offset + 1) if isinstance(found, Found) else found
 
 
 def is_missing(offset: int, log_start: int, on_foreign: OnForeign, *, compacted: bool) -> bool:
@@ -336,3 +293,16 @@ def _after_last(
 def _too_short(end: int, sequence: int, least: int) -> Refused:
     detail = f"its log ends at {end}, though {sequence} records of this link would make it {least} or more"
     return Refused(Reason.DESTINATION_TRUNCATED, detail)
+
+
+def first_record_from(runs: Sequence[OffsetMapping], low: int, high: int, source: int) -> int:
+    """Number of the first record in [``low``, ``high``) that stands at source offset ``source`` or later; at most
+    ``high - 1``."""
+    high -= 1
+    while low < high:
+        middle = (low + high) // 2
+        if locate(runs, middle + 1) - 1 >= source:
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -1,12 +1,12 @@
 """Finds out which record is next: from the destination's leader, or if it has forgotten the link from the log itself."""
 
-from collections.abc import Sequence
-
 from strait.engine.partition.partition import Partition, Ticket
 from strait.engine.recovery import decision
-from strait.engine.recovery.decision import Found, LogState, Refused, Scan, Tail, Unproven
+from strait.engine.recovery.decision import Found, LogState, Refused, Scan, Unproven
 from strait.engine.recovery.known_runs import KnownRuns
+from strait.engine.recovery.passed import PassedMarks
 from strait.engine.recovery.producer_state import Refusal, high_watermark
+from strait.engine.recovery.tail import Tail
 from strait.engine.recovery.tail_scan import ReadRefused, scan, scan_back
 from strait.engine.recovery.unresolved import Unresolved
 from strait.net import error_policy
@@ -15,9 +15,6 @@ from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.net.tasks import RequestLost, sleep
 from strait.reasons import Reason
-from strait.state.offset_map import covering, destination_offset, locate
-from strait.state.schema import OffsetMapping
-from strait.state.sink import StateSink
 
 REPLICATION_SECONDS = 2.0
 """How long to wait for the tail of a log to be replicated before everything is asked again."""
@@ -28,13 +25,13 @@ class NextRecord:
     """Asks for one partition at a time; the caller has asked the leader for its `LogState`."""
 
     def __init__(
-        self, loop: Loop, destination: ClusterClient, producer_id: int, runs: KnownRuns, state_sink: StateSink
+        self, loop: Loop, destination: ClusterClient, producer_id: int, runs: KnownRuns, marks: PassedMarks
     ) -> None:
         self._loop = loop
         self._destination = destination
         self._producer_id = producer_id
         self._runs = runs
-        self._state_sink = state_sink
+        self._marks = marks
 
     async def find(self, ticket: Ticket, channel: Channel, state: LogState) -> "Found | Unproven":
         """Which record is next, from what the leader says, to which ``channel`` leads. Raises Superseded, Unresolved,
@@ -98,7 +95,7 @@ class NextRecord:
             ticket.check()
             self._show_search(partition, f"read up to offset {to} of {end}, from {start}")
             if seen.last_sequence is None:
-                self.remember_passed(partition, to)
+                self._marks.mark(partition, decision.checkpoint_of(self._runs.needed(partition)), to)
 
         try:
             return await scan(self._loop, channel, partition, self._producer_id, start, end, progress)
@@ -122,33 +119,8 @@ class NextRecord:
     def _show_search(self, partition: Partition, how_far: str) -> None:
         partition.show(Reason.LOOKING_UP, f"searching for the link's last record: {how_far}")
 
-    def remember_passed(self, partition: Partition, offset: int) -> None:
-        """Write down that nothing of the link is in the copy between its newest checkpoint and this offset, so that the
-        next look need not read that again. Only where others write: elsewhere the offset would be taken for ours."""
-        runs = self._runs.of(partition)
-        if partition.policy.on_foreign != "expect" or not runs:
-            return
-        checkpoint = decision.checkpoint_of(runs)
-        run = covering(runs, checkpoint)
-        if run.source_id == partition.ids[0] and destination_offset(run, checkpoint) < offset:
-            position = locate(runs, checkpoint)
-            base = {"sequence_base": checkpoint, "source_base": position, "destination_base": offset, "gaps": ""}
-            passed = run.model_copy(update=base | {"sequence_end": checkpoint, "after_unknown": False})
-            earlier = [one for one in runs[1:] if one != passed and _is_passed(one, checkpoint, position, offset)]
-            self._state_sink.write_run(passed, lambda error: None if error else self._forget_all(earlier))
-
-    def _forget_all(self, runs: Sequence[OffsetMapping]) -> None:
-        for one in runs:
-            self._state_sink.forget_run(one)
-
 
 def _settled(outcome: "Found | Refused | Unproven") -> "Found | Unproven":
     if isinstance(outcome, Refused):  # the topic may be another one by now, which only metadata tells
         raise Unresolved(outcome.reason, outcome.detail, error_policy.wait_for(outcome.reason), refresh=True)
     return outcome
-
-
-def _is_passed(run: OffsetMapping, checkpoint: int, position: int, offset: int) -> bool:
-    """It says no more than that nothing of the link is before some destination offset up to this one."""
-    where = run.sequence_base, run.sequence_end, run.source_base, run.gaps
-    return where == (checkpoint, checkpoint, position, "") and run.destination_base <= offset

@@ -1,20 +1,21 @@
 """From the number of the next record to its place in the source: the last record copied is compared with the source
 record that the map names."""
 
-from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from strait.engine.partition.partition import Partition, Superseded, Ticket
+from strait.engine.partition.partition import Partition, Ticket
 from strait.engine.partition.position import Repetition
 from strait.engine.recovery import decision
 from strait.engine.recovery.decision import Found, Unproven
 from strait.engine.recovery.known_runs import KnownRuns
 from strait.engine.recovery.producer_state import log_ends
+from strait.engine.recovery.turns import Turns
 from strait.engine.recovery.unresolved import Unresolved
 from strait.engine.recovery.verification import (
     DIFFERENT,
     Copied,
+    CopyMissing,
     Unreadable,
     Verdict,
     Verified,
@@ -25,8 +26,9 @@ from strait.engine.recovery.verification import (
 from strait.net import error_policy
 from strait.net.channel import Channel
 from strait.net.cluster_client import ClusterClient
+from strait.net.combined_reads import CombinedReads, NotShown
 from strait.net.event_loop import Loop
-from strait.net.tasks import Future, RequestLost
+from strait.net.tasks import RequestLost
 from strait.reasons import Reason
 from strait.state.offset_map import (
     candidates,
@@ -40,8 +42,11 @@ from strait.state.offset_map import (
 )
 from strait.state.schema import OffsetMapping
 
-AT_ONCE = 16
-"""So many partitions verify at a time: each may hold a whole batch of the copy, outside the slot's budget of memory."""
+AT_ONCE = 256
+"""So many partitions verify at a time, by requests for many: each holds a batch of the copy of up to SHARE_BYTES, outside
+the slot's budget of memory."""
+ALONE_AT_ONCE = 16
+"""So many of those with larger batches, which are read one by one and held whole."""
 
 
 class Placed(NamedTuple):
@@ -53,7 +58,8 @@ class Placed(NamedTuple):
         truncated_at: the source's log was cut there, below the position; -1 if it was not.
         unproven: why the position is not proven, with the reason code, and the destination offsets concerned. The
             topic's policy lets copying go on all the same.
-        last_offset: destination offset at which the link's last record was seen; -1 if it was not.
+        last_offset: destination offset at which the link's last record was seen; -1 if it was not. ``last_seen``: its
+            source offset and leader epoch, if it was compared.
     """
 
     found: Found
@@ -61,6 +67,7 @@ class Placed(NamedTuple):
     truncated_at: int = -1
     unproven: "tuple[Reason, str, tuple[int, int]] | None" = None
     last_offset: int = -1
+    last_seen: tuple[int, int] | None = None
 
 
 class _Match(NamedTuple):
@@ -83,10 +90,6 @@ class _Match(NamedTuple):
     offset: int = -1
 
 
-class CopyMissing(Exception):
-    """The copy does not hold the record that was copied last, though nothing may have deleted it."""
-
-
 class Placement:
     """Compares the last records of partitions, a few at a time."""
 
@@ -103,8 +106,10 @@ class Placement:
         self._destination = destination
         self._producer_id = producer_id
         self._runs = runs
-        self._verifying = 0
-        self._queue: deque[Future[None]] = deque()
+        self._together = CombinedReads(loop)
+        self._turns = Turns(loop, AT_ONCE)
+        self._turns_alone = Turns(loop, ALONE_AT_ONCE)
+        self._alone: set[Ticket] = set()  # of those that verify now by requests of their own
 
     async def place(self, ticket: Ticket, outcome: "Found | Unproven", log_start: int = -1) -> Placed:
         """Give the partition its position. Raises Superseded, Unresolved, Unreadable, RequestLost.
@@ -122,48 +127,44 @@ class Placement:
             return Placed(found, anew=True)
         if isinstance(outcome, Unproven):
             return self._place_unproven(partition, runs, outcome)
-        await self._turn(ticket)
+        alone = ticket in self._alone
+        turns = self._turns_alone if alone else self._turns
+        await turns.take()
         try:
+            ticket.check()
             repetition = partition.position.repetition
             if repetition is not None and not await self._is_ours(ticket, repetition):
                 partition.position.recopy(places(runs, found.sequence)[0] - repetition.first)
                 partition.found(runs, found.sequence, repetition.first)
                 return Placed(found)
             return self._located(partition, await self._verify(ticket, runs, found, log_start))
+        except NotShown:
+            self._alone.add(ticket)
         finally:
-            self._end_turn()
+            turns.end()
+            if alone:
+                self._alone.discard(ticket)
+        return await self.place(ticket, outcome, log_start)
 
     async def running(self, ticket: Ticket) -> "tuple[int, int] | None":
         """Where behind the last record that was acknowledged is in the source still, and the leader epoch of that
         record; None if it is not there any more. Raises Superseded, Unreadable."""
-        position = ticket.partition.position
+        partition, position = ticket.partition, ticket.partition.position
         sequence, copied_to = position.acked_sequence, position.copied_to
-        runs = [run for run in self._runs.needed(ticket.partition) if run.sequence_base < sequence]
+        runs = [run for run in self._runs.needed(partition) if run.sequence_base < sequence]
         named = list(dict.fromkeys([copied_to, *(candidates(runs, sequence) if runs else ())]))
-        await self._turn(ticket)
+        await self._turns_alone.take()
         try:
+            ticket.check()
+            self._alone.add(ticket)
             match = await self._match(ticket, sequence, sequence - 1 + position.shift, named, search=True)
         finally:
-            self._end_turn()
+            self._turns_alone.end()
+            self._alone.discard(ticket)
         return None if match.place < 0 else (match.place, match.epoch)
 
-    async def _turn(self, ticket: Ticket) -> None:
-        """Wait for it: a few at a time, in the order in which they came."""
-        if self._verifying >= AT_ONCE:
-            turn: Future[None] = Future(self._loop)
-            self._queue.append(turn)
-            await turn
-        else:
-            self._verifying += 1
-        if not ticket.is_current:
-            self._end_turn()
-            raise Superseded
-
-    def _end_turn(self) -> None:
-        if self._queue:
-            self._queue.popleft().resolve(None)
-        else:
-            self._verifying -= 1
+    def _reads(self, ticket: Ticket) -> CombinedReads | None:
+        return None if ticket in self._alone else self._together
 
     async def _is_ours(self, ticket: Ticket, repetition: Repetition) -> bool:
         """Whether what the broker called a repetition is what was sent; if not, ours is copied again, and all after
@@ -211,12 +212,12 @@ class Placement:
         partition.found(runs, sequence, position if match.place == named[0] else match.place)
         if partition.cursor.offset == match.place:
             partition.cursor.prove(match.epoch)
-        return Placed(found, last_offset=last_offset)
+        return Placed(found, last_offset=last_offset, last_seen=(match.place - 1, match.epoch))
 
     def _located(self, partition: Partition, placed: Placed) -> Placed:
         """Among records of other producers the map only says where the last record was when it was confirmed."""
         if placed.last_offset >= 0 and partition.policy.on_foreign != "halt":
-            partition.position.located_at(placed.last_offset)
+            partition.position.located_at(placed.last_offset, placed.last_seen)
         return placed
 
     async def _match(
@@ -234,7 +235,13 @@ class Placement:
         producer = self._producer_id, wire_sequence(sequence - 1)
         among_others = search and partition.policy.on_foreign != "halt"
         copied = await read_copied(
-            self._loop, self._copy_channel(ticket), partition, producer, offset, search=among_others
+            self._loop,
+            self._copy_channel(ticket),
+            partition,
+            producer,
+            offset,
+            search=among_others,
+            together=self._reads(ticket),
         )
         ticket.check()
         if not isinstance(copied, Copied):
@@ -305,7 +312,7 @@ class Placement:
             return end
         if not different:
             return -1
-        first = _first_record_from(runs, checkpoint.sequence_end, sequence, end)
+        first = decision.first_record_from(runs, checkpoint.sequence_end, sequence, end)
         offset = destination_offset(covering(runs, first), first)
         place = locate(runs, first + 1)
         match = await self._match(ticket, first + 1, offset, [place], search=True)
@@ -320,8 +327,9 @@ class Placement:
         return safe
 
     async def _compare(self, ticket: Ticket, copied: Copied, source_at: int) -> Verified:
-        channel = self._source_channel(ticket.partition)
-        verified = await compare(self._loop, channel, ticket.partition, copied, source_at)
+        partition = ticket.partition
+        channel, together = self._source_channel(partition), self._reads(ticket)
+        verified = await compare(self._loop, channel, partition, copied, source_at, together)
         ticket.check()
         return verified
 
@@ -338,16 +346,3 @@ class Placement:
             answer = error_policy.Answer(Reason.SOURCE_UNREACHABLE, error_policy.SHORTLY_SECONDS)
             raise Unreadable(answer, "the source's leader cannot be reached")
         return channel
-
-
-def _first_record_from(runs: Sequence[OffsetMapping], low: int, high: int, source: int) -> int:
-    """Number of the first record in [``low``, ``high``) that stands at source offset ``source`` or later; at most
-    ``high - 1``."""
-    high -= 1
-    while low < high:
-        middle = (low + high) // 2
-        if locate(runs, middle + 1) - 1 >= source:
-            high = middle
-        else:
-            low = middle + 1
-    return low

@@ -5,7 +5,8 @@ from functools import partial
 from typing import Any
 
 from strait.engine.partition.partition import Partition
-from strait.engine.recovery.decision import Tail, last_sequence_of
+from strait.engine.recovery.decision import last_sequence_of
+from strait.engine.recovery.tail import Tail
 from strait.net.channel import Channel
 from strait.net.event_loop import Loop
 from strait.net.tasks import AnswerError, Future, fork, read

@@ -8,6 +8,7 @@ from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Repetition
 from strait.net import error_policy
 from strait.net.channel import Channel
+from strait.net.combined_reads import CombinedReads
 from strait.net.event_loop import Loop
 from strait.net.tasks import FIRST_BATCH_BYTES, AnswerError, RequestLost, read
 from strait.reasons import Reason
@@ -55,6 +56,10 @@ class Unreadable(AnswerError):
         self.cause = cause
 
 
+class CopyMissing(Exception):
+    """The copy does not hold the record that was copied last, though nothing may have deleted it."""
+
+
 class Copied(NamedTuple):
     """The batch that holds the last record of a copy, and the record's place in it."""
 
@@ -71,12 +76,20 @@ DIFFERENT = Verified(Verdict.DIFFERENT)
 
 
 async def read_copied(
-    loop: Loop, channel: Channel, partition: Partition, producer: tuple[int, int], offset: int, *, search: bool
+    loop: Loop,
+    channel: Channel,
+    partition: Partition,
+    producer: tuple[int, int],
+    offset: int,
+    *,
+    search: bool,
+    together: CombinedReads | None = None,
 ) -> Copied | Verified:
     """The record with this producer ID and sequence (as on the wire), at ``offset`` in the copy.
 
     ``search``: other producers may have moved it further back, up to SEARCH_BYTES. Returns GONE if the log no longer
-    holds it, DIFFERENT if somebody else's record is in its place. Raises Unreadable.
+    holds it, DIFFERENT if somebody else's record is in its place. Raises Unreadable; with ``together``, which reads
+    several partitions in one request, NotShown.
     """
     producer_id, sequence = producer
     at = offset
@@ -101,7 +114,7 @@ async def read_copied(
     size, before, searched = FIRST_BATCH_BYTES, -1, 0
     while before < at and searched < SEARCH_BYTES:
         before, searched = at, searched + size
-        found = await _read(loop, channel, _copy_side(partition), partition, at, take, size)
+        found = await _read(loop, channel, _copy_side(partition), partition, at, take, size, together)
         if found is not None:
             return found
         size = _SEARCH_READ_BYTES
@@ -112,8 +125,16 @@ async def read_copied(
     raise Unreadable(answer, f"the destination does not show offset {offset} yet")
 
 
-async def compare(loop: Loop, channel: Channel, partition: Partition, copied: Copied, source_at: int) -> Verified:
-    """Whether the record at source offset ``source_at`` is the copied one. Raises Unreadable."""
+async def compare(
+    loop: Loop,
+    channel: Channel,
+    partition: Partition,
+    copied: Copied,
+    source_at: int,
+    together: CombinedReads | None = None,
+) -> Verified:
+    """Whether the record at source offset ``source_at`` is the copied one. Raises Unreadable; with ``together``
+    NotShown."""
     with_time = not partition.policy.destination_append_time
 
     def take(code: int, item: fetch.Fetched | None) -> Verified | None:
@@ -137,7 +158,8 @@ async def compare(loop: Loop, channel: Channel, partition: Partition, copied: Co
     def ends(code: int, _: fetch.Fetched | None) -> bool:
         return code == error_codes.OFFSET_OUT_OF_RANGE
 
-    found = await _read(loop, channel, _source_side(partition), partition, source_at, take)
+    side = _source_side(partition)
+    found = await _read(loop, channel, side, partition, source_at, take, together=together)
     if found is not None:
         return found
     # Nothing is shown at its place: the log ends there, or its leader is new and does not know yet what all replicas
@@ -225,8 +247,11 @@ async def _read(
     offset: int,
     take: Callable[[int, fetch.Fetched | None], T],
     most_bytes: int = FIRST_BATCH_BYTES,
+    together: CombinedReads | None = None,
 ) -> T:
     try:
+        if together is not None and most_bytes == FIRST_BATCH_BYTES:
+            return await together.read(channel, side.topic, side.topic_id, partition.number, offset, take)
         return await read(loop, channel, side.topic, side.topic_id, partition.number, offset, most_bytes, take)
     except RequestLost as lost:
         raise Unreadable(error_policy.Answer(side.reason, error_policy.SOON_SECONDS), str(lost)) from lost

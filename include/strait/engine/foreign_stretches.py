@@ -1,0 +1,143 @@
+"""Proves, once a minute, that what other producers have written after the link's last record is theirs alone.
+
+If other producers write to a destination topic and the link has nothing to copy, as in the idle direction of two
+links, a look-up would read all that was written since the link's last record. A mark in the map spares that (ADR 26).
+No record is read for it: the link cannot have written a record that its source does not hold.
+
+1. The destination's leader says where its log ends, and that it does not know a later record of the link.
+2. After that answer the source's leader says where its log ends.
+3. This slot has fetched the source up to that end and found nothing to copy.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from strait.engine.checkpointer import Rounds
+from strait.engine.partition.partition import Partition, Ticket
+from strait.engine.partition.position import Phase
+from strait.engine.recovery.decision import LogState
+from strait.engine.recovery.passed import PassedMarks
+from strait.engine.recovery.producer_state import ask_log_states
+from strait.errors import ProtocolError
+from strait.net import offsets
+from strait.net.cluster_client import ClusterClient
+from strait.net.event_loop import Loop
+from strait.net.tasks import RequestLost, quiet_channel, run
+from strait.state.offset_map import wire_sequence
+from strait.wire.fetch import READ_COMMITTED
+
+ROUND_SECONDS = 60.0
+LEAST_OFFSETS = 10
+"""A mark is not worth a record in the map if it spares fewer."""
+_STEP_SECONDS = 1.0
+
+
+class _Proof(NamedTuple):
+    """Record number ``sequence`` was not appended before ``offset``, if the source held nothing to copy before
+    ``source_end``."""
+
+    ticket: Ticket
+    sequence: int
+    offset: int
+    source_end: int = -1
+
+
+class ForeignStretches:
+    """Of one slot. Each partition has its turn once in a minute."""
+
+    def __init__(
+        self, loop: Loop, source: ClusterClient, destination: ClusterClient, producer_id: int, marks: PassedMarks
+    ) -> None:
+        self._loop = loop
+        self._source = source
+        self._destination = destination
+        self._producer_id = producer_id
+        self._marks = marks
+        self._rounds = Rounds(ROUND_SECONDS, loop.now)
+        self._step_at = loop.now
+        self._open: list[_Proof] = []
+
+    def step(self, partitions: Callable[[], Sequence[Partition]]) -> None:
+        """Begin and end what is due."""
+        if self._loop.now < self._step_at:
+            return
+        self._step_at = self._loop.now + _STEP_SECONDS
+        self._open = [proof for proof in self._open if not self._is_settled(proof)]
+        by_leader: dict[int, list[Partition]] = defaultdict(list)
+        for partition in self._rounds.due(self._loop.now, partitions):
+            if partition.policy.on_foreign == "expect" and _holds_all(partition):
+                by_leader[partition.queue.node].append(partition)
+        for node, led in by_leader.items():
+            run(self._look(node, led))
+
+    def _is_settled(self, proof: _Proof) -> bool:
+        """It holds, or it never will."""
+        partition = proof.ticket.partition
+        if not proof.ticket.is_current or not _holds_all(partition) or partition.cursor.sequence != proof.sequence:
+            return True  # there was something to copy: a checkpoint confirms where it is
+        if partition.cursor.offset < proof.source_end:
+            return False
+        self._marks.mark(partition, proof.sequence, proof.offset, LEAST_OFFSETS)
+        return True
+
+    async def _look(self, node: int, partitions: Sequence[Partition]) -> None:
+        try:
+            proofs = await self._foreign(node, partitions)
+            by_leader: dict[int, list[_Proof]] = defaultdict(list)
+            for proof in proofs:
+                partition = proof.ticket.partition
+                by_leader[self._source.leader(partition.topic, partition.number).node].append(proof)
+            for leader, led in by_leader.items():
+                self._open += await self._with_source_ends(leader, led)
+        except (RequestLost, ProtocolError):
+            return  # the next round asks again; if no look-up can be answered either, that is the partition's reason
+
+    async def _foreign(self, node: int, partitions: Sequence[Partition]) -> list[_Proof]:
+        """What has no record of the link after the last one, as far as the destination's leader knows: it may have
+        forgotten old ones."""
+        tickets = [(partition.ticket(), partition.position.acked_sequence) for partition in partitions]
+        epochs = {
+            (one.destination, one.number): self._destination.leader(one.destination, one.number).epoch
+            for one in partitions
+        }
+        channel = await quiet_channel(self._loop, self._destination, node)
+        states = await ask_log_states(self._loop, channel, self._producer_id, epochs)
+        found = []
+        for ticket, sequence in tickets:
+            state = states[ticket.partition.destination, ticket.partition.number]
+            if not isinstance(state, LogState):
+                continue
+            forgotten = state.last_sequence is None
+            if state.last_sequence == wire_sequence(sequence - 1) or (
+                forgotten and not ticket.partition.policy.source_compacted
+            ):
+                found.append(_Proof(ticket, sequence, min(state.end_before, state.high_watermark)))
+        return found
+
+    async def _with_source_ends(self, node: int, proofs: Sequence[_Proof]) -> list[_Proof]:
+        """With the last stable offsets, which a new leader does not say before it knows all that was readable
+        (KIP-207)."""
+        places = {(proof.ticket.partition.topic, proof.ticket.partition.number): proof for proof in proofs}
+        epochs = {place: self._source.leader(*place).epoch for place in places}
+        channel = await quiet_channel(self._loop, self._source, node)
+        reply = await offsets.ask_offsets(self._loop, channel, places, offsets.LATEST, epochs, isolation=READ_COMMITTED)
+        ends = offsets.offsets_of(reply)
+        return [
+            proof._replace(source_end=ends[place][1])
+            for place, proof in places.items()
+            if place in ends and not ends[place][0]
+        ]
+
+
+def _holds_all(partition: Partition) -> bool:
+    """Nothing that was fetched waits for the destination."""
+    position = partition.position
+    return (
+        position.phase is Phase.REPLICATING
+        and partition.idle
+        and partition.cursor.sequence == position.acked_sequence
+        and not partition.cursor.jumped
+        and not partition.cursor.unfinished
+        and partition.queue.node >= 0
+    )

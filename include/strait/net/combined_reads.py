@@ -1,0 +1,116 @@
+"""Reads of single records from many partitions, together in one request for each broker: over a long distance the round
+trips would take most of the time."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from strait.errors import StraitError
+from strait.net.buffers import Buffer
+from strait.net.channel import Channel
+from strait.net.event_loop import Loop
+from strait.net.tasks import AnswerError, Future
+from strait.pieces import pieces
+from strait.wire import fetch
+from strait.wire.primitives import Topic
+
+T = TypeVar("T")
+
+TOGETHER = 64
+"""Partitions in one request …"""
+SHARE_BYTES = 64 << 10
+"""… of which each may return so much."""
+_LENGTH_END = 12
+"""A batch begins with its offset and its length, which counts from here."""
+
+
+class NotShown(AnswerError):
+    """No whole batch came: the first one is larger than a share, or the log ends there. A read alone tells."""
+
+
+class _Read(NamedTuple):
+    topic: str
+    topic_id: bytes
+    partition: int
+    offset: int
+    take: Callable[[int, fetch.Fetched | None], Any]
+    result: Future[Any]
+
+    def key(self, version: int) -> tuple[Topic, int]:
+        return self.topic if version < 13 else self.topic_id, self.partition
+
+
+class CombinedReads:
+    """Those of one turn of the loop that go to one broker, over one of its channels."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._asked: dict[Channel, list[_Read]] = {}
+
+    def read(
+        self,
+        channel: Channel,
+        topic: str,
+        topic_id: bytes,
+        number: int,
+        offset: int,
+        take: Callable[[int, fetch.Fetched | None], T],
+    ) -> Future[T]:
+        """As `strait.net.tasks.read`, or NotShown."""
+        result: Future[T] = Future(self._loop)
+        asked = self._asked.setdefault(channel, [])
+        asked.append(_Read(topic, topic_id, number, offset, take, result))
+        if len(asked) == 1:
+            self._loop.call_later(0.0, partial(self._send_all, channel))
+        return result
+
+    def _send_all(self, channel: Channel) -> None:
+        for piece in pieces(self._asked.pop(channel), TOGETHER):
+            self._send(channel, piece)
+
+    def _send(self, channel: Channel, reads: Sequence[_Read]) -> None:
+        version = channel.version(fetch.API_KEY, fetch.VERSIONS)
+        positions: dict[Topic, list[fetch.FetchPosition]] = {}
+        for one in reads:
+            topic, number = one.key(version)
+            positions.setdefault(topic, []).append(fetch.FetchPosition(number, -1, one.offset, SHARE_BYTES))
+        body = fetch.encode_request(
+            version,
+            positions.items(),
+            max_wait_ms=0,
+            max_bytes=SHARE_BYTES * len(reads),
+            isolation=fetch.READ_UNCOMMITTED,
+        )
+
+        def on_lost(cause: str) -> None:
+            for one in reads:
+                one.result.lost(cause)
+
+        def on_reply(frame: Buffer) -> None:
+            try:
+                error, _, fetched = fetch.decode_reply(version, frame.view())
+                items = {(item.topic, item.partition): item for item in fetched}
+                for one in reads:
+                    _take(one, error, items.get(one.key(version)))
+            except StraitError as trouble:
+                on_lost(str(trouble))
+            finally:
+                frame.release()
+
+        channel.send(fetch.API_KEY, version, [body], on_reply=on_reply, on_lost=on_lost)
+
+
+def _take(one: _Read, error: int, item: fetch.Fetched | None) -> None:
+    code = error or (item.error if item is not None else 0)
+    try:
+        if not code and (item is None or not _holds_batch(item.records)):
+            raise NotShown
+        one.result.resolve(one.take(code, item))
+    except AnswerError as refused:
+        one.result.fail(refused)
+
+
+def _holds_batch(records: memoryview) -> bool:
+    """The first one is whole."""
+    size = len(records)
+    return size >= _LENGTH_END and _LENGTH_END + int.from_bytes(records[8:_LENGTH_END], "big") <= size
