@@ -15,6 +15,30 @@ Side = Literal["source", "destination"]
 Action = Literal["halted", "continued", "restarted"]
 
 
+FOREIGN_ENTRIES = 10
+"""A partition's entries about records of other producers in one hour. The last one says that those which follow are in
+the next entry, after that hour."""
+_HOUR_SECONDS = 3600.0
+
+
+class _Hour:
+    """Of one partition: entries about foreign records since ``began``, and the offsets that none of them names."""
+
+    __slots__ = ("began", "end", "entries", "records", "start")
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.entries = 0
+        self.records = 0
+        self.start = self.end = -1
+
+    def add(self, foreign: tuple[int, int]) -> None:
+        if not self.records:
+            self.start = foreign[0]
+        self.end = foreign[1]
+        self.records += foreign[1] - foreign[0]
+
+
 class LossLedger:
     """Writes each loss once, as long as the slot runs; readers know the same loss of several slots by its place."""
 
@@ -22,6 +46,7 @@ class LossLedger:
         self._link = link
         self._state_sink = state_sink
         self._stamper = stamper
+        self._hours: dict[Partition, _Hour] = {}
 
     def source_lost(
         self, partition: Partition, cause: Reason, lost: tuple[int, int], action: Action, detail: str
@@ -55,7 +80,6 @@ class LossLedger:
         """Others' records lie between our last one and this one. The map follows: it may be written behind for that."""
         position = partition.position
         strangers = position.expected_offset, offset
-        text = f"offsets {strangers[0]} to {offset - 1} are not of this link"
         position.shift_to(offset - sequence)
         if position.run is not None:
             here = {"sequence_base": sequence, "source_base": source, "gaps": "", "sequence_end": sequence}
@@ -66,7 +90,27 @@ class LossLedger:
             for run in claims:  # only now: records after their gaps may be under way
                 if run_key(run) not in written:
                     self._state_sink.forget_run(run)
-        self._note(partition, "destination", Reason.FOREIGN_WRITER, strangers, "continued", text)
+        self._note_foreign(partition, strangers, time.monotonic())
+
+    def _note_foreign(self, partition: Partition, foreign: tuple[int, int], now: float) -> None:
+        """Each time at first; producers that write all the time would fill the log."""
+        hour = self._hours.setdefault(partition, _Hour(now))
+        if now - hour.began >= _HOUR_SECONDS:
+            if hour.records:
+                text = f"{hour.records} records between offsets {hour.start} and {hour.end - 1} are not of this link"
+                self._note_continued(partition, (hour.start, hour.end), text)
+            hour = self._hours[partition] = _Hour(now)
+        if hour.entries == FOREIGN_ENTRIES:
+            hour.add(foreign)
+            return
+        hour.entries += 1
+        text = f"offsets {foreign[0]} to {foreign[1] - 1} are not of this link"
+        if hour.entries == FOREIGN_ENTRIES:
+            text += "; more of them in this hour are in one entry, which is written after it"
+        self._note_continued(partition, foreign, text)
+
+    def _note_continued(self, partition: Partition, foreign: tuple[int, int], text: str) -> None:
+        self._note(partition, "destination", Reason.FOREIGN_WRITER, foreign, "continued", text)
 
     def _moved(self, run: OffsetMapping, shift: int) -> OffsetMapping:
         moved = run.model_copy(update={"destination_base": run.sequence_base + shift})

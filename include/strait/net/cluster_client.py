@@ -27,6 +27,9 @@ from strait.net.metadata_due import MetadataDue
 from strait.net.security import Security
 
 METADATA_REFRESH_SECONDS = 60.0
+LAGGING_SECONDS = 10.0
+"""A broker may lag behind the others and name an earlier leader of a partition. If brokers do so for that long, and name
+no later one, the partition's epochs began again: a topic without an ID was deleted and created again."""
 DIAL_BACKOFF_SECONDS = (0.1, 1.0)
 ALIVE_SECONDS = ANSWER_SECONDS - 1.0
 """Who was heard within this time is not as dead as a connection that was given up just now."""
@@ -91,6 +94,7 @@ class ClusterClient:
         self._asked: dict[str, bool] | None = (
             None  # the topics of the request in flight, each with whether it was named
         )
+        self._earlier_since: dict[tuple[str, int], float] = {}
         self._asked_at = 0.0
         self._round_trips: deque[float] = deque(maxlen=_ROUND_TRIPS)
         self._closed = False
@@ -221,13 +225,20 @@ class ClusterClient:
             new = new or self.partition_counts.get(topic.name) != count
             self.partition_counts[topic.name] = count
         for item in topic.partitions:
-            leader = Leader(item.leader_id, item.leader_epoch)
-            known = self.leaders.get((topic.name, item.partition_index))
-            # A broker may lag behind the others.
-            if known is None or recreated or (leader.epoch >= known.epoch and leader != known):
-                self.leaders[topic.name, item.partition_index] = leader
-                new = True
+            key, leader = (topic.name, item.partition_index), Leader(item.leader_id, item.leader_epoch)
+            if recreated or self._is_newest(key, leader):
+                new = new or leader != self.leaders.get(key)
+                self.leaders[key] = leader
+                self._earlier_since.pop(key, None)
         return new
+
+    def _is_newest(self, key: tuple[str, int], leader: Leader) -> bool:
+        known = self.leaders.get(key)
+        if known is None or leader.epoch >= known.epoch:
+            return True
+        if key[0] in self.topic_ids:
+            return False
+        return self._loop.now - self._earlier_since.setdefault(key, self._loop.now) >= LAGGING_SECONDS
 
     def _measured(self, seconds: float) -> None:
         self._round_trips.append(seconds)
