@@ -21,15 +21,13 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from strait.errors import ConfigError, StraitError
 from strait.net.buffers import BufferPool
 from strait.net.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
+from strait.net.earlier_leaders import EarlierLeaders
 from strait.net.event_loop import Loop
 from strait.net.handshake import Connection, dial
 from strait.net.metadata_due import MetadataDue
 from strait.net.security import Security
 
 METADATA_REFRESH_SECONDS = 60.0
-LAGGING_SECONDS = 10.0
-"""A broker may lag behind the others and name an earlier leader of a partition. If brokers do so for that long, and name
-no later one, the partition's epochs began again: a topic without an ID was deleted and created again."""
 DIAL_BACKOFF_SECONDS = (0.1, 1.0)
 ALIVE_SECONDS = ANSWER_SECONDS - 1.0
 """Who was heard within this time is not as dead as a connection that was given up just now."""
@@ -94,7 +92,7 @@ class ClusterClient:
         self._asked: dict[str, bool] | None = (
             None  # the topics of the request in flight, each with whether it was named
         )
-        self._earlier_since: dict[tuple[str, int], float] = {}
+        self._earlier_leaders = EarlierLeaders()
         self._asked_at = 0.0
         self._round_trips: deque[float] = deque(maxlen=_ROUND_TRIPS)
         self._closed = False
@@ -226,19 +224,13 @@ class ClusterClient:
             self.partition_counts[topic.name] = count
         for item in topic.partitions:
             key, leader = (topic.name, item.partition_index), Leader(item.leader_id, item.leader_epoch)
-            if recreated or self._is_newest(key, leader):
-                new = new or leader != self.leaders.get(key)
+            known = self.leaders.get(key)
+            is_earlier = known is not None and leader.epoch < known.epoch and not recreated
+            lasting = self._earlier_leaders.lasting(key, self._loop.now, is_earlier=is_earlier)
+            if not is_earlier or (lasting and topic.name not in self.topic_ids):
+                new = new or leader != known
                 self.leaders[key] = leader
-                self._earlier_since.pop(key, None)
         return new
-
-    def _is_newest(self, key: tuple[str, int], leader: Leader) -> bool:
-        known = self.leaders.get(key)
-        if known is None or leader.epoch >= known.epoch:
-            return True
-        if key[0] in self.topic_ids:
-            return False
-        return self._loop.now - self._earlier_since.setdefault(key, self._loop.now) >= LAGGING_SECONDS
 
     def _measured(self, seconds: float) -> None:
         self._round_trips.append(seconds)

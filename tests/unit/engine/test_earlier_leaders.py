@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from strait.net.buffers import BufferPool
-from strait.net.cluster_client import LAGGING_SECONDS, ClusterClient, Leader
+from strait.net.cluster_client import ClusterClient, Leader
+from strait.net.earlier_leaders import LAGGING_SECONDS
 from strait.net.event_loop import Loop
 
 ORDERS = ("orders", 0)
