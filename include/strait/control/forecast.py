@@ -19,6 +19,7 @@ from strait.planning.review.backfill import Backfill, Reports, backfill_of, star
 from strait.planning.review.effects import effects
 from strait.planning.risks.loops import loops_of
 from strait.planning.risks.risks import PRODUCER_EXPIRATION, Known, Risk, risks, similar_names
+from strait.planning.risks.slot_size import crowded
 from strait.planning.topic_sync.actions import GrowTopic
 
 Answer = TypeVar("Answer")
@@ -65,9 +66,12 @@ class Clusters:
 
 def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callable[[], Reports]) -> Forecast:
     """Look at topics that begin to be copied; nothing is asked where none does."""
+    sources = {name: source for source, name in proposal.survey.selection.names.items()}
+    create = {sources[item.topic]: item.partitions for item in proposal.create if item.topic in sources}
+    slots = crowded(link, {**proposal.plans, **proposal.drafts}, create)
     begin = {subject for verb, subject, _ in effects(link, proposal) if verb == "copies"}
     if not begin:
-        return Forecast()
+        return Forecast(risks=slots)
     unknown: list[str] = []
     known = _known(clusters, proposal, begin, unknown)
     pairs = [pair for pair in proposal.survey.destinations.pairs if pair.source.topic in begin]
@@ -80,7 +84,8 @@ def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callab
         backfill_of(link, begins, ranges, sizes or {}, reports()),
         risks(pairs, growing, sorted(begin), known)
         + similar_names(proposal.survey.selection.names, begin)
-        + _loops(link, clusters, unknown),
+        + _loops(link, clusters, unknown)
+        + slots,
         tuple(unknown),
     )
 

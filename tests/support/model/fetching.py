@@ -46,6 +46,7 @@ def fetcher(
     budgets: Throttle | None = None,
     loop: Loop | None = None,
     line: int = 0,
+    stamper: Any = NotImplemented,
 ) -> Fetcher:
     found = Fetcher(
         loop or Loop(),
@@ -54,7 +55,7 @@ def fetcher(
         1,
         line,
         budgets=budgets or Throttle(),
-        stamper=NotImplemented,
+        stamper=stamper,
         out_of_range=NotImplemented,
         diverged=NotImplemented,
         held_back=NotImplemented,

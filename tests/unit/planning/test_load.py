@@ -11,6 +11,7 @@ from strait.config.links import Link
 from strait.model import TopicPartition
 from strait.planning.history.load import (
     CATCH_UP_SECONDS,
+    MOST_PARTITIONS_PER_SLOT,
     Load,
     cores_for,
     depends_on_load,
@@ -120,6 +121,13 @@ def test_slots_are_kept_while_part_of_the_load_is_not_known_and_never_outnumber_
     assert slots_for(group(), PARTITIONS, {PARTITIONS[0]: 1.0}, 5) == 5
     assert slots_for(group(), PARTITIONS[:3], dict.fromkeys(PARTITIONS, 9e9), 1) == 3
     assert slots_for(group(), [], {}, 0) == 1
+
+
+def test_a_slot_gets_no_more_partitions_than_it_can_take() -> None:
+    many = [TopicPartition("t", number) for number in range(2 * MOST_PARTITIONS_PER_SLOT + 1)]
+    assert slots_for(group(), many, {}, 0) == 3
+    assert slots_for(group(), many, dict.fromkeys(many, 0.0), 8) == 3
+    assert slots_for(group(slots=1, max_slots=2), many, {}, 0) == 2
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=10, max_size=10), st.integers(0, 12), st.integers(1, 8), st.integers(0, 8))

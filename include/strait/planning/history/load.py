@@ -28,6 +28,10 @@ CATCH_UP_SECONDS = 600.0
 FULL = 0.7
 """Slots are taken away only if the others are then no fuller than this, so that noise does not bring them back."""
 
+MOST_PARTITIONS_PER_SLOT = 10_000
+"""A slot has one thread. With so many partitions it takes some 70 MB for them, and a tenth of a second in which nothing is
+copied for each look-up, plan or report of all of them (`benchmarks/results-slot-size.md`)."""
+
 Reports = Mapping[tuple[str, int], Sequence[Report]]
 
 
@@ -84,11 +88,13 @@ def slots_for(
     most = max(group.slots, min(group.most_slots, len(partitions)))
     present = max(group.slots, min(most, previous))
     known = [measured[partition] for partition in partitions if partition in measured]
-    needed = math.ceil(sum(known) / group.slot_bytes_per_second)
+    for_count = math.ceil(len(partitions) / MOST_PARTITIONS_PER_SLOT)
+    needed = max(for_count, math.ceil(sum(known) / group.slot_bytes_per_second))
     if needed > present:
         return min(needed, most)
     if len(known) == len(partitions):
-        return min(present, max(group.slots, math.ceil(sum(known) / (group.slot_bytes_per_second * FULL))))
+        fewest = max(group.slots, for_count, math.ceil(sum(known) / (group.slot_bytes_per_second * FULL)))
+        return min(present, fewest)
     return present
 
 
