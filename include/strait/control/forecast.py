@@ -3,6 +3,7 @@
 None of it is needed to copy, so what cannot be found out is said, and stops nothing.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -14,6 +15,8 @@ from strait.control.start_offsets import ranges_of
 from strait.errors import ClusterError
 from strait.kafka.admin import Admin
 from strait.net.cluster_facts import partition_bytes, quotas
+from strait.planning.assignment.slots import group_of
+from strait.planning.plan.draft import Draft
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.backfill import Backfill, Reports, backfill_of, starts_at
 from strait.planning.review.effects import effects
@@ -21,6 +24,7 @@ from strait.planning.risks.loops import loops_of
 from strait.planning.risks.risks import PRODUCER_EXPIRATION, Known, Risk, risks, similar_names
 from strait.planning.risks.slot_size import crowded
 from strait.planning.topic_sync.actions import GrowTopic
+from strait.state.schema import Plan
 
 Answer = TypeVar("Answer")
 
@@ -66,9 +70,7 @@ class Clusters:
 
 def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callable[[], Reports]) -> Forecast:
     """Look at topics that begin to be copied; nothing is asked where none does."""
-    sources = {name: source for source, name in proposal.survey.selection.names.items()}
-    create = {sources[item.topic]: item.partitions for item in proposal.create if item.topic in sources}
-    slots = crowded(link, {**proposal.plans, **proposal.drafts}, create)
+    slots = crowded(link.groups, _partitions(link, proposal))
     begin = {subject for verb, subject, _ in effects(link, proposal) if verb == "copies"}
     if not begin:
         return Forecast(risks=slots)
@@ -88,6 +90,19 @@ def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callab
         + slots,
         tuple(unknown),
     )
+
+
+def _partitions(link: Link, proposal: Proposal) -> Counter[str]:
+    """How many each task group replicates once the proposal is carried out and the topics that it creates are there."""
+    plans: dict[str, Draft | Plan] = {**proposal.plans, **proposal.drafts}
+    found = Counter(
+        {group: sum(slot is not None for topic in plan.topics for slot in topic.slots) for group, plan in plans.items()}
+    )
+    sources = {name: source for source, name in proposal.survey.selection.names.items()}
+    for item in proposal.create:
+        if item.topic in sources:
+            found[group_of(link, sources[item.topic])] += item.partitions
+    return found
 
 
 def _known(clusters: Clusters, proposal: Proposal, begin: Collection[str], unknown: list[str]) -> Known:
