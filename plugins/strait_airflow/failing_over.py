@@ -35,7 +35,7 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
         fence=tuple(asked["fence"] or ()),
         quiet_seconds=asked["quiet_seconds"],
         timeout_seconds=60.0 * asked["timeout_minutes"],
-        accept_inexact=asked["accept_inexact"],
+        accept_inexact=("*",) if asked["accept_inexact"] else (),
         accept_tail=asked["accept_tail"],
         include_moved=asked["include_moved"],
         even_if_source_answers=asked["even_if_source_answers"],

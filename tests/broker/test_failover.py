@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient
 
 from strait.control.failover import failover as failovers
 from strait.control.failover.journal import Journal
@@ -21,11 +23,13 @@ from strait.control.plane import Control
 from strait.control.tail import TailReader
 from strait.embedded.kafka import Cluster
 from strait.errors import FailoverStopped, FailoverTakenOver
-from strait.kafka.admin import Admin, ConfigChange
-from strait.net.consumer_groups import ConsumerGroups
+from strait.kafka.admin import Admin, ConfigChange, NewTopic
+from strait.model import TopicPartition
+from strait.net.consumer_groups import Committed, ConsumerGroups
 from strait.state.failover_records import Failover, FailoverStep
+from strait.wire import error_codes
 from support.fixtures.waiting import eventually
-from support.kafka.groups import Reader
+from support.kafka.groups import Reader, commit, committed
 from support.kafka.records import ends, read_all
 from support.kafka.transactions import Transactions
 from support.links.mesh import Mesh
@@ -98,6 +102,12 @@ class Writer:
         while not stopped.is_set():
             self.write(20)
             time.sleep(0.05)
+
+
+def delete_before(cluster: Cluster, place: TopicPartition, offset: int) -> None:
+    admin = AdminClient(cluster.client_properties)
+    for future in admin.delete_records([KafkaPartition(*place, offset)]).values():
+        future.result()
 
 
 def until_ready(mesh: Mesh, link: tuple[str, str] = LINK) -> None:
@@ -233,6 +243,19 @@ def test_what_was_done_is_taken_back_where_producers_go_on(secured: Secured, top
         link.stop()
 
 
+def test_rights_are_looked_at_without_a_commit(secured: Secured, topic_name: str) -> None:
+    group, place = f"{topic_name}-tried", TopicPartition(topic_name, 0)
+    Admin(secured.destination.client_properties, "b").create([NewTopic(topic_name, 1, 1)])
+    nobody = secured.tls(secured.destination, secured.authority.issue("nobody"))
+    for there in (False, True):  # the group
+        for properties, may in ((nobody, False), (secured.destination.client_properties, True)):
+            with ConsumerGroups(properties, "b") as groups:
+                found = groups.try_commit({group: {place: Committed(9, "")}})[group][place]
+            assert found and (found != error_codes.GROUP_AUTHORIZATION_FAILED) is may
+        assert committed(secured.destination, group, topic_name) == ({0: 3} if there else {})
+        commit(secured.destination, group, {place: 3})
+
+
 def test_an_open_transaction_is_waited_for_and_named(make_link: MakeLink, topic_name: str) -> None:
     link = make_link()
     until_ready(link)
@@ -327,6 +350,39 @@ def test_what_holds_it_up_is_named_and_a_dry_run_changes_nothing(make_link: Make
     with pytest.raises(FailoverStopped, match="run strait apply first"):
         run(link)
     assert failovers.history(link.file, link.name(LINK))[0].outcome == "aborted"
+
+
+def test_a_look_ahead_judges_groups_as_the_failover_does(make_link: MakeLink, topic_name: str) -> None:
+    link = make_link()
+    until_ready(link)
+    Writer(link).write(200)
+    first, second = TopicPartition(topic_name, 0), TopicPartition(topic_name, 1)
+    source, destination = link.clusters["a"], link.clusters["b"]
+    back, gone = f"{topic_name}-back", f"{topic_name}-gone"
+    commit(source, gone, {second: 5})
+    commit(source, back, {first: 20})
+    commit(destination, back, {first: 50})  # by nobody who was ever seen there
+    delete_before(source, second, 10)
+
+    def look(*accept: str) -> FailoverStep:
+        record = failovers.dry_run(
+            link.file, link.name(LINK), "planned", replace(QUICK, accept_inexact=accept), lambda _: None
+        )
+        return next(step for step in record.steps if step.name == "groups")
+
+    eventually(
+        lambda: "1 of 2 groups continue exactly" in look().detail,  # once the slot has seen where the log begins
+        what=lambda: f"what the source has deleted too is not missed: {look().detail}",
+    )
+    assert (look().verdict, look(back).verdict) == ("failed", "warning")
+    assert f"{back} in {topic_name}-0 at 50 instead of 20" in look().detail
+    delete_before(destination, second, 30)
+    assert f"{gone} (1 behind; deleted)" in look().detail
+    assert committed(destination, gone, topic_name) == {}
+    with pytest.raises(FailoverStopped, match=rf"groups: .*{gone} \(1 in_sync; deleted\)"):
+        run(link, replace(QUICK, accept_inexact=(back,)))
+    done = run(link, replace(QUICK, accept_inexact=(back, gone)))
+    assert (done.outcome, verdicts(done)["groups"]) == ("done", "warning")
 
 
 @pytest.mark.core

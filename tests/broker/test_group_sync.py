@@ -120,6 +120,21 @@ def test_a_group_that_has_moved_is_not_rewound_by_a_restart(link: EngineLink, to
         eventually(lambda: committed(link.destination, group, topic_name) == {0: 60}, what="it is, where that is asked")
 
 
+def test_a_group_that_never_came_goes_back_with_the_source(link: EngineLink, topic_name: str) -> None:
+    """Somebody resets it there to consume again; or it is deleted, and begins anew."""
+    group, place = f"{topic_name}-reset", TopicPartition(topic_name, 0)
+    with application(link):
+        for offset in (50, 5, 60):
+            commit(link.source, group, {place: offset})
+            eventually(
+                lambda offset=offset: committed(link.destination, group, topic_name) == {0: offset},  # type: ignore[misc]
+                what=f"{offset} on the destination",
+            )
+        Admin(link.source.client_properties, "a").delete_groups_each([group])
+        commit(link.source, group, {place: 7})
+        eventually(lambda: committed(link.destination, group, topic_name) == {0: 7}, what="it begins anew")
+
+
 def test_edits_count_from_the_next_look_on(link: EngineLink, topic_name: str) -> None:
     group = f"{topic_name}-edited"
     place = TopicPartition(topic_name, 0)

@@ -52,9 +52,12 @@ TimeoutOption = Annotated[
     ),
 ]
 AcceptInexactOption = Annotated[
-    bool,
+    list[str] | None,
     typer.Option(
-        "--accept-inexact", help="Go on although consumer groups would not continue exactly where they stopped."
+        "--accept-inexact",
+        metavar="GROUP",
+        help="Go on although this consumer group would not continue exactly where it stopped; `'*'`: any. May be repeated.",
+        show_default=False,
     ),
 ]
 AcceptTailOption = Annotated[
@@ -86,7 +89,7 @@ def failover(
         typer.Option(
             "--rehearse",
             help="Go through it with consumer groups of other names, touching no client, and keep a report with a "
-            "score.",
+            "score. Exits with 1 unless all steps hold.",
         ),
     ] = False,
     fence: FenceOption = None,
@@ -98,7 +101,7 @@ def failover(
     ] = False,
     quiet: QuietOption = 10.0,
     timeout: TimeoutOption = 600.0,
-    accept_inexact: AcceptInexactOption = False,
+    accept_inexact: AcceptInexactOption = None,
     include_moved: Annotated[
         bool,
         typer.Option(
@@ -136,7 +139,7 @@ def failover(
         fence=tuple(fence or ()),
         quiet_seconds=quiet,
         timeout_seconds=timeout,
-        accept_inexact=accept_inexact,
+        accept_inexact=tuple(accept_inexact or ()),
         accept_tail=accept_tail,
         include_moved=include_moved,
         even_if_source_answers=even_if_source_answers,
@@ -153,7 +156,7 @@ def failover(
         from strait.planning.failover import summary
 
         typer.echo(summary(record))
-    if dry_run and any(step.verdict in ("waiting", "failed") for step in record.steps):
+    if (dry_run or rehearse) and any(step.verdict in ("waiting", "failed") for step in record.steps):
         raise typer.Exit(1)
 
 
@@ -165,7 +168,7 @@ def failback(
     fence: FenceOption = None,
     quiet: QuietOption = 10.0,
     timeout: TimeoutOption = 600.0,
-    accept_inexact: AcceptInexactOption = False,
+    accept_inexact: AcceptInexactOption = None,
     accept_tail: AcceptTailOption = False,
     reason: ReasonOption = "",
     by: ByOption = "",

@@ -14,7 +14,7 @@ from strait.config.consumer_groups import GroupFilter
 from strait.config.groups import DEFAULT_GROUP
 from strait.consumer_groups.checkpoints import Checkpoints
 from strait.consumer_groups.clusters import LinkClusters
-from strait.consumer_groups.sync import GroupSync
+from strait.consumer_groups.sync import GroupSync, Ours
 from strait.errors import StraitError
 from strait.kafka.clients import Rotation
 from strait.planning.consumer_groups import GroupStatus, OffsetState, most_urgent
@@ -41,6 +41,7 @@ class ContinuousSync:
         self._settings: PlannedGroupSync | None = None
         self._checkpoints: Checkpoints | None = None
         self._last: GroupSyncReport | None = None
+        self._ours: Ours = {}  # kept when connections are made anew
         self._trouble = ""
 
     def run(self, stopped: threading.Event) -> None:
@@ -59,7 +60,7 @@ class ContinuousSync:
         """Until something goes wrong, or certificates or a password were rotated: what connects is then made anew."""
         self._settings = self._checkpoints = None
         rotations = [Rotation(properties) for properties in self._clusters.properties.values()]
-        with GroupSync(self._clusters) as groups, _Reports(self._clusters) as reports:
+        with GroupSync(self._clusters, ours=self._ours) as groups, _Reports(self._clusters) as reports:
             while not (stopped.is_set() or any(rotation.due() for rotation in rotations)):
                 settings = self._settings_in_force(groups)
                 if settings is None:

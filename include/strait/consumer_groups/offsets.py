@@ -6,6 +6,7 @@ offsets.to_destination([(TopicPartition("orders", 3), 1_200)])
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -284,6 +285,11 @@ def _translation(place: TopicPartition, offset: int, known: Known, *, reverse: b
     if translator is None:
         detail = "no record of the partition has been replicated into the present topic"
         return Translation(*place, offset, target, None, str(Fit.NOT_REPLICATED), detail, known.shared)
+    kept = -1 if reverse or known.report is None else known.report.log_start
+    if offset < kept:  # the group goes on with the first record that the source still holds
+        there = _translation(place, kept, known, reverse=False)
+        detail = there.detail or f"the source has deleted offsets {offset} to {kept - 1}; the next record is the same"
+        return replace(there, offset=offset, detail=detail)
     found = translator.to_source(offset) if reverse else translator.to_destination(offset)
     if found.fit is Fit.UNKNOWN and found.offset > known.start:
         return Translation(*place, offset, target, None, str(Fit.UNKNOWN), _REBUILT, known.shared)

@@ -30,6 +30,7 @@ from strait.planning.consumer_groups import (
     Side,
     can_move,
     status_of,
+    with_refused,
     written,
 )
 from strait.state.schema import Plan
@@ -45,8 +46,10 @@ _REMEMBERED_SECONDS = 60.0
 """After this the destination is asked again also where nothing has changed on the source: somebody else may have."""
 _CHANGED = OffsetState.HELD_MOVED, "its offset on the destination has just changed"
 
+_NO_RIGHT = (error_codes.GROUP_AUTHORIZATION_FAILED, error_codes.TOPIC_AUTHORIZATION_FAILED)
 _AT_WORK = (error_codes.UNKNOWN_MEMBER_ID, error_codes.NON_EMPTY_GROUP)
 
+Ours = dict[str, Mapping[TopicPartition, int]]
 _Told = Mapping[str, net.Offsets | int]
 _Refused = dict[str, dict[TopicPartition, tuple[OffsetState, str]]]
 
@@ -85,6 +88,8 @@ class GroupSync:
     Args:
         selected: which groups are synchronized; the others are shown where they are asked for.
         include_moved: write, forward, also for groups that have consumed on the destination.
+        ours: what was written or found in sync, by group; kept by whoever makes another one later. These offsets alone may
+            go back with the source.
 
     Raises (every method):
         ConfigError: the source has no group of a name that was given, or the link has no plan.
@@ -97,8 +102,10 @@ class GroupSync:
         *,
         selected: Callable[[str], bool] = lambda _: True,
         include_moved: bool = False,
+        ours: Ours | None = None,
     ) -> None:
         self._clusters = clusters
+        self._ours: Ours = {} if ours is None else ours
         self._selected = selected
         self._include_moved = include_moved
         self._offsets = Offsets(clusters)
@@ -153,7 +160,34 @@ class GroupSync:
                 if not status.note and (commits := _commits(status, look.observed.told[status.group]))
             }
             refused = self._write(wanted, look)
-            return [written(status, refused.get(status.group, {})) for status in look.found]
+            found = [written(status, refused.get(status.group, {})) for status in look.found]
+            self._ours.update((status.group, _in_sync(status)) for status in found if not status.note)
+            return found
+
+    def trial(self) -> list[GroupStatus]:
+        """How groups stand, and which of their offsets the destination would refuse for want of a right. Writes
+        nothing."""
+        with self._kept():
+            look = self._look(set(), unselected=False)
+            wanted = {
+                status.group: {
+                    item.target: net.Committed(item.to_offset, "") for item in status.offsets if item.to_offset
+                }
+                for status in look.found
+                if not status.note and status.source.kind != SHARE
+            }
+            codes = self._destination.try_commit({name: offsets for name, offsets in wanted.items() if offsets})
+            return [
+                with_refused(
+                    status,
+                    {
+                        place: error_policy.name(code)
+                        for place, code in codes.get(status.group, {}).items()
+                        if code in _NO_RIGHT
+                    },
+                )
+                for status in look.found
+            ]
 
     @contextmanager
     def _kept(self) -> Iterator[None]:
@@ -261,6 +295,7 @@ class GroupSync:
             _there(name, observed),
             translations,
             {place: item.offset for place, item in present.items()},
+            ours=self._ours.get(name, {}),
             own={place for place, item in present.items() if item.epoch >= 0 and place in ours},
             include_moved=self._include_moved,
         )
@@ -304,6 +339,14 @@ class GroupSync:
 def _facts(name: str, observed: _Observed) -> tuple[object, ...]:
     """What a group's status follows from, but for what the link has copied and what others commit for it."""
     return observed.here[name], _there(name, observed), observed.told[name], observed.plans
+
+
+def _in_sync(status: GroupStatus) -> dict[TopicPartition, int]:
+    """What nobody but the link has written for a group that has done nothing on the destination."""
+    rows = status.offsets if not status.moved else ()
+    return {
+        item.target: item.committed for item in rows if item.state is OffsetState.IN_SYNC and item.committed is not None
+    }
 
 
 def _there(name: str, observed: _Observed) -> Side:

@@ -35,6 +35,7 @@ GROUPS_AT_ONCE = 200  # a reply stays small enough to be read within the time th
 REPLY_BYTES = 64 << 20
 _PARTITIONS_AT_ONCE = 1_000  # of all commits under way: the kernel holds them, and their replies
 _NO_GENERATION = -1
+_NOBODY = "strait-looks-at-rights"
 
 
 class Group(NamedTuple):
@@ -104,6 +105,11 @@ class ConsumerGroups:
         """
         return self.coordinators.until_written(wanted, lambda left: self._commit(left, retention_ms))
 
+    def try_commit(self, wanted: Mapping[str, Offsets]) -> dict[str, Codes]:
+        """What a commit would be refused with for want of a right. Nothing is written: it comes from a member that no
+        group has, and the broker looks at rights first."""
+        return self.coordinators.until_written(wanted, lambda left: self._commit(left, 0, as_nobody=True))
+
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def _list(self) -> dict[str, Group]:
@@ -167,7 +173,9 @@ class ConsumerGroups:
             found[name] = code or _offsets(group)
         return found
 
-    def _commit(self, wanted: Mapping[str, Offsets], retention_ms: int) -> Iterator[tuple[str, Codes]]:
+    def _commit(
+        self, wanted: Mapping[str, Offsets], retention_ms: int, *, as_nobody: bool = False
+    ) -> Iterator[tuple[str, Codes]]:
         """Each group once it is done."""
         for address, groups, code in self.coordinators.of(sorted(wanted)):
             if address is None:
@@ -176,7 +184,9 @@ class ConsumerGroups:
             connection = self.coordinators.at(address)
             version = connection.version(*_OFFSET_COMMIT)
             for together in _together(groups, wanted):
-                requests = [_commit_request(version, name, part, retention_ms) for name, part in together]
+                requests = [
+                    _commit_request(version, name, part, retention_ms, as_nobody=as_nobody) for name, part in together
+                ]
                 codes: dict[str, Codes] = defaultdict(dict)
                 replies = connection.ask_each(requests, OffsetCommitResponse)
                 for (name, part), reply in zip(together, replies, strict=True):
@@ -220,8 +230,10 @@ def _codes(reply: Any) -> Codes:
     }
 
 
-def _commit_request(version: int, group: str, offsets: Offsets, retention_ms: int) -> OffsetCommitRequest:
-    """By nobody who is a member."""
+def _commit_request(
+    version: int, group: str, offsets: Offsets, retention_ms: int, *, as_nobody: bool
+) -> OffsetCommitRequest:
+    """Without a membership, or ``as_nobody`` under one that the group has not."""
     topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for (topic, number), committed in offsets.items():
@@ -236,8 +248,8 @@ def _commit_request(version: int, group: str, offsets: Offsets, retention_ms: in
     return OffsetCommitRequest(
         version=version,
         group_id=group,
-        generation_id_or_member_epoch=_NO_GENERATION,
-        member_id="",
+        generation_id_or_member_epoch=1 if as_nobody else _NO_GENERATION,
+        member_id=_NOBODY if as_nobody else "",
         group_instance_id=None,
         retention_time_ms=retention_ms,
         topics=[topic_class(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],

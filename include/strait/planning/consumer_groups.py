@@ -1,9 +1,10 @@
 """What a consumer group's committed offsets become on the destination, partition by partition. Pure.
 
 An offset is written only where nobody is at work and nothing is taken back: not while the group has members on the
-destination, and never an earlier offset than the one that is committed there. A group that has moved commits its own,
+destination, and never an earlier offset than one that somebody has committed there. A group that has moved commits its own,
 and may have been set back there on purpose: once it had a member on the destination, or is further there, none of its
-offsets is written unless that is asked for. What is beyond the replicated records is clamped to their end; it moves on
+offsets is written unless that is asked for. Only an offset that the link itself is known to have written there last goes
+back with the source, for a group that has done nothing there. What is beyond the replicated records is clamped to their end; it moves on
 with them. Among records of other producers, an offset of the source says nothing of theirs, so it is not written.
 """
 
@@ -26,6 +27,7 @@ SHARE_DETAIL = f"{SHARE_START}: records after it are delivered again after a mov
 _CLASSIC = ("", "classic")
 _MOVABLE_PROTOCOLS = frozenset({"", "consumer", "streams"})  # not those of Connect workers or schema registries
 _MOST_OUT_OF_SYNC = 20
+_NOTHING: Mapping[TopicPartition, int] = {}
 _WITHOUT_MEMBERS = frozenset({"", "empty", "dead"})
 
 
@@ -40,6 +42,7 @@ class OffsetState(StrEnum):
     DESTINATION_AHEAD = "destination_ahead"
     NOT_REPLICATED = "not_replicated"
     BEHIND = "behind"
+    REWOUND = "rewound"
     AHEAD_OF_COPY = "ahead_of_copy"
     IN_SYNC = "in_sync"
 
@@ -59,6 +62,7 @@ MEANINGS = {
     OffsetState.DESTINATION_AHEAD: "the destination has a later offset, which is never taken back",
     OffsetState.NOT_REPLICATED: "nothing of the partition has been replicated, so the offset has no counterpart",
     OffsetState.BEHIND: "the destination has an earlier offset or none",
+    OffsetState.REWOUND: "the group went back on the source, and the offset that was written for it follows",
     OffsetState.AHEAD_OF_COPY: "the group is ahead of what is known to be replicated, and would continue where that "
     "ends",
     OffsetState.IN_SYNC: "the destination has the translated offset",
@@ -115,7 +119,7 @@ class GroupOffset:
         """Its translation is to be committed on the destination."""
         if self.state is OffsetState.AHEAD_OF_COPY:
             return self.committed != self.to_offset
-        return self.state is OffsetState.BEHIND
+        return self.state in (OffsetState.BEHIND, OffsetState.REWOUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,7 @@ class GroupStatus:
         refusal: why they cannot be read.
         selected: the link's `consumer_groups` select it.
         committed: offsets that were just committed on the destination.
+        moved: it had members on the destination, or has committed an offset there itself.
     """
 
     group: str
@@ -135,6 +140,7 @@ class GroupStatus:
     refusal: str = ""
     selected: bool = True
     committed: int = 0
+    moved: bool = False
 
     @property
     def note(self) -> str:
@@ -158,7 +164,9 @@ class GroupStatus:
         if self.note:
             return self.note
         fits = sorted({item.fit for item in self.offsets if item.fit != Fit.EXACT})
+        refusals = sorted({item.detail for item in self.offsets if item.state is OffsetState.REFUSED and item.detail})
         states = ", ".join(f"{count} {state}" for state, count in self.states)
+        states += f" ({', '.join(refusals)})" if refusals else ""
         rereads = f"{self.rereads:,} re-reads" if self.rereads else ""
         return "; ".join(filter(None, (states, ", ".join(fits), rereads)))
 
@@ -233,26 +241,30 @@ def status_of(
     there: Mapping[TopicPartition, int],
     *,
     own: Collection[TopicPartition] = (),
+    ours: Mapping[TopicPartition, int] = _NOTHING,
     include_moved: bool = False,
 ) -> GroupStatus:
     """Decide for one group.
 
     Args:
         translations: of its offsets on the source, of the link's topics.
-        there: its offsets on the destination, by the destination's names; ``own``: those that it committed itself.
+        there: its offsets on the destination, by the destination's names; ``own``: those that it committed itself;
+            ``ours``: those that the link is known to have written, or to have found in sync.
         include_moved: also write for a group that has moved, forward.
     """
-    rows = []
+    rows, moved = [], destination.had_members or bool(own)
     for found in sorted(translations, key=lambda found: (found.topic, found.partition)):
         present = there.get(TopicPartition(found.to_topic, found.partition))
-        rows.append(_row(found, present, active=destination.active))
+        ours_alone = present is not None and ours.get(TopicPartition(found.to_topic, found.partition)) == present
+        back = ours_alone and not moved and source.kind != SHARE
+        rows.append(_row(found, present, active=destination.active, back=back))
     # An offset that is further than an exact one is the group's own. An inexact one may just be too early.
     further = any(row.state is OffsetState.DESTINATION_AHEAD and row.fit in _CERTAIN for row in rows)
-    if (further or destination.had_members or own) and not include_moved:
+    if (further or moved) and not include_moved:
         rows = [replace(row, state=OffsetState.HELD_MOVED) if row.to_write else row for row in rows]
     if source.kind == SHARE:
         rows = [replace(row, rereads=None, detail="; ".join(filter(None, (row.detail, SHARE_DETAIL)))) for row in rows]
-    return GroupStatus(group, source, destination, tuple(rows))
+    return GroupStatus(group, source, destination, tuple(rows), moved=moved)
 
 
 def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetState, str]]) -> GroupStatus:
@@ -264,7 +276,7 @@ def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetSt
         if item.target in refused:
             state, detail = refused[item.target]
             return replace(item, state=state, detail=detail)
-        state = OffsetState.IN_SYNC if item.state is OffsetState.BEHIND else item.state
+        state = item.state if item.state is OffsetState.AHEAD_OF_COPY else OffsetState.IN_SYNC
         rereads = None if status.source.kind == SHARE else _rereads(item, item.to_offset)
         return replace(item, state=state, committed=item.to_offset, rereads=rereads)
 
@@ -274,10 +286,19 @@ def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetSt
     return replace(status, offsets=tuple(map(after, status.offsets)), committed=done)
 
 
-def _row(found: Translation, present: int | None, *, active: bool) -> GroupOffset:
+def with_refused(status: GroupStatus, refused: Mapping[TopicPartition, str]) -> GroupStatus:
+    """The same, with what the destination would refuse."""
+    offsets = tuple(
+        replace(item, state=OffsetState.REFUSED, detail=refused[item.target]) if item.target in refused else item
+        for item in status.offsets
+    )
+    return replace(status, offsets=offsets)
+
+
+def _row(found: Translation, present: int | None, *, active: bool, back: bool) -> GroupOffset:
     row = GroupOffset(
         *(found.topic, found.partition, found.offset, found.to_topic, found.to_offset, found.fit, present),
-        *(_state(found, present, active=active), None, found.detail, found.rereads),
+        *(_state(found, present, active=active, back=back), None, found.detail, found.rereads),
     )
     return replace(row, rereads=_rereads(row, present))
 
@@ -290,13 +311,13 @@ def _rereads(row: GroupOffset, present: int | None) -> int | None:
     return max(0, row.to_offset - present) + row.overlap
 
 
-def _state(found: Translation, present: int | None, *, active: bool) -> OffsetState:
+def _state(found: Translation, present: int | None, *, active: bool, back: bool) -> OffsetState:
     if found.shared and found.fit != Fit.NOT_REPLICATED:
         return OffsetState.HELD_SHARED
     if found.to_offset is None:
         return OffsetState.UNKNOWN if found.fit == Fit.UNKNOWN else OffsetState.NOT_REPLICATED
     if present is not None and present > found.to_offset:
-        return OffsetState.DESTINATION_AHEAD
+        return OffsetState.REWOUND if back and not active and found.fit == Fit.EXACT else OffsetState.DESTINATION_AHEAD
     if active and present != found.to_offset:
         return OffsetState.HELD_ACTIVE
     if found.fit == Fit.AHEAD:

@@ -11,10 +11,13 @@ from strait.planning.status.status import PartitionStatus
 from strait.reasons import Reason
 from strait.state.failover_records import Failover, MissingRecords
 from strait.state.schema import GroupSyncReport, Plan, Report
+from strait.state.translation import Fit
 
 _LISTED_MOST = 5
-_SOON = frozenset({OffsetState.BEHIND, OffsetState.AHEAD_OF_COPY, OffsetState.IN_SYNC})
-"""Offsets in these will be exact once the link is drained and they are committed."""
+ALL_GROUPS = "*"
+"""Of names of groups that are accepted: any."""
+_SOON = frozenset({OffsetState.BEHIND, OffsetState.REWOUND, OffsetState.AHEAD_OF_COPY, OffsetState.IN_SYNC})
+"""Offsets in these will be exact once the link is drained and they are committed, if their translation is."""
 
 Ends = Mapping[TopicPartition, int]
 
@@ -146,26 +149,53 @@ def tail(link: str, found: Sequence[MissingRecords], *, stopped: bool, accept: b
     return Check(Verdict.WAITING, text)
 
 
-def groups(statuses: Sequence[GroupStatus], *, accept: bool, soon: bool = False) -> Check:
-    """Whether every group continues exactly where it stopped.
+def groups(statuses: Sequence[GroupStatus], *, accept: Collection[str], soon: bool = False) -> Check:
+    """Whether every group continues exactly where it stopped, or further, where it went on to the destination before.
 
     Args:
-        accept: go on although some do not.
+        accept: names of groups that may continue elsewhere; `ALL_GROUPS`: any.
         soon: count those too that would once all is copied and their offsets are committed.
     """
     chosen = [status for status in statuses if status.selected]
     moved = [status for status in chosen if not status.synced and _moved(status)]
-    inexact = [status for status in chosen if not (status.synced or _moved(status) or (soon and _will(status)))]
-    exact = len(chosen) - len(moved) - len(inexact)
-    text = f"{exact} of {len(chosen)} groups continue exactly where they stopped"
+    others = [status for status in chosen if not (status.synced or _moved(status) or (soon and _will(status)))]
+    accepted = [status for status in others if ALL_GROUPS in accept or status.group in accept]
+    refused = [status for status in others if status not in accepted]
+    exact = len(chosen) - len(moved) - len(others)
+    parts = [f"{exact} of {len(chosen)} groups continue exactly where they stopped"]
     if moved:
-        text += f"; {len(moved)} have moved before: {listed([status.group for status in moved])}"
-    if inexact:
-        text += f"; not exactly: {listed([f'{status.group} ({status.why})' for status in inexact])}"
-        if any(item.state is OffsetState.HELD_MOVED for status in inexact for item in status.offsets):
-            text += "; --include-moved commits for those that have consumed on the destination before"
-        return Check(Verdict.WARNING if accept else Verdict.FAILED, text)
-    return Check(Verdict.DONE, text)
+        parts.append(f"{len(moved)} have moved before: {listed([_where_moved(status) for status in moved])}")
+    if accepted:
+        parts.append(f"not exactly, as accepted: {listed([f'{status.group} ({status.why})' for status in accepted])}")
+    if refused:
+        parts.append(f"not exactly: {listed([f'{status.group} ({status.why})' for status in refused])}")
+        parts += _skipping(refused)
+        if any(item.state is OffsetState.HELD_MOVED for status in refused for item in status.offsets):
+            parts.append("--include-moved commits for those that have consumed on the destination before")
+        parts.append(f"--accept-inexact {refused[0].group} goes on all the same")
+        return Check(Verdict.FAILED, "; ".join(parts))
+    return Check(Verdict.WARNING if moved or accepted else Verdict.DONE, "; ".join(parts))
+
+
+def _skipping(statuses: Sequence[GroupStatus]) -> list[str]:
+    """Groups that would skip records, since somebody has committed a later offset on the destination than they have."""
+    ahead = [
+        f"{status.group} in {item.target} at {item.committed:,} instead of {item.to_offset:,}"
+        for status in statuses
+        for item in status.offsets
+        if item.state is OffsetState.DESTINATION_AHEAD and item.to_offset is not None and item.committed is not None
+    ]
+    if not ahead:
+        return []
+    return [
+        f"would skip records: {listed(ahead)}, where they are on the source: kafka-consumer-groups.sh --reset-offsets on the "
+        "destination takes them back"
+    ]
+
+
+def _where_moved(status: GroupStatus) -> str:
+    """With what it reads again of what others, or it itself on the other side, have consumed already."""
+    return f"{status.group} (reads {status.rereads:,} records twice)" if status.rereads else status.group
 
 
 class LastWord(NamedTuple):
@@ -309,8 +339,9 @@ def _moved(status: GroupStatus) -> bool:
     """It went on to the destination before, and is further there."""
     further = [item.state is OffsetState.DESTINATION_AHEAD for item in status.offsets]
     others = all(item.state is OffsetState.IN_SYNC or it for item, it in zip(status.offsets, further, strict=True))
-    return not status.note and any(further) and others
+    return status.moved and not status.note and any(further) and others
 
 
 def _will(status: GroupStatus) -> bool:
-    return not status.note and all(item.state in _SOON for item in status.offsets)
+    fits = (Fit.EXACT, Fit.AHEAD)
+    return not status.note and all(item.state in _SOON and item.fit in fits for item in status.offsets)

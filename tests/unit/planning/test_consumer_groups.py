@@ -283,3 +283,24 @@ def test_the_groups_that_need_a_person_most_are_named_first_and_not_all() -> Non
         "1 behind; 10 re-reads",
     ]
     assert len(found) == 20
+
+
+def test_only_what_the_link_wrote_goes_back_with_a_group_that_never_came() -> None:
+    def back(ours: int | None, there: Side = OFFSETS_ALONE, fit: str = "exact", **settings: Any) -> GroupOffset:
+        own = settings.get("own", ())
+        known = {} if ours is None else {COPY: ours}
+        return only(status_of("g", CONSUMERS, there, [translated(20, fit)], {COPY: 200}, own=own, ours=known))
+
+    row = back(200)
+    assert (row.state, row.to_write) == (OffsetState.REWOUND, True)
+    group = status_of("g", CONSUMERS, OFFSETS_ALONE, [translated(20, "exact")], {COPY: 200}, ours={COPY: 200})
+    assert only(written(group, {})).state is OffsetState.IN_SYNC
+    for other in (
+        back(None),
+        back(199),  # somebody has set it since
+        back(200, HAD_MEMBERS),
+        back(200, fit="inexact"),
+        back(200, own={COPY}),
+        back(200, Side("consumer", "Stable", "consumer")),
+    ):
+        assert (other.state, other.to_write) == (OffsetState.DESTINATION_AHEAD, False)

@@ -19,10 +19,12 @@ def row(number: int, state: str = "caught_up", position: int = 100, reason: str 
     return PartitionStatus("t", number, "t", 0, state, reason, "", position, 100, 0, 0.0)
 
 
-def group(name: str, state: OffsetState, fit: str = "exact", *, selected: bool = True) -> GroupStatus:
-    offset = GroupOffset("t", 0, 10, "t", 10, fit, 10, state, 0)
+def group(
+    name: str, state: OffsetState, fit: str = "exact", *, selected: bool = True, moved: bool = False, detail: str = ""
+) -> GroupStatus:
+    offset = GroupOffset("t", 0, 10, "t", 10, fit, 10, state, 0, detail)
     side = Side("classic", "Empty", "consumer")
-    return GroupStatus(name, side, side, (offset,), selected=selected)
+    return GroupStatus(name, side, side, (offset,), selected=selected, moved=moved)
 
 
 @pytest.mark.parametrize(
@@ -87,22 +89,37 @@ def test_consumers_that_are_attached_are_named() -> None:
 
 
 def test_groups_that_would_not_continue_exactly_stop_it_unless_that_is_accepted() -> None:
-    exact, moved = group("a", OffsetState.IN_SYNC), group("b", OffsetState.DESTINATION_AHEAD)
+    exact, moved = group("a", OffsetState.IN_SYNC), group("b", OffsetState.DESTINATION_AHEAD, moved=True)
     inexact, left = group("c", OffsetState.IN_SYNC, "inexact"), group("d", OffsetState.BEHIND, selected=False)
-    assert failover.groups([exact, left], accept=False) == Check(
+    assert failover.groups([exact, left], accept=()) == Check(
         Verdict.DONE, "1 of 1 groups continue exactly where they stopped"
     )
-    assert failover.groups([exact, moved], accept=False).verdict is Verdict.DONE
-    check = failover.groups([exact, moved, inexact], accept=False)
+    assert failover.groups([exact, moved], accept=()).verdict is Verdict.WARNING
+    check = failover.groups([exact, moved, inexact], accept=())
     assert check.verdict is Verdict.FAILED
     assert "1 of 3" in check.detail
     assert "1 have moved before: b; not exactly: c (1 in_sync; inexact)" in check.detail
-    assert failover.groups([inexact], accept=True).verdict is Verdict.WARNING
-    held = failover.groups([group("e", OffsetState.HELD_MOVED)], accept=False)  # it would read again what it has read
+    for accept, verdict in (("c", Verdict.WARNING), ("*", Verdict.WARNING), ("d", Verdict.FAILED)):
+        assert failover.groups([inexact], accept=(accept,)).verdict is verdict
+    held = failover.groups([group("e", OffsetState.HELD_MOVED)], accept=())  # it would read again what it has read
     assert held.verdict is Verdict.FAILED
     assert "--include-moved" in held.detail
     for state, verdict in ((OffsetState.BEHIND, Verdict.DONE), (OffsetState.HELD_SHARED, Verdict.FAILED)):
-        assert failover.groups([group("f", state)], accept=False, soon=True).verdict is verdict
+        assert failover.groups([group("f", state)], accept=(), soon=True).verdict is verdict
+    for fit in ("deleted", "before_start", "inexact"):  # draining and committing does not make them exact
+        assert failover.groups([group("g", OffsetState.BEHIND, fit)], accept=(), soon=True).verdict is Verdict.FAILED
+
+
+def test_a_later_offset_of_a_group_that_never_came_is_named_and_not_called_moved() -> None:
+    check = failover.groups([group("b", OffsetState.DESTINATION_AHEAD)], accept=())
+    assert check.verdict is Verdict.FAILED
+    assert "b in t-0 at 10 instead of 10" in check.detail
+    assert "--accept-inexact b" in check.detail
+
+
+def test_why_an_offset_was_refused_is_told() -> None:
+    refused = group("b", OffsetState.REFUSED, detail="GROUP_AUTHORIZATION_FAILED")
+    assert "b (1 refused (GROUP_AUTHORIZATION_FAILED))" in failover.groups([refused], accept=()).detail
 
 
 def test_missing_is_what_the_source_was_seen_to_hold_beyond_the_copy() -> None:

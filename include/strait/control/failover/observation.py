@@ -104,12 +104,19 @@ class Observation:
         """How the link's consumer groups stand; ``sync``: after their offsets were committed on the destination."""
         if not self.synchronizes:
             return []
-        of_link = GroupSync(
+        of_link = self._group_sync(include_moved=include_moved)
+        return of_link.sync() if sync else of_link.status()
+
+    def trial(self, *, include_moved: bool) -> list[GroupStatus]:
+        """How the link's consumer groups stand, with what the destination would refuse to be told."""
+        return self._group_sync(include_moved=include_moved).trial() if self.synchronizes else []
+
+    def _group_sync(self, *, include_moved: bool) -> GroupSync:
+        return GroupSync(
             LinkClusters.of(self.file, self.name),
             selected=self._selected,
             include_moved=include_moved or self.link.consumer_groups.include_moved,
         )
-        return of_link.sync() if sync else of_link.status()
 
     def members(self, statuses: Iterable[GroupStatus], topics: Collection[str]) -> Mapping[str, Sequence[Member]]:
         """Consumers on the source, of the selected groups that are at work on these topics, whether or not they have

@@ -6,7 +6,7 @@ record that the next one goes on with. From then on the steps only go forward.
 
 import contextlib
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from strait.control import pausing
 from strait.control.failover.observation import Observation
@@ -113,21 +113,26 @@ class PlannedFailover:
             return Check(Verdict.WARNING, "the link does not synchronize consumer groups")
         began = time.monotonic()
         while True:
-            if not self._dry_run:
-                self._statuses(sync=True)
-            found = self._statuses(sync=False)
+            refused = {} if self._dry_run else {each.group: each for each in self._statuses(sync=True) if each.refused}
+            found = (
+                self._look.trial(include_moved=self._settings.include_moved) if self._dry_run else self._kept(refused)
+            )
             check = failover.groups(found, accept=self._settings.accept_inexact, soon=self._dry_run)
             if not self._dry_run:
                 self._count(found)
-            if check.verdict is Verdict.DONE or time.monotonic() >= began + self._groups_patience(found):
+            if check.verdict is not Verdict.FAILED or time.monotonic() >= began + self._groups_patience(found):
                 return check
             time.sleep(1.0)
+
+    def _kept(self, refused: Mapping[str, GroupStatus]) -> list[GroupStatus]:
+        """How groups stand now; those of which an offset was just refused as that was told."""
+        return [status if status.synced else refused.get(status.group, status) for status in self._statuses(sync=False)]
 
     def _groups_patience(self, found: Iterable[GroupStatus]) -> float:
         if self._dry_run:
             return 0.0
         inexact = any(item.fit == Fit.INEXACT for status in found if status.selected for item in status.offsets)
-        return _GROUPS_CONFIRM_SECONDS if inexact and not self._settings.accept_inexact else _GROUPS_SETTLE_SECONDS
+        return _GROUPS_CONFIRM_SECONDS if inexact else _GROUPS_SETTLE_SECONDS
 
     def _count(self, found: Iterable[GroupStatus]) -> None:
         chosen = [status for status in found if status.selected]

@@ -56,10 +56,10 @@ class Rehearsal:
         return [(here[name], there.get(copy)) for name, copy in sorted(names.items()) if name in here]
 
     def _translated(self) -> Check:
-        found = self._look.groups(sync=False, include_moved=self._settings.include_moved)
+        found = self._look.trial(include_moved=self._settings.include_moved)
         self._groups = [status for status in found if status.selected]
         self._turn.keep(groups=len(self._groups), groups_exact=sum(status.synced for status in self._groups))
-        return failover.groups(found, accept=True, soon=True)
+        return failover.groups(found, accept=self._settings.accept_inexact, soon=True)
 
     def _shadow(self) -> Check:
         return readiness.shadow(*try_shadow_groups(self._clusters, self._groups))

@@ -27,7 +27,7 @@ class Settings:
         fence: principals that are denied to write to the source's topics while it takes place, and after it.
         quiet_seconds: so long nothing must be written to the source before it counts as left by its producers.
         timeout_seconds: for each step.
-        accept_inexact: go on although consumer groups would not continue exactly where they stopped.
+        accept_inexact: names of consumer groups that need not continue exactly where they stopped; "*": any.
         accept_tail: go on although the link that copies the other way has not copied all that the destination has.
         include_moved: commit, forward, also for groups that have consumed on the destination before.
         even_if_source_answers: of an unplanned one.
@@ -38,7 +38,7 @@ class Settings:
     fence: tuple[str, ...] = ()
     quiet_seconds: float = 10.0
     timeout_seconds: float = 600.0
-    accept_inexact: bool = False
+    accept_inexact: tuple[str, ...] = ()
     accept_tail: bool = False
     include_moved: bool = False
     even_if_source_answers: bool = False
