@@ -1,33 +1,37 @@
-"""What slots said some time ago, from the topic of reports."""
+"""What slots said some time ago: their reports, and what they roll up of them."""
 
 import time
 
 import pytest
 
-from strait.control.report_history import reports_at
-from support.fixtures.waiting import eventually
+from strait.control.report_history import history_points, reports_between
+from strait.planning.history.sample import samples_of
+from support.kafka.topics import produce
 
-PAUSE_SECONDS = 8.0  # longer than what counts as one moment
+MINUTE_MS = 60_000
 
 
 @pytest.mark.core
-def test_each_moment_has_what_was_reported_then_and_nothing_of_others(make_link, topic_name):
+def test_what_a_slot_copied_is_in_its_past_once_it_has_ended(make_link, topic_name):
     link = make_link(topics={topic_name: 1})
     link.make_topics()
+    began_ms = int(time.time() * 1000)
     link.publish()
+    produce(link.source, topic_name, 500)
     slot = link.start_slot()
-    with link.reports() as newest:
-        eventually(lambda: newest(topic_name, 0), what="a report")
-        time.sleep(3)  # and some more
-    link.kill(slot)
-    ended_ms = int(time.time() * 1000)
-    time.sleep(PAUSE_SECONDS)
-    silent_ms = int(time.time() * 1000)
+    link.until_copied()
+    link.publish(stopped=True)
+    assert slot.wait(60) == 0
     properties = link.destination.client_properties
-    times = [silent_ms, ended_ms - 2_000, 0]  # also backwards
-    found = dict(reports_at(properties, "b", link.name, iter(times)))
-    assert list(found) == times
-    assert found[silent_ms] == {}
-    assert set(found[ended_ms - 2_000]) == {("default", 0)}
-    assert set(found[0]) == set()
-    assert list(reports_at(properties, "b", f"{link.name}-without-topics", iter(times))) == []
+    for span in ("minute", "hour"):
+        points = list(history_points(properties, "b", link.name, span, 0))
+        assert sum(point.records for point in points) == 500
+        assert {point.lag_records is None for point in points} == {False}
+    ended_ms = int(time.time() * 1000)
+    minutes = list(history_points(properties, "b", link.name, "minute", began_ms))
+    samples = samples_of(minutes, MINUTE_MS, began_ms - 5 * MINUTE_MS, ended_ms + MINUTE_MS)
+    assert [sample.records_per_second is None for sample in samples[:3]] == [True] * 3  # nothing was observed
+    assert any(sample.records_per_second for sample in samples)
+    assert not list(history_points(properties, "b", f"{link.name}-without-topics", "minute", 0))
+    assert list(reports_between(properties, "b", link.name, 0, ended_ms + MINUTE_MS))
+    assert not list(reports_between(properties, "b", link.name, 0, began_ms))

@@ -319,6 +319,7 @@ def test_a_deleted_state_topic_is_trouble_and_the_last_plan_stays(
 def test_the_state_topics_are_made_as_they_must_be_and_made_once(cluster: Cluster, topic_name: str) -> None:
     admin = Admin(cluster.client_properties, "b")
     made = {
+        naming.history_topic(topic_name): {"cleanup.policy": "compact", "max.message.bytes": "8388608"},
         naming.ledger_topic(topic_name): {"cleanup.policy": "delete", "retention.ms": "259200000"},
         naming.losses_topic(topic_name): {"cleanup.policy": "delete", "retention.ms": "-1"},
         naming.map_topic(topic_name): {"cleanup.policy": "compact", "max.message.bytes": "8388608"},
@@ -328,7 +329,11 @@ def test_the_state_topics_are_made_as_they_must_be_and_made_once(cluster: Cluste
             "retention.ms": "-1",
             "max.message.bytes": "104857600",
         },
-        naming.reports_topic(topic_name): {"cleanup.policy": "delete", "retention.ms": "86400000"},
+        naming.reports_topic(topic_name): {
+            "cleanup.policy": "delete",
+            "retention.ms": "86400000",
+            "retention.bytes": str(64 << 20),
+        },
     }
     assert ensure_state_topics(admin, topic_name, 1) == list(made)
     assert ensure_state_topics(admin, topic_name, 1) == []

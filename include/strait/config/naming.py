@@ -96,6 +96,11 @@ def ledger_topic(link: str) -> str:
     return f"{STATE_PREFIX}{link}.ledger"
 
 
+def history_topic(link: str) -> str:
+    """Minutes and hours of its past."""
+    return f"{STATE_PREFIX}{link}.history"
+
+
 def losses_topic(link: str) -> str:
     """Kept for ever; what the link could not copy, or found gone, and what was done about it."""
     return f"{STATE_PREFIX}{link}.losses"

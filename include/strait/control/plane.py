@@ -74,8 +74,8 @@ class Control:
         self._file = file
         self._source_properties = file.clusters[self.link.source]
         self._destination_properties = file.clusters[self.link.destination]
-        self._register_is_there = True  # as last seen
-        self._state_is_there = True
+        self._register_is_there = self._state_is_there = True  # as last seen
+        self._state_topics = {*kept_safe(link), naming.history_topic(link)} - {naming.PRODUCERS_TOPIC}
 
     @classmethod
     def of(cls, path: Path, link: str, progress: Callable[[str], None] = silent) -> "Control":
@@ -144,6 +144,7 @@ class Control:
         if not self.has_work(proposal):
             return Outcome(done.actions, refused, proposal.plans, proposal)
         ensure_state_topics(self._destination, self.name, self._state_replicas)
+        self._state_topics.discard(naming.history_topic(self.name))  # not made now, it may not be made
         for _ in range(_CONFLICTS_MOST):
             try:
                 plans, published = self._publish(refused, stopped, approval, done)
@@ -242,10 +243,9 @@ class Control:
         runs = self._state.runs
         wanted |= {run.destination for place in runs if place[0] not in source.topics for run in runs[place]}
         wanted |= {*kept_safe(self.name), *segments_of(self.name)}
-        configs = (*OBSERVED_CONFIGS, *SAFETY_CONFIGS, *SEGMENT_CONFIGS)
-        facts = self._destination.observe(wanted.__contains__, configs)
+        facts = self._destination.observe(wanted.__contains__, (*OBSERVED_CONFIGS, *SAFETY_CONFIGS, *SEGMENT_CONFIGS))
         self._register_is_there = naming.PRODUCERS_TOPIC in facts.topics
-        self._state_is_there = facts.topics.keys() >= {*kept_safe(self.name)} - {naming.PRODUCERS_TOPIC}
+        self._state_is_there = facts.topics.keys() >= self._state_topics
         return with_acls(self._destination, facts) if follows_acls(self.link) else facts
 
     def _decide(

@@ -1,21 +1,27 @@
 """Reports of some time ago, which are kept for a day: of hours, to foresee losses, and of a minute, to measure
-loads."""
+loads; and the minutes and hours that slots roll up. Whatever is read is taken in and let go, record by record."""
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
 
 from strait.config import naming
 from strait.config.links import Link
-from strait.kafka.reading import read_at_times, read_topic
+from strait.kafka.reading import read_topic
 from strait.model import TopicPartition
 from strait.planning.history.load import WINDOW_SECONDS as LOAD_WINDOW_SECONDS
 from strait.planning.history.load import Load, depends_on_load, loads_of
 from strait.planning.history.overrun import WINDOW_SECONDS, Reports, lags
+from strait.state.codec import Unreadable, decode, decode_report
 from strait.state.reader import StateReader
-from strait.state.view import Place, StateView
+from strait.state.report_changes import REPEAT_SECONDS, HistoryPoint, ReportChanges
+from strait.state.schema import GroupSyncReport, Report
+from strait.state.slot_reports import SlotReports
 
 _FRESH_SECONDS = 5.0  # for which a look at loads counts: one cycle decides twice
 _SPAN_MS = 5_000  # in which every slot reports, several times
+_WHOLE_MS = REPEAT_SECONDS * 1000  # in which it reports every partition
 
 
 def earlier_reports(
@@ -32,7 +38,7 @@ def earlier_reports(
     """
     if not lags(group, reports):
         return {}
-    return _reports_since(properties, cluster, link, now_ms - WINDOW_SECONDS * 1000)
+    return _reports_at(properties, cluster, link, now_ms - WINDOW_SECONDS * 1000)
 
 
 class LoadMonitor:
@@ -68,34 +74,55 @@ class LoadMonitor:
             return {}
         now_ms = time.time_ns() // 1_000_000
         since_ms = now_ms - round(LOAD_WINDOW_SECONDS * 1000)
-        earlier = _reports_since(self._properties, self._link.destination, self._name, since_ms)
+        earlier = _reports_at(self._properties, self._link.destination, self._name, since_ms)
         return loads_of(earlier, reader.reports, now_ms)
 
 
-def reports_at(
-    properties: Mapping[str, str], cluster: str, link: str, times_ms: Iterable[int]
-) -> Iterator[tuple[int, Reports]]:
-    """Each time with what the slots that ran then said.
+def reports_between(
+    properties: Mapping[str, str], cluster: str, link: str, since_ms: int, until_ms: int
+) -> Iterator[Report | ReportChanges | GroupSyncReport]:
+    """What was reported in a time, one after the other; what cannot be read is left out.
 
     Raises:
         ClusterUnavailable, NotAuthorized
     """
-    topic = naming.reports_topic(link)
-    for at_ms, messages in read_at_times(properties, cluster, topic, times_ms, _SPAN_MS):
-        view = StateView(link)
-        for message in messages:
-            view.apply("reports", message.key(), message.value(), Place(topic, 0, message.offset()))
-        yield at_ms, view.reports
+    for message in read_topic(properties, cluster, naming.reports_topic(link), since_ms=since_ms):
+        if message.timestamp()[1] >= until_ms:
+            return
+        with contextlib.suppress(Unreadable):
+            yield decode_report(message.key(), message.value() or b"")
 
 
-def _reports_since(properties: Mapping[str, str], cluster: str, link: str, since_ms: int) -> Reports:
-    """The first reports of every slot that were written at that time or later."""
-    topic, view = naming.reports_topic(link), StateView(link)
-    ends_ms = None
-    for message in read_topic(properties, cluster, topic, since_ms=since_ms):
+def history_points(
+    properties: Mapping[str, str], cluster: str, link: str, span: Literal["minute", "hour"], since_ms: int
+) -> Iterator[HistoryPoint]:
+    """The minutes or hours of a link's past, in no order; what cannot be read is left out.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized
+    """
+    mark = f'"span":"{span}"'.encode()
+    for message in read_topic(properties, cluster, naming.history_topic(link)):
+        if mark in (message.key() or b""):
+            with contextlib.suppress(Unreadable):
+                point = decode(HistoryPoint, message.key(), message.value() or b"")
+                if point.at_ms >= since_ms:
+                    yield point
+
+
+def _reports_at(properties: Mapping[str, str], cluster: str, link: str, at_ms: int) -> Reports:
+    """What slots said at that time, or at the first time since of which there are reports. Where that is long ago, the
+    time in which they repeat everything counts as one moment."""
+    found, ends_ms, now_ms = SlotReports(), None, time.time_ns() // 1_000_000
+    for message in read_topic(properties, cluster, naming.reports_topic(link), since_ms=at_ms - _WHOLE_MS):
         _, written_ms = message.timestamp()
-        ends_ms = written_ms + _SPAN_MS if ends_ms is None else ends_ms
+        if ends_ms is None:
+            moment_ms = _WHOLE_MS if written_ms + 2 * _WHOLE_MS < now_ms else 0
+            ends_ms = max(at_ms, written_ms + moment_ms) + _SPAN_MS
         if written_ms > ends_ms:
             break
-        view.apply("reports", message.key(), message.value(), Place(topic, 0, message.offset()))
-    return view.reports
+        with contextlib.suppress(Unreadable):
+            report = decode_report(message.key(), message.value() or b"")
+            if not isinstance(report, GroupSyncReport):
+                found.take(report)
+    return found

@@ -142,7 +142,7 @@ class BatchStamper:
                     self._tell(partition, shaped, promises)
                     self._pass(partition, shaped, frame, tailing)
                 elif isinstance(shaped, Skipped):
-                    partition.cursor.skip(shaped.position, shaped.epoch, shaped.left_out)
+                    partition.skip(shaped.position, shaped.epoch, shaped.left_out)
                 elif isinstance(shaped, Quarantined):
                     self._quarantine(partition, shaped)
                 elif isinstance(shaped, Unjudged):
@@ -236,7 +236,7 @@ class BatchStamper:
 
     def _quarantine(self, partition: Partition, quarantined: Quarantined) -> None:
         done = self._on_written(partition, partition.queue.promise())
-        partition.cursor.step_over(quarantined.record.offset)
+        partition.step_over(quarantined.record.offset)
         set_aside = QuarantinedRecord(
             partition.topic,
             partition.number,

@@ -277,7 +277,7 @@ class Fetcher:
     def _pass_on(self, partition: Partition, item: fetch.Fetched, frame: Buffer) -> None:
         cursor = partition.cursor
         tailing = 0 <= cursor.end <= cursor.offset  # it had caught up when this was asked for
-        cursor.heard(item.last_stable_offset, item.high_watermark, item.log_start)
+        partition.heard(item.last_stable_offset, item.high_watermark, item.log_start)
         if item.high_watermark > item.last_stable_offset:
             self._held_back(partition)
         whole = True

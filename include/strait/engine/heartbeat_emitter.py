@@ -1,6 +1,6 @@
 """Writes the link's heartbeats on the source, from the slot that copies them, and says how they fare."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from math import isfinite
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -51,8 +51,8 @@ class HeartbeatEmitter:
         except StraitError as error:  # certificates that are being replaced; the next beat tries again
             self._trouble = str(error)
 
-    def report(self, partitions: Sequence[Partition], now: float, now_ms: int) -> HeartbeatReport | None:
-        """How they fare; None where this slot has none to write.
+    def report(self, copied: Callable[[str, int], Partition | None], now: float, now_ms: int) -> HeartbeatReport | None:
+        """How they fare; None where this slot has none to write. ``copied``: gives a partition by topic and number.
 
         What the newest one took is known without a look at each batch: a partition remembers the timestamp of its last
         acknowledged record, and when that was.
@@ -61,11 +61,11 @@ class HeartbeatEmitter:
         if plan is None:
             return None
         arrived_ms, latency_ms = -1, None
-        copied = next((one for one in partitions if one.topic == plan.topic and one.number == 0), None)
-        if copied is not None and copied.totals.last_timestamp_ms >= 0:
-            arrived_ms = copied.totals.last_timestamp_ms
-            if isfinite(copied.queue.last_ack_at):
-                latency_ms = max(0.0, round(now_ms - (now - copied.queue.last_ack_at) * 1000 - arrived_ms, 3))
+        first = copied(plan.topic, 0)
+        if first is not None and first.totals.last_timestamp_ms >= 0:
+            arrived_ms = first.totals.last_timestamp_ms
+            if isfinite(first.queue.last_ack_at):
+                latency_ms = max(0.0, round(now_ms - (now - first.queue.last_ack_at) * 1000 - arrived_ms, 3))
         return HeartbeatReport(
             written_at_ms=self._written_at_ms, arrived_ms=arrived_ms, latency_ms=latency_ms, trouble=self._trouble
         )

@@ -42,7 +42,7 @@ class OpenTransactions:
     def note(self, partition: Partition) -> None:
         """The source's leader has answered that a transaction holds back records of this partition."""
         if partition.cursor.transaction is None:
-            partition.cursor.transaction = OpenTransaction(self._loop.now, time.time_ns() // 1_000_000)
+            partition.held_back(OpenTransaction(self._loop.now, time.time_ns() // 1_000_000))
             self._held.add(partition)
 
     def step(self) -> None:
@@ -60,6 +60,7 @@ class OpenTransactions:
                 if not transaction.is_reason:
                     transaction.is_reason = True
                     transaction.detail = f"from offset {partition.cursor.end:,}; its producer is being looked up"
+                    partition.held_back(transaction)
                 if now >= transaction.look_at:
                     due.append((partition, transaction))
         if due and not self._looking:
@@ -82,6 +83,8 @@ class OpenTransactions:
             found = known.get(holder.producer_id) if isinstance(holder, Holder) else None
             if found is not None and place in found.partitions:
                 transaction.since_ms = min(transaction.since_ms, found.started_ms)
+            if partition.cursor.transaction is transaction:
+                partition.held_back(transaction)
         self._looking = False
 
     async def _holders(self, node: int, partitions: Collection[Partition]) -> dict[Partition, Holder | str]:

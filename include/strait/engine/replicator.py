@@ -17,6 +17,7 @@ from strait.engine.leadership import Leadership
 from strait.engine.loop_filter import LoopFilter
 from strait.engine.loss_ledger import LossLedger
 from strait.engine.open_transactions import OpenTransactions
+from strait.engine.partition.changes import Changes
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.engine.partition.send_queue import OutBatch
@@ -57,6 +58,8 @@ class Replicator:
         self._planned: dict[str, PlannedTopic] = {}
         self._partitions: dict[Key, Partition] = {}
         self._retired: list[Partition] = []
+        self.changes: Changes[Partition] = Changes()
+        """Which partitions have something to report."""
         self._lines = itertools.cycle(range(LINES))
         self._budgets = Throttle()
         self._stamper = BatchStamper(
@@ -91,6 +94,10 @@ class Replicator:
     def partitions(self) -> Sequence[Partition]:
         """Those that the plan gives to this slot now, in order."""
         return [self._partitions[key] for key in sorted(self._partitions)]
+
+    def partition(self, topic: str, number: int) -> Partition | None:
+        """One of them."""
+        return self._partitions.get((topic, number))
 
     def take_retired(self) -> Sequence[Partition]:
         """Those that the plan has taken away since the last call."""
@@ -144,6 +151,7 @@ class Replicator:
             topic_id_bytes(topic.destination_id),
             topic.policy,
             next(self._lines),
+            self.changes,
         )
         self._recovery.add(partition)
         return partition

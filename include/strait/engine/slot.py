@@ -1,4 +1,4 @@
-"""One slot: follow the plan, copy, report once a second, keep the map's checkpoints fresh and the ledger fed."""
+"""One slot: follow the plan, copy, report what has changed, keep the map's checkpoints fresh and the ledger fed."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -11,6 +11,8 @@ from strait.engine.heartbeat_emitter import HeartbeatEmitter
 from strait.engine.ledger import IntervalLedger
 from strait.engine.partition.partition import Partition
 from strait.engine.replicator import Replicator
+from strait.engine.reporter import Reported, Reporter
+from strait.engine.slot_history import SlotHistory
 from strait.engine.slot_metrics import SlotMetrics
 from strait.engine.standby import is_for, plan_to_take_over, until_it_is_back
 from strait.errors import StateError, StraitError
@@ -21,7 +23,6 @@ from strait.state.writer import StateWriter
 
 STATE_POLL_SECONDS = 0.1
 PROMISE_POLL_SECONDS = 0.001  # while batches wait for a gap to be written down, or a partition for the map
-REPORT_SECONDS = 1.0
 CHECKPOINT_SECONDS = 60.0
 DRAIN_SECONDS = 2.0
 _FIRST_LOOK_SECONDS = 5.0
@@ -99,6 +100,12 @@ class _Slot:
         self._ledger = IntervalLedger(
             spec, slot, application, writer, lambda: replicator.partitions, time.monotonic(), _now_ms()
         )
+        self._reporter = Reporter(
+            self._metrics,
+            replicator.changes,
+            SlotHistory(spec.group, slot, _now_ms()),
+            lambda now: self._heartbeat_emitter.report(replicator.partition, now, _now_ms()),
+        )
 
     def run(self, should_stop: Callable[[], bool]) -> None:
         try:
@@ -108,7 +115,7 @@ class _Slot:
             self._copy(should_stop)
             self._drain()
             self._write_checkpoints(self._replicator.partitions)
-            self._report(time.monotonic())
+            self._write_reports(self._reporter.close(self._plan.version, time.monotonic()))
             self._ledger.finish(_now_ms())
         finally:
             self._heartbeat_emitter.close()
@@ -117,7 +124,7 @@ class _Slot:
 
     def _copy(self, should_stop: Callable[[], bool]) -> None:
         now = time.monotonic()
-        poll_at = report_at = now
+        poll_at = now
         rounds = Rounds(CHECKPOINT_SECONDS, now)
         while is_for(self._plan, self._spec):
             now = self._replicator.step(max(0.0, poll_at - now))
@@ -129,9 +136,7 @@ class _Slot:
             self._heartbeat_emitter.beat(now, _now_ms())
             self._write_checkpoints(self._replicator.take_led_anew())
             self._write_checkpoints(rounds.due(now, lambda: self._replicator.partitions))
-            if now >= report_at:
-                report_at = now + REPORT_SECONDS
-                self._report(now)
+            self._report(now)
             self._ledger.step(now, _now_ms())
             self._garbage.step(now, lambda: self._replicator.idle)
             if should_stop():
@@ -153,11 +158,8 @@ class _Slot:
         """What was fetched goes out, so that the ledger's last row ends where the next process begins."""
         self._replicator.drain()
         began = now = time.monotonic()
-        report_at = now  # a standby would take a slot that says nothing for gone
         while not self._replicator.idle and now < began + DRAIN_SECONDS:
-            if now >= report_at:
-                report_at = now + REPORT_SECONDS
-                self._report(now)
+            self._report(now)  # a standby would take a slot that says nothing for gone
             now = self._replicator.step(
                 STATE_POLL_SECONDS if not self._replicator.needs_state else PROMISE_POLL_SECONDS
             )
@@ -169,10 +171,12 @@ class _Slot:
             self._map_keeper.check(partition, self._state.runs.get((partition.topic, partition.number), ()), at_ms)
 
     def _report(self, now: float) -> None:
-        partitions = self._replicator.partitions
-        heartbeat = self._heartbeat_emitter.report(partitions, now, _now_ms())
-        for report in self._metrics.reports(partitions, self._plan.version, now, heartbeat):
-            self._writer.write_report(report)
+        if now >= self._reporter.next_at:
+            self._write_reports(self._reporter.due(self._plan.version, now))
+
+    def _write_reports(self, reported: Iterable[Reported]) -> None:
+        for record in reported:
+            self._writer.write_report(record)
 
 
 def _now_ms() -> int:

@@ -1,4 +1,4 @@
-"""What a slot says of itself once a second: rates, latencies, CPU, memory."""
+"""What a slot says of itself: rates, latencies, CPU, memory."""
 
 import math
 import os
@@ -14,14 +14,12 @@ import psutil
 
 from strait import __version__
 from strait.config.app_spec import AppSpec
-from strait.engine.partition.partition import Partition
-from strait.engine.partition.report import report_of
 from strait.engine.partition.send_queue import OutBatch
-from strait.state.schema import LATENCY_BOUNDS_MS, HeartbeatReport, Report
+from strait.state.report_changes import ReportChanges
+from strait.state.schema import LATENCY_BOUNDS_MS, HeartbeatReport, PartitionReport, Report
 
 LATENCY_WINDOW_SECONDS = 60.0
 LATENCY_SAMPLES = 4096
-PARTITIONS_PER_REPORT = 2000  # a part of a report stays well below a state topic's largest record
 RATE_WINDOW_SECONDS = 10.0
 
 
@@ -61,51 +59,69 @@ class SlotMetrics:
             self._latency_counts[bisect_left(LATENCY_BOUNDS_MS, latency_ms)] += 1
             self._latency_sum_ms += latency_ms
 
-    def reports(
-        self, partitions: Sequence[Partition], plan_version: int, now: float, heartbeat: HeartbeatReport | None = None
-    ) -> list[Report]:
-        """This second's report, in as many parts as it needs, at least one."""
-        at_ms = int(time.time() * 1000)
+    @property
+    def totals(self) -> tuple[int, int]:
+        """Records and bytes that the destination has acknowledged."""
+        return self._records, self._bytes
+
+    def report(
+        self, plan_version: int, now: float, *, conflicts: int, recoveries: int, heartbeat: HeartbeatReport | None
+    ) -> Report:
+        """What there is to say of the slot as a whole. What its partitions do is told apart from it, as it changes."""
         p50, p99 = self._percentiles(now)
         records_per_second, bytes_per_second = self._rates(now)
         with self._process.oneshot():
             cpu = self._process.cpu_times()
             memory_bytes = self._process.memory_info().rss
-        rows = [report_of(partition, at_ms) for partition in partitions]
-        cut = [tuple(rows[at : at + PARTITIONS_PER_REPORT]) for at in range(0, len(rows), PARTITIONS_PER_REPORT)] or [
-            ()
-        ]
-        return [
-            Report(
-                link=self._spec.link,
-                group=self._spec.group,
-                slot=self._slot,
-                part=part,
-                parts=len(cut),
-                application=self._application,
-                at_ms=at_ms,
-                started_at_ms=self._started_at_ms,
-                plan_version=plan_version,
-                strait_version=__version__,
-                host=socket.gethostname(),
-                pid=os.getpid(),
-                cpu_seconds=round(cpu.user + cpu.system, 3),
-                memory_bytes=memory_bytes,
-                records_per_second=records_per_second,
-                bytes_per_second=bytes_per_second,
-                latency_ms_p50=p50,
-                latency_ms_p99=p99,
-                latency_counts=tuple(self._latency_counts),
-                latency_sum_ms=round(self._latency_sum_ms, 3),
-                batches=self._batches,
-                built=dict(self._built),
-                conflicts=sum(partition.queue.conflicts for partition in partitions),
-                recoveries=sum(partition.position.recoveries for partition in partitions),
-                heartbeat=heartbeat,
-                partitions=rows_of_part,
-            )
-            for part, rows_of_part in enumerate(cut)
-        ]
+        return Report(
+            link=self._spec.link,
+            group=self._spec.group,
+            slot=self._slot,
+            part=0,
+            parts=1,
+            application=self._application,
+            at_ms=int(time.time() * 1000),
+            started_at_ms=self._started_at_ms,
+            plan_version=plan_version,
+            strait_version=__version__,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            cpu_seconds=round(cpu.user + cpu.system, 3),
+            memory_bytes=memory_bytes,
+            records_per_second=records_per_second,
+            bytes_per_second=bytes_per_second,
+            latency_ms_p50=p50,
+            latency_ms_p99=p99,
+            latency_counts=tuple(self._latency_counts),
+            latency_sum_ms=round(self._latency_sum_ms, 3),
+            batches=self._batches,
+            built=dict(self._built),
+            conflicts=conflicts,
+            recoveries=recoveries,
+            heartbeat=heartbeat,
+            partitions=(),
+        )
+
+    def changes(
+        self, plan_version: int, now: float, partitions: Sequence[PartitionReport], left: Sequence[tuple[str, int]]
+    ) -> ReportChanges:
+        """What is to be said between two reports."""
+        p50, p99 = self._percentiles(now)
+        records_per_second, bytes_per_second = self._rates(now)
+        return ReportChanges.model_construct(
+            group=self._spec.group,
+            slot=self._slot,
+            application=self._application,
+            at_ms=int(time.time() * 1000),
+            started_at_ms=self._started_at_ms,
+            plan_version=plan_version,
+            records_per_second=records_per_second,
+            bytes_per_second=bytes_per_second,
+            latency_ms_p50=p50,
+            latency_ms_p99=p99,
+            partitions=tuple(partitions),
+            left=tuple(left),
+        )
 
     def _percentiles(self, now: float) -> tuple[float | None, float | None]:
         recent = np.frombuffer(self._taken_at) >= now - LATENCY_WINDOW_SECONDS

@@ -2,8 +2,7 @@
 
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import takewhile
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, TopicPartition
@@ -15,7 +14,6 @@ from strait.model import TopicPartition as Partition
 
 _SECONDS = 60.0  # without an answer
 _AT_ONCE = 1000
-_LITTLE_BYTES = 256 * 1024
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 
@@ -41,31 +39,6 @@ def read_topic(
             yield from _until_end(consumer, watch, topic)
     finally:
         consumer.close()
-
-
-def read_at_times(
-    properties: Mapping[str, str], cluster: str, topic: str, times_ms: Iterable[int], span_ms: int
-) -> Iterator[tuple[int, list[Message]]]:
-    """Each time with the committed records of the ``span_ms`` from then on, over one connection, which waits while the next
-    time is thought of. A missing topic has none.
-
-    Raises:
-        ClusterUnavailable, NotAuthorized
-    """
-    watch = Watch(cluster)
-    # Little is wanted of each place, so little is fetched ahead: else each would cost megabytes.
-    consumer = _make_consumer(properties, watch, topic, queued_min_messages=1, max_partition_fetch_bytes=_LITTLE_BYTES)
-    try:
-        for since_ms in times_ms if _exists(consumer, watch, topic) else ():
-            consumer.assign([TopicPartition(topic, 0, _offset_at(consumer, watch, topic, since_ms))])
-            yield since_ms, _written_before(since_ms + span_ms, _until_end(consumer, watch, topic))
-            consumer.unassign()
-    finally:
-        consumer.close()
-
-
-def _written_before(time_ms: int, messages: Iterable[Message]) -> list[Message]:
-    return list(takewhile(lambda message: message.timestamp()[1] < time_ms, messages))
 
 
 def log_range(properties: Mapping[str, str], cluster: str, topic: str) -> tuple[int, int]:
@@ -162,7 +135,7 @@ def read_ranges(
         consumer.close()
 
 
-def _make_consumer(properties: Mapping[str, str], watch: Watch, name: str, **more: int) -> Consumer:
+def _make_consumer(properties: Mapping[str, str], watch: Watch, name: str) -> Consumer:
     return make_consumer(
         properties,
         watch,
@@ -171,7 +144,6 @@ def _make_consumer(properties: Mapping[str, str], watch: Watch, name: str, **mor
         enable_partition_eof=True,
         auto_offset_reset="earliest",
         fetch_wait_max_ms=100,  # an empty read tells the end of a topic
-        **more,
     )
 
 

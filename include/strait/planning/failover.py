@@ -10,6 +10,7 @@ from strait.planning.history.overrun import duration
 from strait.planning.status.status import PartitionStatus
 from strait.reasons import Reason
 from strait.state.failover_records import Failover, MissingRecords
+from strait.state.report_changes import ReportChanges
 from strait.state.schema import GroupSyncReport, Plan, Report
 from strait.state.translation import Fit
 
@@ -215,25 +216,41 @@ class LastWord(NamedTuple):
 LastWords = Mapping[TopicPartition, LastWord]
 
 
-def last_words(plans: Mapping[str, Plan], reports: Sequence[Report]) -> LastWords:
-    """Of every planned partition. What an application knows no more that was started since, an earlier one has said."""
-    words = {
-        TopicPartition(topic.source, number): LastWord()
-        for plan in plans.values()
-        for topic in plan.topics
-        for number in range(len(topic.slots))
-    }
-    for report in sorted(reports, key=lambda report: report.at_ms):
+class LastWordsRead:
+    """Of every planned partition, as reports are read, in whatever order. What an application knows no more that was
+    started since, an earlier one has said."""
+
+    def __init__(self, plans: Mapping[str, Plan]) -> None:
+        self.words = {
+            TopicPartition(topic.source, number): LastWord()
+            for plan in plans.values()
+            for topic in plan.topics
+            for number in range(len(topic.slots))
+        }
+        self._known_ms = dict.fromkeys(self.words, (-1, -1))  # when position and end were said
+
+    def take(self, report: Report | ReportChanges) -> None:
+        """Take in what was reported."""
         for row in report.partitions:
             place = TopicPartition(row.topic, row.partition)
-            if place in words:
-                position = row.position if row.position >= 0 else words[place].position
-                end = row.end + row.held_back_records if row.end >= 0 else words[place].end
-                behind = max(
-                    row.lag_seconds, (report.at_ms - row.held_since_ms) / 1000 if row.held_since_ms >= 0 else 0
-                )
-                words[place] = LastWord(position, end, behind, report.at_ms)
-    return words
+            word = self.words.get(place)
+            if word is None:
+                continue
+            at_ms = row.at_ms if row.at_ms >= 0 else report.at_ms
+            position_ms, end_ms = self._known_ms[place]
+            if row.position >= 0 and at_ms >= position_ms:
+                word, position_ms = word._replace(position=row.position), at_ms
+            if row.end >= 0 and at_ms >= end_ms:
+                word, end_ms = word._replace(end=row.end + row.held_back_records), at_ms
+            if at_ms >= word.at_ms:
+                held_seconds = (at_ms - row.held_since_ms) / 1000 if row.held_since_ms >= 0 else 0.0
+                word = word._replace(behind_seconds=max(row.lag_seconds, held_seconds), at_ms=at_ms)
+            self.words[place], self._known_ms[place] = word, (position_ms, end_ms)
+
+    @property
+    def complete(self) -> bool:
+        """Nothing that was said before could be news."""
+        return all(word.known for word in self.words.values())
 
 
 def missing(positions: Ends, ends: Ends) -> tuple[MissingRecords, ...]:

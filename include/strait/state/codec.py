@@ -5,12 +5,13 @@ Keys are made in one way only, byte for byte, because compaction compares bytes.
 
 import json
 import zlib
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from strait.state.failover_records import Failover
 from strait.state.offset_map import check_gaps
+from strait.state.report_changes import KEPT, SPANS_MS, HistoryPoint, ReportChanges
 from strait.state.schema import (
     GroupSyncReport,
     LedgerMark,
@@ -27,7 +28,18 @@ from strait.state.schema import (
 _V = 1
 _OURS = b'{"v":%d,' % _V
 Value = TypeVar(
-    "Value", Plan, OffsetMapping, Report, GroupSyncReport, LedgerPart, LedgerMark, Loss, Registration, Failover
+    "Value",
+    Plan,
+    OffsetMapping,
+    Report,
+    ReportChanges,
+    HistoryPoint,
+    GroupSyncReport,
+    LedgerPart,
+    LedgerMark,
+    Loss,
+    Registration,
+    Failover,
 )
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -81,6 +93,25 @@ class LedgerMarkKey(Record):
     application: str
 
 
+class ReportChangesKey(Record):
+    """Key of the reports topic, of what is no whole report. It begins as that of a slot's reports does."""
+
+    group: str
+    slot: int
+    part: Literal["changes"] = "changes"
+
+
+class HistoryKey(Record):
+    """Key of the history topic. ``place``: the number of the span, counted round; ``began``: which sixtieth of the span
+    the observation begins in."""
+
+    group: str
+    slot: int
+    span: str
+    place: int
+    began: int
+
+
 class LossKey(Record):
     """Key of the losses topic: the same loss, told by two slots, is one."""
 
@@ -103,8 +134,10 @@ class ProducerKey(Record):
     producer_id: Offset
 
 
-Key = PlanKey | RunKey | ReportKey | GroupSyncKey | LedgerKey | LedgerMarkKey | LossKey | ProducerKey | FailoverKey
-AnyValue = Plan | OffsetMapping | Report | GroupSyncReport | LedgerPart | LedgerMark | Loss | Registration | Failover
+StateKey = PlanKey | RunKey | LedgerKey | LedgerMarkKey | LossKey | ProducerKey | FailoverKey
+Key = StateKey | ReportKey | ReportChangesKey | HistoryKey | GroupSyncKey
+Reported = Report | ReportChanges | HistoryPoint | GroupSyncReport
+AnyValue = Plan | OffsetMapping | LedgerPart | LedgerMark | Loss | Registration | Failover | Reported
 
 
 def key_of(value: AnyValue) -> Key:
@@ -131,12 +164,23 @@ def key_of(value: AnyValue) -> Key:
         return LedgerMarkKey(written=value.group, application=value.application)
     if isinstance(value, GroupSyncReport):
         return GroupSyncKey(consumer_groups=value.link)
+    if isinstance(value, ReportChanges):
+        return ReportChangesKey(group=value.group, slot=value.slot)
+    if isinstance(value, HistoryPoint):
+        return _history_key(value)
     return ReportKey(group=value.group, slot=value.slot, part=value.part)
 
 
-def kind_of_report(raw_key: bytes | None) -> "type[Report] | type[GroupSyncReport]":
-    """What a record of the reports topic is to be decoded as."""
-    return GroupSyncReport if raw_key is not None and raw_key.startswith(b'{"consumer_groups":') else Report
+def _history_key(point: HistoryPoint) -> HistoryKey:
+    span_ms = SPANS_MS[point.span]
+    number, into_ms = divmod(point.at_ms, span_ms)
+    return HistoryKey(
+        group=point.group,
+        slot=point.slot,
+        span=point.span,
+        place=number % KEPT[point.span],
+        began=into_ms * 60 // span_ms,
+    )
 
 
 def kind_of_ledger(raw_key: bytes | None) -> "type[LedgerPart] | type[LedgerMark]":
@@ -158,6 +202,9 @@ def encode_key(key: Key) -> bytes:
 
 def encode(value: AnyValue) -> tuple[bytes, bytes]:
     """Key and value as they are written."""
+    if isinstance(value, ReportChanges | HistoryPoint):
+        raw = value.model_dump_json(exclude_defaults=True).encode()
+        return encode_key(key_of(value)), b'{"v":%d,' % value.v + raw.removeprefix(b"{")
     unset = {"stop"} if isinstance(value, Plan) and value.stop is None else None  # older versions read on
     return encode_key(key_of(value)), value.model_dump_json(exclude=unset).encode()
 
@@ -191,6 +238,16 @@ def _version(raw_value: bytes) -> object:
     except (ValueError, TypeError, KeyError):
         return _V  # not ours at all: the schema says precisely what is wrong with it
     return version
+
+
+def decode_report(raw_key: bytes | None, raw_value: bytes) -> Report | ReportChanges | GroupSyncReport:
+    """A record of the reports topic, whichever it is. Raises Unreadable."""
+    key = raw_key or b""
+    if key.startswith(b'{"consumer_groups":'):
+        return decode(GroupSyncReport, raw_key, raw_value)
+    if key.endswith(b',"part":"changes"}'):
+        return decode(ReportChanges, raw_key, raw_value)
+    return decode(Report, raw_key, raw_value)
 
 
 def _strict(kind: type[Model], raw: bytes, part: str) -> Model:

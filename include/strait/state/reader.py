@@ -12,12 +12,13 @@ from strait.errors import ClusterUnavailable, ConfigError, StateError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, ask, make_consumer
 from strait.kafka.reading import read_topic
 from strait.state.producer_registry import Registrations
+from strait.state.report_changes import REPEAT_SECONDS
 from strait.state.schema import GroupSyncReport, Loss, OffsetMapping, Plan, Report
 from strait.state.segments import DELETE_RETENTION_MS
 from strait.state.view import Kind, Place, StateView
 
-REPORTS_SINCE_SECONDS = 15
-"""How far back reports are read at first; a slot writes one a second, and a day of them is kept."""
+REPORTS_SINCE_SECONDS = REPEAT_SECONDS + 15
+"""How far back reports are read at first: a slot reports each of its partitions within `REPEAT_SECONDS`."""
 
 _TOPIC_OF = {
     "plan": naming.plan_topic,
@@ -102,13 +103,13 @@ class StateReader:
 
     @property
     def reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
-        """(group, slot) -> the newest report of each part, of each application that runs this slot."""
+        """(group, slot) -> the newest report of each application that runs this slot, with all its partitions."""
         return self._view.reports
 
     @property
     def earlier_reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
         """The same as some seconds before, to tell how fast slots copy."""
-        return self._view.earlier_reports
+        return self._view.reports.earlier()
 
     @property
     def group_sync(self) -> GroupSyncReport | None:

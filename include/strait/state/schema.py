@@ -284,6 +284,7 @@ class PartitionReport(Record):
         "high watermark.",
     )
     held_since_ms: int = Field(-1, description="Since when; -1: none are.")
+    at_ms: int = Field(-1, description="When this was so; -1: when its report was made, in those of older versions.")
 
 
 class HeartbeatReport(Record):
@@ -299,7 +300,8 @@ LATENCY_BOUNDS_MS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.
 
 
 class Report(Record):
-    """One slot, once a second. Large slots split theirs: ``part`` of ``parts``."""
+    """One slot, every few seconds. What its partitions do is in `ReportChanges` (strait.state.report_changes). Older
+    versions write one a second, with all partitions, split where these are many: ``part`` of ``parts``."""
 
     v: Literal[1] = 1
     link: str

@@ -27,10 +27,16 @@ COMPACTED: Mapping[str, str] = {
 }
 """Of a compacted topic: superseded records last some minutes in it."""
 
+RETENTION_BYTES = "retention.bytes"
+
 EXPIRING: Mapping[str, str] = {"segment.ms": str(_HOUR_MS), "segment.bytes": str(_SEGMENT_BYTES)}
 """Of a topic whose records expire: they stay for an hour longer at most."""
 
-SEGMENT_CONFIGS = tuple(COMPACTED)
+REPORTS: Mapping[str, str] = {**EXPIRING, RETENTION_BYTES: str(_SEGMENT_BYTES)}
+"""Of the reports: while much is written they do not stay so long, since it repeats them. What a slot has said last stays
+for as long as nothing else is said."""
+
+SEGMENT_CONFIGS = (*COMPACTED, RETENTION_BYTES)
 
 
 def segments_of(link: str) -> Mapping[str, Mapping[str, str]]:
@@ -38,17 +44,19 @@ def segments_of(link: str) -> Mapping[str, Mapping[str, str]]:
     return {
         naming.plan_topic(link): COMPACTED,
         naming.map_topic(link): COMPACTED,
+        naming.history_topic(link): COMPACTED,
         naming.PRODUCERS_TOPIC: COMPACTED,
-        naming.reports_topic(link): EXPIRING,
+        naming.reports_topic(link): REPORTS,
         naming.ledger_topic(link): EXPIRING,
     }
 
 
 def smaller_configs(link: str, topic: TopicFacts) -> Mapping[str, str]:
-    """Configurations that a state topic lacks. ``topic.configs`` holds `SEGMENT_CONFIGS`: of each, less is better."""
+    """Configurations that a state topic lacks. ``topic.configs`` holds `SEGMENT_CONFIGS`: of each, less is better, and -1
+    is no limit."""
     wanted = segments_of(link).get(topic.topic, {})
     return {
         name: value
         for name, value in wanted.items()
-        if topic.configs.get(name) and float(topic.configs[name]) > float(value)
+        if topic.configs.get(name) and not 0 <= float(topic.configs[name]) <= float(value)
     }

@@ -1,5 +1,6 @@
 """The state topics of a link: creating them, and refusing ones that would lose state."""
 
+import logging
 import time
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -12,11 +13,17 @@ from strait.state import segments
 from strait.state.safety import MIN_IN_SYNC, UNCLEAN, min_in_sync
 from strait.state.writer import QUARANTINED_BYTES, RECORD_BYTES
 
+log = logging.getLogger(__name__)
+
 _DAY_MS = 24 * 60 * 60 * 1000
 _STAMPED = {"message.timestamp.type": "LogAppendTime"}  # by a host's clock an hour ahead every record would be refused
 _COMPACTED = {"cleanup.policy": "compact", "max.message.bytes": str(RECORD_BYTES)} | _STAMPED
 _DELETED = {"cleanup.policy": "delete"} | _STAMPED
-_REPORTS = _DELETED | {"retention.ms": str(_DAY_MS), "max.message.bytes": str(RECORD_BYTES)}
+_REPORTS = _DELETED | {
+    "retention.ms": str(_DAY_MS),
+    segments.RETENTION_BYTES: segments.REPORTS[segments.RETENTION_BYTES],
+    "max.message.bytes": str(RECORD_BYTES),
+}
 _FOREVER = "-1"
 _KEPT_FOREVER = _DELETED | {"retention.ms": _FOREVER, "retention.bytes": _FOREVER}
 _LEDGER = _DELETED | {
@@ -42,7 +49,8 @@ def ensure_state_topics(admin: Admin, link: str, replication_factor: int | None)
     reports = NewTopic(naming.reports_topic(link), 1, replication_factor, _REPORTS)
     created = _ensure(admin, [reports])
     replicas = replication_factor or _look_at(admin, {reports.topic})[reports.topic].replicas or None
-    return sorted([*created, *_ensure(admin, [_kept_safe(topic, replicas) for topic in _state_topics(link)])])
+    created += _ensure(admin, [_kept_safe(topic, replicas) for topic in _state_topics(link)])
+    return sorted(created + _ensure_history(admin, NewTopic(naming.history_topic(link), 1, replicas, _COMPACTED)))
 
 
 def ensure_producers_topic(admin: Admin, link: str, replication_factor: int | None) -> None:
@@ -59,6 +67,15 @@ def ensure_failovers_topic(admin: Admin, link: str) -> None:
     """Create the topic of the link's failovers, where it is missing. Raises StateError, as above."""
     topic = NewTopic(naming.failovers_topic(link), 1, None, _KEPT_FOREVER | {"max.message.bytes": str(RECORD_BYTES)})
     _ensure(admin, [_kept_safe(topic, _replicas_of(admin, link))])
+
+
+def _ensure_history(admin: Admin, topic: NewTopic) -> list[str]:
+    """Its absence costs nothing but charts, and principals of older versions may not create it."""
+    try:
+        return _ensure(admin, [topic])
+    except NotAuthorized as error:
+        log.warning("charts of the link are not kept: %s", error)
+        return []
 
 
 def _replicas_of(admin: Admin, link: str) -> int | None:

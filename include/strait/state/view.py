@@ -9,18 +9,13 @@ from typing import Literal, NamedTuple
 
 from strait.config import naming
 from strait.errors import StateError
-from strait.state.codec import PlanKey, Unreadable, decode, decode_key, kind_of_report
+from strait.state.codec import PlanKey, Unreadable, decode, decode_key, decode_report
 from strait.state.loss_log import LossLog
 from strait.state.runs import RunsByPartition
-from strait.state.schema import GroupSyncReport, Loss, Plan, Report
+from strait.state.schema import GroupSyncReport, Loss, Plan
+from strait.state.slot_reports import SlotReports
 
 Kind = Literal["plan", "map", "reports", "losses"]
-
-PACE_MS = 10_000
-"""Reports at least so far apart tell how fast a slot copies; a fresh reader reads back a little more than this."""
-
-REPORT_MEMORY_MS = 60_000
-"""A report this much older than the newest one is forgotten: the application that wrote it is gone."""
 
 
 class Place(NamedTuple):
@@ -40,10 +35,8 @@ class StateView:
     Attributes:
         plans: group -> its plan in force.
         runs: (source topic, partition) -> its runs, by sequence_base.
-        reports: (group, slot) -> the newest report of every part of every application that runs this slot; more than
-            one application is allowed, and harmless.
-        earlier_reports: (group, slot) -> for each of these reports one of the same part and application from some
-            seconds before; the same one where there is no other.
+        reports: (group, slot) -> the newest report of every application that runs this slot, put together of all that
+            it has written.
         group_sync: how consumer groups stood at the last look at them; None: nothing was reported.
         losses: the loss ledger.
 
@@ -55,10 +48,8 @@ class StateView:
         self._link = link
         self.plans: dict[str, Plan] = {}
         self.runs = RunsByPartition(self._run_not_read)
-        self.reports: dict[tuple[str, int], tuple[Report, ...]] = {}
-        self.earlier_reports: dict[tuple[str, int], tuple[Report, ...]] = {}
+        self.reports = SlotReports()
         self.group_sync: GroupSyncReport | None = None
-        self._later_reports: dict[tuple[str, int], tuple[Report, ...]] = {}  # what takes their place next
         self.losses = LossLog(most_losses)
         self._troubles: dict[Kind, dict[bytes | None, StateError]] = defaultdict(dict)
 
@@ -78,10 +69,10 @@ class StateView:
                 self.runs.put(raw_key, raw_value, place.offset)
             elif kind == "losses":
                 self._take_loss(decode(Loss, raw_key, raw_value))
-            elif kind_of_report(raw_key) is GroupSyncReport:
-                self.group_sync = decode(GroupSyncReport, raw_key, raw_value)
+            elif isinstance(report := decode_report(raw_key, raw_value), GroupSyncReport):
+                self.group_sync = report
             else:
-                self._take_report(decode(Report, raw_key, raw_value))
+                self.reports.take(report)
         except Unreadable as error:
             self._not_read(kind, raw_key, place, error)
         return True
@@ -100,30 +91,6 @@ class StateView:
         if plan.link != self._link:
             raise Unreadable(f"it is a plan of link {plan.link!r}")
         self.plans[plan.group] = plan
-
-    def _take_report(self, report: Report) -> None:
-        kept = [
-            other
-            for other in self.reports.get((report.group, report.slot), ())
-            if (other.application, other.part) != (report.application, report.part)
-            and (other.application != report.application or other.part < report.parts)
-            and other.at_ms > report.at_ms - REPORT_MEMORY_MS
-        ]
-        kept.append(report)
-        self.reports[report.group, report.slot] = tuple(sorted(kept, key=lambda r: (r.application, r.part)))
-        self._keep_earlier(report)
-
-    def _keep_earlier(self, report: Report) -> None:
-        slot, me = (report.group, report.slot), (report.application, report.part)
-        live = {(other.application, other.part) for other in self.reports[slot]}
-        later = {(other.application, other.part): other for other in self._later_reports.get(slot, ())}
-        earlier = {(other.application, other.part): other for other in self.earlier_reports.get(slot, ())}
-        next_one = later.setdefault(me, report)
-        earlier.setdefault(me, report)
-        if report.at_ms - next_one.at_ms > PACE_MS:
-            earlier[me], later[me] = next_one, report
-        self._later_reports[slot] = tuple(other for key, other in later.items() if key in live)
-        self.earlier_reports[slot] = tuple(other for key, other in earlier.items() if key in live)
 
     def _take_loss(self, loss: Loss) -> None:
         if loss.link != self._link:

@@ -14,6 +14,7 @@ from strait.errors import ConfigError, StraitError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_producer
 from strait.state.codec import encode, encode_key, run_key
 from strait.state.quarantine_records import QuarantinedRecord, headers_of
+from strait.state.report_changes import HistoryPoint, ReportChanges
 from strait.state.schema import GroupSyncReport, LedgerMark, LedgerPart, Loss, OffsetMapping, Report
 
 OnAck = Callable[[StraitError | None], None]
@@ -52,6 +53,7 @@ class StateWriter:
     def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
         self._map_topic = naming.map_topic(link)
         self._reports_topic = naming.reports_topic(link)
+        self._history_topic = naming.history_topic(link)
         self._ledger_topic = naming.ledger_topic(link)
         self._losses_topic = naming.losses_topic(link)
         self._quarantine_topic = naming.quarantine_topic(link)
@@ -66,10 +68,11 @@ class StateWriter:
         self._unsent: list[_Pending] = []  # what a producer that we leave could not send any more
         self._producer = self._make_producer()
 
-    def write_report(self, report: Report | GroupSyncReport) -> None:
-        """Send a report, or drop and count it where too much waits already."""
+    def write_report(self, report: Report | ReportChanges | GroupSyncReport | HistoryPoint) -> None:
+        """Send a report or a point of the past, or drop and count it where too much waits already."""
         key, value = encode(report)
-        record = _Pending(self._reports_topic, key, value, partial(self._report_done, len(value)))
+        topic = self._history_topic if isinstance(report, HistoryPoint) else self._reports_topic
+        record = _Pending(topic, key, value, partial(self._report_done, len(value)))
         if self._waiting_report_bytes + len(value) > _WAITING_REPORT_BYTES or not self._send(record):
             self.dropped_reports += 1
         else:
@@ -121,6 +124,7 @@ class StateWriter:
             self._watch,
             client_id="strait-state",
             compression_type="zstd",
+            allow_auto_create_topics=False,  # its form would be the broker's, and nobody would mend it
             message_max_bytes=QUARANTINED_BYTES,
             max_in_flight=1,
             linger_ms=0,  # a run may be what batches wait for

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from strait.spark.ledger_files import COLUMNS
+from strait.state.report_changes import HistoryPoint, ReportChanges
 from strait.state.schema import (
     Budget,
     GivenAcl,
@@ -44,6 +45,8 @@ def first_column(title: str) -> list[str]:
     ("title", "fields"),
     [
         ("A report", list(Report.model_fields)),
+        ("Changes in a report", list(ReportChanges.model_fields)),
+        ("The history", list(HistoryPoint.model_fields)),
         ("Heartbeats", list(HeartbeatReport.model_fields)),
         ("A partition in a report", list(PartitionReport.model_fields)),
         ("Consumer groups in the reports", list(GroupSyncReport.model_fields)),

@@ -1,9 +1,8 @@
 """How much of a link's past is kept."""
 
-from strait.config.links import LinksFile
 from strait.planning.history.sample import Sample
 from strait_airflow.page.routes.history import _newest
-from strait_airflow.page.watches.history import DAY_MS, HOUR_MS, MINUTE_MS, STEP_MS, HistorySeen, HistoryWatch, _kept
+from strait_airflow.page.watches.history import DAY_MS, HOUR_MS, MINUTE_MS, STEP_MS, HistorySeen, _kept
 
 NOW_MS = 1_000 * DAY_MS
 
@@ -16,13 +15,6 @@ def test_minutes_of_the_last_hour_and_steps_of_the_last_day_are_kept_in_order():
     minutes = [NOW_MS - number * MINUTE_MS for number in range(180)]
     assert kept(*minutes) == sorted(one for one in minutes if one >= NOW_MS - HOUR_MS or one % STEP_MS == 0)
     assert kept(NOW_MS - DAY_MS - STEP_MS, NOW_MS - DAY_MS) == [NOW_MS - DAY_MS]
-
-
-def test_what_was_seen_before_is_not_read_again_and_the_newest_is_read_first():
-    found = {NOW_MS: Sample(NOW_MS), NOW_MS - 2 * STEP_MS: Sample(NOW_MS - 2 * STEP_MS)}
-    unseen = list(HistoryWatch(LinksFile, "l", dict, found)._unseen(NOW_MS + 1))
-    assert unseen[:2] == [NOW_MS - STEP_MS, NOW_MS - 3 * STEP_MS]
-    assert len(unseen) == DAY_MS // STEP_MS - len(found)
 
 
 def test_hours_are_counted_from_the_newest_sample():

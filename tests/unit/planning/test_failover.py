@@ -1,6 +1,7 @@
 """What the steps of a failover make of what was observed."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -165,19 +166,24 @@ def test_what_an_open_transaction_held_back_is_missing_too() -> None:
         published_at_ms=0,
     )
     said = report(10_000, 50, 50, held_back_records=7, held_since_ms=4_000)
-    words = failover.last_words({"default": plan}, [said])
-    assert words == {ONE: LastWord(50, 57, 6.0, 10_000)}
-    (lost,) = failover.missing({ONE: words[ONE].position}, {ONE: words[ONE].end})
+    read = failover.LastWordsRead({"default": plan})
+    read.take(said)
+    assert read.words == {ONE: LastWord(50, 57, 6.0, 10_000)}
+    (lost,) = failover.missing({ONE: read.words[ONE].position}, {ONE: read.words[ONE].end})
     assert (lost.from_offset, lost.to_offset) == (50, 57)
-    assert failover.rpo_seconds(words, 11_000, 12_000) == 8.0
+    assert failover.rpo_seconds(read.words, 11_000, 12_000) == 8.0
 
 
 def test_an_application_that_was_started_since_does_not_hide_what_was_known() -> None:
     topic = PlannedTopic(source="t", destination="t", source_id="i", destination_id="j", slots=(0, 0))
     plan = Plan(link="x", group="x", version=1, producer_id=1, slots=1, topics=(topic,), published_at_ms=0)
-    words = failover.last_words({"x": plan}, [report(2_000, 500, -1), report(1_000, 490, 1_000)])
-    assert words == {ONE: LastWord(500, 1_000, 0.0, 2_000), TWO: LastWord()}
-    assert [word.known for word in words.values()] == [True, False]
+    said = [report(3_000, 500, -1), report(1_000, 480, 990), report(2_000, 490, 1_000)]
+    for order in permutations(said):
+        read = failover.LastWordsRead({"x": plan})
+        for one in order:
+            read.take(one)
+        assert read.words == {ONE: LastWord(500, 1_000, 0.0, 3_000), TWO: LastWord()}
+        assert [word.known for word in read.words.values()] == [True, False]
 
 
 def test_how_old_the_newest_record_may_be_is_not_guessed() -> None:

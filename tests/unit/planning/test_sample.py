@@ -1,6 +1,7 @@
 """A link at one moment of its past."""
 
-from strait.planning.history.sample import Sample, sample_of
+from strait.planning.history.sample import Sample, sample_of, samples_of
+from strait.state.report_changes import HistoryPoint
 from strait.state.schema import PartitionReport
 from support.model.reports import plain_report
 
@@ -23,3 +24,23 @@ def test_all_slots_are_put_together_and_each_part_of_a_report_counts_once() -> N
 def test_when_nothing_reported_nothing_is_known() -> None:
     assert sample_of(7, {}) == Sample(7)
     assert sample_of(7, {("default", 0): (plain_report(),)}) == Sample(7, 0.0, 0.0)
+
+
+def point(slot: int, at_ms: int, seconds: float, records: int, lag: int | None = None) -> HistoryPoint:
+    return HistoryPoint(
+        group="default", slot=slot, span="minute", at_ms=at_ms, seconds=seconds, records=records, lag_records=lag
+    )
+
+
+def test_a_step_of_the_past_averages_rates_over_what_was_observed_and_adds_up_slots() -> None:
+    points = [
+        point(0, 0, 60.0, 600, 5),
+        point(0, 60_000, 20.0, 200, 7),  # the slot was started anew in this minute
+        point(0, 90_000, 30.0, 300, None),
+        point(1, 0, 60.0, 60, 100),
+        point(1, 60_000, 60.0, 60, 90),
+    ]
+    assert samples_of(points, 120_000, 0, 240_000) == [
+        Sample(120_000, records_per_second=11.0, bytes_per_second=0.0, lag_records=107),
+        Sample(240_000),  # nothing is known of it, which is not 0
+    ]

@@ -1,7 +1,8 @@
 """Two reports of one slot some seconds apart tell its pace, however long the reader has been reading."""
 
 from strait.state.codec import encode
-from strait.state.view import PACE_MS, Place, StateView
+from strait.state.slot_reports import PACE_MS
+from strait.state.view import Place, StateView
 from support.model.reports import plain_report
 
 SLOT = ("default", 0)
@@ -13,7 +14,7 @@ def hear(view: StateView, at_ms: int, application: str = "1", part: int = 0, par
 
 
 def distance_ms(view: StateView) -> int:
-    (earlier,), (now,) = view.earlier_reports[SLOT], view.reports[SLOT]
+    (earlier,), (now,) = view.reports.earlier()[SLOT], view.reports[SLOT]
     return now.at_ms - earlier.at_ms
 
 
@@ -30,4 +31,4 @@ def test_what_is_not_reported_any_more_is_forgotten() -> None:
     hear(view, 120_000, application="new", parts=2)
     hear(view, 120_000, application="new", part=1, parts=2)
     hear(view, 121_000, application="new", parts=1)
-    assert [(item.application, item.part) for item in view.earlier_reports[SLOT]] == [("new", 0)]
+    assert [(item.application, item.part) for item in view.reports.earlier()[SLOT]] == [("new", 0)]

@@ -1,34 +1,33 @@
 """What the steps of a failover ask both clusters."""
 
-import contextlib
+import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from strait.config import naming
 from strait.config.consumer_groups import GroupFilter
 from strait.config.links import LinksFile
 from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.sync import GroupSync
 from strait.control.link_status import LinkStatus, link_groups
 from strait.control.plane import Control
+from strait.control.report_history import reports_between
 from strait.errors import ClusterError, ClusterUnavailable
 from strait.kafka.admin import Admin
-from strait.kafka.reading import read_topic
 from strait.model import TopicPartition
 from strait.net.consumer_groups import ConsumerGroups
 from strait.net.producers import active_producers
 from strait.planning.consumer_groups import GroupStatus, Side, can_move
-from strait.planning.failover import Ends, LastWords, Member, Writer, last_words, missing
+from strait.planning.failover import Ends, LastWords, LastWordsRead, Member, Writer, missing
 from strait.planning.review.effects import effects
 from strait.planning.topic_sync.heartbeats import written_by_links
-from strait.state.codec import Unreadable, decode, kind_of_report
 from strait.state.failover_records import MissingRecords
-from strait.state.reader import StateReader
-from strait.state.schema import GroupSyncReport, Plan, Report
+from strait.state.reader import REPORTS_SINCE_SECONDS, StateReader
+from strait.state.schema import GroupSyncReport, Plan
 
-_LOOK_BACK_SECONDS = (15, 300, 3600, 86_400)
-"""How far back the last words of an application that is gone are looked for; reports are kept for a day."""
+_LOOK_BACK_SECONDS = (REPORTS_SINCE_SECONDS, 600, 3600, 86_400)
+"""How far back the last words of an application that is gone are looked for; reports are kept for a day. Each slot reports
+all its partitions within the first of these times."""
 
 
 class Observation:
@@ -139,21 +138,18 @@ class Observation:
         name = link or self.name
         destination = self.file.links[name].destination
         properties, plans = self.file.clusters[destination], self.plans(name)
-        words, group_sync, topic = last_words(plans, ()), None, naming.reports_topic(name)
+        read, group_sync, until_ms = LastWordsRead(plans), None, sys.maxsize
         for seconds in _LOOK_BACK_SECONDS:
-            since_ms = time.time_ns() // 1_000_000 - seconds * 1000
-            reports: list[Report] = []
-            for message in read_topic(properties, destination, topic, since_ms=since_ms):
-                raw = message.key(), message.value() or b""
-                with contextlib.suppress(Unreadable):  # a report is only shown
-                    if kind_of_report(message.key()) is Report:
-                        reports.append(decode(Report, *raw))
-                    else:
-                        group_sync = decode(GroupSyncReport, *raw)
-            words = last_words(plans, reports)
-            if all(word.known for word in words.values()) and group_sync is not None:
+            since_ms, newest = time.time_ns() // 1_000_000 - seconds * 1000, None
+            for report in reports_between(properties, destination, name, since_ms, until_ms):
+                if isinstance(report, GroupSyncReport):
+                    newest = report
+                else:
+                    read.take(report)
+            group_sync, until_ms = group_sync or newest, since_ms  # what was read is not read again
+            if read.complete and group_sync is not None:
                 break
-        return words, group_sync
+        return read.words, group_sync
 
     def reverse(self) -> str | None:
         """The link of the links file that copies the other way; None: there is none."""

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from strait.engine.partition.change_signal import ChangeSignal
-from strait.engine.partition.cursor import Cursor
+from strait.engine.partition.changes import Changes
+from strait.engine.partition.cursor import Cursor, OpenTransaction
 from strait.engine.partition.position import Phase, Position
 from strait.engine.partition.send_queue import OutBatch, SendQueue
 from strait.model import topic_id_text
@@ -104,11 +105,14 @@ class Totals:
 
 
 class Partition:
-    """State of one source partition and its copy. ``reason`` and ``detail``: why it waits, None if it does not."""
+    """State of one source partition and its copy. ``reason`` and ``detail``: why it waits, None if it does not.
+
+    Whatever a report says of it is changed by its methods alone, which note it in ``changes``.
+    """
 
     __slots__ = (
-        "_loss_noted", "cursor", "destination", "destination_id", "detail", "number", "policy", "position", "queue",
-        "reason", "retired", "signal", "source_id", "topic", "totals",
+        "_changes", "_loss_noted", "cursor", "destination", "destination_id", "detail", "number", "policy", "position",
+        "queue", "reason", "retired", "signal", "source_id", "topic", "totals",
     )  # fmt: skip
 
     def __init__(
@@ -120,7 +124,9 @@ class Partition:
         destination_id: bytes,
         policy: TopicPolicy,
         line: int = 0,
+        changes: "Changes[Partition] | None" = None,
     ) -> None:
+        self._changes: Changes[Partition] = Changes() if changes is None else changes
         self.topic = topic
         self.number = number
         self.destination = destination
@@ -136,6 +142,7 @@ class Partition:
         self.reason: Reason | None = None
         self.detail = ""
         self._loss_noted: tuple[Reason, tuple[int, int]] | None = None
+        self._changes.begin(self)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.number}"
@@ -163,10 +170,12 @@ class Partition:
         told = sorted({gap for run in runs for gap in gaps_of(run, sequence)})
         self.cursor.start(sequence, begin, self.position.acked_epoch, told, mapped=mapped)
         self.queue.start(sequence)
+        self._changes.turned(self)
 
     def reset_position(self, reason: Reason | None, detail: str, retry_at: float) -> None:
         """Forget what is queued and in flight; the position is looked up again at ``retry_at`` or later."""
         self.position.reset(retry_at)
+        self._changes.turned(self)
         if reason is not None:
             self.show(reason, detail)
         if self.queue.awaits_promises:
@@ -180,19 +189,50 @@ class Partition:
         if self.cursor.quarantined or self.cursor.apart[1]:
             self.cursor.settle(batch.position)
         self.totals.acked(batch)
+        self._changes.moved(self)
         if self.reason is not None:
             self.clear()
+
+    def heard(self, end: int, high_watermark: int, log_start: int) -> None:
+        """The source's leader has answered."""
+        cursor = self.cursor
+        if (end, high_watermark, log_start) != (cursor.end, cursor.high_watermark, cursor.log_start):
+            self._changes.moved(self)
+        held = cursor.transaction
+        cursor.heard(end, high_watermark, log_start)
+        if held is not cursor.transaction:
+            self._changes.turned(self)
+
+    def held_back(self, transaction: OpenTransaction) -> None:
+        """That transaction of the source holds records back, or more is known of it."""
+        self.cursor.transaction = transaction
+        self._changes.turned(self)
+
+    def skip(self, offset: int, epoch: int, left_out: int) -> None:
+        """Nothing is to be copied before that source offset."""
+        self.cursor.skip(offset, epoch, left_out)
+        self._changes.moved(self)
+
+    def step_over(self, offset: int) -> None:
+        """The record there goes to quarantine."""
+        self.cursor.step_over(offset)
+        self._changes.moved(self)
 
     def retire(self) -> None:
         """The plan gives it to this slot no more. What it has done stays known."""
         self.retired = True
         self.position.abandon()
         self.queue.drop()
+        self._changes.leave(self)
 
     # --- trouble ------------------------------------------------------------------------------------------------------
 
     def show(self, reason: Reason, detail: str) -> None:
         """Say why it waits."""
+        if reason != self.reason:
+            self._changes.turned(self)
+        elif detail != self.detail:
+            self._changes.moved(self)
         self.reason, self.detail = reason, detail
         self.signal.notify()
 
@@ -204,6 +244,7 @@ class Partition:
     def jump(self, offset: int) -> None:
         """Fetch at another source offset, at once."""
         self.cursor.jump(offset)
+        self._changes.moved(self)
         self.unblock()
 
     def unblock(self) -> None:
@@ -215,6 +256,8 @@ class Partition:
         """Nothing is wrong any more, unless the source still blocks."""
         self.position.succeeded()
         if self.cursor.blocked_until == 0.0:
+            if self.reason is not None:
+                self._changes.turned(self)
             self.reason, self.detail = None, ""
 
     def obey(self, policy: TopicPolicy) -> None:

@@ -51,6 +51,7 @@ def report_of(partition: Partition, now_ms: int) -> PartitionReport:
         written=partition.position.acked_sequence,
         held_back_records=cursor.held_back,
         held_since_ms=-1 if cursor.transaction is None else cursor.transaction.since_ms,
+        at_ms=now_ms,
     )
 
 

@@ -12,6 +12,7 @@ from strait.config.groups import Group
 from strait.config.links import Link
 from strait.model import TopicPartition
 from strait.state.schema import PartitionReport, Plan, Report
+from strait.state.slot_reports import lag_seconds
 
 WINDOW_SECONDS = 60.0
 """Between the two reports that a load is taken from, where they reach back so far."""
@@ -49,6 +50,7 @@ class Load:
 class _Seen:
     at_ms: int
     item: PartitionReport
+    lag_seconds: float
 
 
 def depends_on_load(link: Link) -> bool:
@@ -64,7 +66,7 @@ def loads_of(earlier: Reports, later: Reports, now_ms: int) -> dict[TopicPartiti
         if now_ms - now.at_ms <= STALE_MS and now.item.end >= 0:
             item = now.item
             rate = _bytes_per_second(before.get(partition), now)
-            found[partition] = Load(rate, item.lag_records, item.lag_seconds, item.state == "caught_up")
+            found[partition] = Load(rate, item.lag_records, now.lag_seconds, item.state == "caught_up")
     return found
 
 
@@ -135,4 +137,4 @@ def _all(reports: Reports) -> Iterator[tuple[TopicPartition, _Seen]]:
     for parts in reports.values():
         for report in parts:
             for item in report.partitions:
-                yield TopicPartition(item.topic, item.partition), _Seen(report.at_ms, item)
+                yield TopicPartition(item.topic, item.partition), _Seen(report.at_ms, item, lag_seconds(item, report))

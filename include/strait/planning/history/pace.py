@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from strait.model import TopicPartition
 from strait.state.schema import PartitionReport, Plan, Report
+from strait.state.slot_reports import said_at
 
 USED_UP = 0.9
 """A budget of which so much is used holds back whatever lags behind: slots keep a little below it."""
@@ -56,7 +57,8 @@ def _pairs(group: str, earlier: Reports, now: Reports) -> Iterator[_Pair]:
                 then = rows.get((item.topic, item.partition))
                 if then is not None:
                     where = TopicPartition(item.topic, item.partition)
-                    yield _Pair(where, then, item, (report.at_ms - other.at_ms) / 1000)
+                    moved_ms = said_at(item, report) - said_at(then, other)  # 0: nothing was said of it between
+                    yield _Pair(where, then, item, (moved_ms if moved_ms > 0 else report.at_ms - other.at_ms) / 1000)
 
 
 def _seconds_left(pairs: Sequence[_Pair]) -> Iterator[tuple[TopicPartition, float]]:

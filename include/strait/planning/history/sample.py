@@ -1,8 +1,12 @@
 """A link at one moment of its past, in a few figures. Pure."""
 
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from strait.planning.history.overrun import Reports
+from strait.state.report_changes import HistoryPoint
+from strait.state.slot_reports import lag_seconds
 
 
 class Sample(NamedTuple):
@@ -19,7 +23,13 @@ class Sample(NamedTuple):
 def sample_of(at_ms: int, reports: Reports) -> Sample:
     """Of the reports of that time. Every part of a report says the same of its slot."""
     slots = [parts[0] for parts in reports.values() if parts]
-    rows = [row for parts in reports.values() for part in parts for row in part.partitions if row.lag_records >= 0]
+    rows = [
+        (row.lag_records, lag_seconds(row, part))
+        for parts in reports.values()
+        for part in parts
+        for row in part.partitions
+        if row.lag_records >= 0
+    ]
     latencies = [slot.latency_ms_p99 for slot in slots if slot.latency_ms_p99 is not None]
     if not slots:
         return Sample(at_ms)
@@ -27,7 +37,33 @@ def sample_of(at_ms: int, reports: Reports) -> Sample:
         at_ms,
         records_per_second=sum(slot.records_per_second for slot in slots),
         bytes_per_second=sum(slot.bytes_per_second for slot in slots),
-        lag_records=sum(row.lag_records for row in rows) if rows else None,
-        lag_seconds=max((row.lag_seconds for row in rows), default=None),
+        lag_records=sum(records for records, _ in rows) if rows else None,
+        lag_seconds=max((seconds for _, seconds in rows), default=None),
         latency_ms_p99=max(latencies, default=None),
+    )
+
+
+def samples_of(points: Iterable[HistoryPoint], step_ms: int, since_ms: int, until_ms: int) -> list[Sample]:
+    """The rolled-up past in steps, oldest first, each at its end: rates on average, everything else at most. A step of
+    which there is no point is there, and says nothing."""
+    steps: dict[int, dict[tuple[str, int], list[HistoryPoint]]] = defaultdict(lambda: defaultdict(list))
+    for point in points:
+        steps[point.at_ms // step_ms][point.group, point.slot].append(point)
+    numbers = range(-(-since_ms // step_ms), until_ms // step_ms)
+    return [_sample((step + 1) * step_ms, steps[step].values() if step in steps else ()) for step in numbers]
+
+
+def _sample(at_ms: int, slots: Collection[list[HistoryPoint]]) -> Sample:
+    if not slots:
+        return Sample(at_ms)
+    observed = [(slot, max(0.001, sum(point.seconds for point in slot))) for slot in slots]
+    lags = [max(known) for slot in slots if (known := [p.lag_records for p in slot if p.lag_records is not None])]
+    points = [point for slot in slots for point in slot]
+    return Sample(
+        at_ms,
+        records_per_second=sum(sum(point.records for point in slot) / seconds for slot, seconds in observed),
+        bytes_per_second=sum(sum(point.bytes for point in slot) / seconds for slot, seconds in observed),
+        lag_records=sum(lags) if lags else None,
+        lag_seconds=max((point.lag_seconds for point in points if point.lag_seconds is not None), default=None),
+        latency_ms_p99=max((p.latency_ms_p99 for p in points if p.latency_ms_p99 is not None), default=None),
     )

@@ -12,6 +12,7 @@ from strait.planning.history.overrun import duration, observations, seconds_to_l
 from strait.planning.history.pace import Pace
 from strait.reasons import Kind, Reason
 from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Waiting
+from strait.state.slot_reports import lag_seconds, said_at
 
 SILENT_MS = 5_000
 """A slot reports once a second; after this it is called silent. Clocks of hosts may differ by less than this."""
@@ -249,25 +250,29 @@ def _longest(times: Iterable[float | None]) -> float | None:
     return max((time for time in times if time is not None), default=None)
 
 
-def _heard(reports: Iterable[Report]) -> dict[TopicPartition, PartitionReport]:
+def _heard(reports: Iterable[Report]) -> dict[TopicPartition, tuple[PartitionReport, Report]]:
     """The newest word on each partition, whoever said it: one that has just moved was last seen by another slot."""
-    heard: dict[TopicPartition, PartitionReport] = {}
+    heard: dict[TopicPartition, tuple[PartitionReport, Report]] = {}
     for report in sorted(reports, key=lambda report: report.at_ms):
-        heard.update({TopicPartition(item.topic, item.partition): item for item in report.partitions})
+        for item in report.partitions:
+            place = TopicPartition(item.topic, item.partition)
+            other = heard.get(place)
+            if other is None or said_at(*other) <= said_at(item, report):
+                heard[place] = item, report
     return heard
 
 
 def _rows(
     topic: PlannedTopic,
     plan: Plan,
-    heard: Mapping[TopicPartition, PartitionReport],
+    heard: Mapping[TopicPartition, tuple[PartitionReport, Report]],
     silent: set[int],
     losing: Mapping[TopicPartition, float],
     now_ms: int,
 ) -> Iterator[PartitionStatus]:
     for number, slot in enumerate(topic.slots):
-        item = heard.get(TopicPartition(topic.source, number))
-        positions = () if item is None else _positions(item)
+        item, report = heard.get(TopicPartition(topic.source, number), (None, None))
+        positions = () if item is None or report is None else _positions(item, report)
         if slot is None:
             why = _why(plan, topic.source, number)
             if why is None:
@@ -277,7 +282,7 @@ def _rows(
             state, reason = "waiting", str(Reason.SLOT_SILENT)
             detail = f"slot {slot} has not reported for {SILENT_MS // 1000} s"
         elif item is None:
-            state, reason, detail = "starting", "", f"slot {slot} has not started it yet"
+            state, reason, detail = "starting", "", f"slot {slot} has not reported it yet"
         else:
             state, reason, detail = item.state, item.reason or "", item.detail
         row = PartitionStatus(topic.source, number, topic.destination, slot, state, reason, detail, *positions)
@@ -315,9 +320,9 @@ def _paced(row: PartitionStatus, pace: Pace) -> PartitionStatus:
     return replace(row, detail=detail, seconds_to_catch_up=left)
 
 
-def _positions(item: PartitionReport) -> tuple[int, int, int, float, int, int, int]:
+def _positions(item: PartitionReport, report: Report) -> tuple[int, int, int, float, int, int, int]:
     known = item.position >= 0 and item.end >= 0
-    lag = (item.lag_records, item.lag_seconds) if known else (-1, -1.0)
+    lag = (item.lag_records, round(lag_seconds(item, report), 3)) if known else (-1, -1.0)
     return item.position, item.end, *lag, item.records, item.log_start, item.written
 
 

@@ -1,26 +1,19 @@
-"""The last day of a link, from its reports: read backwards in steps, then followed minute by minute."""
+"""The last day of a link: what its slots have rolled up of it, then followed minute by minute."""
 
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from strait.config.links import LinksFile
-from strait.control.report_history import reports_at
+from strait.control.report_history import history_points
 from strait.exporter.background import BackgroundWatch
 from strait.planning.history.overrun import Reports
-from strait.planning.history.sample import Sample, sample_of
+from strait.planning.history.sample import Sample, sample_of, samples_of
 
 DAY_MS = 24 * 60 * 60_000
 HOUR_MS = 60 * 60_000
 STEP_MS = 10 * 60_000
 MINUTE_MS = 60_000
-_LATE_MS = 10_000
-"""So long after a moment everything of it has been written."""
-_AT_ONCE = 2
-"""Links whose past is read: each costs a second or two of CPU."""
-
-_reading_past = threading.BoundedSemaphore(_AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +47,20 @@ class HistoryWatch(BackgroundWatch[HistorySeen]):
         self._found = found
 
     def _follow(self, file: LinksFile) -> None:
-        destination = file.links[self._link].destination
-        began_ms = _now_ms() - _LATE_MS
-        with _reading_past:
-            past = reports_at(file.clusters[destination], destination, self._link, self._unseen(began_ms))
-            for at_ms, reports in past:
-                self._take(at_ms, reports, whole=False)
-        self.newest = HistorySeen(_kept(self._found, began_ms), whole=True)
+        destination, now_ms = file.links[self._link].destination, _now_ms()
+        points = list(history_points(file.clusters[destination], destination, self._link, "minute", now_ms - DAY_MS))
+        hour_ms = (now_ms - HOUR_MS) // STEP_MS * STEP_MS
+        past = samples_of(points, STEP_MS, now_ms - DAY_MS, hour_ms) + samples_of(points, MINUTE_MS, hour_ms, now_ms)
+        self._found |= {sample.at_ms: sample for sample in past if sample.at_ms not in self._found}
+        self.newest = HistorySeen(_kept(self._found, now_ms), whole=True)
         while not self._stopped.wait(_until_next_minute()):
             if (newest := self._now()) is not None:
-                self._take(_now_ms() // MINUTE_MS * MINUTE_MS, newest, whole=True)
+                at_ms = _now_ms() // MINUTE_MS * MINUTE_MS
+                self._found[at_ms] = sample_of(at_ms, newest)
+                self.newest = HistorySeen(_kept(self._found, _now_ms()), whole=True)
 
     def _failed(self, file: LinksFile | None, error: str) -> HistorySeen:
         return HistorySeen(_kept(self._found, _now_ms()), whole=True, error=error)
-
-    def _take(self, at_ms: int, reports: Reports, *, whole: bool) -> None:
-        self._found[at_ms] = sample_of(at_ms, reports)
-        self.newest = HistorySeen(_kept(self._found, _now_ms()), whole=whole)
-
-    def _unseen(self, now_ms: int) -> Iterator[int]:
-        """Backwards: the last hours are looked at first."""
-        for at_ms in range(now_ms // STEP_MS * STEP_MS, now_ms - DAY_MS, -STEP_MS):
-            if self._stopped.is_set():
-                return
-            if at_ms not in self._found:
-                yield at_ms
 
 
 def _kept(found: dict[int, Sample], now_ms: int) -> tuple[Sample, ...]:

@@ -1,0 +1,61 @@
+"""What the records of the reports topic look like that repeat nothing, and those of the history topic.
+
+reports  key {"group", "slot", "part": "changes"}           value ReportChanges   once a second
+history  key {"group", "slot", "span", "place", "began"}    value HistoryPoint    compacted
+
+A slot writes a whole `Report`, without partitions, every few seconds, and `ReportChanges` every second. Versions that
+know no `ReportChanges` read those reports, which show that the slot is alive, and say of the others that they cannot be
+read. Fields that have their default are left out of both records, but for `v`.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from strait.state.schema import PartitionReport, Record
+
+REPEAT_SECONDS = 150
+"""Every partition is reported at least so often, changed or not: whoever reads back so far knows all of them."""
+
+SPANS_MS = {"minute": 60_000, "hour": 3_600_000}
+KEPT = {"minute": 24 * 60, "hour": 35 * 24}
+"""So many points of each span are kept. A new one takes the place of the one that is that much older, under its key, so
+that the topic is as large after a year as after a month."""
+
+
+class ReportChanges(Record):
+    """What one slot has to say since it said something last, once a second."""
+
+    v: Literal[1] = 1
+    group: str
+    slot: int
+    application: str = Field(description="As in the slot's reports.")
+    at_ms: int
+    started_at_ms: int = Field(description="As in the slot's reports.")
+    plan_version: int = 0
+    records_per_second: float = 0.0
+    bytes_per_second: float = 0.0
+    latency_ms_p50: float | None = None
+    latency_ms_p99: float | None = None
+    partitions: tuple[PartitionReport, ...] = Field(
+        (),
+        description="Those that have changed, and some that have not, so that each is told every two and a half minutes.",
+    )
+    left: tuple[tuple[str, int], ...] = Field((), description="Topic and partition of those it copies no more.")
+
+
+class HistoryPoint(Record):
+    """A minute or an hour of one slot. ``at_ms`` is where its observation begins: the start of the span, or later where
+    the slot was started within it; each start has a point of its own then."""
+
+    v: Literal[1] = 1
+    group: str
+    slot: int
+    span: Literal["minute", "hour"]
+    at_ms: int
+    seconds: float = Field(description="How long it was observed.")
+    records: int = Field(0, description="Copied in this time.")
+    bytes: int = Field(0, description="Copied in this time, as they are on the wire.")
+    lag_records: int | None = Field(None, description="Of all partitions, at most; None: of none was it known.")
+    lag_seconds: float | None = Field(None, description="Of the partition furthest behind, at most.")
+    latency_ms_p99: float | None = Field(None, description="Of a minute, at most; None: no data.")
