@@ -1,7 +1,7 @@
 """Proves, once a minute, that what other producers have written after the link's last record is theirs alone.
 
 If other producers write to a destination topic and the link has nothing to copy, as in the idle direction of two
-links, a look-up would read all that was written since the link's last record. A mark in the map spares that (ADR 26).
+links, a look-up would read all that was written since the link's last record. A mark in the map spares that (ADR 28).
 No record is read for it: the link cannot have written a record that its source does not hold.
 
 1. The destination's leader says where its log ends, and that it does not know a later record of the link.
