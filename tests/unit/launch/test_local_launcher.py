@@ -17,6 +17,7 @@ from strait.launch import processes
 from strait.launch.base import Application, State
 from strait.launch.java import find_java
 from strait.launch.local import LocalLauncher
+from strait.launch.properties import TASK_ATTEMPTS
 from strait.launch.submission import KEPT
 from support.fixtures.waiting import eventually
 
@@ -264,7 +265,7 @@ def test_the_links_own_spark_properties_win(launcher: Make, spec_path: Path) -> 
     said = Path(until_ended(one).log).read_text().splitlines()
     assert "spark.driver.memory=1g" in said
     assert "spark.ui.enabled=true" in said and "spark.ui.enabled=false" not in said
-    assert "spark.master=local[2,4]" in said
+    assert f"spark.master=local[2,{TASK_ATTEMPTS}]" in said
 
 
 def test_a_standalone_master_is_asked_for_as_many_cores_as_slots(launcher: Make, spec_path: Path) -> None:
