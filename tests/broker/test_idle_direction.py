@@ -42,7 +42,7 @@ def marked_to(link: EngineLink, topic: str) -> int:
     return destination_offset(covering(runs, checkpoint), checkpoint)
 
 
-@pytest.mark.parametrize("copied", [0, 5])
+@pytest.mark.parametrize("copied", [0, pytest.param(5, marks=pytest.mark.core)])
 def test_what_others_wrote_is_not_read_at_the_next_start(
     active: FarCluster, topic_name: str, tmp_path: Path, request: pytest.FixtureRequest, copied: int
 ) -> None:
