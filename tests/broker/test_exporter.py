@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -52,11 +53,16 @@ def test_figures_are_those_of_the_link_and_counters_never_go_back(
         for family in (*LINKS, *PLACES):
             assert f"{family.name}{'_total' if family.kind == 'counter' else ''}" in described
 
-        passed = scraped.value("strait_batches_total", link=link.name, how="passed")
-        merged = scraped.value("strait_batches_total", link=link.name, how="merged")
-        assert passed is not None and merged is not None and passed + merged > 0
+        def batches() -> float:
+            return sum(
+                scraped.value("strait_batches_total", link=link.name, how=how) or 0 for how in ("passed", "merged")
+            )
+
+        eventually(lambda: batches() > 0, what="a whole report of the slot")
         produce(link, topic_name, 500)  # the link is idle: these have a latency
         eventually(lambda: scraped.value("strait_records_total", **where) == 1000, what="all are counted")
+        latencies = partial(scraped.value, "strait_latency_seconds_count", link=link.name)
+        eventually(latencies, what="another whole report of the slot")
         buckets = {
             dict(labels)["le"]: value
             for (name, labels), value in scraped.samples().items()
