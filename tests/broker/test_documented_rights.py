@@ -11,10 +11,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic, ResourceType
 
 from strait.config import links
+from strait.config.naming import history_topic, ledger_topic
 from strait.control.plane import Control
 from strait.control.registration import register
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
+from strait.kafka.reading import read_topic
 from strait.reasons import Reason
 from strait.state.schema import Registration
 from support.fixtures.waiting import eventually
@@ -122,7 +124,10 @@ def test_a_link_copies_with_the_documented_rights_and_uses_each_of_them(
         produce(it.link, topic, 1000, with_an_id)
         it.until_equal()
         it.until_caught_up()
-        name = it.link.name
+        name, properties = it.link.name, it.link.destination_properties
+    # The driver of an application reads the one, to write the replication ledger; the page reads the other.
+    assert list(read_topic(properties, "destination", ledger_topic(name)))
+    list(read_topic(properties, "destination", history_topic(name)))
     for end, cluster, its_topic in (("source", secured.source, topic), ("destination", secured.destination, it.copy)):
         allowed, denied = decided(cluster, user_of(name, end))
         assert {right for right in denied if not _harmless(right, name)} == set()
