@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from strait.control.failover import failover as failovers
 from strait.control.failover.journal import Journal
+from strait.control.failover.observation import Observation
 from strait.control.failover.planned import PlannedFailover
 from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_groups
@@ -24,7 +25,7 @@ from strait.control.tail import TailReader
 from strait.embedded.kafka import Cluster
 from strait.errors import FailoverStopped, FailoverTakenOver
 from strait.kafka.admin import Admin, ConfigChange, NewTopic
-from strait.model import TopicPartition
+from strait.model import TopicAcl, TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups
 from strait.state.failover_records import Failover, FailoverStep
 from strait.wire import error_codes
@@ -224,6 +225,10 @@ def test_what_was_done_is_taken_back_where_producers_go_on(secured: Secured, top
         until_ready(link)
         writer, written = Writer(link), threading.Event()
         before = rules()
+        with pytest.raises(FailoverStopped, match=rf"fence: 1 topics have no ACL that allows anything: {topic_name}; "):
+            run(link, fenced)  # a DENY would keep out more than it names
+        assert rules() == before
+        admin.add_acls_each([TopicAcl(topic_name, "LITERAL", "User:another", "*", "WRITE", "ALLOW")]).or_raise()
         seen: list[set[str]] = []
         with (
             at_work(written, writer.work),
@@ -232,13 +237,19 @@ def test_what_was_done_is_taken_back_where_producers_go_on(secured: Secured, top
             run(link, fenced, tell=lambda step: seen.append(rules()) if step.name == "fence" else None)
         assert seen == [{f"DENY WRITE on topic {topic_name} to {mine}"}]
         assert rules() == before
-        (record,) = failovers.history(link.file, link.name(LINK))
+        _, record = failovers.history(link.file, link.name(LINK))
         assert (record.outcome, record.fence, stopped(link)) == ("aborted", (), False)
         done = run(link, replace(fenced, timeout_seconds=60.0))
         assert (done.outcome, done.id != record.id) == ("done", True)
         assert rules() == {f"DENY WRITE on topic {topic_name} to {mine}"}
         _, lifted = failovers.unfence(link.file, link.name(LINK))
         assert (lifted, rules()) == (1, before)
+        again = run(link, fenced)  # what is asked for now is done now
+        assert (again.id != done.id, len(again.fence), len(rules() - before)) == (True, 1, 1)
+        wrong = {**secured.sasl(secured.source, "PLAIN"), "sasl.password": "wrong"}
+        refused = link.file.model_copy(update={"clusters": {**link.file.clusters, "a": wrong}})
+        assert Observation(link.file, link.name(LINK)).source_trouble() == ""
+        assert "uthentication" in Observation(refused, link.name(LINK)).source_trouble()
     finally:
         link.stop()
 
@@ -383,6 +394,13 @@ def test_a_look_ahead_judges_groups_as_the_failover_does(make_link: MakeLink, to
         run(link, replace(QUICK, accept_inexact=(back,)))
     done = run(link, replace(QUICK, accept_inexact=(back, gone)))
     assert (done.outcome, verdicts(done)["groups"]) == ("done", "warning")
+    Writer(link).write(7)
+    again = run(link)
+    assert (again.outcome, again.id != done.id, sum(item.to_offset - item.from_offset for item in again.missing)) == (
+        *("done", True, 7),
+    )
+    assert verdicts(again) == {"earlier": "warning", "verify": "warning", "reverse": "warning"}
+    assert done.id in again.steps[0].detail
 
 
 @pytest.mark.core
@@ -426,7 +444,9 @@ def test_without_the_source_what_is_missing_is_named(clusters: Any, topic_name: 
         }
         assert record.rpo_records == 200 - sum(copied) > 0
         assert stopped(link)
-        assert run(link, kind="unplanned") == record
+        again = run(link, kind="unplanned")
+        assert (again.id != record.id, again.missing, again.rpo_seconds) == (True, record.missing, record.rpo_seconds)
+        assert verdicts(again).keys() == {"earlier", "reverse"}
     finally:
         link.stop()
         source.stop()

@@ -1,5 +1,6 @@
 """`strait failover`: move a link's clients from its source to its destination."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from strait.cli.options import (
     one_link,
     seconds,
 )
+from strait.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +85,7 @@ def failover(
     even_if_source_answers: Annotated[
         bool, typer.Option("--even-if-source-answers", help="With `--unplanned`: although the source can be reached.")
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     dry_run: DryRunOption = False,
     rehearse: Annotated[
         bool,
@@ -118,6 +121,7 @@ def failover(
     consumer groups' offsets, stop the link.
 
     Run it again to go on where it was cut off. Until the link is stopped, an error takes back what was done.
+    Exits with 1 if records were written to the source too late.
     """
     from strait.config.links import load_link
     from strait.control.failover import failover as failovers
@@ -132,6 +136,11 @@ def failover(
         record, lifted = failovers.unfence(file, name)
         typer.echo(f"link {name}: failover {record.id}, {record.outcome}: {lifted} ACLs removed")
         return
+    if unplanned and fence:
+        raise ConfigError("command line", ["--fence changes the source, which --unplanned does not ask for anything"])
+    if unplanned and even_if_source_answers and not (dry_run or yes) and sys.stdin.isatty():
+        question = f"Fail over without {file.links[name].source}? What it holds beyond the copy is then missing"
+        typer.confirm(question, abort=True)
     file = _with_topics_in_force(file, name)
     settings = Settings(
         by=by or myself(),
@@ -156,7 +165,8 @@ def failover(
         from strait.planning.failover import summary
 
         typer.echo(summary(record))
-    if (dry_run or rehearse) and any(step.verdict in ("waiting", "failed") for step in record.steps):
+    held = (dry_run or rehearse) and any(step.verdict in ("waiting", "failed") for step in record.steps)
+    if held or (record.kind == "planned" and record.missing):
         raise typer.Exit(1)
 
 
@@ -200,8 +210,6 @@ def failback(
 
 def _opposite(file: "LinksFile", link: str) -> str:
     """The one link that copies the other way."""
-    from strait.errors import ConfigError
-
     others = sorted(name for name in file.links if name != link)
     if len(others) != 1:
         found = f"several links copy the other way: {', '.join(others)}" if others else "no link copies the other way"

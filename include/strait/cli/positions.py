@@ -90,7 +90,7 @@ def export(
 ) -> None:
     """Print the link's positions: for each partition the next source offset to copy.
 
-    Exits with 1 if a position is not known exactly.
+    Exits with 1 if a position is not known exactly; `--to-connect` then writes nothing.
     """
     from strait.config.links import load_link
     from strait.control import hand_over
@@ -115,7 +115,7 @@ def export(
         written = "would be written" if dry_run else "written"
         typer.echo(f"link {name}: {len(found)} positions {written} to topic {to_connect} of {place}", err=True)
     sys.stdout.write(_text(name, found, form, owner, alias))
-    if any(item.fit != "exact" for item in found if item.offset is not None):
+    if not all(item.certain for item in found):
         raise typer.Exit(1)
 
 

@@ -9,10 +9,13 @@ from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.net import consumer_groups as net
 from strait.net import error_policy
-from strait.planning.consumer_groups import SHARE, GroupStatus
+from strait.planning.consumer_groups import SHARE, GroupStatus, with_refused
+from strait.wire import error_codes
 
 _RETENTION_MS = 600_000
 """Should deleting them be cut off, the broker does it after this."""
+
+_NO_RIGHT = (error_codes.GROUP_AUTHORIZATION_FAILED, error_codes.TOPIC_AUTHORIZATION_FAILED)
 
 
 def try_shadow_groups(clusters: LinkClusters, statuses: Sequence[GroupStatus]) -> tuple[int, list[str]]:
@@ -42,6 +45,25 @@ def try_shadow_groups(clusters: LinkClusters, statuses: Sequence[GroupStatus]) -
             elif isinstance(kept, int) or kept.get(place, net.Committed(-1, "")).offset != item.offset:
                 wrong.append(f"{name} in {place}")
     return len(wanted), wrong
+
+
+def with_refusals(clusters: LinkClusters, statuses: Sequence[GroupStatus]) -> list[GroupStatus]:
+    """The same, with the offsets that the destination would refuse for want of a right. Writes nothing. Raises
+    ClusterUnavailable, NotAuthorized."""
+    wanted = {
+        status.group: {
+            item.target: net.Committed(item.to_offset, "") for item in status.offsets if item.to_offset is not None
+        }
+        for status in statuses
+        if status.selected and not status.note and status.source.kind != SHARE
+    }
+    with net.ConsumerGroups(clusters.properties[clusters.destination], clusters.destination) as groups:
+        codes = groups.try_commit({name: offsets for name, offsets in wanted.items() if offsets})
+    refused = {
+        name: {place: error_policy.name(code) for place, code in of_group.items() if code in _NO_RIGHT}
+        for name, of_group in codes.items()
+    }
+    return [with_refused(status, refused.get(status.group, {})) for status in statuses]
 
 
 def next_places(

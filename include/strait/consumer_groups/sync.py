@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 
 from strait.config.validation import did_you_mean
 from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.commits import commits_of, in_sync, refusals
 from strait.consumer_groups.offsets import Offsets
 from strait.consumer_groups.two_way import TwoWay
 from strait.errors import ConfigError
@@ -30,12 +31,10 @@ from strait.planning.consumer_groups import (
     Side,
     can_move,
     status_of,
-    with_refused,
     written,
 )
 from strait.state.schema import Plan
 from strait.state.translation import Translation
-from strait.wire import error_codes
 
 RETENTION_MS = 365 * 86_400_000
 """So long the destination keeps an offset that was written here, whatever its own retention is. What a group commits
@@ -46,8 +45,6 @@ _REMEMBERED_SECONDS = 60.0
 """After this the destination is asked again also where nothing has changed on the source: somebody else may have."""
 _CHANGED = OffsetState.HELD_MOVED, "its offset on the destination has just changed"
 
-_NO_RIGHT = (error_codes.GROUP_AUTHORIZATION_FAILED, error_codes.TOPIC_AUTHORIZATION_FAILED)
-_AT_WORK = (error_codes.UNKNOWN_MEMBER_ID, error_codes.NON_EMPTY_GROUP)
 
 Ours = dict[str, Mapping[TopicPartition, int]]
 _Told = Mapping[str, net.Offsets | int]
@@ -157,37 +154,12 @@ class GroupSync:
             wanted = {
                 status.group: commits
                 for status in look.found
-                if not status.note and (commits := _commits(status, look.observed.told[status.group]))
+                if not status.note and (commits := commits_of(status, look.observed.told[status.group]))
             }
             refused = self._write(wanted, look)
             found = [written(status, refused.get(status.group, {})) for status in look.found]
-            self._ours.update((status.group, _in_sync(status)) for status in found if not status.note)
+            self._ours.update((status.group, in_sync(status)) for status in found if not status.note)
             return found
-
-    def trial(self) -> list[GroupStatus]:
-        """How groups stand, and which of their offsets the destination would refuse for want of a right. Writes
-        nothing."""
-        with self._kept():
-            look = self._look(set(), unselected=False)
-            wanted = {
-                status.group: {
-                    item.target: net.Committed(item.to_offset, "") for item in status.offsets if item.to_offset
-                }
-                for status in look.found
-                if not status.note and status.source.kind != SHARE
-            }
-            codes = self._destination.try_commit({name: offsets for name, offsets in wanted.items() if offsets})
-            return [
-                with_refused(
-                    status,
-                    {
-                        place: error_policy.name(code)
-                        for place, code in codes.get(status.group, {}).items()
-                        if code in _NO_RIGHT
-                    },
-                )
-                for status in look.found
-            ]
 
     @contextmanager
     def _kept(self) -> Iterator[None]:
@@ -327,7 +299,7 @@ class GroupSync:
             }
             codes = self._commit(unchanged, look.observed)
             refused |= {name: dict.fromkeys(some[name], _CHANGED) for name in some.keys() - unchanged.keys()}
-            refused |= {name: _refusals(of_group) for name, of_group in codes.items()}
+            refused |= {name: refusals(of_group) for name, of_group in codes.items()}
         return refused
 
     def _commit(self, wanted: Mapping[str, net.Offsets], observed: _Observed) -> dict[str, Codes]:
@@ -341,14 +313,6 @@ def _facts(name: str, observed: _Observed) -> tuple[object, ...]:
     return observed.here[name], _there(name, observed), observed.told[name], observed.plans
 
 
-def _in_sync(status: GroupStatus) -> dict[TopicPartition, int]:
-    """What nobody but the link has written for a group that has done nothing on the destination."""
-    rows = status.offsets if not status.moved else ()
-    return {
-        item.target: item.committed for item in rows if item.state is OffsetState.IN_SYNC and item.committed is not None
-    }
-
-
 def _there(name: str, observed: _Observed) -> Side:
     return observed.there.get(name, Side())
 
@@ -360,24 +324,3 @@ def _sides(cluster: net.ConsumerGroups) -> dict[str, Side]:
 def _owned(starts: net.Offsets) -> net.Offsets:
     """As if the share group's members had committed them."""
     return {place: start._replace(epoch=0) for place, start in starts.items()}
-
-
-def _commits(status: GroupStatus, told: net.Offsets | int) -> net.Offsets:
-    """What the consumer wrote beside its offset goes with it: Kafka Streams keeps its time there."""
-    assert not isinstance(told, int)
-    return {
-        item.target: net.Committed(item.to_offset, told[TopicPartition(item.topic, item.partition)].metadata)
-        for item in status.offsets
-        if item.to_write and item.to_offset is not None
-    }
-
-
-def _refusals(codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[OffsetState, str]]:
-    return {
-        place: (
-            OffsetState.HELD_ACTIVE if code in _AT_WORK else OffsetState.REFUSED,
-            error_policy.name(code),
-        )
-        for place, code in codes.items()
-        if code
-    }

@@ -5,7 +5,8 @@ link must have stopped: what it copied afterwards, the other tool would copy aga
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -82,7 +83,21 @@ def positions(file: LinksFile, link: str) -> list[Position]:
         Position(sources[copy], copy.partition, None, copy.topic, None, str(Fit.UNKNOWN), failure.message)
         for copy, failure in ends.failures.items()
     ]
-    return sorted([*known, *unknown], key=lambda item: item.place)
+    lost = {
+        TopicPartition(topic.source, number)
+        for plan in plans.values()
+        for topic in plan.topics
+        for of_topic in topic.lost
+        for number in of_topic.partitions
+    }
+    return sorted((_doubted(item, lost) for item in (*known, *unknown)), key=lambda item: item.place)
+
+
+def _doubted(item: Position, lost: Collection[TopicPartition]) -> Position:
+    """A partition of which the map has lost everything is not one that was never copied."""
+    if item.place not in lost or item.offset is not None:
+        return item
+    return replace(item, fit=str(Fit.UNKNOWN), detail="the offset map has lost its entries: strait map rebuild")
 
 
 def read_offsets_topic(properties: Mapping[str, str], cluster: str, topic: str) -> list[Stored]:
@@ -164,6 +179,10 @@ def _require_at_rest(link: str, plans: Iterable[Plan]) -> None:
 def _certain(link: str, found: Sequence[Position], source: Side, destination: Side) -> list[Position]:
     """By the copies' last records where they tell: after a crash the map does not know all that was copied."""
     begun = [item for item in found if item.offset is not None]
+    unknown = [f"{item.place}: {item.detail or item.fit}" for item in found if item.offset is None and not item.certain]
+    if unknown:
+        hint = "see `strait status`; another tool would begin these partitions elsewhere"
+        raise ConfigError(f"link {link}: unknown positions", unknown, hint=hint)
     copies = {item.place: TopicPartition(item.destination, item.partition) for item in begun}
     looked = look_at_copies(source, destination, copies, {item.place: item.offset for item in begun})
     certain, problems = [], []

@@ -4,15 +4,15 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from strait.model import TopicPartition
+from strait.model import TopicAcl, TopicPartition
 from strait.planning.consumer_groups import GroupStatus, OffsetState
 from strait.planning.history.overrun import duration
 from strait.planning.status.status import PartitionStatus
 from strait.reasons import Reason
 from strait.state.failover_records import Failover, MissingRecords
-from strait.state.report_changes import ReportChanges
-from strait.state.schema import GroupSyncReport, Plan, Report
+from strait.state.schema import GroupSyncReport
 from strait.state.translation import Fit
+from strait.text import utc
 
 _LISTED_MOST = 5
 ALL_GROUPS = "*"
@@ -107,6 +107,32 @@ def still(before: Ends, after: Ends, writers: Mapping[TopicPartition, Sequence[W
     return Check(Verdict.DONE, f"nothing was written to {len(after)} partitions")
 
 
+def open_topics(topics: Collection[str], rules: Collection[TopicAcl]) -> list[str]:
+    """Topics about which no rule allows anything: on some clusters everybody may use them, on others superusers alone,
+    whom no rule keeps out."""
+
+    def about(rule: TopicAcl, topic: str) -> bool:
+        return topic.startswith(rule.name) if rule.pattern == "PREFIXED" else rule.name in (topic, "*")
+
+    allowing = [rule for rule in rules if rule.permission == "ALLOW"]
+    return [topic for topic in sorted(topics) if not any(about(rule, topic) for rule in allowing)]
+
+
+def fence_for_all(topics: Sequence[str]) -> Check:
+    """Why these topics are not fenced: their first rule would refuse all that no rule allows."""
+    text = f"{len(topics)} topics have no ACL that allows anything: {listed(topics)}"
+    effect = "with allow.everyone.if.no.acl.found=true a DENY refuses everybody there, this link and consumers too"
+    ways = "give ALLOW rules to those who shall go on, or stop the producers and use no --fence"
+    return Check(Verdict.FAILED, f"{text}; {effect}: {ways}")
+
+
+def done_before(record: Failover) -> Check:
+    """That nothing is drained and stopped again."""
+    at = utc(record.ended_at_ms or record.began_at_ms)
+    text = f"{called(record)} {record.id} was done at {at} UTC, and the link is stopped since: it is not gone through again"
+    return Check(Verdict.WARNING, text)
+
+
 def drained(rows: Sequence[PartitionStatus], ends: Ends) -> Check:
     """Whether all is copied that the source had when it ended at ``ends``."""
     at = {TopicPartition(row.topic, row.partition): row for row in rows if row.partition is not None}
@@ -139,7 +165,7 @@ def tail(link: str, found: Sequence[MissingRecords], *, stopped: bool, accept: b
     """
     if not found:
         return Check(Verdict.DONE, f"link {link} has copied all that the destination has")
-    text = f"link {link} has not copied {records(found):,} offsets: {listed([_range(item) for item in found])}"
+    text = f"link {link} has not copied {records(found):,} offsets: {listed([range_of(item) for item in found])}"
     if accept:
         return Check(Verdict.WARNING, text)
     if stopped:
@@ -199,102 +225,6 @@ def _where_moved(status: GroupStatus) -> str:
     return f"{status.group} (reads {status.rereads:,} records twice)" if status.rereads else status.group
 
 
-class LastWord(NamedTuple):
-    """What was last said of a partition. ``position``: next source offset to copy; ``end``: of the source, as last
-    seen, open transactions included; -1: not known. ``behind_seconds``: since when there is something left to copy."""
-
-    position: int = -1
-    end: int = -1
-    behind_seconds: float = 0.0
-    at_ms: int = 0
-
-    @property
-    def known(self) -> bool:
-        return self.position >= 0 and self.end >= 0
-
-
-LastWords = Mapping[TopicPartition, LastWord]
-
-
-class LastWordsRead:
-    """Of every planned partition, as reports are read, in whatever order. What an application knows no more that was
-    started since, an earlier one has said."""
-
-    def __init__(self, plans: Mapping[str, Plan]) -> None:
-        self.words = {
-            TopicPartition(topic.source, number): LastWord()
-            for plan in plans.values()
-            for topic in plan.topics
-            for number in range(len(topic.slots))
-        }
-        self._known_ms = dict.fromkeys(self.words, (-1, -1))  # when position and end were said
-
-    def take(self, report: Report | ReportChanges) -> None:
-        """Take in what was reported."""
-        for row in report.partitions:
-            place = TopicPartition(row.topic, row.partition)
-            word = self.words.get(place)
-            if word is None:
-                continue
-            at_ms = row.at_ms if row.at_ms >= 0 else report.at_ms
-            position_ms, end_ms = self._known_ms[place]
-            if row.position >= 0 and at_ms >= position_ms:
-                word, position_ms = word._replace(position=row.position), at_ms
-            if row.end >= 0 and at_ms >= end_ms:
-                word, end_ms = word._replace(end=row.end + row.held_back_records), at_ms
-            if at_ms >= word.at_ms:
-                held_seconds = (at_ms - row.held_since_ms) / 1000 if row.held_since_ms >= 0 else 0.0
-                word = word._replace(behind_seconds=max(row.lag_seconds, held_seconds), at_ms=at_ms)
-            self.words[place], self._known_ms[place] = word, (position_ms, end_ms)
-
-    @property
-    def complete(self) -> bool:
-        """Nothing that was said before could be news."""
-        return all(word.known for word in self.words.values())
-
-
-def missing(positions: Ends, ends: Ends) -> tuple[MissingRecords, ...]:
-    """What is known to be on the source and not on the destination.
-
-    Args:
-        positions: next source offset to copy; -1: not known.
-        ends: of the source.
-    """
-    return tuple(
-        MissingRecords(topic=place.topic, partition=place.partition, from_offset=positions[place], to_offset=end)
-        for place, end in sorted(ends.items())
-        if 0 <= positions.get(place, -1) < end
-    )
-
-
-def rpo_seconds(words: LastWords, source_seen_ms: int | None, at_ms: int) -> float | None:
-    """How old the newest record was at most at ``at_ms`` that is on the destination, in the partition where that is longest
-    ago.
-    ``source_seen_ms``: when the source answered for the last time; None: not known."""
-    if source_seen_ms is None or not all(word.known for word in words.values()):
-        return None
-    behind = [word.behind_seconds + (at_ms - word.at_ms) / 1000 for word in words.values() if word.behind_seconds > 0]
-    return round(max([0.0, (at_ms - source_seen_ms) / 1000, *behind]), 3)
-
-
-def lost(found: Sequence[MissingRecords], words: LastWords) -> Check:
-    """What is known to be missing on the destination, in words."""
-    unknown = [str(place) for place, word in sorted(words.items()) if not word.known]
-    text = f"{records(found):,} offsets of {len(found)} partitions are known to be missing"
-    text += f": {listed([_range(item) for item in found])}" if found else ""
-    text += f"; of {len(unknown)} partitions nothing is known: {listed(unknown)}" if unknown else ""
-    later = "what was written after the last look at the source is not known, nor which transactions are cut"
-    return Check(Verdict.WARNING, f"{text}; {later}: strait tail list names both once the source is back")
-
-
-def late(found: Sequence[MissingRecords]) -> Check:
-    """Whether anything was written to the source after its producers had stopped."""
-    if not found:
-        return Check(Verdict.DONE, "nothing was written to the source meanwhile: no record is missing")
-    text = f"{records(found):,} offsets were written to the source too late, and are not copied"
-    return Check(Verdict.WARNING, f"{text}: {listed([_range(item) for item in found])}; strait start copies them")
-
-
 def kept_groups(report: GroupSyncReport | None, now_ms: int) -> Check:
     """How far consumer groups have come on the destination, where the source cannot be asked any more."""
     if report is None:
@@ -317,7 +247,9 @@ def summary(record: Failover) -> str:
     text = f"link {record.link}: {called(record)} {record.id} from {record.source} to {record.destination}: "
     text += f"{record.outcome}{ended}"
     if record.rpo_records is not None:
-        text += f"; known to be missing: {record.rpo_records:,} offsets"
+        text += f"; missing: {record.rpo_records:,} offsets"
+    elif record.outcome == "done" and record.kind == "unplanned":
+        text += f"; missing: at least {records(record.missing):,} offsets, and how many more is not known"
     if record.rpo_seconds is not None:
         text += f", at most {record.rpo_seconds:,.1f} s"
     if record.groups is not None:
@@ -340,7 +272,8 @@ def _place(row: PartitionStatus) -> str:
     return row.topic if row.partition is None else f"{row.topic}-{row.partition}"
 
 
-def _range(item: MissingRecords) -> str:
+def range_of(item: MissingRecords) -> str:
+    """Its offsets, for people."""
     return f"{item.topic}-{item.partition} from {item.from_offset:,} to {item.to_offset - 1:,}"
 
 

@@ -57,7 +57,12 @@ class Failover(Record):
     missing: tuple[MissingRecords, ...] = ()
     groups: int | None = Field(None, description="Consumer groups that the link synchronizes; None: not known.")
     groups_exact: int | None = Field(None, description="Those of them that continue exactly where they stopped.")
-    rpo_records: int | None = Field(None, description="Records known to be missing; None: not known.")
-    rpo_seconds: float | None = Field(None, description="At most so old is the newest record that is not missing.")
+    rpo_records: int | None = Field(
+        None, description="Offsets known to be missing; None: there may be more, in partitions that were not copied."
+    )
+    rpo_seconds: float | None = Field(
+        None,
+        description="At most so old is the newest record on the destination, where that is longest ago; None: not known.",
+    )
     rto_seconds: float | None = Field(None, description="From the first step to the last.")
     score: int | None = Field(None, description="Of a rehearsal: how many percent of its steps hold.")

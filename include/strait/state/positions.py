@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from strait.errors import ConfigError
 from strait.model import TopicPartition
+from strait.state.translation import Fit
 
 MM2_CONNECTOR = "MirrorSourceConnector"
 """The name of the connector that MirrorMaker 2 gives itself where it runs without Connect's REST API."""
@@ -43,6 +44,11 @@ class Position:
     destination_offset: int | None
     fit: str
     detail: str = ""
+
+    @property
+    def certain(self) -> bool:
+        """Another tool may continue there: it is exact, or nothing of the partition was ever copied."""
+        return self.fit == Fit.EXACT if self.offset is not None else self.fit == Fit.NOT_REPLICATED
 
     @property
     def place(self) -> TopicPartition:

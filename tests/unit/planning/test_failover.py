@@ -5,13 +5,15 @@ from itertools import permutations
 
 import pytest
 
-from strait.model import TopicPartition
-from strait.planning import failover
+from strait.model import TopicAcl, TopicPartition
+from strait.planning import failover, recovery_point
 from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
-from strait.planning.failover import Check, LastWord, Member, Verdict, Writer
+from strait.planning.failover import Check, Member, Verdict, Writer
+from strait.planning.recovery_point import LastWord
 from strait.planning.status.status import PartitionStatus
+from strait.reasons import Reason
 from strait.state.failover_records import MissingRecords
-from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report
+from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Waiting
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -124,13 +126,15 @@ def test_why_an_offset_was_refused_is_told() -> None:
 
 
 def test_missing_is_what_the_source_was_seen_to_hold_beyond_the_copy() -> None:
-    found = failover.missing({ONE: 90, TWO: -1}, {ONE: 100, TWO: 50})
+    found = recovery_point.missing({ONE: 90, TWO: -1}, {ONE: 100, TWO: 50})
     assert found == (MissingRecords(topic="t", partition=0, from_offset=90, to_offset=100),)
-    assert failover.missing({ONE: 100}, {ONE: 100}) == ()
-    check = failover.lost(found, {ONE: LastWord(90, 100), TWO: LastWord()})
+    assert recovery_point.missing({ONE: 100}, {ONE: 100}) == ()
+    check = recovery_point.lost(found, {ONE: LastWord(90, 100, 1_000, 0.0), TWO: LastWord()}, 3_000)
     assert check.verdict is Verdict.WARNING
-    assert "10 offsets of 1 partitions are known to be missing: t-0 from 90 to 99" in check.detail
-    assert "of 1 partitions nothing is known: t-1" in check.detail
+    assert check.detail.startswith(
+        "1 of 2 partitions were not being copied: t-1 (nothing is known; how far is not known)"
+    )
+    assert "at least 10 offsets of 1 partitions are known to be missing: t-0 from 90 to 99" in check.detail
 
 
 def report(at_ms: int, position: int, end: int, **held: int) -> Report:
@@ -166,12 +170,12 @@ def test_what_an_open_transaction_held_back_is_missing_too() -> None:
         published_at_ms=0,
     )
     said = report(10_000, 50, 50, held_back_records=7, held_since_ms=4_000)
-    read = failover.LastWordsRead({"default": plan})
+    read = recovery_point.LastWordsRead({"default": plan})
     read.take(said)
-    assert read.words == {ONE: LastWord(50, 57, 6.0, 10_000)}
-    (lost,) = failover.missing({ONE: read.words[ONE].position}, {ONE: read.words[ONE].end})
+    assert read.words == {ONE: LastWord(50, 57, 10_000, 6.0)}
+    (lost,) = recovery_point.missing({ONE: read.words[ONE].position}, {ONE: read.words[ONE].end})
     assert (lost.from_offset, lost.to_offset) == (50, 57)
-    assert failover.rpo_seconds(read.words, 11_000, 12_000) == 8.0
+    assert recovery_point.rpo_seconds(read.words, 12_000) == 8.0
 
 
 def test_an_application_that_was_started_since_does_not_hide_what_was_known() -> None:
@@ -179,19 +183,67 @@ def test_an_application_that_was_started_since_does_not_hide_what_was_known() ->
     plan = Plan(link="x", group="x", version=1, producer_id=1, slots=1, topics=(topic,), published_at_ms=0)
     said = [report(3_000, 500, -1), report(1_000, 480, 990), report(2_000, 490, 1_000)]
     for order in permutations(said):
-        read = failover.LastWordsRead({"x": plan})
+        read = recovery_point.LastWordsRead({"x": plan})
         for one in order:
             read.take(one)
-        assert read.words == {ONE: LastWord(500, 1_000, 0.0, 3_000), TWO: LastWord()}
+        assert read.words == {ONE: LastWord(500, 1_000, 3_000, 0.0), TWO: LastWord()}
         assert [word.known for word in read.words.values()] == [True, False]
 
 
 def test_how_old_the_newest_record_may_be_is_not_guessed() -> None:
-    fresh, lagging = LastWord(100, 100, 0.0, 50_000), LastWord(90, 100, 7.0, 58_000)
-    assert failover.rpo_seconds({ONE: fresh}, 55_000, 60_000) == 5.0
-    assert failover.rpo_seconds({ONE: fresh, TWO: lagging}, 55_000, 60_000) == 9.0
-    assert failover.rpo_seconds({ONE: fresh}, None, 60_000) is None
-    assert failover.rpo_seconds({ONE: fresh, TWO: LastWord()}, 55_000, 60_000) is None
+    fresh, lagging = LastWord(100, 100, 155_000, 0.0), LastWord(90, 100, 158_000, 7.0)
+    undated = LastWord(90, 100, 158_000, None)
+    for words, seconds, number in (
+        ((fresh,), 5.0, 0),
+        ((fresh, lagging), 9.0, 10),
+        ((fresh, LastWord()), None, None),
+        ((fresh, undated), None, 10),
+        ((fresh, fresh._replace(waiting="paused")), 5.0, None),
+        ((fresh, fresh._replace(seen_ms=90_000)), 70.0, None),  # silent for longer than a minute
+    ):
+        both = dict(zip((ONE, TWO), words, strict=False))
+        found = recovery_point.missing(
+            {place: word.position for place, word in both.items()}, {place: word.end for place, word in both.items()}
+        )
+        assert recovery_point.rpo_seconds(both, 160_000) == seconds
+        assert recovery_point.rpo_records(both, found) == number
+
+
+def test_a_partition_that_waits_is_as_it_was_when_it_was_read_last() -> None:
+    """That the source is away, as all are told once it is lost, changes nothing; a pause or a halt does."""
+    topic = PlannedTopic(source="t", destination="t", source_id="i", destination_id="j", slots=(0, None))
+    paused = Waiting(topic="t", partitions=(1,), reason=Reason.PAUSED, detail="")
+    plan = Plan(
+        link="x",
+        group="x",
+        version=1,
+        producer_id=1,
+        slots=1,
+        topics=(topic,),
+        waiting=(paused,),
+        published_at_ms=0,
+    )
+
+    def words(*said: tuple[int, str, str | None]) -> dict[TopicPartition, LastWord]:
+        read = recovery_point.LastWordsRead({"x": plan})
+        for at_ms, state, reason in said:
+            whole = report(at_ms, 90, 100)
+            rows = tuple(
+                row.model_copy(update={"state": state, "reason": reason, "lag_records": 10, "lag_seconds": 1.0})
+                for row in whole.partitions
+            )
+            read.take(whole.model_copy(update={"partitions": rows}))
+        return dict(read.words)
+
+    read_last = LastWord(90, 100, 1_000, 1.0)
+    away = words((1_000, "copying", None), (9_000, "waiting", "source_unreachable"))
+    assert away == {ONE: read_last, TWO: LastWord(waiting="paused")}
+    halted = words((9_000, "waiting", "foreign_writer"), (1_000, "copying", None))
+    assert halted[ONE] == read_last._replace(waiting="foreign_writer")
+    detail = recovery_point.lost((), halted, 11_000).detail
+    assert detail.startswith(
+        "2 of 2 partitions were not being copied: t-0 (foreign_writer; copied until 11 s before), t-1 (paused; "
+    )
 
 
 def test_the_tail_of_the_other_direction_is_waited_for_if_that_link_runs() -> None:
@@ -207,3 +259,15 @@ def test_the_tail_of_the_other_direction_is_waited_for_if_that_link_runs() -> No
 def test_long_lists_say_how_much_more_there_is() -> None:
     assert failover.listed(["a", "b"]) == "a, b"
     assert failover.listed([str(number) for number in range(1_205)]) == "0, 1, 2, 3, 4 and 1,200 more"
+
+
+def test_a_topic_without_an_allow_rule_is_open_to_all_where_the_cluster_says_so() -> None:
+    def rule(name: str, permission: str = "ALLOW", pattern: str = "LITERAL") -> TopicAcl:
+        return TopicAcl(name, pattern, "User:x", "*", "READ", permission)
+
+    topics = {"orders", "other", "pay.eu"}
+    assert failover.open_topics(topics, [rule("orders"), rule("other", "DENY"), rule("pay.", pattern="PREFIXED")]) == [
+        "other"
+    ]
+    assert failover.open_topics(topics, [rule("*")]) == []
+    assert failover.fence_for_all(["other"]).verdict is Verdict.FAILED

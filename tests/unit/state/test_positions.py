@@ -113,3 +113,16 @@ def test_several_connectors_have_to_be_told_apart() -> None:
     assert of_connector(entries, "t", "m", None) == {ORDERS: 7}
     with pytest.raises(ConfigError, match="holds no position of a connector"):
         of_connector(entries, "t", "x", None)
+
+
+@pytest.mark.parametrize(
+    ("offset", "fit", "certain"),
+    [
+        (5, "exact", True),
+        (5, "inexact", False),
+        (None, "not_replicated", True),
+        (None, "unknown", False),  # its topic was recreated, its leader is away, or the map was lost
+    ],
+)
+def test_no_other_tool_continues_where_a_position_is_not_known(offset: int | None, fit: str, certain: bool) -> None:
+    assert Position("t", 0, offset, "t", offset, fit).certain is certain

@@ -28,20 +28,25 @@ _KINDS: Mapping[Kind, type[PlannedFailover] | type[UnplannedFailover]] = {
 
 
 def run(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell) -> Failover:
-    """Begin a failover, or go on with the one that was cut off; one that is over is returned as it ended.
+    """Begin a failover, or go on with the one that was cut off. After one that is done, and of which nothing was taken
+    back since, another one says so, does what can still be done, and looks again.
 
     Raises:
         FailoverStopped: a step does not hold, or another process has taken over.
         ClusterUnavailable, NotAuthorized, ConfigError, StateError
     """
     look, journal = Observation(file, link), _journal(file, link)
-    newest = _newest(journal)
-    if newest is not None and (newest.kind, newest.outcome) == (kind, "done") and _still_over(look, newest):
-        return newest
-    record = _begun(look, kind, settings, newest)
-    turn = Turn(record, journal, tell, settings.timeout_seconds)
+    before = [record for record in journal.all() if record.kind != "rehearsal"]
+    record = _begun(look, kind, settings, before[-1] if before else None)
+    earlier = [other for other in before if other.id != record.id]
+    turn = Turn(record, journal, tell, settings.timeout_seconds, earlier[-1].fence if earlier else ())
+    steps = _KINDS[kind](look, turn, settings)
+    done = next((other for other in reversed(earlier) if (other.kind, other.outcome) == (kind, "done")), None)
     with _signals_as_errors():
-        _KINDS[kind](look, turn, settings).run()
+        if done is not None and not record.steps and _still_over(look, done):
+            steps.again(done)
+        else:
+            steps.run()
     return turn.record
 
 

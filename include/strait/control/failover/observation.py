@@ -8,17 +8,19 @@ from functools import cached_property
 from strait.config.consumer_groups import GroupFilter
 from strait.config.links import LinksFile
 from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.shadow import with_refusals
 from strait.consumer_groups.sync import GroupSync
 from strait.control.link_status import LinkStatus, link_groups
 from strait.control.plane import Control
 from strait.control.report_history import reports_between
-from strait.errors import ClusterError, ClusterUnavailable
+from strait.errors import ClusterError, ConfigError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.net.consumer_groups import ConsumerGroups
 from strait.net.producers import active_producers
 from strait.planning.consumer_groups import GroupStatus, Side, can_move
-from strait.planning.failover import Ends, LastWords, LastWordsRead, Member, Writer, missing
+from strait.planning.failover import Ends, Member, Writer
+from strait.planning.recovery_point import LastWords, LastWordsRead, missing
 from strait.planning.review.effects import effects
 from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.state.failover_records import MissingRecords
@@ -53,13 +55,13 @@ class Observation:
     def destination(self) -> Admin:
         return Admin(self.file.clusters[self.link.destination], self.link.destination)
 
-    def source_answers(self) -> bool:
-        """Whether the source can be reached now."""
+    def source_trouble(self) -> str:
+        """Why the source cannot be asked for anything now; empty: it answers. One that refuses a login is lost, too."""
         try:
             Admin(self.file.clusters[self.link.source], self.link.source)
-        except ClusterUnavailable:
-            return False
-        return True
+        except (ClusterError, ConfigError) as error:
+            return str(error)
+        return ""
 
     def status(self) -> LinkStatus:
         """What the link does, by its plans and its slots' reports."""
@@ -103,18 +105,17 @@ class Observation:
         """How the link's consumer groups stand; ``sync``: after their offsets were committed on the destination."""
         if not self.synchronizes:
             return []
-        of_link = self._group_sync(include_moved=include_moved)
+        of_link = GroupSync(
+            LinkClusters.of(self.file, self.name),
+            selected=self._selected,
+            include_moved=include_moved or self.link.consumer_groups.include_moved,
+        )
         return of_link.sync() if sync else of_link.status()
 
     def trial(self, *, include_moved: bool) -> list[GroupStatus]:
         """How the link's consumer groups stand, with what the destination would refuse to be told."""
-        return self._group_sync(include_moved=include_moved).trial() if self.synchronizes else []
-
-    def _group_sync(self, *, include_moved: bool) -> GroupSync:
-        return GroupSync(
-            LinkClusters.of(self.file, self.name),
-            selected=self._selected,
-            include_moved=include_moved or self.link.consumer_groups.include_moved,
+        return with_refusals(
+            LinkClusters.of(self.file, self.name), self.groups(sync=False, include_moved=include_moved)
         )
 
     def members(self, statuses: Iterable[GroupStatus], topics: Collection[str]) -> Mapping[str, Sequence[Member]]:
@@ -167,8 +168,5 @@ class Observation:
         return missing(positions, self._tail_ends[link])
 
     def has_plan(self, link: str) -> bool:
-        """Whether a plan of that link was ever published."""
-        try:
-            return bool(link_groups(self.file, link).groups)
-        except ClusterError:
-            return False
+        """Whether a plan of that link was ever published. Asks its destination."""
+        return bool(self.plans(link))

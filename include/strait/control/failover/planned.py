@@ -14,7 +14,7 @@ from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_groups
 from strait.errors import ClusterError, ClusterUnavailable, FailoverTakenOver, StraitError
 from strait.model import TopicAcl, TopicPartition
-from strait.planning import failover
+from strait.planning import failover, recovery_point
 from strait.planning.consumer_groups import GroupStatus
 from strait.planning.failover import Check, Ends, Verdict
 from strait.state.failover_records import Failover, SourceEnd
@@ -80,8 +80,10 @@ class PlannedFailover:
         ]
 
     def _fence(self) -> Check:
-        rules = _rules(self._settings.fence, {place.topic for place in self._places})
-        there = self._look.source.acls()
+        topics = {place.topic for place in self._places}
+        rules, there = _rules(self._settings.fence, topics), self._look.source.acls()
+        if open_to_all := failover.open_topics(topics, there):
+            return failover.fence_for_all(open_to_all)
         new = [rule for rule in rules if rule not in there]
         if self._dry_run:
             return Check(Verdict.DONE, f"would deny {', '.join(self._settings.fence)} to write: {len(new)} rules")
@@ -169,6 +171,24 @@ class PlannedFailover:
                 "take back", Check(Verdict.FAILED, f"{error}; {left}: strait failover --unfence removes them")
             )
 
+    def again(self, done: Failover) -> None:
+        """What is asked for now, after a failover that is done, and another look at the source. Raises as `run`."""
+        take = self._turn.take
+        self._turn.keep(ends=done.ends, plans=done.plans, groups=done.groups, groups_exact=done.groups_exact)
+        take("earlier", lambda: failover.done_before(done))
+        try:
+            self._places = self._source_partitions()
+            if self._settings.fence:
+                take("fence", self._fence)
+        except FailoverTakenOver:
+            raise
+        except BaseException:
+            self._take_back()
+            raise
+        take("verify", self._verify)
+        take("reverse", lambda: reverse(self._look))
+        self._turn.end("done", timed=False)
+
     # --- what only goes forward ---------------------------------------------------------------------------------------
 
     def _after(self) -> None:
@@ -187,10 +207,10 @@ class PlannedFailover:
         except ClusterUnavailable as error:
             return Check(Verdict.WARNING, f"whether anything was written to the source too late is not known: {error}")
         copied = {place: max(drained.get(place, 0), words[place].position if place in words else 0) for place in ends}
-        found = failover.missing(copied, ends)
+        found = recovery_point.missing(copied, ends)
         number = failover.records(found)
         self._turn.keep(missing=found, rpo_records=number, rpo_seconds=None if number else 0.0)
-        return failover.late(found)
+        return recovery_point.late(found)
 
 
 def whole(look: Observation) -> Check:
@@ -218,13 +238,19 @@ def stop(look: Observation, record: Failover) -> Check:
     return Check(Verdict.DONE, "the link is stopped, and no slot reports")
 
 
-def reverse(look: Observation) -> Check:
-    """Whether there is a way back."""
+def reverse(look: Observation, *, ask: bool = True) -> Check:
+    """Whether there is a way back. ``ask``: the source, which has that link's plan."""
     ends = f"from {look.link.destination} to {look.link.source}"
     link = look.reverse()
     if link is None:
         return Check(Verdict.WARNING, f"the links file has no link {ends}, so nothing is copied back")
-    if not look.has_plan(link):
+    if not ask:
+        return Check(Verdict.DONE, f"link {link} copies {ends}, once {look.link.source} is back")
+    try:
+        planned = look.has_plan(link)
+    except ClusterError as error:
+        return Check(Verdict.WARNING, f"link {link} copies {ends}; what it does is not known: {error}")
+    if not planned:
         return Check(Verdict.WARNING, f"link {link} copies {ends}, and has no plan yet: run strait apply {link}")
     return Check(Verdict.DONE, f"link {link} copies {ends}")
 
@@ -232,7 +258,9 @@ def reverse(look: Observation) -> Check:
 def lift_fence(look: Observation, turn: Turn, fence: Collection[GivenAcl]) -> None:
     """Remove these rules, which a failover has given."""
     if fence:
-        look.source.remove_acls_each([TopicAcl(**rule.model_dump()) for rule in fence]).or_raise()
+        given = [TopicAcl(**rule.model_dump()) for rule in fence]
+        there = look.source.acls()  # one that was refused, or lifted by hand, is not
+        look.source.remove_acls_each([rule for rule in given if rule in there]).or_raise()
         turn.keep(fence=tuple(rule for rule in turn.record.fence if rule not in fence))
 
 

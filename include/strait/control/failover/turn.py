@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,14 +50,22 @@ class Turn:
     Args:
         journal: None: nothing is kept.
         timeout_seconds: for each step; None: nothing is waited for, and a step that does not hold ends nothing.
+        fence_before: rules that earlier failovers left on purpose.
     """
 
-    def __init__(self, record: Failover, journal: Journal | None, tell: Tell, timeout_seconds: float | None) -> None:
+    def __init__(
+        self,
+        record: Failover,
+        journal: Journal | None,
+        tell: Tell,
+        timeout_seconds: float | None,
+        fence_before: Collection[GivenAcl] = (),
+    ) -> None:
         self.record = record.model_copy(update={"turn": uuid.uuid4().hex})
         self._journal = journal
         self._tell = tell
         self._timeout_seconds = timeout_seconds
-        self._fence_before = record.fence if record.outcome != "running" or not record.steps else ()
+        self._fence_before = fence_before
         self.keep()
 
     @property
@@ -116,10 +124,10 @@ class Turn:
         if self._journal is not None:
             self._journal.write(self.record)
 
-    def end(self, outcome: str, **changes: Any) -> None:
-        """Close the record."""
+    def end(self, outcome: str, *, timed: bool = True, **changes: Any) -> None:
+        """Close the record. ``timed``: it took as long as a failover takes."""
         now_ms = _now_ms()
-        rto_seconds = round((now_ms - self.record.began_at_ms) / 1000, 3) if outcome == "done" else None
+        rto_seconds = round((now_ms - self.record.began_at_ms) / 1000, 3) if timed and outcome == "done" else None
         self.keep(outcome=outcome, ended_at_ms=now_ms, rto_seconds=rto_seconds, **changes)
 
     def _put(self, step: FailoverStep) -> None:

@@ -7,8 +7,9 @@ from strait.control.failover.observation import Observation
 from strait.control.failover.planned import STOP, reverse, stop
 from strait.control.failover.turn import Settings, Turn
 from strait.errors import FailoverTakenOver
-from strait.planning import failover
+from strait.planning import failover, recovery_point
 from strait.planning.failover import Check, Verdict
+from strait.state.failover_records import Failover
 from strait.state.schema import GroupSyncReport
 
 
@@ -39,30 +40,38 @@ class UnplannedFailover:
             self._turn.keep(plans=self._look.plan_versions())
         take("missing", self._missing)
         take("groups", self._groups)
-        take("reverse", lambda: reverse(self._look))
+        take("reverse", lambda: reverse(self._look, ask=False))
         self._turn.end("done")
 
+    def again(self, done: Failover) -> None:
+        """After a failover that is done: what was known when it ended is known no better now. Raises as `run`."""
+        facts = ("plans", "missing", "rpo_records", "rpo_seconds", "groups", "groups_exact")
+        self._turn.keep(**{name: getattr(done, name) for name in facts})
+        self._turn.take("earlier", lambda: failover.done_before(done))
+        self._turn.take("reverse", lambda: reverse(self._look, ask=False))
+        self._turn.end("done", timed=False)
+
     def _source(self) -> Check:
-        if not self._look.source_answers():
-            return Check(Verdict.DONE, f"cluster {self._look.link.source} does not answer")
         if self._settings.even_if_source_answers:
-            return Check(Verdict.WARNING, f"cluster {self._look.link.source} answers, and is not asked for anything")
+            return Check(
+                Verdict.WARNING, f"cluster {self._look.link.source} is not asked for anything, even if it answers"
+            )
+        if trouble := self._look.source_trouble():
+            return Check(Verdict.DONE, f"cluster {self._look.link.source} cannot be asked: {trouble}")
         hint = "a planned failover loses nothing; --even-if-source-answers goes on without it"
         return Check(Verdict.FAILED, f"cluster {self._look.link.source} answers: {hint}")
 
     def _missing(self) -> Check:
         words, self._group_sync = self._look.last_words()
-        found = failover.missing(
+        found = recovery_point.missing(
             {place: word.position for place, word in words.items()}, {place: word.end for place, word in words.items()}
         )
-        seen_ms = None if self._group_sync is None else self._group_sync.at_ms
-        known = all(word.known for word in words.values())
         self._turn.keep(
             missing=found,
-            rpo_records=failover.records(found) if known else None,
-            rpo_seconds=failover.rpo_seconds(words, seen_ms, self._stopped_at_ms),
+            rpo_records=recovery_point.rpo_records(words, found),
+            rpo_seconds=recovery_point.rpo_seconds(words, self._stopped_at_ms),
         )
-        return failover.lost(found, words)
+        return recovery_point.lost(found, words, self._stopped_at_ms)
 
     @property
     def _stopped_at_ms(self) -> int:

@@ -1,0 +1,41 @@
+"""What is committed for a group on the destination, and what the answers mean. Pure."""
+
+from collections.abc import Mapping
+
+from strait.model import TopicPartition
+from strait.net import consumer_groups as net
+from strait.net import error_policy
+from strait.planning.consumer_groups import GroupStatus, OffsetState
+from strait.wire import error_codes
+
+_AT_WORK = (error_codes.UNKNOWN_MEMBER_ID, error_codes.NON_EMPTY_GROUP)
+
+
+def in_sync(status: GroupStatus) -> dict[TopicPartition, int]:
+    """What nobody but the link has written for a group that has done nothing on the destination."""
+    rows = status.offsets if not status.moved else ()
+    return {
+        item.target: item.committed for item in rows if item.state is OffsetState.IN_SYNC and item.committed is not None
+    }
+
+
+def commits_of(status: GroupStatus, told: net.Offsets | int) -> net.Offsets:
+    """What the consumer wrote beside its offset goes with it: Kafka Streams keeps its time there."""
+    assert not isinstance(told, int)
+    return {
+        item.target: net.Committed(item.to_offset, told[TopicPartition(item.topic, item.partition)].metadata)
+        for item in status.offsets
+        if item.to_write and item.to_offset is not None
+    }
+
+
+def refusals(codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[OffsetState, str]]:
+    """What became of the offsets that were not taken, and why."""
+    return {
+        place: (
+            OffsetState.HELD_ACTIVE if code in _AT_WORK else OffsetState.REFUSED,
+            error_policy.name(code),
+        )
+        for place, code in codes.items()
+        if code
+    }

@@ -1,0 +1,182 @@
+"""What a failover leaves behind on the source, as far as the link has told before. Pure.
+
+Each partition has a bound of its own, from when a slot last reported it while it read the source. One that waited, or was
+paused, may have any number of records that nobody has seen.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from strait.model import TopicPartition
+from strait.planning.failover import Check, Ends, Verdict, listed, range_of, records
+from strait.planning.history.overrun import duration
+from strait.reasons import Reason
+from strait.state.failover_records import MissingRecords
+from strait.state.report_changes import ReportChanges
+from strait.state.schema import PartitionReport, Plan, Report
+
+_SILENT_MS = 60_000
+"""Partitions that were last reported so much earlier than the newest were not copied meanwhile."""
+_SOURCE_AWAY = frozenset({Reason.SOURCE_UNREACHABLE, Reason.SOURCE_LEADERLESS, Reason.SOURCE_DENIED})
+"""Partitions wait for these when the source is lost, which says nothing about how they were before."""
+
+
+class LastWord(NamedTuple):
+    """What was last said of a partition.
+
+    Attributes:
+        position: next source offset to copy; -1: not known.
+        end: of the source, as last seen, open transactions included; -1: not known.
+        seen_ms: when a slot last reported it while it read the source; -1: not known.
+        behind_seconds: how old the newest copied record was then, where something newer waited; None: not known.
+        waiting: why it was not copied, for another reason than that the source is away; empty: it was.
+    """
+
+    position: int = -1
+    end: int = -1
+    seen_ms: int = -1
+    behind_seconds: float | None = None
+    waiting: str = ""
+
+    @property
+    def known(self) -> bool:
+        return self.position >= 0 and self.end >= 0
+
+    def bound_seconds(self, at_ms: int) -> float | None:
+        """How old its newest record on the destination is at most; None: not known."""
+        if not self.known or self.seen_ms < 0 or self.behind_seconds is None:
+            return None
+        return self.behind_seconds + max(0, at_ms - self.seen_ms) / 1000
+
+
+LastWords = Mapping[TopicPartition, LastWord]
+
+
+class LastWordsRead:
+    """Of every planned partition, as reports are read, in whatever order. What an application knows no more that was
+    started since, an earlier one has said."""
+
+    def __init__(self, plans: Mapping[str, Plan]) -> None:
+        self.words = {
+            TopicPartition(topic.source, number): LastWord()
+            for plan in plans.values()
+            for topic in plan.topics
+            for number in range(len(topic.slots))
+        }
+        waits = [item for plan in plans.values() for item in plan.waiting]
+        for place in self.words:
+            of_place = (item for item in waits if item.topic == place.topic)
+            why = next((item for item in of_place if not item.partitions or place.partition in item.partitions), None)
+            self.words[place] = LastWord(waiting="" if why is None else str(why.reason))
+        self._planned = frozenset(place for place, word in self.words.items() if not word.waiting)
+        self._known_ms = dict.fromkeys(self.words, (-1, -1, -1))  # when position, end and state were said
+
+    def take(self, report: Report | ReportChanges) -> None:
+        """Take in what was reported."""
+        for row in report.partitions:
+            place = TopicPartition(row.topic, row.partition)
+            if place in self.words:
+                self._take(place, row, row.at_ms if row.at_ms >= 0 else report.at_ms)
+
+    def _take(self, place: TopicPartition, row: PartitionReport, at_ms: int) -> None:
+        word, (position_ms, end_ms, state_ms) = self.words[place], self._known_ms[place]
+        if row.position >= 0 and at_ms >= position_ms:
+            word, position_ms = word._replace(position=row.position), at_ms
+        if row.end >= 0 and at_ms >= end_ms:
+            word, end_ms = word._replace(end=row.end + row.held_back_records), at_ms
+        if _reads(row) and at_ms >= word.seen_ms:
+            word = word._replace(seen_ms=at_ms, behind_seconds=_behind_seconds(row, at_ms))
+        if at_ms >= state_ms:
+            state_ms = at_ms
+            if place in self._planned:
+                waits = row.state == "waiting" and not _reads(row) and row.reason not in _SOURCE_AWAY
+                word = word._replace(waiting=str(row.reason or row.state) if waits else "")
+        self.words[place], self._known_ms[place] = word, (position_ms, end_ms, state_ms)
+
+    @property
+    def complete(self) -> bool:
+        """Nothing that was said before could be news, or the partition had stood still by then."""
+        return all(word.known and (word.seen_ms >= 0 or word.waiting) for word in self.words.values())
+
+
+def _reads(row: PartitionReport) -> bool:
+    """A slot reads it from the source; an open transaction holds back only what comes after it."""
+    return row.state in ("copying", "caught_up") or row.reason == Reason.OPEN_TRANSACTION
+
+
+def _behind_seconds(row: PartitionReport, at_ms: int) -> float | None:
+    held = (at_ms - row.held_since_ms) / 1000 if row.held_since_ms >= 0 else 0.0
+    if row.lag_records > 0 and row.lag_seconds <= 0:
+        return None  # its records have no timestamp, or one in the future
+    return max(row.lag_seconds, held)
+
+
+def missing(positions: Ends, ends: Ends) -> tuple[MissingRecords, ...]:
+    """What is known to be on the source and not on the destination.
+
+    Args:
+        positions: next source offset to copy; -1: not known.
+        ends: of the source.
+    """
+    return tuple(
+        MissingRecords(topic=place.topic, partition=place.partition, from_offset=positions[place], to_offset=end)
+        for place, end in sorted(ends.items())
+        if 0 <= positions.get(place, -1) < end
+    )
+
+
+def rpo_seconds(words: LastWords, at_ms: int) -> float | None:
+    """How old the newest record on the destination was at most at ``at_ms``, in the partition where that is longest ago;
+    None: of some partition it is not known."""
+    bounds = [word.bound_seconds(at_ms) for word in words.values()]
+    known = [bound for bound in bounds if bound is not None]
+    return round(max(known, default=0.0), 3) if len(known) == len(bounds) else None
+
+
+def rpo_records(words: LastWords, found: Sequence[MissingRecords]) -> int | None:
+    """How many offsets were seen on the source and not copied; None: of some partition that is not known."""
+    return None if _not_copied(words) else records(found)
+
+
+def _not_copied(words: LastWords) -> dict[TopicPartition, str]:
+    """Partitions that were not being copied, with why: how many records they are short of, nobody has seen."""
+    newest = max((word.seen_ms for word in words.values()), default=-1)
+    found = {}
+    for place, word in sorted(words.items()):
+        if word.waiting:
+            found[place] = word.waiting
+        elif not word.known or word.seen_ms < 0:
+            found[place] = "nothing is known"
+        elif word.seen_ms < newest - _SILENT_MS:
+            found[place] = f"not reported for {duration((newest - word.seen_ms) / 1000)}"
+    return found
+
+
+def lost(found: Sequence[MissingRecords], words: LastWords, at_ms: int) -> Check:
+    """What is known to be missing on the destination, in words; first the partitions of which least is known."""
+    still, parts = _not_copied(words), []
+    if still:
+        shown = []
+        for place, why in still.items():
+            bound = words[place].bound_seconds(at_ms)
+            copied = "how far is not known" if bound is None else f"copied until {duration(bound)} before"
+            shown.append(f"{place} ({why}; {copied})")
+        parts.append(f"{len(still)} of {len(words)} partitions were not being copied: {listed(shown)}")
+    number = f"{records(found):,} offsets of {len(found)} partitions are known to be missing"
+    parts.append(
+        ("at least " if still else "") + number + (f": {listed([range_of(item) for item in found])}" if found else "")
+    )
+    rpo = rpo_seconds(words, at_ms)
+    if rpo is None:
+        dated = [bound for word in words.values() if (bound := word.bound_seconds(at_ms)) is not None]
+        parts.append(f"how old they are is not known: at least {duration(max(dated, default=0.0))}")
+    parts.append("what was written after the last look at the source is not known, nor which transactions are cut")
+    return Check(Verdict.WARNING, "; ".join(parts) + ": strait tail list names both once the source is back")
+
+
+def late(found: Sequence[MissingRecords]) -> Check:
+    """Whether anything was written to the source after its producers had stopped."""
+    if not found:
+        return Check(Verdict.DONE, "nothing was written to the source meanwhile: no record is missing")
+    text = f"{records(found):,} offsets were written to the source too late, and are not copied"
+    return Check(Verdict.WARNING, f"{text}: {listed([range_of(item) for item in found])}; strait start copies them")
