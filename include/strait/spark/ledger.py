@@ -10,7 +10,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 
+from confluent_kafka import Message
 from pyspark.sql import SparkSession
 
 from strait.config import naming
@@ -29,6 +31,7 @@ log = logging.getLogger(__name__)
 _FIRST_LOOK_SECONDS = 20.0  # the slots' first rows are there
 _AGAIN_SECONDS = 60.0
 _MARK_SECONDS = 5.0
+_RECORDS_AT_ONCE = 500
 _FAREWELL_SECONDS = 10.0
 
 
@@ -49,8 +52,8 @@ def ledger_kept(session: SparkSession, spec: AppSpec, application: str) -> Itera
     finally:
         stopped.set()
         thread.join(_FAREWELL_SECONDS)
-        if not thread.is_alive():
-            ledger.look(last=True)
+        if thread.is_alive():
+            log.warning("the last rows of the ledger are not written yet; the next application writes them")
 
 
 class Ledger:
@@ -66,34 +69,45 @@ class Ledger:
         self._next = 0  # the first record of the topic not read yet
 
     def run(self, stopped: threading.Event) -> None:
-        """Look once in an interval."""
+        """Look once in an interval, and at the end."""
         wait_seconds = min(_FIRST_LOOK_SECONDS, self._spec.ledger_seconds)
         while not stopped.wait(wait_seconds):
             folder.touch(self._spec, self._application)
             done = self.look()
             wait_seconds = self._spec.ledger_seconds if done else min(_AGAIN_SECONDS, self._spec.ledger_seconds)
+        self.look(last=True)
 
     def look(self, *, last: bool = False) -> bool:
         """Write what is to be written; return whether that was possible. What was not is tried again next time, by the next
         driver if need be."""
+        spec = self._spec
         try:
-            self._read()
-            for application, pending in self._book.due(_now_ms(), last=last).items():
-                self._write(application, pending)
+            messages = read_topic(spec.destination, spec.destination_name, self._topic, first=self._next)
+            # However much there is, only so much of it is held at a time.
+            while some := list(islice(messages, _RECORDS_AT_ONCE)):
+                for message in some:
+                    self._take(message)
+                self._write_due(last=False)
+            self._write_due(last=last)
         except StraitError as error:
             log.warning("the ledger is behind, copying goes on: %s", error)
             return False
+        except Exception:  # a defect; nobody would notice otherwise that nobody writes any more
+            log.exception("the ledger is behind, copying goes on")
+            return False
         return True
 
-    def _read(self) -> None:
-        spec = self._spec
-        for message in read_topic(spec.destination, spec.destination_name, self._topic, first=self._next):
-            offset, key, value = message.offset() or 0, message.key(), message.value() or b""
-            try:
-                self._book.take(offset, message.timestamp()[1], _decoded(key, value))
-            except Unreadable as error:
-                log.warning("%s", StateError(f"ledger topic {self._topic}: the record at offset {offset}: {error}"))
-            self._next = offset + 1
+    def _take(self, message: Message) -> None:
+        offset, key, value = message.offset() or 0, message.key(), message.value() or b""
+        try:
+            self._book.take(offset, message.timestamp()[1], _decoded(key, value))
+        except Unreadable as error:
+            log.warning("%s", StateError(f"ledger topic {self._topic}: the record at offset {offset}: {error}"))
+        self._next = offset + 1
+
+    def _write_due(self, *, last: bool) -> None:
+        for application, pending in self._book.due(_now_ms(), last=last).items():
+            self._write(application, pending)
 
     def _write(self, application: str, pending: list[Pending]) -> None:
         parts = [part for one in pending for part in one.parts()]

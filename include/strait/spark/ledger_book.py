@@ -55,6 +55,7 @@ class LedgerBook:
         self._application = application
         self._patience_ms = patience_ms
         self._pending: list[Pending] = []
+        self._gapped: list[Pending] = []  # of these, those with gaps
         self._ends: dict[tuple[str, int, str], _End] = {}
         self._heard: dict[str, int] = {}  # application -> when it told something last
 
@@ -68,6 +69,8 @@ class LedgerBook:
             self._take_entry(pending, entry)
         if record.group == self._group:
             self._pending.append(pending)
+            if pending.gaps:
+                self._gapped.append(pending)
             self._heard[record.application] = at_ms
 
     def due(self, now_ms: int, *, last: bool = False) -> dict[str, list[Pending]]:
@@ -90,6 +93,7 @@ class LedgerBook:
         """Everything of this application before this offset is in the ledger's files."""
         if group == self._group:
             self._pending = [one for one in self._pending if one.part.application != application or one.offset >= below]
+            self._gapped = [one for one in self._pending if one.gaps]
 
     def _is_due(self, pending: Pending, now_ms: int, last: bool) -> bool:
         if now_ms - pending.at_ms > self._patience_ms:
@@ -109,7 +113,7 @@ class LedgerBook:
         where = entry.topic, entry.partition, entry.destination
         if min(entry.sequence_from, entry.sequence_to) < 0:
             return
-        for other in self._pending:
+        for other in self._gapped:
             other.gaps = [left for gap in other.gaps for left in _less(gap, entry)]
         end = self._ends.get(where)
         if end is not None and entry.sequence_from > end.sequence:
