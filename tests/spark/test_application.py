@@ -7,6 +7,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import psutil
 import pytest
 
 from strait.errors import SetupError
@@ -160,6 +161,7 @@ def test_slots_that_are_killed_go_on_in_new_processes_and_the_ledger_tells_of_ev
     """By default Spark ends the application when a slot fails for the fourth time in all its life."""
     link.publish(slots=2)
     application = link.submit(slots=2, ledger_seconds=2)
+    link.until(lambda: len(link.ledger()) >= link.partitions, "the slots have said where they begin")
     for turn in range(8):  # four times each slot, since the older process is the other slot's
         link.produce(1000)
         link.until(lambda turn=turn: link.copied() >= 2000 * turn + 1000, f"copied in turn {turn}")
@@ -210,7 +212,9 @@ def test_its_slots_end_when_spark_s_side_of_them_is_gone(link: Link) -> None:
     assert daemon is not None
     daemon.kill()
 
-    eventually(lambda: not slot.is_running(), what="the orphaned slot has ended")
+    eventually(lambda: _is_gone(slot), what="the orphaned slot has ended")
+    link.produce(1000)
+    link.until(lambda: link.copied() == 1000, "another process runs it")
 
 
 def test_two_of_one_spec_run_side_by_side(link: Link, tmp_path: Path) -> None:
@@ -262,3 +266,10 @@ def test_a_spec_of_another_version_is_refused_in_one_line(link: Link) -> None:
 
     assert ended.exit_code == EXIT_CONFIG
     assert "slotz" in link.launcher.cause(ended)
+
+
+def _is_gone(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

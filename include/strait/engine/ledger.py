@@ -11,8 +11,9 @@ from strait.errors import StraitError
 from strait.state.schema import LedgerEntry, LedgerPart
 from strait.state.sink import OnAck
 
-FIRST_SECONDS = 5.0
-"""The first interval is short: its rows say where this process found each partition."""
+OPENING_SECONDS = 0.25
+"""Between two looks for partitions whose position has become known. Each gets a row at once, which says where this process
+begins: what it copies shows in the ledger then, whatever becomes of it."""
 PARTITIONS_PER_TURN = 200  # rows of so many take 3 ms
 AGAIN_SECONDS = 5.0
 
@@ -48,13 +49,19 @@ class IntervalLedger:
         self._slot = slot
         self._application = application
         self._sink = sink
-        self._ends_at = now + min(FIRST_SECONDS, spec.ledger_seconds)
+        self._ends_at = now + spec.ledger_seconds
+        self._unopened: deque[Partition] = deque()
+        self._look_at = now
         self._began_ms = self._next_began_ms = now_ms
         self._retired: list[Partition] = []
         self._left: deque[Partition] = deque()  # their rows of the interval that has ended are still to be made
         self._refused: deque[LedgerPart] = deque()
         self._again_at = 0.0
         self._unwritten = 0  # parts that wait for their acknowledgement
+
+    def open(self, partitions: Iterable[Partition]) -> None:
+        """The plan has given them to this slot."""
+        self._unopened += partitions
 
     def retire(self, partitions: Iterable[Partition]) -> None:
         """The plan has taken them away: they get one more row."""
@@ -65,8 +72,11 @@ class IntervalLedger:
         if self._refused and now >= self._again_at:
             self._again_at = now + AGAIN_SECONDS
             self._write_again()
+        if self._unopened and now >= self._look_at:
+            self._look_at = now + OPENING_SECONDS
+            self._open_some(now_ms)
         if self._left:
-            self._make_rows(now_ms)
+            self._end_some(now_ms)
         elif now >= self._ends_at and not self._unwritten:
             self._ends_at = now + self._spec.ledger_seconds
             self._end_interval(now_ms)
@@ -75,10 +85,19 @@ class IntervalLedger:
         """The last rows, at once."""
         self._write_again()
         while self._left:
-            self._make_rows(now_ms)
+            self._end_some(now_ms)
         self._end_interval(now_ms)
         while self._left:
-            self._make_rows(now_ms)
+            self._end_some(now_ms)
+
+    def _open_some(self, now_ms: int) -> None:
+        found = []
+        for partition in _some_of(self._unopened):
+            if partition.position.run is not None:
+                found.append(partition)
+            elif not partition.retired:
+                self._unopened.append(partition)
+        self._make_rows(found, self._next_began_ms, now_ms)
 
     def _end_interval(self, now_ms: int) -> None:
         self._left.extend(self._partitions())
@@ -86,9 +105,11 @@ class IntervalLedger:
         self._retired.clear()
         self._began_ms, self._next_began_ms = self._next_began_ms, now_ms
 
-    def _make_rows(self, now_ms: int) -> None:
-        turn = [self._left.popleft() for _ in range(min(PARTITIONS_PER_TURN, len(self._left)))]
-        entries = [entry for partition in turn if (entry := _entry(partition)) is not None]
+    def _end_some(self, now_ms: int) -> None:
+        self._make_rows(_some_of(self._left), self._began_ms, now_ms)
+
+    def _make_rows(self, partitions: Sequence[Partition], began_ms: int, now_ms: int) -> None:
+        entries = [entry for partition in partitions if (entry := _entry(partition)) is not None]
         if entries:
             self._write(
                 LedgerPart(
@@ -96,7 +117,7 @@ class IntervalLedger:
                     group=self._spec.group,
                     slot=self._slot,
                     application=self._application,
-                    started_at_ms=self._began_ms,
+                    started_at_ms=began_ms,
                     ended_at_ms=now_ms,
                     entries=tuple(entries),
                 )
@@ -117,6 +138,11 @@ class IntervalLedger:
         self._unwritten -= len(refused)
         for part in refused:
             self._write(part)
+
+
+def _some_of(waiting: deque[Partition]) -> list[Partition]:
+    """Take as many as are dealt with in one turn."""
+    return [waiting.popleft() for _ in range(min(PARTITIONS_PER_TURN, len(waiting)))]
 
 
 def _entry(partition: Partition) -> LedgerEntry | None:

@@ -58,6 +58,7 @@ class Replicator:
         self._planned: dict[str, PlannedTopic] = {}
         self._partitions: dict[Key, Partition] = {}
         self._retired: list[Partition] = []
+        self._new: list[Partition] = []
         self.changes: Changes[Partition] = Changes()
         """Which partitions have something to report."""
         self._lines = itertools.cycle(range(LINES))
@@ -98,6 +99,11 @@ class Replicator:
     def partition(self, topic: str, number: int) -> Partition | None:
         """One of them."""
         return self._partitions.get((topic, number))
+
+    def take_new(self) -> Sequence[Partition]:
+        """Those that the plan has given to this slot since the last call."""
+        new, self._new = self._new, []
+        return new
 
     def take_retired(self) -> Sequence[Partition]:
         """Those that the plan has taken away since the last call."""
@@ -154,6 +160,7 @@ class Replicator:
             self.changes,
         )
         self._recovery.add(partition)
+        self._new.append(partition)
         return partition
 
     def start(self) -> None:

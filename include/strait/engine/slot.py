@@ -110,6 +110,7 @@ class _Slot:
     def run(self, should_stop: Callable[[], bool]) -> None:
         try:
             self._replicator.follow(self._plan)
+            self._ledger.open(self._replicator.take_new())
             self._heartbeat_emitter.follow(self._plan)
             self._replicator.start()
             self._copy(should_stop)
@@ -152,6 +153,7 @@ class _Slot:
             retired = self._replicator.take_retired()
             self._write_checkpoints(retired)  # the last word on what nobody may take up again
             self._ledger.retire(retired)
+            self._ledger.open(self._replicator.take_new())
             self._heartbeat_emitter.follow(plan)
 
     def _drain(self) -> None:

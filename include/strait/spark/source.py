@@ -14,7 +14,7 @@ is imported by those that do it.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,16 +90,14 @@ class SlotReader(DataSourceStreamReader):  # type: ignore[misc]
         """Copy until there is nothing more to do. Yields nothing."""
         from strait.config.app_spec import AppSpec
         from strait.engine.slot import run_slot
+        from strait.errors import SetupError
         from strait.spark.folder import stop_file
 
         spec = AppSpec.read(self._spec_path).model_copy(update={"slots": partition.slots})
         spec.require_version()  # its host may have another than the driver's
-        should_stop = _should_stop(stop_file(spec, self._application))
-        run_slot(spec, partition.slot, self._application, should_stop)
+        asked, daemon = stop_file(spec, self._application), os.getppid()
+        run_slot(spec, partition.slot, self._application, lambda: os.getppid() != daemon or asked.exists())
+        if os.getppid() != daemon:
+            # Spark would run the next slot in this process, which nothing would end any more.
+            raise SetupError("the process that Spark forks its workers from has ended", hint="the slot is run again")
         return iter(())
-
-
-def _should_stop(stop_file: Path) -> Callable[[], bool]:
-    """Whether a slot should end now: the driver asks for it, or Spark's side of this process is gone."""
-    parent = os.getppid()
-    return lambda: os.getppid() != parent or stop_file.exists()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from strait.config.app_spec import AppSpec
-from strait.engine.ledger import FIRST_SECONDS, PARTITIONS_PER_TURN, IntervalLedger
+from strait.engine.ledger import OPENING_SECONDS, PARTITIONS_PER_TURN, IntervalLedger
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.send_queue import OutBatch
 from strait.errors import ClusterUnavailable
@@ -11,6 +11,7 @@ from strait.net.buffers import BufferPool
 from strait.state.schema import LedgerEntry, LedgerPart
 from strait.state.sink import OnAck
 from support.model.partitions import placed, plain_partition
+from support.model.reports import plain_run
 
 SPEC = AppSpec(
     link="l", group="default", source_name="a", source={}, destination_name="b", destination={}, slots=1,
@@ -27,6 +28,7 @@ class Slot:
         self.written: list[LedgerPart] = []
         self._open: list[tuple[LedgerPart, OnAck]] = []
         self.ledger = IntervalLedger(SPEC, 0, "app", self, lambda: self.partitions, 0.0, 0)
+        self.ledger.open(partitions)
 
     def write_ledger(self, record: Any, on_ack: OnAck | None = None) -> None:
         assert on_ack is not None
@@ -63,46 +65,58 @@ def told(entries: list[LedgerEntry]) -> list[tuple[int, int, int, int]]:
 def test_rows_follow_one_another_and_an_idle_partition_has_none() -> None:
     slot = Slot(placed(number=0), placed(number=1))
     copy(slot.partitions[0], 5)
-    assert told(slot.step(FIRST_SECONDS)) == [(0, 0, 5, 5), (1, 0, 0, 0)], "the first ones say where it begins"
+    assert told(slot.step(0.0)) == [(0, 0, 5, 5), (1, 0, 0, 0)], "the first ones say where it begins"
     copy(slot.partitions[0], 2)
-    assert slot.step(FIRST_SECONDS + 99) == []
-    second = slot.step(FIRST_SECONDS + 100)
+    assert slot.step(99.0) == []
+    second = slot.step(100.0)
     assert told(second) == [(0, 5, 7, 2)]
     assert second[0].digest == slot.written[0].entries[0].digest, "of each interval by itself"
-    assert slot.step(FIRST_SECONDS + 200) == []
+    assert slot.step(200.0) == []
 
 
-def test_rows_that_the_topic_does_not_take_are_sent_again_and_wait_for_in_the_meantime() -> None:
+def test_rows_that_the_topic_does_not_take_are_sent_again_and_waited_for_in_the_meantime() -> None:
     slot = Slot(placed())
     copy(slot.partitions[0], 5)
     slot.takes = False
-    for now in (5.0, 105.0, 205.0, 305.0):
+    for now in (0.0, 100.0, 200.0, 300.0):
         assert slot.step(now) == []
         copy(slot.partitions[0], 1)
     slot.takes = True
-    assert told([*slot.step(405.0), *slot.step(505.0)]) == [(0, 0, 5, 5), (0, 5, 9, 4)]
+    assert told([*slot.step(400.0), *slot.step(500.0)]) == [(0, 0, 5, 5), (0, 5, 9, 4)]
 
 
 def test_a_partition_that_was_given_away_has_one_more_row() -> None:
     slot = Slot(placed())
-    slot.step(FIRST_SECONDS)
+    slot.step(0.0)
     copy(slot.partitions[0], 3)
     slot.ledger.retire([slot.partitions.pop()])
-    assert told(slot.step(FIRST_SECONDS + 100)) == [(0, 0, 3, 3)]
-    assert slot.step(FIRST_SECONDS + 200) == []
+    assert told(slot.step(100.0)) == [(0, 0, 3, 3)]
+    assert slot.step(200.0) == []
 
 
 def test_many_partitions_take_several_turns() -> None:
     slot = Slot(*(placed(number=number) for number in range(2 * PARTITIONS_PER_TURN + 1)))
-    slot.step(FIRST_SECONDS)
-    assert [len(part.entries) for part in slot.written] == [PARTITIONS_PER_TURN, PARTITIONS_PER_TURN, 1]
+    for look in range(3):
+        slot.step(look * OPENING_SECONDS)
+    for partition in slot.partitions:
+        copy(partition, 1)
+    slot.step(100.0)
+    assert [len(part.entries) for part in slot.written] == 2 * [PARTITIONS_PER_TURN, PARTITIONS_PER_TURN, 1]
 
 
 def test_a_position_that_is_not_known_yet_is_told_as_such() -> None:
     slot = Slot(plain_partition())
-    (row,) = slot.step(FIRST_SECONDS)
+    assert slot.step(0.0) == []
+    (row,) = slot.step(100.0)
     assert (row.source_from, row.sequence_from, row.sequence_to, row.destination_to) == (-1, -1, -1, -1)
     assert row.state == "starting"
+
+
+def test_a_partition_has_a_row_as_soon_as_its_position_is_known() -> None:
+    slot = Slot(plain_partition())
+    assert slot.step(0.0) == []
+    slot.partitions[0].found([plain_run()], 7, 7)
+    assert told(slot.step(OPENING_SECONDS)) == [(0, 7, 7, 0)]
 
 
 def test_the_last_rows_are_written_at_once() -> None:
