@@ -105,6 +105,10 @@ check: $(INSTALLED) ## Check format, lint, types, and who imports whom
 bench: install ## Measure against MirrorMaker 2, in one run on this machine
 	@PYTHONPATH=benchmarks $(BIN)/python -m mm2 $(ARGS)
 
+.PHONY: endurance
+endurance: install ## Measure what weeks and thousands of partitions cost a link; one scenario: ARGS="--scenario weeks"
+	@PYTHONPATH=benchmarks $(BIN)/python -m endurance $(ARGS)
+
 PACKAGE ?= build/strait-package.tar.gz
 
 .PHONY: package

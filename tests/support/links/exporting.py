@@ -24,6 +24,10 @@ class Scraped:
     def __init__(self, url: str, token: str, context: ssl.SSLContext | bool, process: subprocess.Popen[str]) -> None:
         self.url, self.token, self._context, self._process = url, token, context, process
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def end(self) -> None:
         """End it before its time."""
         self._process.send_signal(signal.SIGTERM)

@@ -83,6 +83,34 @@ class Walker:
         return frame
 
 
+class Volume(NamedTuple):
+    """So many frames, and their bytes; of one that has not come to its end those that came."""
+
+    frames: int
+    bytes: int
+
+
+class Passed:
+    """What has come so far, of each way, kind of request and client."""
+
+    def __init__(self) -> None:
+        self._volumes: dict[tuple[Way, int, str], Volume] = {}
+
+    def count(self, piece: Piece) -> None:
+        which = piece.frame[:3]
+        frames, size = self._volumes.get(which, (0, 0))
+        self._volumes[which] = Volume(frames + piece.ends_frame, size + len(piece.data))
+
+    def of(self, way: Way, api: int | None, client: str) -> Volume:
+        """Of this kind of request, or of all; of clients whose ids begin so."""
+        found = [
+            volume
+            for (its_way, its_api, its_client), volume in self._volumes.items()
+            if its_way == way and api in (None, its_api) and its_client.startswith(client)
+        ]
+        return Volume(sum(one.frames for one in found), sum(one.bytes for one in found))
+
+
 @dataclass
 class Rule:
     """What to do with frames that match. ``cut``: close the connection after ``after_bytes`` of the frame (None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from support.proxy.frames import SEGMENT_BYTES, Frame, Piece, Rule, Walker
+from support.proxy.frames import SEGMENT_BYTES, Frame, Passed, Piece, Rule, Walker
 
 _CHUNK_BYTES = 1 << 18
 _QUEUED_BYTES = 256 << 20  # each way of a connection; more is left with the sender
@@ -32,7 +32,7 @@ class Weather:
     bytes_per_second: float = 0.0  # of each connection, each way; 0 is unlimited
     loss_share: float = 0.0  # of TCP's segments
     lost: int = 0
-    carried_bytes: int = 0
+    passed: Passed = field(default_factory=Passed)
     refuses: bool = False
     flows: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -100,6 +100,7 @@ class Lane:
                 await self._changed.wait()
 
     def _accept(self, piece: Piece) -> None:
+        self._weather.passed.count(piece)
         if piece.at == 0:
             self._rule = self._weather.rule_for(piece.frame)
             if self._rule is not None and self._rule.act == "cut":
@@ -128,7 +129,6 @@ class Lane:
         due = asyncio.get_running_loop().time() + self._weather.way_seconds(len(data or b""))
         self._queue.append((due, data))
         self._queued_bytes += len(data or b"")
-        self._weather.carried_bytes += len(data or b"")
         self._changed.set()
 
     async def give(self, writer: asyncio.StreamWriter) -> None:
@@ -276,8 +276,8 @@ class Proxy:
                 weather.change(**changes)
             case {"lost": _}:
                 return weather.lost
-            case {"carried": _}:
-                return weather.carried_bytes
+            case {"passed": {"way": way, "api": api, "client": client}}:
+                return weather.passed.of(way, api, client)
             case {"cut": _}:
                 for link in list(self._links):
                     link.cut()

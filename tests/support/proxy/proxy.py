@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from strait.net.handshake import CLIENT_ID
-from support.proxy.frames import SEGMENT_BYTES, Rule, Way
+from support.proxy.frames import SEGMENT_BYTES, Rule, Volume, Way
 
 ENGINE = CLIENT_ID
 """Rules for the engine leave the clients of the state topics alone."""
@@ -133,9 +133,9 @@ class Proxy:
         """How often something was lost so far."""
         return int(self._order({"lost": True}))
 
-    def carried_bytes(self) -> int:
-        """How much came through so far, both ways together."""
-        return int(self._order({"carried": True}))
+    def passed(self, way: Way, api: int | None = None, client: str = ENGINE) -> Volume:
+        """What has come so far, of one kind of request or of all."""
+        return Volume(*self._order({"passed": {"way": way, "api": api, "client": client}}))
 
     def stall(self, *, stalls: bool = True) -> None:
         """Let nothing through, and lose nothing."""

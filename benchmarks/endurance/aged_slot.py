@@ -1,0 +1,138 @@
+"""A slot that writes what weeks of copying leave in the state topics, without copying.
+
+The product's own parts write: the checkpointer confirms, the metrics report, the state writer sends, and a state reader
+follows the map as a slot does. Only the acknowledgements are made up: in each minute one record of each partition, at
+a moment of its own, so that of 1,000 partitions 17 move in each second.
+
+`fill` then makes the logs say the same: as many records in each partition of both sides, the copies under the link's
+producer ID and numbers.
+"""
+
+import random
+import time
+from collections.abc import Iterator
+
+from endurance.compressed_time import Clock
+from endurance.rig_link import RigLink
+from strait.control.plane import GROUP
+from strait.engine.checkpointer import Checkpointer
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.send_queue import OutBatch
+from strait.engine.slot_metrics import SlotMetrics
+from strait.model import topic_id_bytes
+from strait.net.buffers import Buffer
+from strait.state.reader import StateReader
+from strait.state.writer import StateWriter
+from strait.wire.batch import parse, restamp
+from strait.wire.records import Record, build_batch
+from support.kafka.raw import RawClient
+
+_MINUTE_SECONDS = 60
+_FLUSH_SECONDS = 120.0
+_ZSTD = 4
+
+
+class AgedSlot:
+    """Slot 0 of a link whose plan is published and that has copied nothing yet; the topic ``without`` stays so. Used as a
+    context manager."""
+
+    def __init__(self, link: RigLink, clock: Clock, seed: int, *, without: str = "") -> None:
+        self._link = link
+        self._clock = clock
+        self._state = StateReader(link.destination.client_properties, "destination", link.name)
+        self._state.catch_up(60.0)
+        self._writer = StateWriter(link.destination.client_properties, "destination", link.name)
+        self._checkpointer = Checkpointer(self._writer)
+        self._metrics = SlotMetrics(link.spec, 0, "endurance")
+        self._plan = self._state.plans[GROUP]
+        self.partitions = [one for one in self._planned() if one.topic != without]
+        self._second_of = {id(one): random.Random(f"{seed} {one}").randrange(60) for one in self.partitions}
+        self.records = 0  # acknowledged in each partition
+
+    def __enter__(self) -> "AgedSlot":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.flush(_FLUSH_SECONDS)
+        self._state.close()
+
+    def copy_minute(self, *, reporting: bool) -> None:
+        """One minute of copying, at whose end the map's checkpoints are due."""
+        self.records += 1
+        for second in range(_MINUTE_SECONDS if reporting else 0):
+            for partition in self.partitions:
+                if self._second_of[id(partition)] == second:
+                    self._acknowledge(partition)
+            self._report()
+            self._writer.poll()
+            if second % 10 == 9:
+                self._advance(10)
+        if not reporting:
+            self._acknowledge_all()
+        self._checkpoint()
+
+    def acknowledge_minute(self) -> None:
+        """One minute of copying that nothing is written of."""
+        self.records += 1
+        self._acknowledge_all()
+
+    def fill(self) -> None:
+        """Make both logs hold what was acknowledged; the last record is of now."""
+        with RawClient(self._link.source) as source, RawClient(self._link.destination) as destination:
+            for first, count in ((0, self.records - 1), (self.records - 1, 1)):
+                now_ms = self._clock.now_ms
+                age = [(self.records - 1 - number) * 60_000 for number in range(first, first + count)]
+                records = [Record(at, now_ms - ago, None, b"", ()) for at, ago in enumerate(age)]
+                for partition in self.partitions if count else ():
+                    batch = build_batch(records, _ZSTD)
+                    appended = source.append(partition.source_id, partition.number, batch)
+                    restamp(parse(memoryview(batch)), self._plan.producer_id, first)
+                    copied = destination.append(partition.destination_id, partition.number, batch)
+                    if appended.error or copied.error or copied.base_offset != first:
+                        raise AssertionError(f"{partition}: {appended} {copied}")
+
+    def _planned(self) -> Iterator[Partition]:
+        for topic in self._plan.topics:
+            for number, slot in enumerate(topic.slots):
+                if slot == 0:
+                    ids = topic_id_bytes(topic.source_id), topic_id_bytes(topic.destination_id)
+                    partition = Partition(topic.source, number, topic.destination, *ids, topic.policy)
+                    partition.found(self._state.runs[topic.source, number], 0, 0)
+                    partition.cursor.heard(0, 0)
+                    yield partition
+
+    def _acknowledge_all(self) -> None:
+        for partition in self.partitions:
+            self._acknowledge(partition)
+        self._advance(_MINUTE_SECONDS)
+
+    def _acknowledge(self, partition: Partition) -> None:
+        sequence = partition.position.acked_sequence
+        partition.cursor.heard(sequence + 1, 0)
+        partition.cursor.stamped(1, sequence + 1, sequence + 1, 0)
+        partition.acked(_batch(sequence, self._clock.now_ms), time.monotonic())
+
+    def _report(self) -> None:
+        for report in self._metrics.reports(self.partitions, self._plan.version, time.monotonic()):
+            self._writer.write_report(report)
+
+    def _checkpoint(self) -> None:
+        self._state.poll()
+        for partition in self.partitions:
+            known = self._state.runs.get((partition.topic, partition.number), ())
+            self._checkpointer.check(partition, known, self._clock.now_ms)
+        self._writer.flush(_FLUSH_SECONDS)
+
+    def _advance(self, seconds: int) -> None:
+        """What was written is stamped before time passes."""
+        self._writer.flush(_FLUSH_SECONDS)
+        self._clock.advance(seconds)
+
+
+def _batch(sequence: int, at_ms: int) -> OutBatch:
+    """One record, acknowledged."""
+    return OutBatch(0, _NOTHING, _NO_BUFFER, sequence, 1, sequence, sequence + 1, 0, b"", 0, at_ms, True)
+
+
+_NOTHING = memoryview(b"")
+_NO_BUFFER = Buffer(lambda _: None, bytearray(), 0)

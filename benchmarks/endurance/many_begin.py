@@ -1,0 +1,60 @@
+"""Very many partitions begin, are copied, and survive that every slot is killed at once."""
+
+import time
+from pathlib import Path
+
+from endurance.comparing import compare
+from endurance.processes import memory_mb
+from endurance.rig_link import RigLink
+from endurance.scenario import Finding, Say, Sizes
+from strait.embedded.kafka import Cluster
+from support.fixtures.clusters import running
+
+_MOST_SECONDS_TO_COPY_ALL = 30.0
+_HEAP_MIB = 1536
+
+
+def begin(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
+    source, destination = (Cluster(folder / side, heap_mib=_HEAP_MIB) for side in ("source", "destination"))
+    with running(source, destination):
+        topics = sizes.topics("begin")
+        link = RigLink("begin", source, destination, folder, topics, slots=sizes.slots, slot_memory_bytes=128 << 20)
+        applied = link.begin()
+        made = sum(topic.partitions for topic in link.observe_destination().values())
+        say(f"applied in {applied.seconds:.1f} s; {made} partitions on the destination")
+        written = link.write(tag="first")
+        say(f"{written} records written")
+        try:
+            return [
+                Finding("apply", applied.seconds, "s"),
+                Finding("apply, CPU", applied.cpu_seconds, "s"),
+                Finding("partitions made on the destination", made, "", sizes.partitions, at_least=True),
+                *(_copy(link, sizes, say) if made >= sizes.partitions else []),
+            ]
+        finally:
+            link.stop()
+
+
+def _copy(link: RigLink, sizes: Sizes, say: Say) -> list[Finding]:
+    began = time.monotonic()
+    slots = [link.run_slot(slot) for slot in range(sizes.slots)]
+    first = link.seconds_until_copied(began)
+    say(f"all copied {first:.1f} s after the start")
+    written = link.write(2, tag="second")
+    for slot in slots:
+        slot.kill()
+    say(f"{written} more records written, slots killed while they copied them")
+    began = time.monotonic()
+    again = [link.run_slot(slot) for slot in range(sizes.slots)]
+    second = link.seconds_until_copied(began)
+    say(f"all copied {second:.1f} s after the second start")
+    found = compare(link.source, link.destination, link.topics)
+    return [
+        Finding("all copying after the start", first, "s", _MOST_SECONDS_TO_COPY_ALL),
+        Finding("all copying after kill -9", second, "s", _MOST_SECONDS_TO_COPY_ALL),
+        Finding("records", found.records, "records"),
+        Finding("records lost", found.lost, "records", 0),
+        Finding("records twice", found.twice, "records", 0),
+        Finding("partitions in another order", found.disordered, "", 0),
+        Finding("slots, memory", max(map(memory_mb, again)), "MB"),
+    ]
