@@ -98,7 +98,7 @@ class AgedSlot:
                     ids = topic_id_bytes(topic.source_id), topic_id_bytes(topic.destination_id)
                     partition = Partition(topic.source, number, topic.destination, *ids, topic.policy)
                     partition.found(self._state.runs[topic.source, number], 0, 0)
-                    partition.cursor.heard(0, 0)
+                    partition.cursor.heard(0, 0, 0)
                     yield partition
 
     def _acknowledge_all(self) -> None:
@@ -108,7 +108,7 @@ class AgedSlot:
 
     def _acknowledge(self, partition: Partition) -> None:
         sequence = partition.position.acked_sequence
-        partition.cursor.heard(sequence + 1, 0)
+        partition.cursor.heard(sequence + 1, sequence + 1, 0)
         partition.cursor.stamped(1, sequence + 1, sequence + 1, 0)
         partition.acked(_batch(sequence, self._clock.now_ms), time.monotonic())
 

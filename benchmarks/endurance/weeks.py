@@ -49,7 +49,16 @@ def _compare(sizes: Sizes, folder: Path, say: Say, age: Age) -> list[Finding]:
         map_mb = age(aged, clock, sizes, say)
         empty.begin()
         try:
-            return [*_state(aged, map_mb), *_commands(aged, empty, sizes.turns, say), *_slots(aged, empty, sizes, say)]
+            say("the logs are filled; this version looks at it for the first time")
+            first = aged.strait("apply")
+            return [
+                Finding("apply, the first", first.seconds, "s"),
+                Finding("apply, the first, CPU", first.cpu_seconds, "s"),
+                Finding("apply, the first, times it failed", first.code != 0, "", 0),
+                *_state(aged, map_mb),
+                *_commands(aged, empty, sizes.turns, say),
+                *_slots(aged, empty, sizes, say),
+            ]
         finally:
             aged.stop()
             empty.stop()
