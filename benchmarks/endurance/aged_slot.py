@@ -25,11 +25,13 @@ from strait.state.reader import StateReader
 from strait.state.writer import StateWriter
 from strait.wire.batch import parse, restamp
 from strait.wire.records import Record, build_batch
+from support.fixtures.waiting import eventually
 from support.kafka.raw import RawClient
 
 _MINUTE_SECONDS = 60
 _FLUSH_SECONDS = 120.0
 _ZSTD = 4
+_NOT_LEADER = 6
 
 
 class AgedSlot:
@@ -39,7 +41,7 @@ class AgedSlot:
     def __init__(self, link: RigLink, clock: Clock, seed: int, *, without: str = "") -> None:
         self._link = link
         self._clock = clock
-        self._state = StateReader(link.destination.client_properties, "destination", link.name)
+        self._state = StateReader(link.destination.client_properties, "destination", link.name, some_partitions=True)
         self._state.catch_up(60.0)
         self._writer = StateWriter(link.destination.client_properties, "destination", link.name)
         self._checkpointer = Checkpointer(self._writer)
@@ -85,11 +87,9 @@ class AgedSlot:
                 records = [Record(at, now_ms - ago, None, b"", ()) for at, ago in enumerate(age)]
                 for partition in self.partitions if count else ():
                     batch = build_batch(records, _ZSTD)
-                    appended = source.append(partition.source_id, partition.number, batch)
+                    _append(source, partition.source_id, partition.number, batch, first)
                     restamp(parse(memoryview(batch)), self._plan.producer_id, first)
-                    copied = destination.append(partition.destination_id, partition.number, batch)
-                    if appended.error or copied.error or copied.base_offset != first:
-                        raise AssertionError(f"{partition}: {appended} {copied}")
+                    _append(destination, partition.destination_id, partition.number, batch, first)
 
     def _planned(self) -> Iterator[Partition]:
         for topic in self._plan.topics:
@@ -127,6 +127,18 @@ class AgedSlot:
         """What was written is stamped before time passes."""
         self._writer.flush(_FLUSH_SECONDS)
         self._clock.advance(seconds)
+
+
+def _append(client: RawClient, topic_id: bytes, number: int, batch: bytearray, first: int) -> None:
+    """At offset ``first``. A broker that is busy may lead nothing for a moment."""
+
+    def appended() -> bool:
+        produced = client.append(topic_id, number, batch)
+        assert produced.error in (0, _NOT_LEADER), produced
+        assert produced.error or produced.base_offset == first, produced
+        return not produced.error
+
+    eventually(appended, what="the partition's leader")
 
 
 def _batch(sequence: int, at_ms: int) -> OutBatch:

@@ -11,16 +11,14 @@ from endurance.rig_link import RigLink
 from endurance.scenario import Finding, Say, Sizes
 from endurance.trickle_source import latency
 from mm2.latency import LatencyFigures
-from strait.config.links import Link
 from strait.embedded.kafka import Cluster
 from support.fixtures.clusters import running
 
-_OFTEN_SECONDS, _NEVER_SECONDS = 20, 86_400
+_OFTEN_SECONDS, _NEVER_SECONDS = 10, 86_400
 _MOST_TIMES = 1.5
 _MOST_ADDED_MS = 5.0
 _END_SECONDS = 60.0
 _PER_SECOND = 100
-_SETTING = next(name for name in ("ledger_seconds", "epoch_seconds") if name in Link.model_fields)
 
 
 def ledger(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
@@ -28,9 +26,9 @@ def ledger(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
     found = {}
     with running(source, destination):
         for name, seconds in (("never", _NEVER_SECONDS), ("often", _OFTEN_SECONDS)):
-            link = RigLink(name, source, destination, folder, {name: 1}, more={_SETTING: seconds})
+            link = RigLink(name, source, destination, folder, {name: 1}, more={"ledger_seconds": seconds})
             found[name] = _observe(link, sizes)
-            say(f"{_SETTING} {seconds}: {found[name]}")
+            say(f"ledger_seconds {seconds}: {found[name]}")
     never, often = found["never"], found["often"]
     return [
         Finding("p50 without rows", never.p50_ms, "ms"),

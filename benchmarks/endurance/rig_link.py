@@ -13,7 +13,6 @@ from confluent_kafka import Producer
 
 from endurance import processes
 from strait.config import naming
-from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.kafka.reading import read_topic
 from strait.model import TopicFacts
@@ -30,7 +29,6 @@ STATE_TOPICS = {
     "losses": naming.losses_topic,
 }
 _KEEP = {"retention.ms": "-1"}
-_PARTITIONS_PER_REQUEST = 500
 _PATIENCE_SECONDS = 600.0
 _ATTEMPTS = 5
 
@@ -54,7 +52,8 @@ class RigLink(FarLink):
 
     def begin(self) -> processes.Cost:
         """Create the source's topics and run `strait apply`, which does the rest."""
-        create_in_pieces(self.source, [NewTopic(topic, count, 1, _KEEP) for topic, count in self.topics.items()])
+        admin = Admin(self.source.client_properties, "source")
+        admin.create([NewTopic(topic, count, 1, _KEEP) for topic, count in self.topics.items()])
         self.links_file.write_text(json.dumps(self.settings), encoding="utf-8")
         for _ in range(_ATTEMPTS - 1):  # brokers that are busy serve what they created too late for it
             applied = self.strait("apply")
@@ -145,24 +144,7 @@ class RigLink(FarLink):
     def state_records(self, kind: str) -> int:
         """Records that a reader of the whole topic gets."""
         name = STATE_TOPICS[kind](self.name)
-        return count_records(self.destination, name)
-
-
-def create_in_pieces(cluster: Cluster, topics: Sequence[NewTopic]) -> None:
-    """A controller refuses a request that makes very much at once."""
-    admin, piece, size = Admin(cluster.client_properties, "it"), list[NewTopic](), 0
-    for topic in topics:
-        if piece and size + topic.partitions > _PARTITIONS_PER_REQUEST:
-            admin.create(piece)
-            piece, size = [], 0
-        piece.append(topic)
-        size += topic.partitions
-    admin.create(piece)
-
-
-def count_records(cluster: Cluster, topic: str) -> int:
-    """Committed records between the topic's first and last offset that are still there."""
-    return sum(1 for _ in read_topic(cluster.client_properties, "it", topic))
+        return sum(1 for _ in read_topic(self.destination.client_properties, "destination", name))
 
 
 def _disk_bytes(file: Path) -> int:

@@ -103,7 +103,7 @@ def _commands(aged: RigLink, empty: RigLink, turns: int, say: Say) -> list[Findi
         say(f"{what}: {old.seconds:.1f} s, empty {new.seconds:.1f} s")
         found += [
             _beyond(what, old.seconds, new.seconds),
-            Finding(f"{what}, CPU", old.cpu_seconds, "s"),
+            _beyond(f"{what}, CPU", old.cpu_seconds, new.cpu_seconds),
             Finding(f"{what}, memory", old.memory_mb, "MB"),
             Finding(f"{what}, times it failed", sum(cost.code != 0 for cost, _ in costs), "", 0),
         ]
@@ -122,8 +122,7 @@ def _slots(aged: RigLink, empty: RigLink, sizes: Sizes, say: Say) -> list[Findin
     old, new = starts["aged"], starts["empty"]
     found = [
         _beyond("first record after start", old[0], new[0]),
-        Finding("first record after start, CPU", old[1], "s"),
-        Finding("first record after start, CPU, empty link", new[1], "s"),
+        _beyond("first record after start, CPU", old[1], new[1]),
         *_scrapes(aged, empty, say),
         Finding("slot, memory", memory_mb(old[2]), "MB"),
         Finding("slot, memory, empty link", memory_mb(new[2]), "MB"),
