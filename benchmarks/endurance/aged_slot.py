@@ -1,7 +1,7 @@
 """A slot that writes what weeks of copying leave in the state topics, without copying.
 
-The product's own parts write: the checkpointer confirms, the metrics report, the state writer sends, and a state reader
-follows the map as a slot does. Only the acknowledgements are made up: in each minute one record of each partition, at
+The product's own parts write: the checkpointer confirms, the reporter reports, history and ledger roll up, the state
+writer sends, and a state reader follows the map as a slot does. Only the acknowledgements are made up: in each minute one record of each partition, at
 a moment of its own, so that of 1,000 partitions 17 move in each second.
 
 `fill` then makes the logs say the same: as many records in each partition of both sides, the copies under the link's
@@ -10,14 +10,18 @@ producer ID and numbers.
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from endurance.compressed_time import Clock
 from endurance.rig_link import RigLink
 from strait.control.plane import GROUP
 from strait.engine.checkpointer import Checkpointer
+from strait.engine.ledger import IntervalLedger
+from strait.engine.partition.changes import Changes
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.send_queue import OutBatch
+from strait.engine.reporter import Reported, Reporter
+from strait.engine.slot_history import SlotHistory
 from strait.engine.slot_metrics import SlotMetrics
 from strait.model import topic_id_bytes
 from strait.net.buffers import Buffer
@@ -28,7 +32,9 @@ from strait.wire.records import Record, build_batch
 from support.fixtures.waiting import eventually
 from support.kafka.raw import RawClient
 
+_APPLICATION = "endurance"
 _MINUTE_SECONDS = 60
+_CLOCK_STEP_SECONDS = 10
 _FLUSH_SECONDS = 120.0
 _ZSTD = 4
 _NOT_LEADER = 6
@@ -45,9 +51,16 @@ class AgedSlot:
         self._state.catch_up(60.0)
         self._writer = StateWriter(link.destination.client_properties, "destination", link.name)
         self._checkpointer = Checkpointer(self._writer)
-        self._metrics = SlotMetrics(link.spec, 0, "endurance")
         self._plan = self._state.plans[GROUP]
-        self.partitions = [one for one in self._planned() if one.topic != without]
+        self._changes: Changes[Partition] = Changes()
+        self.partitions = list(self._planned(without))
+        self._second = time.monotonic()  # in compressed time
+        self._metrics = SlotMetrics(link.spec, 0, _APPLICATION)
+        self._history = SlotHistory(GROUP, 0, clock.now_ms)
+        self._reporter = Reporter(self._metrics, self._changes, self._history, lambda _: None)
+        self._ledger = IntervalLedger(
+            link.spec, 0, _APPLICATION, self._writer, lambda: self.partitions, self._second, clock.now_ms
+        )
         self._second_of = {id(one): random.Random(f"{seed} {one}").randrange(60) for one in self.partitions}
         self.records = 0  # acknowledged in each partition
 
@@ -59,19 +72,30 @@ class AgedSlot:
         self._state.close()
 
     def copy_minute(self, *, reporting: bool) -> None:
-        """One minute of copying, at whose end the map's checkpoints are due."""
+        """One minute of copying, at whose end the map's checkpoints are due. Its past is rolled up in any case."""
         self.records += 1
-        for second in range(_MINUTE_SECONDS if reporting else 0):
-            for partition in self.partitions:
-                if self._second_of[id(partition)] == second:
-                    self._acknowledge(partition)
-            self._report()
-            self._writer.poll()
-            if second % 10 == 9:
-                self._advance(10)
-        if not reporting:
+        if reporting:
+            for second in range(_MINUTE_SECONDS):
+                self._copy_second(second)
+        else:
             self._acknowledge_all()
+            self._write_reports(self._history.observe(
+                self._clock.now_ms, self._metrics.totals, lag_records=0, lag_seconds=0.0, latency_ms_p99=None
+            ))  # fmt: skip
         self._checkpoint()
+        self._ledger.step(self._second, self._clock.now_ms)
+        self._writer.flush(_FLUSH_SECONDS)
+
+    def _copy_second(self, second: int) -> None:
+        for partition in self.partitions:
+            if self._second_of[id(partition)] == second:
+                self._acknowledge(partition)
+        if self._second >= self._reporter.next_at:
+            self._write_reports(self._reporter.due(self._plan.version, self._second))
+        self._writer.poll()
+        self._second += 1
+        if second % _CLOCK_STEP_SECONDS == _CLOCK_STEP_SECONDS - 1:
+            self._advance(_CLOCK_STEP_SECONDS)
 
     def acknowledge_minute(self) -> None:
         """One minute of copying that nothing is written of."""
@@ -91,12 +115,12 @@ class AgedSlot:
                     restamp(parse(memoryview(batch)), self._plan.producer_id, first)
                     _append(destination, partition.destination_id, partition.number, batch, first)
 
-    def _planned(self) -> Iterator[Partition]:
+    def _planned(self, without: str) -> Iterator[Partition]:
         for topic in self._plan.topics:
             for number, slot in enumerate(topic.slots):
-                if slot == 0:
+                if slot == 0 and topic.source != without:
                     ids = topic_id_bytes(topic.source_id), topic_id_bytes(topic.destination_id)
-                    partition = Partition(topic.source, number, topic.destination, *ids, topic.policy)
+                    partition = Partition(topic.source, number, topic.destination, *ids, topic.policy, 0, self._changes)
                     partition.found(self._state.runs[topic.source, number], 0, 0)
                     partition.cursor.heard(0, 0, 0)
                     yield partition
@@ -104,24 +128,26 @@ class AgedSlot:
     def _acknowledge_all(self) -> None:
         for partition in self.partitions:
             self._acknowledge(partition)
+        self._second += _MINUTE_SECONDS
         self._advance(_MINUTE_SECONDS)
 
     def _acknowledge(self, partition: Partition) -> None:
         sequence = partition.position.acked_sequence
         partition.cursor.heard(sequence + 1, sequence + 1, 0)
         partition.cursor.stamped(1, sequence + 1, sequence + 1, 0)
-        partition.acked(_batch(sequence, self._clock.now_ms), time.monotonic())
+        batch = _batch(sequence, self._clock.now_ms)
+        partition.acked(batch, self._second)
+        self._metrics.acked(batch, self._second)
 
-    def _report(self) -> None:
-        for report in self._metrics.reports(self.partitions, self._plan.version, time.monotonic()):
-            self._writer.write_report(report)
+    def _write_reports(self, reported: Iterable[Reported]) -> None:
+        for record in reported:
+            self._writer.write_report(record)
 
     def _checkpoint(self) -> None:
         self._state.poll()
         for partition in self.partitions:
             known = self._state.runs.get((partition.topic, partition.number), ())
             self._checkpointer.check(partition, known, self._clock.now_ms)
-        self._writer.flush(_FLUSH_SECONDS)
 
     def _advance(self, seconds: int) -> None:
         """What was written is stamped before time passes."""

@@ -26,6 +26,8 @@ STATE_TOPICS = {
     "plan": naming.plan_topic,
     "map": naming.map_topic,
     "reports": naming.reports_topic,
+    "history": naming.history_topic,
+    "ledger": naming.ledger_topic,
     "losses": naming.losses_topic,
 }
 _KEEP = {"retention.ms": "-1"}

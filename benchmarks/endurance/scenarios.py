@@ -55,7 +55,7 @@ SCENARIOS = {
     ),
     "idle": Scenario(
         "the idle direction of a two-way link, while others write into its destination",
-        Sizes(partitions=6, megabytes=1000, seconds=60),
+        Sizes(partitions=6, megabytes=1000, seconds=90),
         idle_direction,
         ("partitions", "megabytes", "seconds"),
     ),
