@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkOption, Output, OutputOption, one_link
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkOption, Output, OutputOption, one_link, seconds
 from strait.errors import ClusterUnavailable, StateError, StraitError
 
 if TYPE_CHECKING:
@@ -31,8 +31,23 @@ def status(
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Exit with 1 if a partition needs a decision or a slot does not report.")
+        bool,
+        typer.Option(
+            "--check",
+            help="Exit with 1 if a partition needs a decision, a slot does not report, or something that nobody paused waits "
+            "longer than `--for`.",
+        ),
     ] = False,
+    bound: Annotated[
+        float,
+        typer.Option(
+            "--for",
+            help="With `--check`: how long something may wait. Looks again until then if something does.",
+            parser=seconds,
+            metavar="DURATION",
+            show_default="1m",
+        ),
+    ] = 60.0,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every 2 s, until Ctrl-C.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -46,13 +61,13 @@ def status(
 
         keep_showing(lambda: _watched(config, link, first, second, output), "strait status", _REFRESH_SECONDS)
         return
-    _show(config, link, first, second, check=check, output=output)
+    _show(config, link, first, second, check=bound if check else None, output=output)
 
 
 def _watched(config: Path, link: str | None, first: str | None, second: str | None, output: Output) -> None:
     """What is to be seen now, be it that a cluster cannot be asked: it may come back."""
     try:
-        _show(config, link, first, second, check=False, output=output)
+        _show(config, link, first, second, check=None, output=output)
     except typer.Exit:
         pass  # a link that cannot be asked now is in the table
     except (ClusterUnavailable, StateError) as error:
@@ -60,7 +75,7 @@ def _watched(config: Path, link: str | None, first: str | None, second: str | No
 
 
 def _show(
-    config: Path, link: str | None, first: str | None, second: str | None, *, check: bool, output: Output
+    config: Path, link: str | None, first: str | None, second: str | None, *, check: float | None, output: Output
 ) -> None:
     if link is None and first is None:
         _all_links(config, output=output, check=check)
@@ -74,8 +89,33 @@ def _show(
         output.write(found.as_data())
     else:
         _print(found, by_partition=bool(topic), wide=output is Output.WIDE)
-    if check and not found.healthy:
+    if check is not None and (not found.healthy or _stuck(config, [name], check, topic)):
         raise typer.Exit(1)
+
+
+def _stuck(config: Path, links: Sequence[str], bound_seconds: float, topic: str | None = None) -> bool:
+    """Whether something waits for so long from now on; told on standard error."""
+    from strait.config.links import load_link
+    from strait.control.link_status import link_groups
+
+    def look() -> dict[tuple[str, str, int | None], str]:
+        return {
+            (name, *place): why
+            for name in links
+            for group in link_groups(load_link(config, name), name).groups
+            for place, why in group.stuck.items()
+            if topic is None or place[0] == topic
+        }
+
+    until, stuck = time.monotonic() + bound_seconds, look()
+    while stuck and (left := until - time.monotonic()) > 0:
+        time.sleep(min(_REFRESH_SECONDS, left))
+        now = look()
+        stuck = {place: now[place] for place in stuck if place in now}
+    for (name, place, number), why in sorted(stuck.items(), key=str):
+        text = place if number is None else f"{place}-{number}"
+        typer.echo(f"link {name}: {text} has waited for {bound_seconds:g} s: {why}", err=True)
+    return bool(stuck)
 
 
 def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
@@ -107,7 +147,7 @@ def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
         typer.echo(f"other topics of the source are unknown: {found.source_trouble}")
 
 
-def _all_links(config: Path, *, output: Output, check: bool) -> None:
+def _all_links(config: Path, *, output: Output, check: float | None) -> None:
     """Every link is looked at by itself; one that cannot be is a line with why, and makes the exit code 1."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -120,7 +160,9 @@ def _all_links(config: Path, *, output: Output, check: bool) -> None:
         output.write([item.as_data() for item in found])
     else:
         _print_links(found)
-    if any(item.error or (check and not item.healthy) for item in found):
+    if any(item.error or (check is not None and not item.healthy) for item in found):
+        raise typer.Exit(1)
+    if check is not None and _stuck(config, names, check):
         raise typer.Exit(1)
 
 
@@ -151,7 +193,11 @@ def _print_links(found: "Sequence[LinkSummary]") -> None:
                     f"{item.topics:,}",
                     f"{item.partitions:,}",
                     f"{item.caught_up:,}",
-                    f"{item.lag_records:,}",
+                    f"{item.lag_records:,}"
+                    if item.lag_known
+                    else f">={item.lag_records:,}"
+                    if item.lag_records
+                    else "-",
                     f"{item.records_per_second:,.0f}",
                 ]
             ),

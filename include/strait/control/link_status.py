@@ -93,6 +93,8 @@ class LinkStatus:
             "plan_version": max((group.plan_version for group in self.groups), default=0),
             "stopped": self.stopped,
             "stopped_by": self.stopped_by,
+            "healthy": self.healthy,
+            "lag_known": all(group.lag_known for group in self.groups),
             "lag_records": self.lag_records,
             "held_back_records": self.held_back_records,
             "records_per_second": self.records_per_second,

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from confluent_kafka import Message
 
 from strait.config import naming
-from strait.config.groups import DEFAULT_GROUP
 from strait.kafka.admin import Admin
 from strait.kafka.reading import log_range, read_topic
 from strait.kafka.transactions import TransactionalWriter, chunks, transactional_writer
@@ -68,15 +67,15 @@ class Quarantine:
         return [entry for entry in self.contents().entries() if chosen.includes(entry) and not entry.settled]
 
     def targets(self, entries: Sequence[Entry], to: str | None) -> dict[str, str]:
-        """Source topic -> the destination topic to replay into, by the plan in force; ``to``: a topic named instead.
+        """Source topic -> the destination topic to replay into, by the plans in force; ``to``: a topic named instead.
 
         Raises (besides): ConfigError with every reason why not.
         """
         with StateReader(self._properties, self._cluster, self._link, follow=("plan",)) as state:
             state.catch_up()
-            plan = state.plans.get(DEFAULT_GROUP)
+            plans = list(state.plans.values())
         there = Admin(self._properties, self._cluster).observe(lambda _: False).topics
-        return targets(entries, to, plan, there)
+        return targets(entries, to, plans, there)
 
     def records(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Message]]:
         """The entries with what is kept of them, in the order of the topic."""

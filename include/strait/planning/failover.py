@@ -222,6 +222,8 @@ def _skipping(statuses: Sequence[GroupStatus]) -> list[str]:
 
 def _where_moved(status: GroupStatus) -> str:
     """With what it reads again of what others, or it itself on the other side, have consumed already."""
+    if status.rereads is None:
+        return f"{status.group} (may read records twice; how many is not known)"
     return f"{status.group} (reads {status.rereads:,} records twice)" if status.rereads else status.group
 
 

@@ -4,7 +4,7 @@ To the link a replayed record is a stranger's: it has another producer, and a pl
 policy halts at strangers, replaying into the copy would stop it; so that is refused beforehand.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from strait.config import naming
 from strait.errors import ConfigError
@@ -14,19 +14,19 @@ from strait.state.schema import Plan, PlannedTopic
 
 
 def targets(
-    entries: Sequence[Entry], to: str | None, plan: Plan | None, destination: Mapping[str, TopicFacts]
+    entries: Sequence[Entry], to: str | None, plans: Iterable[Plan], destination: Mapping[str, TopicFacts]
 ) -> dict[str, str]:
     """Source topic -> the destination topic to write into.
 
     Args:
         to: the topic that a person names; None: each record's own destination.
-        plan: the plan in force.
+        plans: those in force, of every task group: a topic is in that of each which copies some of it.
         destination: every topic of the destination cluster.
 
     Raises:
         ConfigError: with every reason why not.
     """
-    planned = {} if plan is None else {topic.destination: topic for topic in plan.topics}
+    planned = {topic.destination: topic for plan in plans for topic in plan.topics}
     highest: dict[tuple[str, str], int] = {}
     for entry in entries:
         pair = entry.topic, to or entry.destination

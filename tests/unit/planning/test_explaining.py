@@ -84,6 +84,25 @@ def test_a_link_is_in_one_state(groups: tuple[Status, ...], pauses: tuple[Pause,
 
 def test_a_link_is_summed_up() -> None:
     found = summary_of("l", "a", "b", [group(COPYING, CAUGHT_UP), group(DENIED, PAUSED, DENIED)], ())
-    assert found == LinkSummary("l", "a", "b", "waiting", 1, 5, 1, 25, 0.0, (("paused", 1), ("source_denied", 2)))
+    waiting = (("paused", 1), ("source_denied", 2))
+    assert found == LinkSummary("l", "a", "b", "waiting", 1, 5, 1, 25, 0.0, waiting, healthy=True, lag_known=True)
     assert found.trouble == "1 paused, 2 source_denied"
     assert replace(found, error="away").trouble == "away"
+
+
+def test_what_waits_is_stuck_unless_somebody_meant_it() -> None:
+    starting = ("starting", "")
+    assert group(COPYING, PAUSED, DENIED, starting).stuck == {
+        ("orders", 2): "source_denied",
+        ("orders", 3): "starting",
+    }
+    assert group(DENIED, stopped=True).stuck == {}
+
+
+def test_a_link_that_cannot_be_looked_at_is_not_well_and_its_lag_is_not_known() -> None:
+    away = LinkSummary("l", error="away").as_data()
+    assert (away["healthy"], away["lag_known"]) == (False, False)
+    unknown = replace(group(COPYING).partitions[0], lag_records=-1)
+    silent = replace(group(COPYING), partitions=(unknown,))
+    assert not summary_of("l", "a", "b", [silent], ()).lag_known
+    assert summary_of("l", "a", "b", [group(COPYING)], ()).lag_known

@@ -271,3 +271,13 @@ def test_a_topic_without_an_allow_rule_is_open_to_all_where_the_cluster_says_so(
     ]
     assert failover.open_topics(topics, [rule("*")]) == []
     assert failover.fence_for_all(["other"]).verdict is Verdict.FAILED
+
+
+@pytest.mark.parametrize(
+    ("rereads", "said"),
+    [(0, "1 have moved before: b"), (70, "b (reads 70 records twice)"), (None, "b (may read records twice")],
+)
+def test_what_a_group_reads_twice_is_said(rereads: int | None, said: str) -> None:
+    status = group("b", OffsetState.DESTINATION_AHEAD, moved=True)
+    row = replace(status.offsets[0], rereads=rereads)
+    assert said in failover.groups([replace(status, offsets=(row,))], accept=()).detail

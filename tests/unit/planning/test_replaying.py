@@ -28,12 +28,12 @@ def cluster(**partitions: int) -> dict[str, TopicFacts]:
 
 def refusal(*entries: Entry, to: str | None = None, in_force: Plan | None = None, **partitions: int) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as caught:
-        targets(entries, to, in_force, cluster(**partitions))
+        targets(entries, to, [] if in_force is None else [in_force], cluster(**partitions))
     return caught.value.problems
 
 
 def test_they_go_to_their_own_destination_where_others_may_write() -> None:
-    found = targets([entry(), entry(partition=1)], None, plan("continue"), cluster(dr_orders=2))
+    found = targets([entry(), entry(partition=1)], None, [plan("continue")], cluster(dr_orders=2))
     assert found == {"orders": "dr.orders"}
 
 
@@ -44,14 +44,14 @@ def test_a_copy_that_halts_at_strangers_is_refused_even_when_it_is_named() -> No
 
 
 def test_they_go_to_the_topic_that_is_named() -> None:
-    found = targets([entry(), entry("clicks")], "repaired", plan("halt"), cluster(repaired=1))
+    found = targets([entry(), entry("clicks")], "repaired", [plan("halt")], cluster(repaired=1))
     assert found == {"orders": "repaired", "clicks": "repaired"}
 
 
 def test_a_topic_that_the_link_does_not_write_into_now_has_to_be_named() -> None:
     (problem,) = refusal(entry(), in_force=None, dr_orders=2)
     assert problem == "no plan of the link writes into dr.orders now; name it with --to if it is meant"
-    assert targets([entry()], "dr.orders", None, cluster(dr_orders=2)) == {"orders": "dr.orders"}
+    assert targets([entry()], "dr.orders", [], cluster(dr_orders=2)) == {"orders": "dr.orders"}
 
 
 def test_every_problem_is_said_at_once() -> None:
@@ -61,3 +61,10 @@ def test_every_problem_is_said_at_once() -> None:
         "topic dr.orders has 2 partitions, and records are of partition 7",
         "__x is an internal topic",
     )
+
+
+def test_the_plan_of_every_task_group_counts() -> None:
+    other = plan("continue").model_copy(update={"group": "default", "topics": ()})
+    assert targets([entry()], None, [other, plan("continue")], cluster(dr_orders=2)) == {"orders": "dr.orders"}
+    with pytest.raises(ConfigError, match="halts at records which are not the link's own"):
+        targets([entry()], "dr.orders", [plan("halt"), other], cluster(dr_orders=2))

@@ -144,6 +144,17 @@ class Status:
         return tuple(row for row in self.partitions if row.state == "waiting")
 
     @property
+    def stuck(self) -> dict[tuple[str, int | None], str]:
+        """What is not copied and nobody has paused, with why; nothing of a stopped group."""
+        rows = [] if self.stopped else [row for row in self.partitions if row.state in ("waiting", "starting")]
+        return {(row.topic, row.partition): row.reason or row.state for row in rows if row.reason != Reason.PAUSED}
+
+    @property
+    def lag_known(self) -> bool:
+        """Of every partition."""
+        return all(row.lag_records >= 0 for row in self.partitions)
+
+    @property
     def healthy(self) -> bool:
         """No partition needs a decision, and every slot reports unless the group is stopped."""
         decisions = any(row.needs_decision for row in self.partitions)
@@ -322,7 +333,10 @@ def _paced(row: PartitionStatus, pace: Pace) -> PartitionStatus:
 
 def _positions(item: PartitionReport, report: Report) -> tuple[int, int, int, float, int, int, int]:
     known = item.position >= 0 and item.end >= 0
-    lag = (item.lag_records, round(lag_seconds(item, report), 3)) if known else (-1, -1.0)
+    seconds = round(lag_seconds(item, report), 3)
+    if item.lag_records > 0 and seconds <= 0:
+        seconds = -1.0  # nothing was copied since the slot's start, or its records' times say nothing
+    lag = (item.lag_records, seconds) if known else (-1, -1.0)
     return item.position, item.end, *lag, item.records, item.log_start, item.written
 
 

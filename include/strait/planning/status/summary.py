@@ -18,6 +18,7 @@ class LinkSummary:
         state: `copying`, `waiting` (something of it waits), `paused` (as a whole), `stopped`, `no_plan`, or `error`.
         waiting: reason -> number of partitions.
         healthy: it has a plan, no partition needs a decision, and every slot reports.
+        lag_known: of every partition; else there may be more than ``lag_records``.
         error: why it could not be looked at; the figures say nothing then.
         held_back_records: by open transactions on the source.
     """
@@ -32,7 +33,8 @@ class LinkSummary:
     lag_records: int = 0
     records_per_second: float = 0.0
     waiting: tuple[tuple[str, int], ...] = ()
-    healthy: bool = True
+    healthy: bool = False
+    lag_known: bool = False
     error: str = ""
     held_back_records: int = 0
 
@@ -66,6 +68,7 @@ def summary_of(
         records_per_second=sum(group.records_per_second for group in groups),
         waiting=tuple(sorted(waiting.items())),
         healthy=bool(groups) and all(group.healthy for group in groups),
+        lag_known=bool(groups) and all(group.lag_known for group in groups),
     )
 
 
