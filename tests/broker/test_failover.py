@@ -312,7 +312,7 @@ def test_a_failover_cut_off_at_its_stop_looks_again_if_the_link_was_not_stopped(
     writer = Writer(link)
     writer.write(20)
 
-    def killed(_: object) -> None:
+    def killed(*_: object) -> None:
         raise Killed
 
     with monkeypatch.context() as patch:

@@ -2,12 +2,16 @@
 `strait run` and the monitor DAG's metrics."""
 
 import time
+from weakref import WeakKeyDictionary
 
 from strait.config.links import LinksFile
-from strait.control.report_history import earlier_reports
+from strait.control.report_history import PastReports
 from strait.planning.history.pace import pace_of
 from strait.planning.status.status import Status, status_of
 from strait.state.reader import StateReader
+
+_past: WeakKeyDictionary[StateReader, PastReports] = WeakKeyDictionary()
+"""So that whoever looks again and again reads the past seldom."""
 
 
 def group_status(file: LinksFile, link: str, group: str, state: StateReader, topic: str | None = None) -> Status:
@@ -21,7 +25,9 @@ def group_status(file: LinksFile, link: str, group: str, state: StateReader, top
         ConfigError: the plan has no such topic.
         ClusterUnavailable, NotAuthorized: older reports cannot be read.
     """
-    plan, now_ms, destination = state.plans.get(group), time.time_ns() // 1_000_000, file.links[link].destination
+    destination = file.links[link].destination
+    past = _past.setdefault(state, PastReports(file.clusters[destination], destination, link))
+    plan, now_ms = state.plans.get(group), time.time_ns() // 1_000_000
     return status_of(
         link,
         group,
@@ -29,6 +35,6 @@ def group_status(file: LinksFile, link: str, group: str, state: StateReader, top
         state.reports,
         now_ms,
         topic,
-        earlier_reports(file.clusters[destination], destination, link, state.reports, now_ms, group=group),
+        past.of(group, state.reports),
         None if plan is None else pace_of(plan, state.earlier_reports, state.reports),
     )

@@ -3,6 +3,7 @@ loads; and the minutes and hours that slots roll up. Whatever is read is taken i
 
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
@@ -20,25 +21,38 @@ from strait.state.schema import GroupSyncReport, Report
 from strait.state.slot_reports import SlotReports
 
 _FRESH_SECONDS = 5.0  # for which a look at loads counts: one cycle decides twice
+_PAST_SECONDS = 300.0  # for which the pace of hours counts
 _SPAN_MS = 5_000  # in which every slot reports, several times
 _WHOLE_MS = REPEAT_SECONDS * 1000  # in which it reports every partition
 
 
-def earlier_reports(
-    properties: Mapping[str, str], cluster: str, link: str, reports: Reports, now_ms: int, *, group: str
-) -> Reports:
-    """What slots said `WINDOW_SECONDS` ago, or at the first time since of which there are reports; nothing where no
-    partition of the group lags, so that nothing can be lost.
+class PastReports:
+    """What slots of a link said `WINDOW_SECONDS` ago, read again after some minutes."""
 
-    Args:
-        reports: the present ones.
+    def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
+        self._properties = properties
+        self._cluster = cluster
+        self._link = link
+        self._found: Reports = {}
+        self._due_at = 0.0
 
-    Raises:
-        ClusterUnavailable, NotAuthorized
-    """
-    if not lags(group, reports):
-        return {}
-    return _reports_at(properties, cluster, link, now_ms - WINDOW_SECONDS * 1000)
+    def of(self, group: str, reports: Reports) -> Reports:
+        """Or what they said at the first time since of which there are reports; nothing where no partition of the group
+        lags, so that nothing can be lost.
+
+        Args:
+            reports: the present ones.
+
+        Raises:
+            ClusterUnavailable, NotAuthorized
+        """
+        if not lags(group, reports):
+            return {}
+        if time.monotonic() >= self._due_at:
+            at_ms = time.time_ns() // 1_000_000 - WINDOW_SECONDS * 1000
+            self._found = _reports_at(self._properties, self._cluster, self._link, at_ms)
+            self._due_at = time.monotonic() + _PAST_SECONDS if self._found else 0.0
+        return self._found
 
 
 class LoadMonitor:
@@ -54,6 +68,7 @@ class LoadMonitor:
         self._name = name
         self._reader = reader
         self._loads: Mapping[TopicPartition, Load] = {}
+        self._looks: deque[tuple[float, Reports]] = deque()  # what was reported then, one as old as is needed
         self._due_at = 0.0
 
     def now(self) -> Mapping[TopicPartition, Load]:
@@ -72,9 +87,15 @@ class LoadMonitor:
         reader.catch_up()
         if not reader.reports:
             return {}
-        now_ms = time.time_ns() // 1_000_000
-        since_ms = now_ms - round(LOAD_WINDOW_SECONDS * 1000)
-        earlier = _reports_at(self._properties, self._link.destination, self._name, since_ms)
+        now, now_ms = time.monotonic(), time.time_ns() // 1_000_000
+        while len(self._looks) > 1 and self._looks[1][0] <= now - LOAD_WINDOW_SECONDS:
+            self._looks.popleft()
+        if self._looks and LOAD_WINDOW_SECONDS <= now - self._looks[0][0] <= 2 * LOAD_WINDOW_SECONDS:
+            earlier = self._looks[0][1]
+        else:
+            at_ms = now_ms - round(LOAD_WINDOW_SECONDS * 1000)
+            earlier = _reports_at(self._properties, self._link.destination, self._name, at_ms)
+        self._looks.append((now, dict(reader.reports)))
         return loads_of(earlier, reader.reports, now_ms)
 
 
