@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as Place
 
 from strait.config.links import parse
 from strait.consumer_groups.clusters import LinkClusters
@@ -55,6 +56,24 @@ def copied(make_link: MakeLink, topic_name: str) -> EngineLink:
         pass
     link.until_seen()
     return link
+
+
+def test_an_open_transaction_holds_back_its_own_partition_alone(copied: EngineLink, topic_name: str) -> None:
+    """Of an exactly-once worker, which commits its offsets in transactions."""
+    group = f"{topic_name}-worker"
+    commit(copied.source, group, {TopicPartition(topic_name, number): 5 for number in range(PARTITIONS)})
+    at_work = Consumer(copied.source.client_properties | {"group.id": group}).consumer_group_metadata()
+    producer = Producer(copied.source.client_properties | {"transactional.id": group})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction([Place(topic_name, 0, 9)], at_work)
+    commit(copied.source, group, {TopicPartition(topic_name, 1): 9})
+    (status,) = sync_of(copied).sync([group])
+    assert {item.partition: (item.offset, item.fit) for item in status.offsets} == {0: (5, "inexact"), 1: (9, "exact")}
+    assert not status.synced
+    assert committed(copied.destination, group, topic_name).keys() == {0, 1}
+    producer.commit_transaction()
+    eventually(lambda: sync_of(copied).sync([group])[0].synced, what="it is exact once the transaction is over")
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -1,14 +1,22 @@
 """What is committed for a group on the destination, and what the answers mean. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from strait.model import TopicPartition
 from strait.net import consumer_groups as net
 from strait.net import error_policy
 from strait.planning.consumer_groups import GroupStatus, OffsetState
+from strait.state.translation import Fit, Translation
 from strait.wire import error_codes
 
 _AT_WORK = (error_codes.UNKNOWN_MEMBER_ID, error_codes.NON_EMPTY_GROUP)
+
+
+def before_pending(found: Translation) -> Translation:
+    """Of an offset after which an open transaction commits a later one: it may be too early."""
+    fit = str(Fit.INEXACT) if found.fit == Fit.EXACT else found.fit
+    return replace(found, fit=fit, detail="an open transaction commits a later offset; this is the last one before it")
 
 
 def in_sync(status: GroupStatus) -> dict[TopicPartition, int]:

@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 
 from strait.config.validation import did_you_mean
 from strait.consumer_groups.clusters import LinkClusters
-from strait.consumer_groups.commits import commits_of, in_sync, refusals
+from strait.consumer_groups.commits import before_pending, commits_of, in_sync, refusals
 from strait.consumer_groups.offsets import Offsets
 from strait.consumer_groups.two_way import TwoWay
 from strait.errors import ConfigError
@@ -215,7 +215,7 @@ class GroupSync:
             name for name, side in here.items() if can_move(name, side) and (unselected or self._selected(name))
         }
         share = {name for name in chosen if here[name].kind == SHARE}
-        told = self._source.committed(chosen - share) | self._shares_here.starts(share)
+        told = self._source.committed(chosen - share, last_stable=True) | self._shares_here.starts(share)
         return _Observed(
             here, _sides(self._destination), told, {group: plan.version for group, plan in plans.items()}, topics
         )
@@ -234,8 +234,8 @@ class GroupSync:
         offsets = [(place, ours[name][place].offset) for name, place in asked]
         translations: dict[str, list[Translation]] = {name: [] for name in ours}
         translated = self._two_way.resolved(self._offsets.to_destination(offsets)) if offsets else []
-        for (name, _), found in zip(asked, translated, strict=True):
-            translations[name].append(found)
+        for (name, place), found in zip(asked, translated, strict=True):
+            translations[name].append(before_pending(found) if ours[name][place].pending else found)
         decided = {
             name: self._status(name, observed, translations[name], present.get(name, {}))
             for name in ours.keys() - refusals.keys()

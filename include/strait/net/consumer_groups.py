@@ -25,6 +25,7 @@ from strait.net.cluster_facts import every_address
 from strait.net.group_coordinators import Codes, Coordinators
 from strait.net.handshake import Answer, Connection
 from strait.pieces import pieces
+from strait.wire.error_codes import UNSTABLE_OFFSET_COMMIT
 
 _LIST_GROUPS = (16, 4, 5)
 _OFFSET_FETCH = (9, 5, 9)
@@ -50,11 +51,13 @@ class Group(NamedTuple):
 
 class Committed(NamedTuple):
     """Offset of the next record to consume, and what the consumer wrote beside it. ``epoch``: leader epoch of the
-    record before it, which consumers commit; -1 for none. It is read, never written."""
+    record before it, which consumers commit; -1 for none. It is read, never written. ``pending``: a transaction that
+    commits a later one is open."""
 
     offset: int
     metadata: str
     epoch: int = -1
+    pending: bool = False
 
 
 Offsets = dict[TopicPartition, Committed]
@@ -86,12 +89,21 @@ class ConsumerGroups:
         """Every group that this principal may see."""
         return self.coordinators.until_settled(self._list)
 
-    def committed(self, groups: Iterable[str]) -> dict[str, Offsets | int]:
+    def committed(self, groups: Iterable[str], *, last_stable: bool = False) -> dict[str, Offsets | int]:
         """What each group has committed, or the error code of its refusal: UNSTABLE_OFFSET_COMMIT while a transaction
         that commits offsets is open (KIP-447). No offsets for a group that is unknown. Of groups whose answer is what
-        it was at the last call, the same objects."""
+        it was at the last call, the same objects.
+
+        Args:
+            last_stable: of partitions with such a transaction, what was committed before it, marked as pending.
+        """
         wanted = sorted(set(groups))
         found = self.coordinators.until_settled(lambda: self._committed(wanted))
+        unstable = [name for name, told in found.items() if not isinstance(told, int) and _has_pending(told)]
+        asked = unstable if last_stable else []
+        before = self.coordinators.until_settled(lambda: self._committed(asked, stable=False)) if asked else {}
+        for name in unstable:
+            found[name] = _before_pending(found[name], before[name]) if last_stable else UNSTABLE_OFFSET_COMMIT
         self._fetched = {names: kept for names, kept in self._fetched.items() if found.keys() >= set(names)}
         return found
 
@@ -135,7 +147,7 @@ class ConsumerGroups:
             for group, kind in zip(reply.groups, kinds, strict=True)
         }
 
-    def _committed(self, wanted: Sequence[str]) -> dict[str, Offsets | int]:
+    def _committed(self, wanted: Sequence[str], *, stable: bool = True) -> dict[str, Offsets | int]:
         found: dict[str, Offsets | int] = {}
         for address, groups, code in self.coordinators.of(wanted):
             if address is None:
@@ -144,10 +156,10 @@ class ConsumerGroups:
             connection = self.coordinators.at(address)
             many = connection.version(*_OFFSET_FETCH) >= _MANY_GROUPS
             for some in pieces(groups, GROUPS_AT_ONCE if many else 1):
-                found |= self._fetch(connection, some)
+                found |= self._fetch(connection, some, stable=stable)
         return found
 
-    def _fetch(self, connection: Connection, groups: Sequence[str]) -> dict[str, Offsets | int]:
+    def _fetch(self, connection: Connection, groups: Sequence[str], *, stable: bool) -> dict[str, Offsets | int]:
         version = connection.version(*_OFFSET_FETCH)
         if version >= _MANY_GROUPS:
             asked: dict[str, Any] = {
@@ -155,7 +167,10 @@ class ConsumerGroups:
             }
         else:
             asked = {"group_id": groups[0], "topics": None}
-        request = OffsetFetchRequest(version=version, require_stable=True, **asked)
+        request = OffsetFetchRequest(version=version, require_stable=stable, **asked)
+        if not stable:  # changes while the other answer stays the same
+            answer = connection.ask_again(request, OffsetFetchResponse, None, REPLY_BYTES)
+            return self._offsets_of(answer.reply, groups, version)
         before, fetched = self._fetched.get(tuple(groups), (None, {}))
         answer = connection.ask_again(request, OffsetFetchResponse, before, REPLY_BYTES)
         if answer is not before:
@@ -214,12 +229,29 @@ def _offsets(group: Any) -> Offsets | int:
     found = {}
     for topic in group.topics:
         for item in topic.partitions:
+            place = TopicPartition(topic.name, item.partition_index)
+            if item.error_code == UNSTABLE_OFFSET_COMMIT:
+                found[place] = Committed(-1, "", pending=True)
+                continue
             if item.error_code:
                 return int(item.error_code)
             if item.committed_offset >= 0:
-                place = TopicPartition(topic.name, item.partition_index)
                 found[place] = Committed(item.committed_offset, item.metadata or "", item.committed_leader_epoch)
     return found
+
+
+def _has_pending(told: Offsets) -> bool:
+    return any(item.pending for item in told.values())
+
+
+def _before_pending(told: Offsets | int, before: Offsets | int) -> Offsets | int:
+    """What is stable, and of the others what was committed last before; nothing where nothing was."""
+    if isinstance(told, int) or isinstance(before, int):
+        return told if isinstance(told, int) else before
+    known = {
+        place: item._replace(pending=True) for place, item in before.items() if place in told and told[place].pending
+    }
+    return {place: item for place, item in told.items() if not item.pending} | known
 
 
 def _codes(reply: Any) -> Codes:

@@ -14,6 +14,7 @@ COORDINATOR_NOT_AVAILABLE: int = errors.CoordinatorNotAvailableError.errno
 NOT_COORDINATOR: int = errors.NotCoordinatorError.errno
 UNSUPPORTED_VERSION: int = errors.UnsupportedVersionError.errno
 UNKNOWN_MEMBER_ID: int = errors.UnknownMemberIdError.errno
+UNSTABLE_OFFSET_COMMIT: int = errors.UnstableOffsetCommitError.errno
 GROUP_ID_NOT_FOUND: int = errors.GroupIdNotFoundError.errno
 NON_EMPTY_GROUP: int = errors.NonEmptyGroupError.errno
 REPLICA_NOT_AVAILABLE: int = errors.ReplicaNotAvailableError.errno
