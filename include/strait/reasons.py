@@ -22,6 +22,7 @@ class Reason(StrEnum):
     NOT_SELECTED = "not_selected"
     EXCLUDED = "excluded"
     PAUSED = "paused"
+    LINK_STOPPED = "link_stopped"
     THROTTLED = "throttled"
     QUARANTINED = "quarantined"
     CAME_FROM_DESTINATION = "came_from_destination"
@@ -121,6 +122,11 @@ _TEXTS = {
     Reason.PAUSED: _Text(
         "An operator paused the link, the topic or the partition; the detail shows the operator, time and reason.",
         "Run `strait resume` with the scope shown in the detail. Copying resumes at the offset at which it stopped.",
+        Kind.SKIPPED,
+    ),
+    Reason.LINK_STOPPED: _Text(
+        "The link is stopped by `strait stop` or a failover; `strait status` shows the operator, time and reason.",
+        "Run `strait start` to copy again. After a failover, run `strait tail list` first.",
         Kind.SKIPPED,
     ),
     # what is copied, with a note

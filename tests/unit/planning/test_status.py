@@ -9,6 +9,7 @@ from strait.control.link_status import LinkStatus
 from strait.errors import ConfigError
 from strait.model import TopicPartition
 from strait.planning.status.status import SILENT_MS, Status, status_of, with_quarantined
+from strait.planning.status.summary import summary_of
 from strait.state.schema import (
     HeartbeatReport,
     PartitionReport,
@@ -103,6 +104,13 @@ def test_a_silent_slot_is_a_reason_and_the_last_position_stays_to_be_seen() -> N
     assert states(found) == [(0, "copying", ""), (1, "waiting", "slot_silent")]
     assert found.partitions[1].position == 5
     assert [slot.silent for slot in found.slots] == [False, True]
+
+
+def test_partitions_of_a_stopped_link_are_no_trouble() -> None:
+    found = status(plan(0).model_copy(update={"stopped": True}))
+    assert states(found) == [(0, "waiting", "link_stopped")]
+    assert (found.healthy, found.stuck) == (True, {})
+    assert summary_of("l", "a", "b", [found], ()).trouble == ""
 
 
 def test_a_slot_that_was_never_heard_is_silent() -> None:

@@ -289,6 +289,8 @@ def _rows(
             if why is None:
                 continue  # another task group copies it, and tells of it
             state, reason, detail = "waiting", why.reason, why.detail
+        elif slot in silent and plan.stopped:
+            state, reason, detail = "waiting", str(Reason.LINK_STOPPED), "nothing is copied until it is started"
         elif slot in silent:
             state, reason = "waiting", str(Reason.SLOT_SILENT)
             detail = f"slot {slot} has not reported for {SILENT_MS // 1000} s"

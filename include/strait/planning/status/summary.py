@@ -45,7 +45,9 @@ class LinkSummary:
     @property
     def trouble(self) -> str:
         """What somebody should know, in words; "" where all is well."""
-        return self.error or ", ".join(f"{count} {reason}" for reason, count in self.waiting)
+        return self.error or ", ".join(
+            f"{count} {reason}" for reason, count in self.waiting if reason != Reason.LINK_STOPPED
+        )
 
 
 def summary_of(
