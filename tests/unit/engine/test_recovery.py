@@ -166,3 +166,15 @@ def test_a_stranger_before_our_last_record_stays_one_after_the_broker_forgot() -
     shifted = Tail(1000, last_sequence=1104, last_offset=1109)
     outcome = from_tail(runs(checkpoint=1000), 1110, shifted)
     assert isinstance(outcome, Refused) and outcome.reason is Reason.FOREIGN_WRITER
+
+
+@pytest.mark.parametrize("on_foreign", ["halt", "expect"])
+@given(st.integers(0, 100))
+def test_a_log_that_began_after_many_records_of_the_link_is_not_too_short(on_foreign: OnForeign, written: int) -> None:
+    """Of the records with the first numbers this log has none, so it ends before their number."""
+    first = SEQUENCE_MODULUS - 50
+    begun = [plain_run(sequence_base=first, sequence_end=first)]
+    last = wire_sequence(first + written - 1)
+    outcome = from_leader(begun, log(written, last if written else None), on_foreign)
+    assert isinstance(outcome, Found)
+    assert outcome.sequence == first + written

@@ -133,7 +133,13 @@ def least_offset(runs: Sequence[OffsetMapping]) -> int:
     """No record of the link in the map has a lower destination offset, whatever others wrote and the log has lost: each
     record takes an offset. A run's ``destination_base`` is no such bound among records of other producers. It fits the
     run's end, and a log that was cut has fewer of others' records since."""
-    return runs[0].sequence_base
+    return runs[0].sequence_base + _least_shift(runs)
+
+
+def _least_shift(runs: Sequence[OffsetMapping]) -> int:
+    """By how much a destination offset may be below its record's number: the link may have written before this log
+    began."""
+    return min(0, *(run.destination_base - run.sequence_base for run in runs))
 
 
 def confirmed_places(runs: Sequence[OffsetMapping]) -> dict[int, int]:
@@ -272,8 +278,9 @@ def _after_last(
             f"its last record is number {sequence - 1}, before the map's first run at {runs[0].sequence_base}",
         )
     before, after = ends
-    if after < sequence:
-        return _too_short(after, sequence, sequence)
+    least = sequence + _least_shift(runs)
+    if after < least:
+        return _too_short(after, sequence, least)
     expected = destination_offset(covering(runs, sequence), sequence)
     if on_foreign == "halt":
         if before > expected:
