@@ -56,6 +56,10 @@ class AirflowClient:
         """Task id -> state of one run; None where a task was not scheduled yet."""
         return {str(item["task_id"]): item["state"] for item in self._task_instances(dag, run_id)}
 
+    def attempts(self, dag: str, run_id: str) -> dict[str, int]:
+        """Task id -> how often it was started in one run; 0 also for one that Airflow failed before its start."""
+        return {str(item["task_id"]): int(item["try_number"]) for item in self._task_instances(dag, run_id)}
+
     def task_log(self, dag: str, run_id: str, task: str, attempt: int = 1) -> str:
         """What one attempt of a task logged, a line for each event."""
         return "\n".join(_log_line(event) for event in self._log_events(dag, run_id, task, attempt))
