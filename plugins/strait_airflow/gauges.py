@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from strait.config.links import LinksFile
     from strait.planning.status.metrics import TopicMetrics
     from strait.planning.status.status import Status
+    from strait.state.group_sync_records import GroupSyncReport
     from strait.state.reader import StateReader
-    from strait.state.schema import GroupSyncReport, Report
+    from strait.state.schema import Report
 
 
 def connect() -> None:

@@ -12,8 +12,9 @@ from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups, Offsets
 from strait.planning.consumer_groups import OffsetState
+from strait.state.group_sync_records import GroupSyncReport
 from strait.state.reader import StateReader
-from strait.state.schema import GroupSyncReport, PlannedGroupSync
+from strait.state.schema import PlannedGroupSync
 from support.fixtures.waiting import eventually
 from support.kafka.groups import Reader, commit, committed
 from support.links.engine_link import EngineLink

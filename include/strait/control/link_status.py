@@ -20,8 +20,9 @@ from strait.planning.plan.stopping import stopped_by
 from strait.planning.status.explaining import explained, nearly_selected
 from strait.planning.status.status import PartitionStatus, Status, with_quarantined
 from strait.planning.topics.selection import Selection, select
+from strait.state.group_sync_records import GroupSyncReport
 from strait.state.reader import StateReader
-from strait.state.schema import GroupSyncReport, Pause
+from strait.state.schema import Pause
 
 QUARANTINE_READ = 1_000
 """Offsets of the quarantine topic that are read to count its records."""

@@ -15,9 +15,10 @@ from strait.planning.history.load import WINDOW_SECONDS as LOAD_WINDOW_SECONDS
 from strait.planning.history.load import Load, depends_on_load, loads_of
 from strait.planning.history.overrun import WINDOW_SECONDS, Reports, lags
 from strait.state.codec import Unreadable, decode, decode_report
+from strait.state.group_sync_records import GroupSyncReport
 from strait.state.reader import StateReader
 from strait.state.report_changes import REPEAT_SECONDS, HistoryPoint, ReportChanges
-from strait.state.schema import GroupSyncReport, Report
+from strait.state.schema import Report
 from strait.state.slot_reports import SlotReports
 
 _FRESH_SECONDS = 5.0  # for which a look at loads counts: one cycle decides twice

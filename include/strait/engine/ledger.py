@@ -8,7 +8,7 @@ from strait.config.app_spec import AppSpec
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.report import reason_of, state_of
 from strait.errors import StraitError
-from strait.state.schema import LedgerEntry, LedgerPart
+from strait.state.ledger_records import LedgerEntry, LedgerPart
 from strait.state.sink import OnAck
 
 OPENING_SECONDS = 0.25

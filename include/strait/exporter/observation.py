@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from strait.planning.status.status import Status
 from strait.state.failover_records import Failover
-from strait.state.schema import GroupSyncReport, Loss, Plan, Report
+from strait.state.group_sync_records import GroupSyncReport
+from strait.state.schema import Loss, Plan, Report
 
 Slot = tuple[str, int]
 

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from strait.config import naming
 from strait.config.links import Link
 from strait.model import TopicPartition
-from strait.state.schema import GroupOutOfSync, GroupSyncReport, PlannedGroupSync
+from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
+from strait.state.schema import PlannedGroupSync
 from strait.state.translation import Fit, Translation
 
 SHARE = "share"

@@ -10,7 +10,7 @@ from strait.planning.history.overrun import duration
 from strait.planning.status.status import PartitionStatus
 from strait.reasons import Reason
 from strait.state.failover_records import Failover, MissingRecords
-from strait.state.schema import GroupSyncReport
+from strait.state.group_sync_records import GroupSyncReport
 from strait.state.translation import Fit
 from strait.text import utc
 

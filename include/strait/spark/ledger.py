@@ -23,7 +23,7 @@ from strait.spark import folder
 from strait.spark.ledger_book import UNREPORTED, LedgerBook, Pending
 from strait.spark.ledger_files import LedgerFiles
 from strait.state.codec import Unreadable, decode, kind_of_ledger
-from strait.state.schema import LedgerMark, LedgerPart
+from strait.state.ledger_records import LedgerMark, LedgerPart
 from strait.state.writer import StateWriter
 
 log = logging.getLogger(__name__)

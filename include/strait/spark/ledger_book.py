@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from strait.state.schema import LedgerEntry, LedgerMark, LedgerPart
+from strait.state.ledger_records import LedgerEntry, LedgerMark, LedgerPart
 
 UNREPORTED = "unreported"
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from strait.errors import SetupError
 from strait.spark.failure import root_cause
-from strait.state.schema import LedgerEntry, LedgerPart
+from strait.state.ledger_records import LedgerEntry, LedgerPart
 
 _HINT = "give it space and rights to write; the rows stay in the ledger topic for three days"
 _OF_PART = ("group", "slot")

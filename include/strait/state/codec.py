@@ -10,20 +10,11 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from strait.state.failover_records import Failover
+from strait.state.group_sync_records import GroupSyncReport
+from strait.state.ledger_records import LedgerMark, LedgerPart
 from strait.state.offset_map import check_gaps
 from strait.state.report_changes import KEPT, SPANS_MS, HistoryPoint, ReportChanges
-from strait.state.schema import (
-    GroupSyncReport,
-    LedgerMark,
-    LedgerPart,
-    Loss,
-    Offset,
-    OffsetMapping,
-    Plan,
-    Record,
-    Registration,
-    Report,
-)
+from strait.state.schema import Loss, Offset, OffsetMapping, Plan, Record, Registration, Report
 
 _V = 1
 _OURS = b'{"v":%d,' % _V

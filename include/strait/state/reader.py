@@ -11,9 +11,10 @@ from strait.config import naming
 from strait.errors import ClusterUnavailable, ConfigError, StateError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, ask, make_consumer
 from strait.kafka.reading import read_topic
+from strait.state.group_sync_records import GroupSyncReport
 from strait.state.producer_registry import Registrations
 from strait.state.report_changes import REPEAT_SECONDS
-from strait.state.schema import GroupSyncReport, Loss, OffsetMapping, Plan, Report
+from strait.state.schema import Loss, OffsetMapping, Plan, Report
 from strait.state.segments import DELETE_RETENTION_MS
 from strait.state.view import Kind, Place, StateView
 

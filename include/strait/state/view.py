@@ -10,9 +10,10 @@ from typing import Literal, NamedTuple
 from strait.config import naming
 from strait.errors import StateError
 from strait.state.codec import PlanKey, Unreadable, decode, decode_key, decode_report
+from strait.state.group_sync_records import GroupSyncReport
 from strait.state.loss_log import LossLog
 from strait.state.runs import RunsByPartition
-from strait.state.schema import GroupSyncReport, Loss, Plan
+from strait.state.schema import Loss, Plan
 from strait.state.slot_reports import SlotReports
 
 Kind = Literal["plan", "map", "reports", "losses"]

@@ -13,9 +13,11 @@ from strait.config import naming
 from strait.errors import ConfigError, StraitError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_producer
 from strait.state.codec import encode, encode_key, run_key
+from strait.state.group_sync_records import GroupSyncReport
+from strait.state.ledger_records import LedgerMark, LedgerPart
 from strait.state.quarantine_records import QuarantinedRecord, headers_of
 from strait.state.report_changes import HistoryPoint, ReportChanges
-from strait.state.schema import GroupSyncReport, LedgerMark, LedgerPart, Loss, OffsetMapping, Report
+from strait.state.schema import Loss, OffsetMapping, Report
 
 OnAck = Callable[[StraitError | None], None]
 

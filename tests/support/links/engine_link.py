@@ -21,17 +21,9 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.kafka.reading import read_topic
 from strait.reasons import Reason
 from strait.state.codec import decode
+from strait.state.ledger_records import LedgerPart
 from strait.state.reader import StateReader
-from strait.state.schema import (
-    Budget,
-    LedgerPart,
-    Loss,
-    OffsetMapping,
-    PartitionReport,
-    Plan,
-    PlannedGroupSync,
-    TopicPolicy,
-)
+from strait.state.schema import Budget, Loss, OffsetMapping, PartitionReport, Plan, PlannedGroupSync, TopicPolicy
 from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
 from support.kafka.records import assert_copied, assert_same_records, ends, read_all

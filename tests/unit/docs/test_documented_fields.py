@@ -5,11 +5,11 @@ import re
 import pytest
 
 from strait.spark.ledger_files import COLUMNS
+from strait.state.group_sync_records import GroupSyncReport
 from strait.state.report_changes import HistoryPoint, ReportChanges
 from strait.state.schema import (
     Budget,
     GivenAcl,
-    GroupSyncReport,
     HeartbeatReport,
     LeftTopic,
     Loss,

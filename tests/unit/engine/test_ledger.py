@@ -8,7 +8,7 @@ from strait.engine.partition.partition import Partition
 from strait.engine.partition.send_queue import OutBatch
 from strait.errors import ClusterUnavailable
 from strait.net.buffers import BufferPool
-from strait.state.schema import LedgerEntry, LedgerPart
+from strait.state.ledger_records import LedgerEntry, LedgerPart
 from strait.state.sink import OnAck
 from support.model.partitions import placed, plain_partition
 from support.model.reports import plain_run

@@ -3,7 +3,7 @@
 import pytest
 
 from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
-from strait.state.schema import GroupOutOfSync, GroupSyncReport
+from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
 from strait_airflow.page.views.groups import group_details, groups_page
 from strait_airflow.page.watches.groups import GroupsSeen
 

@@ -1,7 +1,7 @@
 """Which rows a driver writes, and what no slot is left to tell."""
 
 from strait.spark.ledger_book import UNREPORTED, LedgerBook
-from strait.state.schema import LedgerEntry, LedgerMark, LedgerPart
+from strait.state.ledger_records import LedgerEntry, LedgerMark, LedgerPart
 
 PATIENCE_MS = 1_000
 

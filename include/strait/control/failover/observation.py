@@ -24,8 +24,9 @@ from strait.planning.recovery_point import LastWords, LastWordsRead, missing
 from strait.planning.review.effects import effects
 from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.state.failover_records import MissingRecords
+from strait.state.group_sync_records import GroupSyncReport
 from strait.state.reader import REPORTS_SINCE_SECONDS, StateReader
-from strait.state.schema import GroupSyncReport, Plan
+from strait.state.schema import Plan
 
 _LOOK_BACK_SECONDS = (REPORTS_SINCE_SECONDS, 600, 3600, 86_400)
 """How far back the last words of an application that is gone are looked for; reports are kept for a day. Each slot reports

@@ -10,7 +10,7 @@ from strait.errors import FailoverTakenOver
 from strait.planning import failover, recovery_point
 from strait.planning.failover import Check, Verdict
 from strait.state.failover_records import Failover
-from strait.state.schema import GroupSyncReport
+from strait.state.group_sync_records import GroupSyncReport
 
 
 class UnplannedFailover:

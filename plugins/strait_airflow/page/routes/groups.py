@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query
 
-from strait.state.schema import GroupSyncReport
+from strait.state.group_sync_records import GroupSyncReport
 from strait_airflow.page.observers import groups_observers, observers
 from strait_airflow.page.routes.query import Limit, Offset, Search
 from strait_airflow.page.security import VisibleLink

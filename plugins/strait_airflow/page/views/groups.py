@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from strait.planning.consumer_groups import MEANINGS, GroupStatus, OffsetState
-from strait.state.schema import GroupSyncReport
+from strait.state.group_sync_records import GroupSyncReport
 from strait_airflow.page.views.answers import Data, looked, some
 from strait_airflow.page.watches.groups import GroupsSeen
 
