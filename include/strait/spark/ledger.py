@@ -32,7 +32,8 @@ _FIRST_LOOK_SECONDS = 20.0  # the slots' first rows are there
 _AGAIN_SECONDS = 60.0
 _MARK_SECONDS = 5.0
 _RECORDS_AT_ONCE = 500
-_FAREWELL_SECONDS = 10.0
+_FAREWELL_SECONDS = 10.0  # a destination that does not answer holds up nobody
+_WRITING_SECONDS = 20.0
 
 
 @contextmanager
@@ -52,12 +53,14 @@ def ledger_kept(session: SparkSession, spec: AppSpec, application: str) -> Itera
     finally:
         stopped.set()
         thread.join(_FAREWELL_SECONDS)
+        if ledger.writing:
+            thread.join(_WRITING_SECONDS)
         if thread.is_alive():
             log.warning("the last rows of the ledger are not written yet; the next application writes them")
 
 
 class Ledger:
-    """What one driver writes."""
+    """What one driver writes. ``writing``: it does so now."""
 
     def __init__(self, session: SparkSession, spec: AppSpec, application: str) -> None:
         self.files = LedgerFiles(session, spec.ledger_dir, spec.link)
@@ -66,6 +69,7 @@ class Ledger:
         self._topic = naming.ledger_topic(spec.link)
         patience_ms = round(1000 * (2 * spec.ledger_seconds + _AGAIN_SECONDS))
         self._book = LedgerBook(spec.group, application, patience_ms)
+        self.writing = False
         self._next = 0  # the first record of the topic not read yet
 
     def run(self, stopped: threading.Event) -> None:
@@ -106,8 +110,12 @@ class Ledger:
         self._next = offset + 1
 
     def _write_due(self, *, last: bool) -> None:
-        for application, pending in self._book.due(_now_ms(), last=last).items():
-            self._write(application, pending)
+        self.writing = True
+        try:
+            for application, pending in self._book.due(_now_ms(), last=last).items():
+                self._write(application, pending)
+        finally:
+            self.writing = False
 
     def _write(self, application: str, pending: list[Pending]) -> None:
         parts = [part for one in pending for part in one.parts()]
