@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 from confluent_kafka import admin as kafka_admin
 
 from strait.errors import ClusterUnavailable
@@ -24,8 +24,9 @@ LITERAL = ("LITERAL", "User:a", "*", "READ", "ALLOW")
 class Client:
     """Librdkafka's, without a cluster: notes each request. From the ``away_from``th on none is answered."""
 
-    def __init__(self, away_from: int = 1_000_000) -> None:
+    def __init__(self, away_from: int = 1_000_000, end: int = 5) -> None:
         self.requests: list[list[Any]] = []
+        self.end = end
         self._away_from = away_from
 
     def __getattr__(self, _: str) -> Callable[..., dict[Any, Future[Any]]]:
@@ -34,7 +35,7 @@ class Client:
     def poll(self, _: float) -> None: ...
 
     def list_offsets(self, items: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
-        return self._ask(items, SimpleNamespace(offset=5))
+        return self._ask(items, SimpleNamespace(offset=self.end))
 
     def _ask(self, items: Iterable[Any], result: Any = None, **_: Any) -> dict[Any, Future[Any]]:
         self.requests.append(list(items))
@@ -111,3 +112,11 @@ def test_what_was_created_before_the_cluster_went_away_counts() -> None:
 def test_pieces_keep_the_order_and_a_large_item_is_alone() -> None:
     assert list(pieces([1, 2, 9, 3, 3], 5, lambda item: item)) == [[1, 2], [9], [3], [3]]
     assert list(pieces([], 5)) == []
+
+
+def test_an_offset_that_librdkafka_has_not_got_is_a_failure_and_no_number() -> None:
+    place = TopicPartition("t", 0)
+    outcomes = admin(Client(end=OFFSET_INVALID))[0].offsets_each([place], "end")
+    assert not outcomes.results
+    assert "no answer" in str(outcomes.failures[place])
+    assert admin(Client(end=-1))[0].offsets_since_each({place: 1}).results == {place: -1}  # no record is that young

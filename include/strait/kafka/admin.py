@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError
+from confluent_kafka import OFFSET_INVALID, ConsumerGroupTopicPartitions, IsolationLevel, KafkaError
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka import admin as kafka_admin
 
-from strait.errors import NotAuthorized
+from strait.errors import ClusterUnavailable, NotAuthorized
 from strait.kafka.alteration import Alteration, ConfigChange
 from strait.kafka.connection import CHANGES_AT_ONCE, DESCRIBED_AT_ONCE, OFFSETS_AT_ONCE, REQUEST_SECONDS, Outcomes
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
@@ -176,7 +176,14 @@ class Admin(Alteration):
             futures = self._client.list_offsets(specs, isolation_level=isolation, request_timeout=REQUEST_SECONDS)
             named = {TopicPartition(tp.topic, tp.partition): future for tp, future in futures.items()}
             found = self._wait(named, f"looking up {what}")
-            return Outcomes({tp: int(result.offset) for tp, result in found.results.items()}, found.failures)
+            offsets = {tp: int(result.offset) for tp, result in found.results.items()}
+            # librdkafka gives this instead of an error for a partition that it did not ask for in time
+            unanswered = {tp for tp, offset in offsets.items() if offset == OFFSET_INVALID}
+            failures = {
+                tp: ClusterUnavailable(self.cluster, f"looking up {what.format(tp)}: no answer") for tp in unanswered
+            }
+            answered = {tp: offset for tp, offset in offsets.items() if tp not in unanswered}
+            return Outcomes(answered, {**found.failures, **failures})
 
         return self._in_pieces(asked, OFFSETS_AT_ONCE, ask, "looking up offsets", key_of=lambda tp: tp)
 
