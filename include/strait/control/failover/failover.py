@@ -81,8 +81,7 @@ def unfence(file: LinksFile, link: str) -> tuple[Failover, int]:
         raise FailoverStopped(f"link {link}: no failover was ever begun")
     look = Observation(file, link)
     turn = Turn(newest, journal, lambda _: None, 0.0)
-    lifted = len(newest.fence)
-    lift_fence(look, turn, newest.fence)
+    lifted = lift_fence(look, turn, newest.fence)
     if newest.outcome == "running" and not (turn.took(STOP) and look.status().stopped):
         turn.end("aborted")
     return turn.record, lifted

@@ -255,13 +255,15 @@ def reverse(look: Observation, *, ask: bool = True) -> Check:
     return Check(Verdict.DONE, f"link {link} copies {ends}")
 
 
-def lift_fence(look: Observation, turn: Turn, fence: Collection[GivenAcl]) -> None:
-    """Remove these rules, which a failover has given."""
-    if fence:
-        given = [TopicAcl(**rule.model_dump()) for rule in fence]
-        there = look.source.acls()  # one that was refused, or lifted by hand, is not
-        look.source.remove_acls_each([rule for rule in given if rule in there]).or_raise()
-        turn.keep(fence=tuple(rule for rule in turn.record.fence if rule not in fence))
+def lift_fence(look: Observation, turn: Turn, fence: Collection[GivenAcl]) -> int:
+    """Remove these rules, which a failover has given; return how many of them existed: one that was refused, or that an
+    operator has removed, does not."""
+    if not fence:
+        return 0
+    existing = look.source.acls() & {TopicAcl(**rule.model_dump()) for rule in fence}
+    look.source.remove_acls_each(sorted(existing)).or_raise()
+    turn.keep(fence=tuple(rule for rule in turn.record.fence if rule not in fence))
+    return len(existing)
 
 
 def _rules(principals: Iterable[str], topics: Iterable[str]) -> list[TopicAcl]:
