@@ -218,6 +218,8 @@ def test_what_waits_for_approval_is_shown_rejected_and_approved(site, page):
     assert f"{ASKED}.edit.a" not in there.observe(lambda _: True).topics
 
     site.airflows("DELETE", f"variables/strait_rejected_{ASKED}", site.token())
+    # The link's watch would ask again, too, after a pause that has grown with each time it was refused.
+    site.airflows("POST", f"dags/{APPROVAL}/dagRuns", site.token(), {"logical_date": None})
     expect(changes).to_contain_text("+ copies    edit.a", timeout=RUN_MS)
     page.get_by_role("button", name="Approve…").click()
     asks = dialog(page, f"Approve: Strait, link {ASKED}: make these changes?")
