@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 
 from endurance import processes
 from strait.config import naming
+from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.kafka.reading import read_topic
 from strait.model import TopicFacts
@@ -53,15 +54,20 @@ class RigLink(FarLink):
         return self.folder / f"links-{self.name}.json"
 
     def begin(self) -> processes.Cost:
-        """Create the source's topics and run `strait apply`, which does the rest."""
+        """Create the source's topics and run `strait apply`, which does the rest. Returns when brokers serve them: they
+        create the logs later than the controller says so."""
         admin = Admin(self.source.client_properties, "source")
         admin.create([NewTopic(topic, count, 1, _KEEP) for topic, count in self.topics.items()])
         self.links_file.write_text(json.dumps(self.settings), encoding="utf-8")
-        for _ in range(_ATTEMPTS - 1):  # brokers that are busy serve what they created too late for it
-            applied = self.strait("apply")
+        _until_served(self.source, self.topics)
+        applied = self.strait("apply")
+        for _ in range(_ATTEMPTS):
             if applied.code == 0:
-                return applied
-        return self.strait("apply").check()
+                break
+            applied = self.strait("apply")  # brokers that are busy serve what they created too late for it
+        applied.check()
+        _until_served(self.destination, self.topics)
+        return applied
 
     def strait(self, command: str) -> processes.Cost:
         """Run a command on this link."""
@@ -147,6 +153,11 @@ class RigLink(FarLink):
         """Records that a reader of the whole topic gets."""
         name = STATE_TOPICS[kind](self.name)
         return sum(1 for _ in read_topic(self.destination.client_properties, "destination", name))
+
+
+def _until_served(cluster: Cluster, topics: Mapping[str, int]) -> None:
+    with closing(LogEnds(cluster, topics)) as ends:
+        ends.now(_PATIENCE_SECONDS)
 
 
 def _disk_bytes(file: Path) -> int:

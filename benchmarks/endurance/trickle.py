@@ -3,11 +3,13 @@ ones cost."""
 
 import time
 from pathlib import Path
+from typing import NamedTuple
 
-from endurance.processes import memory_mb, share_of_core
+from endurance.processes import cpu_seconds, memory_mb, share_of_core
 from endurance.rig_link import RigLink
 from endurance.scenario import Finding, Say, Sizes
 from endurance.trickle_source import latency
+from mm2.latency import LatencyFigures
 from strait.embedded.kafka import Cluster
 from support.fixtures.clusters import running
 from support.links.far import FarCluster
@@ -28,32 +30,45 @@ def trickle(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
         for link in (alone, among):
             link.begin()
         try:
-            (of_one, _, _), (of_many, idle, memory) = (_observe(link, sizes, say) for link in (alone, among))
+            one, many = (_observe(link, sizes, say) for link in (alone, among))
         finally:
             alone.stop()
             among.stop()
     return [
-        Finding("p50, one partition alone", of_one[0], "ms"),
-        Finding("p99, one partition alone", of_one[1], "ms"),
-        Finding("p50, among all", of_many[0], "ms"),
-        Finding("p99, among all", of_many[1], "ms"),
-        Finding("p99, added", of_many[1] - of_one[1], "ms", _MOST_ADDED_MS),
-        Finding("idle, CPU of the slot", idle, "% of a core", _MOST_IDLE_PERCENT),
-        Finding("slot, memory", memory, "MB"),
+        Finding("p50, one partition alone", one.latency.p50_ms, "ms"),
+        Finding("p99, one partition alone", one.latency.p99_ms, "ms"),
+        Finding("p50, among all", many.latency.p50_ms, "ms"),
+        Finding("p99, among all", many.latency.p99_ms, "ms"),
+        Finding("p99, added", many.latency.p99_ms - one.latency.p99_ms, "ms", _MOST_ADDED_MS),
+        Finding("CPU of the slot for a record, one partition alone", one.ms_per_record, "ms"),
+        Finding("CPU of the slot for a record, among all", many.ms_per_record, "ms"),
+        Finding("idle, CPU of the slot", many.idle_percent, "% of a core", _MOST_IDLE_PERCENT),
+        Finding("slot, memory", many.memory_mb, "MB"),
     ]
 
 
-def _observe(link: RigLink, sizes: Sizes, say: Say) -> tuple[tuple[float, float], float, float]:
-    """Latency (p50, p99), percent of a core while idle, memory."""
+class _Observed(NamedTuple):
+    """``ms_per_record``: CPU, beyond what it uses while idle."""
+
+    latency: LatencyFigures
+    ms_per_record: float
+    idle_percent: float
+    memory_mb: float
+
+
+def _observe(link: RigLink, sizes: Sizes, say: Say) -> _Observed:
     slot = link.run_slot()
     link.seconds_until(time.monotonic(), lambda row: row.state == "caught_up")
     time.sleep(_SETTLE_SECONDS)  # let what the start left over pass
-    idle = share_of_core(slot, sizes.seconds)
-    figures = latency(link, sizes.seconds)
-    say(f"{link.name}: idle {idle:.1f} % of a core; {figures}")
-    memory = memory_mb(slot)
+    idle_percent = share_of_core(slot, sizes.seconds)
+    before, began = cpu_seconds(slot), time.monotonic()
+    figures = latency(link, sizes.seconds, warm_up_seconds=0.0)
+    idle_seconds = (time.monotonic() - began) * idle_percent / 100
+    used = cpu_seconds(slot) - before - idle_seconds
+    found = _Observed(figures, 1000 * used / figures.records, idle_percent, memory_mb(slot))
+    say(f"{link.name}: {found}")
     link.stop()
-    return (figures.p50_ms, figures.p99_ms), idle, memory
+    return found
 
 
 def fetched(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:

@@ -29,9 +29,9 @@ class LogEnds:
         )
         self._partitions = [(topic, number) for topic, count in topics.items() for number in range(count)]
 
-    def now(self) -> list[int]:
+    def now(self, patience_seconds: float = _PATIENCE_SECONDS) -> list[int]:
         """In the order of ``topics``. Asks again while a partition has no leader."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + patience_seconds
         while True:
             found: dict[tuple[str, int], int] = {}
             for address in self._brokers:
@@ -39,7 +39,7 @@ class LogEnds:
             missing = [partition for partition in self._partitions if partition not in found]
             if not missing:
                 return [found[partition] for partition in self._partitions]
-            assert time.monotonic() < deadline, f"nobody leads {missing}"
+            assert time.monotonic() < deadline, f"nobody leads {len(missing)} partitions: {missing[:5]} …"
             time.sleep(_PAUSE_SECONDS)
 
     def close(self) -> None:
