@@ -6,7 +6,6 @@ from pathlib import Path
 from endurance.rig_link import RigLink
 from endurance.scenario import Finding, Say, Sizes
 from strait.embedded.kafka import Cluster
-from strait.state.schema import PartitionReport
 from support.fixtures.clusters import running
 from support.links.far import FarCluster
 
@@ -30,16 +29,10 @@ def far(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
         began, slot = time.monotonic(), link.run_slot()
         try:
             away = link.seconds_until_copied(began)
-            copying = link.seconds_until(began, _copies)
         finally:
             link.stop()
         say(f"all copied {away:.1f} s after kill -9")
     return [
         Finding("all copied after the first start, without a way", near, "s"),
         Finding("all copied after kill -9", away, "s", _MOST_SECONDS),
-        Finding("all reported as copied after kill -9", copying, "s"),
     ]
-
-
-def _copies(row: PartitionReport) -> bool:
-    return row.position >= 2

@@ -22,6 +22,8 @@ BROKERS = 5
 _LEAST_OF_MEAN = 0.7
 _MOST_SECONDS_BEHIND = 1.0
 _LOOK_SECONDS = 0.1
+_BURST_SECONDS = 22.0
+"""Two windows of a quota: a broker lets a burst pass, and then takes nothing for as long as a window."""
 
 
 def starvation(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
@@ -50,6 +52,7 @@ def starvation(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
 def _observe(link: RigLink, backlogs: dict[str, int], live: dict[str, int], sizes: Sizes, say: Say) -> list[Finding]:
     with closing(LogEnds(link.destination, backlogs)) as copied, closing(LogEnds(link.destination, live)) as arrived:
         eventually(lambda: sum(copied.now()) > 0, what="copying has begun")
+        time.sleep(_BURST_SECONDS)
         behind = dict.fromkeys(live, 0.0)
         with _writing_each_second(link.source, live) as written_at:
             until = time.monotonic() + sizes.seconds
