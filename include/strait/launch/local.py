@@ -24,9 +24,11 @@ from strait.launch.properties import spark_environment, spark_properties, writte
 from strait.launch.spark_home import find_spark_submit
 from strait.launch.submission import Submission
 
-# The shell stays as the parent to write down how the application ended, even when it was killed. It ignores SIGTERM and
-# SIGINT, which the JVM inherits: so the Python driver alone takes them, stops its query, and all end with 0.
-_ATTENDED = 'trap "" TERM INT; "$@"; code=$?; echo $code >"$0.partial" && mv "$0.partial" "$0"'
+# SIGTERM and SIGINT are ignored before the processes bear the mark by which they are found, and so ended. The shell and
+# the JVM inherit that: so the Python driver alone takes them, stops its query, and all end with 0.
+_GUARDED = 'trap "" TERM INT; exec env "$0" "$@"'
+# The shell stays as the parent to write down how the application ended, even when it was killed.
+_ATTENDED = '"$@"; code=$?; echo $code >"$0.partial" && mv "$0.partial" "$0"'
 
 _SHOWS_SECONDS = 0.005
 _LOOKS = 3
@@ -127,10 +129,11 @@ class LocalLauncher:
         return cause_of(application.exit_code, self.log_tail(application), self.spec(application))
 
     def _start(self, new: Submission, spark: Spark, spark_submit: Path, java: Path) -> None:
+        mark = f"{processes.MARK}={new.folder}"
         command = [spark_submit, "--properties-file", new.properties, self._job, "--spec", new.spec]
         with new.log.open("ab") as log:
             child = subprocess.Popen(
-                ["/bin/sh", "-c", _ATTENDED, str(new.exit), *map(str, command)],
+                ["/bin/sh", "-c", _GUARDED, mark, "/bin/sh", "-c", _ATTENDED, str(new.exit), *map(str, command)],
                 env=self._environment(new, spark, spark_submit, java),
                 cwd=new.folder,
                 stdin=subprocess.DEVNULL,
@@ -148,8 +151,8 @@ class LocalLauncher:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "_AIRFLOW"))}
         if java != Path(inherited.get("JAVA_HOME", ""), "bin", "java"):
             inherited.pop("JAVA_HOME", None)  # it has none that is new enough, and Spark would take it before PATH's
-        marks = {processes.MARK: str(new.folder), "SPARK_HOME": str(spark_submit.parents[1])}
-        return inherited | tied_environment(self._tied_to) | spark_environment(spark, new.scratch) | marks
+        home = {"SPARK_HOME": str(spark_submit.parents[1])}
+        return inherited | tied_environment(self._tied_to) | spark_environment(spark, new.scratch) | home
 
     def _processes(self, name: str) -> Sequence[psutil.Process]:
         self._reap()

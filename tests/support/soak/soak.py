@@ -25,8 +25,6 @@ from support.soak.failovers import rounds
 from support.soak.storm import Storm
 
 GOAL_SECONDS = 5.0
-_MOST_SECONDS = 60.0
-"""An election on a busy machine takes long; what takes longer waits for something that does not come."""
 _PROGRESS_SECONDS = 10.0
 _YOUNG, _OLD = {"soak.one": 3, "soak.two": 2}, {"soak.three": 1}
 _TOPICS = _YOUNG | _OLD
@@ -39,11 +37,8 @@ _FORGETFUL = {"producer.id.expiration.check.interval.ms": "1000", "replica.lag.t
 Recoveries = dict[str, list[float]]
 
 
-def soak(
-    folder: Path, minutes: float, seed: int, say: Callable[[str], None], goal_seconds: float = GOAL_SECONDS
-) -> Recoveries:
-    """Returns after how many seconds copying went on, for each kind of fault. Fails if the copy is not equal, or if
-    more than half of all recoveries took longer than ``goal_seconds``."""
+def soak(folder: Path, minutes: float, seed: int, say: Callable[[str], None]) -> Recoveries:
+    """Returns after how many seconds copying went on, for each kind of fault. Fails if the copy is not equal."""
     say(f"seed {seed}, {minutes:g} minutes")
     source = FarCluster(folder / "source", seed=seed)
     destination = FarCluster(folder / "destination", 3, seed=seed, properties=_FORGETFUL)
@@ -74,8 +69,6 @@ def soak(
     say(f"{records} records equal; seed {seed}")
     for line in table(recoveries):
         say(line)
-    every = [seconds for each in recoveries.values() for seconds in each]
-    assert median(every) <= goal_seconds and max(every) <= _MOST_SECONDS, "copying went on too late; see the table"
     return recoveries
 
 
@@ -156,4 +149,6 @@ if __name__ == "__main__":
         if chosen.failovers:
             rounds(Path(directory), chosen.failovers, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))
         else:
-            soak(Path(directory), chosen.minutes, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))
+            recoveries = soak(Path(directory), chosen.minutes, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))
+            if median(second for seconds in recoveries.values() for second in seconds) > GOAL_SECONDS:
+                sys.exit(f"copying went on later than after {GOAL_SECONDS:g} s in most cases")
