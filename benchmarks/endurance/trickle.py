@@ -19,6 +19,7 @@ _MOST_ADDED_MS = 2.0
 _MOST_IDLE_PERCENT = 3.0
 _MOST_REQUEST_BYTES = 200.0
 _SETTLE_SECONDS = 5.0
+_WARM_UP_SECONDS = 3.0  # a producer's first records wait for what it asks the brokers before
 _HEAP_MIB = 1024
 
 
@@ -62,7 +63,7 @@ def _observe(link: RigLink, sizes: Sizes, say: Say) -> _Observed:
     time.sleep(_SETTLE_SECONDS)  # let what the start left over pass
     idle_percent = share_of_core(slot, sizes.seconds)
     before, began = cpu_seconds(slot), time.monotonic()
-    figures = latency(link, sizes.seconds, warm_up_seconds=0.0)
+    figures = latency(link, sizes.seconds, warm_up_seconds=_WARM_UP_SECONDS)
     idle_seconds = (time.monotonic() - began) * idle_percent / 100
     used = cpu_seconds(slot) - before - idle_seconds
     found = _Observed(figures, 1000 * used / figures.records, idle_percent, memory_mb(slot))

@@ -26,6 +26,7 @@ class BrokerFetcher:
         self._is_quiet: set[Partition] = set()
         self._fetchers = 1
         self._resting: dict[Partition, None] = {}  # found quiet, and not moved yet
+        self._waking: dict[Partition, None] = {}  # not quiet any more, and not moved yet
 
     def fit(self, fetchers: int) -> None:
         """Size the replies; ``fetchers``: how many brokers are fetched from, 0 if this one is not."""
@@ -56,14 +57,24 @@ class BrokerFetcher:
 
     def ask(self) -> None:
         """Ask for more on both lines."""
-        if self._quiet is not None:
-            for partition in self._quiet.changed():
-                self._take_back(partition)
-                self._busy.add(partition)
+        self._wake()
         self._busy.ask()
         self._rest()
         if self._quiet is not None:
             self._quiet.ask()
+
+    def _wake(self) -> None:
+        """Move what has changed back, when the busy line can take it: until then the quiet one goes on with it."""
+        if self._quiet is None:
+            return
+        self._waking.update(dict.fromkeys(self._quiet.changed()))
+        if not self._waking or not self._busy.asks_next:
+            return
+        waking, self._waking = self._waking, {}
+        for partition in waking:
+            if partition in self._is_quiet:
+                self._take_back(partition)
+                self._busy.add(partition)
 
     def _rest(self) -> None:
         """Move what has become quiet, if that is worth it, when the quiet line can take it."""

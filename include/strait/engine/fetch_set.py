@@ -31,7 +31,7 @@ class Standing(Enum):
     SOON = "its position is being looked up"
     BLOCKED = "the source is left alone for a while"
     HELD = "its producers are being judged, or what was fetched is being taken apart"
-    FULL = "enough of it is queued"
+    FULL = "enough of it is queued, or memory is short"
     THROTTLED = "its class has used up its budget"
 
 
@@ -61,7 +61,8 @@ class FetchSet:
     """Those partitions that one broker leads, and the session in which they are fetched.
 
     Attributes:
-        tight: memory is short, so only partitions with nothing queued are asked for.
+        tight: memory is short, so only partitions are asked for that have nothing queued, and nothing left at the source
+            as far as is known.
         session: of what is asked for.
     """
 
@@ -75,7 +76,7 @@ class FetchSet:
         self._standings: dict[Standing, int] = dict.fromkeys(Standing, 0)
         self._due: list[tuple[float, int, _Member]] = []
         self._order = itertools.count()
-        self._queued: set[_Member] = set()  # with something queued when last looked at
+        self._behind: set[_Member] = set()  # with something queued or left at the source when last looked at
         self._throttled: frozenset[str] = frozenset()
         self._limits: dict[str, float | None] = {}  # of one partition of a class in one reply
         self._moved: set[_Member] = set()  # wanted, and the session does not say where yet
@@ -103,7 +104,7 @@ class FetchSet:
             partition.signal.disconnect(self._changed)
             self._enter(member, None)
             self._drop_class(member)
-            self._queued.discard(member)
+            self._behind.discard(member)
             member.due = -1.0
 
     def partitions(self) -> list[Partition]:
@@ -177,10 +178,10 @@ class FetchSet:
             self._limits = dict(limits)
 
     def tighten(self, *, tight: bool) -> None:
-        """Leave out partitions with something queued, or ask for them again."""
+        """Leave out partitions that are behind, or ask for them again."""
         if tight != self.tight:
             self.tight = tight
-            self._changed.update(member.partition.signal for member in self._queued)
+            self._changed.update(member.partition.signal for member in self._behind)
 
     def update(self, now: float, queue_bytes: int) -> None:
         """Look again at what has changed. A partition with ``queue_bytes`` queued has enough."""
@@ -201,10 +202,11 @@ class FetchSet:
 
     def _judge(self, member: _Member, now: float, queue_bytes: int) -> Standing:
         position, cursor, queue = member.partition.position, member.partition.cursor, member.partition.queue
-        if queue.batches:
-            self._queued.add(member)
-        elif member in self._queued:
-            self._queued.remove(member)
+        behind = bool(queue.batches) or cursor.end > cursor.offset
+        if behind:
+            self._behind.add(member)
+        elif member in self._behind:
+            self._behind.remove(member)
         if position.phase is not Phase.REPLICATING:
             if position.retry_at < now + _SOON_SECONDS:
                 return Standing.SOON
@@ -215,7 +217,7 @@ class FetchSet:
             return Standing.HELD if cursor.held else Standing.BLOCKED
         if cursor.unfinished:
             return Standing.HELD
-        if queue.batches and (self.tight or queue.bytes >= queue_bytes):
+        if (behind and self.tight) or (queue.batches and queue.bytes >= queue_bytes):
             return Standing.FULL
         return Standing.THROTTLED if member.topic_class in self._throttled else Standing.WANTED
 

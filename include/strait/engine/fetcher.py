@@ -34,7 +34,7 @@ once."""
 FIRST_REPLY_BYTES = 1 << 20
 """Before anything is known of the line."""
 LIVE_BYTES = (1 << 18, 1 << 20)
-"""Set aside for each fetcher besides its share, for small replies of partitions with nothing queued: they pass beside
+"""Set aside for each fetcher besides its share, for small replies of partitions that are not behind: they pass beside
 any backlog. At least two of the smallest replies, since one may have to be rebuilt."""
 QUIET_LINE = 1
 """Of the lines to a broker the one for partitions of which seldom anything comes."""
@@ -183,7 +183,7 @@ class Fetcher:
 
     def _room(self) -> tuple[Share, int, int]:
         """Where memory for a reply comes from, how large it may be, and how much is set aside, 0 if there is none. Is
-        memory short, only what has nothing queued is asked for, in small replies."""
+        memory short, only what is not behind is asked for, in small replies."""
         if self._line == QUIET_LINE:
             size = max(REPLY_BYTES[0], 1 << ((self._live_share.guaranteed_bytes // 2).bit_length() - 1))
             return self._live_share, size, self._live_share.expect(size)

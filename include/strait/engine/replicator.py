@@ -6,11 +6,13 @@ One thread and no locks. Every partition stands for itself: what goes wrong with
 
 import itertools
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 
 from strait.config import naming
 from strait.config.app_spec import AppSpec
 from strait.engine.batch_stamper import BatchStamper
+from strait.engine.destination_quota import DestinationQuota
 from strait.engine.fetcher import Fetcher
 from strait.engine.foreign_stretches import ForeignStretches
 from strait.engine.leadership import Leadership
@@ -63,6 +65,7 @@ class Replicator:
         """Which partitions have something to report."""
         self._lines = itertools.cycle(range(LINES))
         self._budgets = Throttle()
+        self._quotas: dict[int, DestinationQuota] = defaultdict(DestinationQuota)  # by broker of the destination
         self._stamper = BatchStamper(
             pool,
             state_sink,
@@ -230,8 +233,15 @@ class Replicator:
         )
 
     def _make_sender(self, node: int, line: int) -> Sender:
-        results = self._results
-        return Sender(self._loop, self._destination, node, line, on_result=results.take, on_lost=results.lost)
+        return Sender(
+            self._loop,
+            self._destination,
+            node,
+            line,
+            quota=self._quotas[node],
+            on_result=self._results.take,
+            on_lost=self._results.lost,
+        )
 
     def _emit(self, partition: Partition, batch: OutBatch) -> None:
         partition.queue.append(batch)

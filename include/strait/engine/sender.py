@@ -7,6 +7,7 @@ Nothing here retries. After a batch that was not acknowledged the one recovery p
 from collections import deque
 from collections.abc import Callable
 
+from strait.engine.destination_quota import DestinationQuota
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.send_queue import BATCH_OVERHEAD_BYTES, OutBatch
 from strait.net.buffers import Buffer
@@ -23,6 +24,9 @@ what comes over the other."""
 REQUEST_BYTES = 4 << 20
 UNSENT_BYTES = 1 << 20  # what waits for the kernel: enough to keep it busy
 IN_FLIGHT_BYTES = 64 << 20
+SPARSE_BYTES = 1 << 16
+"""A partition with nothing in flight and no more than this to send is not one of a backlog. Such ones go first, with up
+to half of a request: so what trickles passes by any backlog, and no number of them stops one."""
 PRODUCE_TIMEOUT_MS = 2_000
 """How long the broker may wait for its followers. Then it says so, and the log tells what it has; were it given longer,
 it could not be told from one that is dead."""
@@ -30,8 +34,29 @@ it could not be told from one that is dead."""
 Sent = dict[tuple[Topic, int], tuple[Partition, OutBatch]]
 
 
+class _Turns:
+    """The partitions that have something to send, in the order in which they may."""
+
+    def __init__(self) -> None:
+        self._sparse: deque[Partition] = deque()
+        self._others: deque[Partition] = deque()
+
+    def __len__(self) -> int:
+        return len(self._sparse) + len(self._others)
+
+    def add(self, partition: Partition) -> None:
+        queue = partition.queue
+        (self._others if queue.in_flight or queue.bytes > SPARSE_BYTES else self._sparse).append(partition)
+
+    def next(self, *, sparse: bool = True) -> Partition:
+        """``sparse``: it may be one of those that go first."""
+        first, then = (self._sparse, self._others) if sparse else (self._others, self._sparse)
+        return (first or then).popleft()
+
+
 class Sender:
-    """``on_result`` gets every batch of a reply, ``on_lost`` each to which no reply came."""
+    """``quota``: of the broker, shared by its lines; ``on_result`` gets every batch of a reply, ``on_lost`` each to which
+    no reply came."""
 
     def __init__(
         self,
@@ -40,6 +65,7 @@ class Sender:
         node: int,
         line: int = 0,
         *,
+        quota: DestinationQuota,
         on_result: Callable[[Partition, OutBatch, produce.Produced], None],
         on_lost: Callable[[Partition, OutBatch, str], None],
     ) -> None:
@@ -47,20 +73,25 @@ class Sender:
         self._destination = destination
         self._node = node
         self._line = line
+        self._quota = quota
         self._on_result = on_result
         self._on_lost = on_lost
-        self._ready: deque[Partition] = deque()
+        self._turns = _Turns()
         self._in_flight_bytes = 0
         self._pause_until = 0.0
+        self._resumes = False
 
     def schedule(self, partition: Partition) -> None:
         """The partition has something to send; it gets its turn."""
         if partition.queue.schedule(self._loop.now):
-            self._ready.append(partition)
+            self._turns.add(partition)
 
     def send(self) -> None:
         """Send as much as the connection takes."""
-        while self._ready and self._in_flight_bytes < IN_FLIGHT_BYTES and self._loop.now >= self._pause_until:
+        while self._turns and self._in_flight_bytes < IN_FLIGHT_BYTES and self._loop.now >= self._pause_until:
+            if wait := self._quota.wait(self._loop.now):
+                self._resume_in(wait)
+                return
             channel = self._destination.channel(self._node, self._line)
             if channel is None:
                 self._give_up(self._destination.trouble(self._node, self._line))
@@ -69,10 +100,19 @@ class Sender:
                 return
             self._send_one(channel)
 
+    def _resume_in(self, seconds: float) -> None:
+        if not self._resumes:
+            self._resumes = True
+            self._loop.call_later(seconds, self._resume)
+
+    def _resume(self) -> None:
+        self._resumes = False
+        self.send()
+
     def _give_up(self, trouble: str) -> None:
         """There is no way to the broker: free the memory of what is queued for it, and let the reports say why."""
-        for _ in range(len(self._ready) if trouble else 0):
-            partition = self._ready.popleft()
+        for _ in range(len(self._turns) if trouble else 0):
+            partition = self._turns.next()
             partition.queue.drop_turn()
             if partition.queue.batches:
                 self._on_lost(partition, partition.queue.batches[0], trouble)
@@ -82,9 +122,11 @@ class Sender:
         by_id = version >= 13
         topics: dict[Topic, list[tuple[int, memoryview]]] = {}
         sent: Sent = {}
+        again: list[Partition] = []
         size = 0
-        for _ in range(len(self._ready)):
-            partition = self._ready.popleft()
+        request_bytes = self._quota.request_bytes(REQUEST_BYTES, self._loop.now)
+        for _ in range(len(self._turns)):
+            partition = self._turns.next(sparse=2 * size < request_bytes)
             queue = partition.queue
             if queue.batches and queue.node != self._node:
                 self._on_lost(partition, queue.batches[0], "another broker leads the partition now")
@@ -96,9 +138,11 @@ class Sender:
             sent[key, partition.number] = partition, batch
             size += len(batch.view) + BATCH_OVERHEAD_BYTES
             if queue.schedule(self._loop.now):
-                self._ready.append(partition)  # its next batch goes with the next request
-            if size >= REQUEST_BYTES:
+                again.append(partition)  # its next batch goes with the next request
+            if size >= request_bytes:
                 break
+        for partition in again:
+            self._turns.add(partition)
         if sent:
             self._dispatch(channel, version, topics, sent, size)
 
@@ -111,6 +155,7 @@ class Sender:
         size: int,
     ) -> None:
         self._in_flight_bytes += size
+        self._quota.sent(size, self._loop.now)
 
         def give_up(cause: str) -> None:
             for partition, batch in sent.values():
@@ -123,6 +168,7 @@ class Sender:
             finally:
                 frame.release()
             self._in_flight_bytes -= size
+            self._quota.answered(size, throttle_ms, self._loop.now)
             if throttle_ms:
                 self._pause_until = self._loop.now + throttle_ms / 1000
                 channel.be_patient(throttle_ms / 1000)

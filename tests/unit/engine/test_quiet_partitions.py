@@ -27,11 +27,11 @@ class Lines:
             self.fetcher.add(partition)
         self.fetcher.fit(1)
 
-    def turn(self) -> None:
-        """Ask, and get answers without news."""
+    def turn(self, *, silent: int | None = None) -> None:
+        """Ask, and get answers without news, but for those of the line that is ``silent``."""
         self.fetcher.ask()
         for line, source in self.sources.items():
-            while source.open:
+            while line != silent and source.open:
                 request = source.asked[-1]
                 if request.session_epoch == 0:
                     self._session[line].clear()
@@ -72,6 +72,26 @@ def test_what_is_quiet_moves_to_a_session_of_its_own_and_comes_back_with_any_cha
     lines.turn()
     assert lines.asked(BUSY_LINE) == {5, 6}
     assert lines.asked(QUIET_LINE) == every - {3, 5, 6, 7}
+
+
+def test_what_changes_while_the_busy_line_waits_is_fetched_over_the_quiet_one_until_it_can_move(
+    partitions: list[Partition],
+) -> None:
+    lines = Lines(partitions)
+    lines.turn()
+    lines.pass_time()
+    partitions[3].cursor.stamped(1, 1, 1, 0)
+    for _ in range(2):
+        lines.turn(silent=BUSY_LINE)
+    assert lines.sources[BUSY_LINE].open
+    partitions[5].cursor.stamped(1, 1, 1, 0)
+    for _ in range(3):
+        lines.turn(silent=BUSY_LINE)
+        assert 5 in lines.asked(QUIET_LINE)
+    for _ in range(2):
+        lines.turn()
+    assert lines.asked(BUSY_LINE) == {3, 5}
+    assert not lines.asked(QUIET_LINE) & {3, 5}
 
 
 def test_few_quiet_partitions_are_not_worth_a_session() -> None:
