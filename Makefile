@@ -34,7 +34,7 @@ install: $(INSTALLED) java jars ## Make .venv with everything in it, `strait` to
 demo: install ## Copy real topics between two Kafka clusters, with Airflow and Spark, and show how it goes
 	@$(BIN)/strait demo
 
-WORKERS ?= 2   # side by side, each with clusters of its own: most tests wait for brokers, Spark and Airflow
+WORKERS ?= 3   # side by side, each with clusters of its own: on two cores, since tests wait for a third of their time
 
 # $(call pytest,name of the report) runs tests and keeps how long each took, which `make durations` takes up.
 pytest = $(BIN)/python -m pytest -n $(WORKERS) --durations=50 --durations-min=1 --junitxml=build/junit-$(1).xml

@@ -45,7 +45,7 @@ def _observe(link: RigLink, sizes: Sizes) -> LatencyFigures:
     environment = os.environ | {"STRAIT_HOME": str(link.folder / "home")}
     command = [*STRAIT, "run", "--config", str(link.links_file), "--link", link.name]
     with (link.folder / f"{link.name}.log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
     try:
         began = time.monotonic()
         link.seconds_until_first_record(began)

@@ -52,7 +52,7 @@ def run(command: Sequence[str], folder: Path) -> Cost:
     log = folder / f"command-{time.monotonic_ns()}.log"
     began = time.monotonic()
     with log.open("wb") as output:
-        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
     deadline, most_mb = began + _COMMAND_SECONDS, 0.0
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)

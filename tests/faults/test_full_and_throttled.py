@@ -110,3 +110,26 @@ def test_quotas_slow_the_copy_down_and_nothing_else(
     link.until_copied()
     link.assert_equal()
     assert [slot.poll() for slot in racing] == [None, None], link.log()
+
+
+@pytest.mark.parametrize("seed", [63])
+def test_old_records_under_a_quota_are_written_once_by_two_copies(
+    make_link: MakeLink, far_source: FarCluster, tmp_path: Path, seed: int
+) -> None:
+    """The quota lets one copy wait for longer than the other one takes to go on in its place, again and again, at a
+    broker that forgets both all the time."""
+    with Cluster(tmp_path / "forgetful", properties={"producer.id.expiration.check.interval.ms": "500"}) as destination:
+        link = make_link(source=far_source, destination=destination)
+        link.make_topics()
+        link.publish()
+        racing = [link.start_slot(), link.start_slot()]
+        with (
+            quotas(destination, CLIENT_ID, {"producer_byte_rate": 60_000.0}),
+            writing(far_source, link.topics, seed=seed, per_second=1_000, age_seconds=2 * 86_400.0),
+        ):
+            for _ in range(6):
+                before = link.copied()
+                eventually(lambda before=before: link.copied() > before + 200, what=lambda: f"it goes on: {link.log()}")
+        link.until_copied()
+        link.assert_equal()
+        assert [slot.poll() for slot in racing] == [None, None], link.log()

@@ -239,6 +239,7 @@ class Replicator:
             node,
             line,
             quota=self._quotas[node],
+            looks_first=self._recovery.looks_first,
             on_result=self._results.take,
             on_lost=self._results.lost,
         )

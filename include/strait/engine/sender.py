@@ -26,7 +26,8 @@ UNSENT_BYTES = 1 << 20  # what waits for the kernel: enough to keep it busy
 IN_FLIGHT_BYTES = 64 << 20
 SPARSE_BYTES = 1 << 16
 """A partition with nothing in flight and no more than this to send is not one of a backlog. Such ones go first, with up
-to half of a request: so what trickles passes by any backlog, and no number of them stops one."""
+to half of a request: so what trickles passes by any backlog, and no number of them stops one. So does what was just
+looked up, while that still holds."""
 PRODUCE_TIMEOUT_MS = 2_000
 """How long the broker may wait for its followers. Then it says so, and the log tells what it has; were it given longer,
 it could not be told from one that is dead."""
@@ -46,7 +47,8 @@ class _Turns:
 
     def add(self, partition: Partition) -> None:
         queue = partition.queue
-        (self._others if queue.in_flight or queue.bytes > SPARSE_BYTES else self._sparse).append(partition)
+        first = not queue.in_flight and (queue.bytes <= SPARSE_BYTES or partition.untried)
+        (self._sparse if first else self._others).append(partition)
 
     def next(self, *, sparse: bool = True) -> Partition:
         """``sparse``: it may be one of those that go first."""
@@ -55,8 +57,8 @@ class _Turns:
 
 
 class Sender:
-    """``quota``: of the broker, shared by its lines; ``on_result`` gets every batch of a reply, ``on_lost`` each to which
-    no reply came."""
+    """``quota``: of the broker, shared by its lines; ``looks_first``: whether a partition whose turn has come is to be
+    looked up instead; ``on_result`` gets every batch of a reply, ``on_lost`` each to which no reply came."""
 
     def __init__(
         self,
@@ -66,6 +68,7 @@ class Sender:
         line: int = 0,
         *,
         quota: DestinationQuota,
+        looks_first: Callable[[Partition], bool],
         on_result: Callable[[Partition, OutBatch, produce.Produced], None],
         on_lost: Callable[[Partition, OutBatch, str], None],
     ) -> None:
@@ -74,6 +77,7 @@ class Sender:
         self._node = node
         self._line = line
         self._quota = quota
+        self._looks_first = looks_first
         self._on_result = on_result
         self._on_lost = on_lost
         self._turns = _Turns()
@@ -130,6 +134,9 @@ class Sender:
             queue = partition.queue
             if queue.batches and queue.node != self._node:
                 self._on_lost(partition, queue.batches[0], "another broker leads the partition now")
+            if self._looks_first(partition):
+                queue.drop_turn()
+                continue
             batch = queue.take(self._loop.now)
             if batch is None:
                 continue

@@ -139,6 +139,7 @@ class EngineLink:
             env=environment,
             stdout=subprocess.DEVNULL,
             stderr=(self.folder / "slots.log").open("ab"),
+            start_new_session=True,  # with a share of a busy machine of its own, as brokers and Spark have
         )
         self._running.append(process)
         return process

@@ -88,6 +88,7 @@ class Mesh:
             env=environment,
             stdout=subprocess.DEVNULL,
             stderr=(self.folder / "slots.log").open("ab"),
+            start_new_session=True,  # with a share of a busy machine of its own, as brokers and Spark have
         )
 
     def kill(self, link: tuple[str, str]) -> None:

@@ -192,6 +192,25 @@ def test_a_copy_that_was_writing_needs_one_look_after_a_pause() -> None:
     assert partition.reason is Reason.ANOTHER_COPY
 
 
+def test_old_records_that_waited_for_their_turn_while_another_copy_may_have_come_are_looked_up_first() -> None:
+    """For a quota, say: nothing was in flight meanwhile, and the log did not grow."""
+    partition = cut_off()
+    seconds_kept_out(partition, 6)
+    partition.found([plain_run()], 6, 6)
+    now = partition.position.quiet_at
+    batch = batch_of(partition, OLD_MS)._replace(sequence=6)
+    partition.queue.append(batch)
+    assert not contention.is_late(partition, now + 4.0)
+    assert contention.is_late(partition, now + 5.0)
+    partition.position.found_quiet(6, now + 5.0)
+    assert not contention.is_late(partition, now + 6.0)
+    assert partition.queue.take(now + 6.0) is batch
+    assert not contention.is_late(partition, now + 60.0)  # it is in flight: what answers it tells
+    partition.queue.landed()
+    partition.acked(batch, now + 60.0)
+    assert not contention.is_late(partition, now + 64.0)
+
+
 def test_after_a_young_record_there_is_nothing_to_wait_for() -> None:
     partition = cut_off()
     seconds_kept_out(partition, 6)

@@ -83,7 +83,7 @@ def test_what_trickles_goes_before_any_backlog_and_stops_none() -> None:
     turns = _Turns()
     backlog, trickles = ([placed(number=number + first) for number in range(3)] for first in (0, 3))
     for partition in backlog + trickles:
-        partition.queue.bytes = SPARSE_BYTES * (10 if partition in backlog else 1)
+        partition.queue.bytes, partition.queue.in_flight = SPARSE_BYTES, partition in backlog
         turns.add(partition)
     assert turns.next() is trickles[0]
     assert turns.next(sparse=False) is backlog[0]

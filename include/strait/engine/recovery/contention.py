@@ -43,6 +43,8 @@ _AT_MOST_SECONDS = 12.0
 """… but not for ever: under load each answer may be late."""
 _STALE_SECONDS = 1.5
 """A copy to which nothing was acknowledged for that long looks again before it sends."""
+_LATE_SECONDS = 4.5
+"""What waited longer for its turn to be sent is looked up first: another copy may be about to take over, or have done so."""
 _RECENT_SECONDS = 10.0
 """For so long a copy counts as the one writing that has found the log quiet."""
 
@@ -71,9 +73,15 @@ def is_stale(partition: Partition, now: float) -> bool:
     """Whether the partition must be looked up once more before old records are sent, since it is long ago that this
     copy last knew the log: another one may have come to it. At one position it must be longer ago each time, or a slow
     source would never get past it."""
-    position, queue = partition.position, partition.queue
-    known_at = max(position.quiet_at, queue.last_ack_at)
-    return queue.in_flight == 0 and position.looks_again(now - known_at, _STALE_SECONDS)
+    return partition.queue.in_flight == 0 and partition.position.looks_again(now - _known_at(partition), _STALE_SECONDS)
+
+
+def is_late(partition: Partition, now: float) -> bool:
+    """Whether old records have waited for their turn to be sent for so long that the partition must be looked up first:
+    a quota or a slow line had them wait, while another copy saw the log not grow."""
+    return (
+        partition.position.forgettable and partition.queue.in_flight == 0 and now - _known_at(partition) > _LATE_SECONDS
+    )
 
 
 def keeps_out(partition: Partition, sequence: int, look: Look) -> bool:
@@ -98,6 +106,11 @@ def begin(partition: Partition, now: float) -> None:
         _keep_looking(partition, sequence, Look(now, now), QUIET_SECONDS + _LONGER_SECONDS)
     else:
         partition.reset_position(None, "", now)
+
+
+def _known_at(partition: Partition) -> float:
+    """When this copy last knew the log."""
+    return max(partition.position.quiet_at, partition.queue.last_ack_at)
 
 
 def _keep_looking(partition: Partition, sequence: int, look: Look, wanted_seconds: float) -> bool:

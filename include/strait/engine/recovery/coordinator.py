@@ -101,6 +101,13 @@ class RecoveryCoordinator:
         if is_old and partition not in self._unwatched and contention.is_stale(partition, self._loop.now):
             self._unwatched.add(partition)
 
+    def looks_first(self, partition: Partition) -> bool:
+        """The partition's turn to be sent has come. Whether it is looked up before."""
+        late = contention.is_late(partition, self._loop.now)
+        if late:
+            self._unwatched.add(partition)
+        return late
+
     def step(self) -> None:
         """Begin and end what is due."""
         for partition in self._unwatched:
