@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from strait.cli.tables import plain_table, print_status
-from strait.planning.status.status import PartitionStatus, SlotStatus, Status
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import SlotStatus, Status
 from strait.text import utc
 
 ROW = PartitionStatus("orders", 0, "orders", 0, "copying", "", "", 5, 9, 4, 1.0)

@@ -8,7 +8,8 @@ import typer
 
 from strait.cli.options import Output
 from strait.model import TopicPartition, spans
-from strait.planning.status.status import PartitionStatus, Status
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import Status
 from strait.reasons import Reason
 
 

@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.table import Table
 
 from strait.planning.history.overrun import WARN_SECONDS, duration
-from strait.planning.status.status import PartitionStatus, SlotStatus, Status
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import SlotStatus, Status
 from strait.planning.status.topics import by_topic
 from strait.reasons import Reason
 from strait.text import printable

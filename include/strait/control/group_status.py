@@ -2,16 +2,20 @@
 `strait run` and the monitor DAG's metrics."""
 
 import time
+from collections import defaultdict
 from weakref import WeakKeyDictionary
 
 from strait.config.links import LinksFile
 from strait.control.report_history import PastReports
 from strait.planning.history.pace import pace_of
+from strait.planning.status.rows import Rows
 from strait.planning.status.status import Status, status_of
 from strait.state.reader import StateReader
 
 _past: WeakKeyDictionary[StateReader, PastReports] = WeakKeyDictionary()
 """So that whoever looks again and again reads the past seldom."""
+_rows: WeakKeyDictionary[StateReader, defaultdict[str, Rows]] = WeakKeyDictionary()
+"""By task group; so that whoever looks again and again makes only those rows anew of which something was said."""
 
 
 def group_status(file: LinksFile, link: str, group: str, state: StateReader, topic: str | None = None) -> Status:
@@ -37,4 +41,5 @@ def group_status(file: LinksFile, link: str, group: str, state: StateReader, top
         topic,
         past.of(group, state.reports),
         None if plan is None else pace_of(plan, state.earlier_reports, state.reports),
+        _rows.setdefault(state, defaultdict(Rows))[group],
     )

@@ -18,7 +18,8 @@ from strait.model import TopicPartition
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.plan.stopping import stopped_by
 from strait.planning.status.explaining import explained, nearly_selected
-from strait.planning.status.status import PartitionStatus, Status, with_quarantined
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import Status, with_quarantined
 from strait.planning.topics.selection import Selection, select
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.reader import StateReader

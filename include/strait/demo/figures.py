@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strait.demo.folder import LINKS, TOPICS
-from strait.planning.status.status import PartitionStatus, SlotStatus, status_of
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import SlotStatus, status_of
 from strait.state.reader import StateReader
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from strait.exporter.observation import Observation
-from strait.planning.status.status import PartitionStatus
+from strait.planning.status.rows import PartitionStatus
 
 Rows = Sequence[tuple[Observation, Sequence[PartitionStatus]]]
 _MM2 = "kafka_connect_mirror_mirrorsourceconnector_"

@@ -6,7 +6,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from strait.exporter.observation import Observation
-from strait.planning.status.status import PartitionStatus, SlotStatus, Status
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import SlotStatus, Status
 from strait.state.schema import LATENCY_BOUNDS_MS, Report
 from strait.wire.shapes import Built
 

@@ -12,7 +12,7 @@ from strait.exporter.conventional import conventional
 from strait.exporter.families import places
 from strait.exporter.metrics import LINKS, PLACES
 from strait.exporter.observation import Observation
-from strait.planning.status.status import PartitionStatus
+from strait.planning.status.rows import PartitionStatus
 
 _FAMILIES = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "histogram": HistogramMetricFamily}
 

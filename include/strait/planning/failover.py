@@ -7,7 +7,7 @@ from typing import NamedTuple
 from strait.model import TopicAcl, TopicPartition
 from strait.planning.consumer_groups import GroupStatus, OffsetState
 from strait.planning.history.overrun import duration
-from strait.planning.status.status import PartitionStatus
+from strait.planning.status.rows import PartitionStatus
 from strait.reasons import Reason
 from strait.state.failover_records import Failover, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from strait.model import TopicFacts, TopicPartition
 from strait.planning.failover import Check, Verdict, listed
-from strait.planning.status.status import PartitionStatus
+from strait.planning.status.rows import PartitionStatus
 from strait.state.failover_records import FailoverStep
 
 _RETENTION = ("retention.ms", "retention.bytes")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from strait.errors import ConfigError, StraitError
 from strait.exporter.watch import LinkWatch
 from strait.planning.history.sample import Sample
-from strait.planning.status.status import SILENT_MS
+from strait.planning.status.rows import SILENT_MS
 from strait_airflow.page.watches.applications import ApplicationsWatch
 from strait_airflow.page.watches.failovers import FailoversWatch
 from strait_airflow.page.watches.groups import GroupsWatch

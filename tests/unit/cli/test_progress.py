@@ -7,7 +7,8 @@ import pytest
 from strait.cli.options import Output
 from strait.cli.progress import Progress
 from strait.model import TopicPartition
-from strait.planning.status.status import PartitionStatus, Status
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import Status
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from strait.exporter.observation import Observation
-from strait.planning.status.status import PartitionStatus, Status
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import Status
 from strait.reasons import Reason
 from strait.state.quarantine_log import Entry
 from strait.state.schema import Loss, Pause, Plan, PlannedTopic, TopicPolicy

@@ -3,7 +3,8 @@
 import pytest
 
 from strait.exporter.observation import Observation
-from strait.planning.status.status import PartitionStatus, SlotStatus, Status
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import SlotStatus, Status
 from strait.reasons import Reason
 from strait.state.schema import Plan
 from strait_airflow.page.views.details import link_details

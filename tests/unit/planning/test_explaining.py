@@ -6,7 +6,8 @@ import pytest
 
 from strait.model import TopicFacts
 from strait.planning.status.explaining import explained, nearly_selected
-from strait.planning.status.status import PartitionStatus, Status
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import Status
 from strait.planning.status.summary import LinkSummary, summary_of
 from strait.planning.topics.selection import Selection, select
 from strait.state.schema import Pause

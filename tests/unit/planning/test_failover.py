@@ -10,7 +10,7 @@ from strait.planning import failover, recovery_point
 from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
 from strait.planning.failover import Check, Member, Verdict, Writer
 from strait.planning.recovery_point import LastWord
-from strait.planning.status.status import PartitionStatus
+from strait.planning.status.rows import PartitionStatus
 from strait.reasons import Reason
 from strait.state.failover_records import MissingRecords
 from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Waiting

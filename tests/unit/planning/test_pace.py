@@ -6,7 +6,8 @@ import pytest
 
 from strait.model import TopicPartition
 from strait.planning.history.pace import Pace, pace_of
-from strait.planning.status.status import PartitionStatus, status_of
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import status_of
 from strait.state.schema import (
     Budget,
     PartitionReport,

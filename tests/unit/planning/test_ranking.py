@@ -3,7 +3,8 @@
 import pytest
 
 from strait.planning.status.ranking import By, ranked
-from strait.planning.status.status import PartitionStatus, Status
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import Status
 
 
 def row(topic: str, lag: int, seconds: float, rate: float | None) -> PartitionStatus:

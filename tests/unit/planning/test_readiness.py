@@ -6,7 +6,7 @@ from strait.model import TopicFacts, TopicPartition
 from strait.planning import readiness
 from strait.planning.failover import Verdict
 from strait.planning.readiness import Sample
-from strait.planning.status.status import PartitionStatus
+from strait.planning.status.rows import PartitionStatus
 from strait.state.failover_records import FailoverStep
 
 

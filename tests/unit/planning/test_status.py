@@ -8,7 +8,8 @@ from strait.cli.wait import not_caught_up
 from strait.control.link_status import LinkStatus
 from strait.errors import ConfigError
 from strait.model import TopicPartition
-from strait.planning.status.status import SILENT_MS, Status, status_of, with_quarantined
+from strait.planning.status.rows import SILENT_MS, PartitionStatus, Rows
+from strait.planning.status.status import Status, status_of, with_quarantined
 from strait.planning.status.summary import summary_of
 from strait.state.schema import (
     HeartbeatReport,
@@ -97,6 +98,26 @@ def test_records_behind_an_open_transaction_are_no_lag_but_nothing_has_caught_up
         "1 of 2 partitions have not caught up, 0 records behind, 5,001 held back by open transactions, "
         "waiting: open_transaction"
     )
+
+
+def test_looking_again_makes_only_those_rows_anew_of_which_something_was_said() -> None:
+    """And they say what rows say that were made from nothing."""
+
+    def look(*items: PartitionReport, age_ms: int = 500, stopped: bool = False) -> list[PartitionStatus]:
+        arguments = "l", "default", plan(0, 0, 0).model_copy(update={"stopped": stopped})
+        reports = {("default", 0): (report(0, *items, age_ms=age_ms),)}
+        again = status_of(*arguments, reports, NOW_MS, rows=rows).partitions
+        assert again == status_of(*arguments, reports, NOW_MS).partitions
+        return list(again)
+
+    rows = Rows()
+    done, other, behind = partition(0, 9, state="caught_up"), partition(1, 9, state="caught_up"), partition(2, 5)
+    first = look(done, other, behind)
+    second = look(done, partition(1, position=8), behind, age_ms=200)
+    assert [one is before for one, before in zip(second, first, strict=True)] == [True, False, False]
+    assert [row.state for row in look(done, other, behind, age_ms=SILENT_MS + 1)] == ["waiting"] * 3
+    assert {row.reason for row in look(done, other, behind, age_ms=SILENT_MS + 1, stopped=True)} == {"link_stopped"}
+    assert look(done, other, behind) == first
 
 
 def test_a_silent_slot_is_a_reason_and_the_last_position_stays_to_be_seen() -> None:

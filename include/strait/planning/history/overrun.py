@@ -3,7 +3,7 @@
 Retention deletes whole segments, every few minutes at most, so its pace shows only over hours.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from strait.model import TopicPartition
@@ -28,16 +28,24 @@ class Observation(NamedTuple):
     left_records: int
 
 
-def observations(group: str, reports: Reports) -> dict[TopicPartition, Observation]:
-    """The newest word on each partition, whoever said it."""
-    return dict(sorted(_seen(group, reports), key=lambda found: found[1].at_ms))
+Observations = Mapping[TopicPartition, Observation]
 
 
-def seconds_to_loss(
-    earlier: Mapping[TopicPartition, Observation], later: Mapping[TopicPartition, Observation]
-) -> dict[TopicPartition, float]:
+def observations(group: str, reports: Reports, of: Container[TopicPartition] | None = None) -> Observations:
+    """The newest word on each partition, whoever said it. ``of``: on these alone."""
+    found = (each for each in _seen(group, reports) if of is None or each[0] in of)
+    return dict(sorted(found, key=lambda each: each[1].at_ms))
+
+
+def losses_ahead(group: str, earlier: Reports, now: Reports) -> dict[TopicPartition, float]:
     """Seconds until records are deleted that are not copied, if the partition stood still from now on and deletion kept
     its pace. Only of partitions that have something left to copy and whose source was seen to delete."""
+    behind = {place for place, seen in _seen(group, now) if seen.left_records > 0}
+    return seconds_to_loss(observations(group, earlier, behind), observations(group, now, behind)) if behind else {}
+
+
+def seconds_to_loss(earlier: Observations, later: Observations) -> dict[TopicPartition, float]:
+    """The same, of what was observed."""
     found = {}
     for partition, now in later.items():
         before = earlier.get(partition)

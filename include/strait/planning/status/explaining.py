@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from strait.config.validation import did_you_mean
-from strait.planning.status.status import PartitionStatus
+from strait.planning.status.rows import PartitionStatus
 from strait.planning.topics.selection import Selection, Skip
 from strait.reasons import Reason
 

@@ -9,7 +9,8 @@ from itertools import groupby
 
 from strait.model import TopicPartition
 from strait.planning.history.overrun import WARN_SECONDS, duration
-from strait.planning.status.status import PartitionStatus, Status
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import Status
 from strait.reasons import Reason
 from strait.state.offset_map import source_offset
 from strait.state.schema import OffsetMapping, Plan, Report

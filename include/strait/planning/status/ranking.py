@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from strait.planning.status.status import PartitionStatus, Status
+from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import Status
 
 
 class By(StrEnum):

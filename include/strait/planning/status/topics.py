@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from strait.model import ranges
-from strait.planning.status.status import PartitionStatus
+from strait.planning.status.rows import PartitionStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from strait.exporter.observation import Observation
 from strait.planning.plan.pauses import pauses_of
-from strait.planning.status.status import PartitionStatus
+from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.summary import summary_of
 from strait.reasons import Reason
 from strait_airflow.page.views.answers import Data, some
