@@ -68,10 +68,11 @@ def act(link: str, found: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
 def _rejected(link: str) -> dict[str, Any]:
     from airflow.sdk import Variable
 
+    from strait.json_text import value_of
     from strait_airflow.settings import rejected_name
 
     try:
-        found = json.loads(Variable.get(rejected_name(link), default="{}"))
+        found = value_of(Variable.get(rejected_name(link), default="{}"))
     except ValueError:
         return {}  # not of our making: whoever is asked once more is not harmed
     return found if isinstance(found, dict) else {}

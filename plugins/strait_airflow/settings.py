@@ -237,11 +237,12 @@ def _properties(extra: str | None, connection: str) -> dict[str, str]:
 
 def _object(extra: str | None, where: str, *, hint: str) -> dict[str, Any]:
     from strait.errors import ConfigError
+    from strait.json_text import value_of
 
     try:
-        raw: Any = json.loads(extra or "{}")
-    except json.JSONDecodeError as error:
-        raise ConfigError(where, [f"extra is not JSON: {error.msg} at line {error.lineno}"], hint=hint) from None
+        raw: Any = value_of(extra or "{}")
+    except ValueError as error:
+        raise ConfigError(where, [f"extra is not JSON: {error}"], hint=hint) from None
     if not isinstance(raw, dict):
         raise ConfigError(where, ["extra is not a JSON object"], hint=hint)
     return raw

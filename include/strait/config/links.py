@@ -4,7 +4,6 @@ Parsed once, at the edge, into frozen values. Unknown keys are errors, and every
 A cluster's block is librdkafka's own properties, passed through untouched, so it is not listed here.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from strait.config.topics import Budget, Naming, NamingRule, Rule, Topics
 from strait.config.validation import did_you_mean, read_yaml, validated
 from strait.config.yarn_settings import Yarn
 from strait.errors import ConfigError
+from strait.json_text import value_of
 
 __all__ = [
     "Acls",
@@ -335,7 +335,7 @@ def with_origin(link: Link, what: str, where: str) -> Link:
 def parse_topics(text: str, *, where: str) -> Topics:
     """Check a ``topics`` block given as JSON text, as the Airflow Variable holds it. Raises ConfigError."""
     try:
-        raw = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(where, [f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}"]) from error
+        raw = value_of(text)
+    except ValueError as error:
+        raise ConfigError(where, [f"is not JSON: {error}"]) from error
     return validated(Topics, raw, where)

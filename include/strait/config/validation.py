@@ -35,6 +35,8 @@ def read_yaml(path: Path, where: str) -> Any:
         return _parsed(text)
     except yaml.YAMLError as error:
         raise ConfigError(where, [f"is neither YAML nor JSON: {' '.join(str(error).split())}"]) from error
+    except RecursionError:
+        raise ConfigError(where, ["is neither YAML nor JSON: it is nested too deeply"]) from None
 
 
 @lru_cache(maxsize=2)

@@ -15,7 +15,7 @@ from strait.engine.partition.send_queue import OutBatch
 from strait.errors import CorruptBatch, StraitError
 from strait.net.buffers import Buffer, BufferPool
 from strait.reasons import Reason
-from strait.state.offset_map import Gap, pack, wire_sequence
+from strait.state.offset_map import MOST_GAPS, Gap, pack, wire_sequence
 from strait.state.quarantine_records import QuarantinedRecord
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy
 from strait.state.sink import OnAck, StateSink
@@ -186,7 +186,7 @@ class BatchStamper:
         words = {Gap(sequence, _source_of(cursor, piece, sequence)) for sequence in wrong}.difference(told)
         for word in sorted(words.union(gaps) if words or missing or promises else ()):
             corrects = word.sequence in wrong
-            if not promises or corrects:
+            if not promises or corrects or len(promises[-1].gaps) > MOST_GAPS:
                 promises.append(_Words(partition.queue.promise(), corrects, []))
             promises[-1].gaps.append(word)
 

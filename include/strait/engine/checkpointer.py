@@ -9,7 +9,16 @@ from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.errors import StraitError
 from strait.state.codec import run_key
-from strait.state.offset_map import Gap, destination_offset, gaps_of, pack, source_offset, source_position
+from strait.state.offset_map import (
+    MOST_GAPS,
+    Gap,
+    destination_offset,
+    gap_count,
+    gaps_of,
+    pack,
+    source_offset,
+    source_position,
+)
 from strait.state.schema import OffsetMapping
 from strait.state.sink import StateSink
 
@@ -176,6 +185,7 @@ def packing(
         for run in known
         if run.sequence_base < newest.sequence_end
         and len(run.gaps) < PACKED_CHARACTERS
+        and gap_count(run) < MOST_GAPS // 2
         and (shared or destination_offset(run, newest.sequence_base) == newest.destination_base)
         and run.source_base - run.sequence_base <= newest.source_base - newest.sequence_base
     ]
@@ -186,7 +196,7 @@ def packing(
     first = older[0]
     told = {gap for run in (*older, newest) for gap in gaps_of(run, first.sequence_base, newest.sequence_end)}
     gaps = _real(sorted(told))
-    if not _agree(older, gaps):
+    if len(gaps) > MOST_GAPS or not _agree(older, gaps):
         return newest, ()  # of a source that is being compacted; the checkpoint says who was right
     packed = newest.model_copy(
         update={

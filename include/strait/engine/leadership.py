@@ -77,11 +77,15 @@ class Leadership:
         for sender in self._senders.values():
             sender.send()
 
-    def schedule(self, partition: Partition) -> None:
+    def schedule(self, partition: Partition, now: float) -> None:
         """It has something to send."""
-        sender = self._senders.get((partition.queue.node, partition.queue.line))
-        if sender is not None:
-            sender.schedule(partition)
+        if partition.queue.node < 0:
+            return
+        partition.queue.choose_line(now)
+        way = partition.queue.node, partition.queue.line
+        if way not in self._senders:
+            self._senders[way] = self._make_sender(*way)
+        self._senders[way].schedule(partition)
 
     def _drop(self, partition: Partition) -> None:
         for topics, topic, cluster in (
@@ -144,9 +148,6 @@ class Leadership:
                     elif destination_recreated(self._destination, partition):
                         # Brokers before 4.1 take batches by the topic's name: nothing more may go to its successor.
                         self._reset(partition, "the destination topic was created again")
-                way = node, partition.queue.line
-                if node >= 0 and way not in self._senders:
-                    self._senders[way] = self._make_sender(*way)
 
     def _reset(self, partition: Partition, detail: str) -> None:
         self._recovery.reset(partition, None, detail, error_policy.SOON_SECONDS)

@@ -114,6 +114,8 @@ class ProduceResults:
             self._recovery.reset(partition, reason, detail, wait)
         else:
             answer = error_policy.answer(error_policy.PRODUCE, error)
+            if error == error_codes.REQUEST_TIMED_OUT:
+                partition.queue.followers_are_slow(self._loop.now)
             if answer.refresh:
                 self._destination.refresh((partition.destination,))
             detail = f"produce of record {batch.sequence}: {said}"

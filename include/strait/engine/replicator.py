@@ -22,11 +22,11 @@ from strait.engine.open_transactions import OpenTransactions
 from strait.engine.partition.changes import Changes
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
-from strait.engine.partition.send_queue import OutBatch
+from strait.engine.partition.send_queue import LINES, OutBatch
 from strait.engine.produce_results import ProduceResults
 from strait.engine.recovery.coordinator import RecoveryCoordinator
 from strait.engine.recovery.known_runs import Map
-from strait.engine.sender import LINES, Sender
+from strait.engine.sender import Sender
 from strait.engine.slot_metrics import SlotMetrics
 from strait.engine.throttle import Throttle
 from strait.model import topic_id_bytes
@@ -247,15 +247,15 @@ class Replicator:
     def _emit(self, partition: Partition, batch: OutBatch) -> None:
         partition.queue.append(batch)
         self._recovery.note_age(partition, batch)
-        self._leadership.schedule(partition)
+        self._leadership.schedule(partition, self._loop.now)
 
     def _take_ack(self, partition: Partition, batch: OutBatch) -> None:
         self._metrics.acked(batch, self._loop.now)
         if partition.queue.batches:
-            self._leadership.schedule(partition)
+            self._leadership.schedule(partition, self._loop.now)
 
     def _schedule(self, partition: Partition) -> None:
-        self._leadership.schedule(partition)
+        self._leadership.schedule(partition, self._loop.now)
 
     def _stop(self, partition: Partition, reason: Reason, detail: str) -> None:
         """The source holds something that cannot be copied; look again later, somebody may have changed the rules."""

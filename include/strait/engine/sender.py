@@ -17,10 +17,6 @@ from strait.net.event_loop import Loop
 from strait.wire import produce
 from strait.wire.primitives import Topic
 
-LINES = 2
-"""To each broker, which serves one request of a connection at a time: while it appends what came over one, it reads
-what comes over the other."""
-
 REQUEST_BYTES = 4 << 20
 UNSENT_BYTES = 1 << 20  # what waits for the kernel: enough to keep it busy
 IN_FLIGHT_BYTES = 64 << 20

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from strait.errors import ConfigError
+from strait.json_text import value_of
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
@@ -18,9 +19,9 @@ def properties_of(text: str, where: str) -> dict[str, str]:
 
 def _from_json(text: str, where: str) -> dict[str, str]:
     try:
-        raw = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(where, [f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}"]) from None
+        raw = value_of(text)
+    except ValueError as error:
+        raise ConfigError(where, [f"is not JSON: {error}"]) from None
     named = {"name": raw["name"]} if isinstance(raw.get("name"), str) else {}
     config = raw.get("config", raw)
     if not isinstance(config, dict):

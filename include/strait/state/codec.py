@@ -17,6 +17,7 @@ from strait.state.report_changes import KEPT, SPANS_MS, HistoryPoint, ReportChan
 from strait.state.schema import Loss, Offset, OffsetMapping, Plan, Record, Registration, Report
 
 _V = 1
+_SHOWN = 200  # characters of what is foreign, in an error
 _OURS = b'{"v":%d,' % _V
 Value = TypeVar(
     "Value",
@@ -37,6 +38,10 @@ Model = TypeVar("Model", bound=BaseModel)
 
 class Unreadable(ValueError):
     """A record that this version cannot read; the text says what is wrong with it."""
+
+
+class _Versioned(BaseModel):
+    v: object
 
 
 class PlanKey(Record):
@@ -208,10 +213,20 @@ def decode_key(kind: type[Model], raw: bytes | None) -> Model:
 
 
 def decode(kind: type[Value], raw_key: bytes | None, raw_value: bytes) -> Value:
-    """Raises Unreadable: not JSON, of another version, not what the schema says, or under a key that is not its own."""
+    """Raises Unreadable: not JSON, of another version, not what the schema says, or under a key that is not its own.
+    Nothing else: whoever may write to a state topic must not be able to end those that read it."""
+    try:
+        return _decoded(kind, raw_key, raw_value)
+    except Unreadable:
+        raise
+    except Exception as error:  # what nobody has thought of
+        raise Unreadable(f"{type(error).__name__}: {str(error)[:_SHOWN]}") from error
+
+
+def _decoded(kind: type[Value], raw_key: bytes | None, raw_value: bytes) -> Value:
     version = _V if raw_value.startswith(_OURS) else _version(raw_value)
     if version != _V:
-        raise Unreadable(f"it has v {version!r}, and this version of Strait reads v {_V}")
+        raise Unreadable(f"it has v {repr(version)[:_SHOWN]}, and this version of Strait reads v {_V}")
     value = _strict(kind, raw_value, "value")
     if isinstance(value, OffsetMapping):
         try:
@@ -225,10 +240,9 @@ def decode(kind: type[Value], raw_key: bytes | None, raw_value: bytes) -> Value:
 
 def _version(raw_value: bytes) -> object:
     try:
-        version: object = json.loads(raw_value)["v"]
-    except (ValueError, TypeError, KeyError):
+        return _Versioned.model_validate_json(raw_value).v
+    except ValidationError:
         return _V  # not ours at all: the schema says precisely what is wrong with it
-    return version
 
 
 def decode_report(raw_key: bytes | None, raw_value: bytes) -> Report | ReportChanges | GroupSyncReport:
@@ -247,8 +261,8 @@ def _strict(kind: type[Model], raw: bytes, part: str) -> Model:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join([part, *map(str, first["loc"])])
-        raise Unreadable(f"{where}: {first['msg']}") from None
+        raise Unreadable(f"{ascii(where)[1:-1][:_SHOWN]}: {first['msg'][:_SHOWN]}") from None
 
 
 def _shown(raw: bytes | None) -> str:
-    return "(none)" if raw is None else ascii(raw[:200].decode(errors="replace"))
+    return "(none)" if raw is None else ascii(raw[:_SHOWN].decode(errors="replace"))

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from strait.state.schema import GivenAcl, Offset, Record
+from strait.state.schema import GivenAcl, Offset, Record, Told
 
 
 class FailoverStep(Record):
@@ -44,8 +44,8 @@ class Failover(Record):
     destination: str
     kind: Literal["planned", "unplanned", "rehearsal"]
     outcome: Literal["running", "done", "aborted"] = "running"
-    by: str
-    reason: str = ""
+    by: Told
+    reason: Told = ""
     turn: str = Field(description="Which process runs it; another one that begins takes it over.")
     strait_version: str
     began_at_ms: int = Field(ge=0)

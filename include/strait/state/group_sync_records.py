@@ -4,14 +4,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from strait.state.schema import Record
+from strait.state.schema import Record, Told
 
 
 class GroupOutOfSync(Record):
     """A consumer group that would not continue exactly where it is."""
 
     group: str
-    why: str
+    why: Told
 
 
 class GroupSyncReport(Record):
@@ -31,7 +31,7 @@ class GroupSyncReport(Record):
     out_of_sync: tuple[GroupOutOfSync, ...] = Field(
         (), description="The first 20 of the other groups, most urgent first."
     )
-    trouble: str = Field(
+    trouble: Told = Field(
         "",
         description="Why it could not look, the figures are then those of the last look; or could not write checkpoints.",
     )

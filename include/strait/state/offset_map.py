@@ -12,16 +12,23 @@ import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
+from threading import Lock
 from typing import NamedTuple
+
+from cachetools import LRUCache, cached
 
 from strait.state.schema import OffsetMapping
 
 SEQUENCE_MODULUS = 1 << 31
-_UNPACKED_BYTES = 64 << 20  # no run that Strait writes unpacks to more
+MOST_GAPS = 50_000
+"""In one run. With two numbers for each that is below `_UNPACKED_BYTES`, whatever they are."""
+_UNPACKED_BYTES = 1 << 20
+_NUMBER_BYTES = 9  # of 63 bits
+_KEPT_BYTES = 32 << 20  # of unpacked gaps
 _MOST_PLACES = 16
+_MOST_OFFSET = 1 << 63
 
 
 class Gap(NamedTuple):
@@ -164,6 +171,8 @@ def pack(gaps: Iterable[Gap], *, sequence_base: int, source_base: int) -> str:
         _put(out, records)
         _put(out, missing)
         sequence, source = gap
+    if len(out) > _UNPACKED_BYTES:
+        raise ValueError(f"a run with {len(out):,} bytes of gaps could not be read")
     return base64.b64encode(zlib.compress(bytes(out), 9)).decode() if out else ""
 
 
@@ -174,13 +183,18 @@ def _put(out: bytearray, number: int) -> None:
     out.append(number)
 
 
+def gap_count(run: OffsetMapping) -> int:
+    """How many gaps a run has."""
+    return len(_unpacked(run.gaps)[0])
+
+
 def check_gaps(gaps: str) -> str:
     """The same text, if it can be unpacked. Raises ValueError."""
     _unpacked(gaps)
     return gaps
 
 
-@lru_cache(maxsize=1024)
+@cached(LRUCache(_KEPT_BYTES, getsizeof=lambda kept: 512 + 16 * len(kept[0])), lock=Lock())
 def _unpacked(gaps: str) -> "tuple[array[int], array[int]]":
     """For each gap the records between the base and it, and the offsets without a record up to it. Raises
     ValueError."""
@@ -198,6 +212,8 @@ def _unpacked(gaps: str) -> "tuple[array[int], array[int]]":
         for records in numbers:
             start += records
             lacking += next(numbers, 0)
+            if start + lacking >= _MOST_OFFSET:
+                raise ValueError("gaps reach beyond any offset")
             starts.append(start)
             missing.append(lacking)
     return starts, missing
@@ -209,6 +225,8 @@ def _numbers(data: bytes) -> Iterator[int]:
         number |= (byte & 0x7F) << shift
         if byte & 0x80:
             shift += 7
+            if shift >= 7 * _NUMBER_BYTES:
+                raise ValueError("gaps hold a number of more than 63 bits")
         else:
             yield number
             number = shift = 0

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from strait.errors import ConfigError
+from strait.json_text import value_of
 from strait.model import TopicPartition
 from strait.state.translation import Fit
 
@@ -123,8 +124,8 @@ def connect_record(connector: str, cluster: str | None, place: TopicPartition, p
 def read_connect(raw_key: bytes | None, raw_value: bytes | None) -> ConnectOffset | None:
     """What a record of an offsets topic says of a copied partition; None where it is about something else."""
     try:
-        connector, of_partition = json.loads(raw_key or b"")
-        value = json.loads(raw_value) if raw_value else None
+        connector, of_partition = value_of(raw_key or b"")
+        value = value_of(raw_value) if raw_value else None
         if set(of_partition) not in _OF_CONNECT:
             return None
         place = TopicPartition(str(of_partition["topic"]), int(of_partition["partition"]))
@@ -158,7 +159,7 @@ def of_connector(
 
 def _json_rows(text: str, where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
-        loaded = json.loads(text)
+        loaded = value_of(text)
     except ValueError:
         loaded = _json_lines(text, where)
     rows = loaded.get("partitions", [loaded]) if isinstance(loaded, dict) else loaded
@@ -171,7 +172,7 @@ def _json_rows(text: str, where: str) -> Iterator[tuple[int, Mapping[str, Any]]]
 def _json_lines(text: str, where: str) -> list[Any]:
     lines = [line for line in text.splitlines() if line.strip()]
     try:
-        return [json.loads(line) for line in lines]
+        return [value_of(line) for line in lines]
     except ValueError as error:
         raise ConfigError(where, [f"is neither JSON nor lines of JSON: {error}"]) from None
 

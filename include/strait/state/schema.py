@@ -18,18 +18,51 @@ number; in a batch header it is that number mod 2^31.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
+
+from strait.config.groups import MOST_SLOTS
 
 Offset = Annotated[int, Field(ge=0)]
-Reason = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Reason = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,99}$")]
+
+TOLD_CHARACTERS = 2_000
+Told = Annotated[str, AfterValidator(lambda text: text[:TOLD_CHARACTERS])]
+"""What is said to people. It may be as long as whoever has written it likes, and is cut where it enters."""
+
+_MOST: Mapping[str, int] = {"_ms": 253_402_300_799_999, "_seconds": 10**9, "": (1 << 63) - 1}
+"""By how a field's name ends: times up to the year 9999, which is as far as dates go; durations; and 64 bits."""
+
+
+def _bounded(schema: Any, field: str = "") -> Any:
+    """The same with bounds for whole numbers that have none of their own."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(_bounded(each, field) for each in schema)
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "int":
+        most = next(most for ending, most in _MOST.items() if field.endswith(ending))
+        return {"ge": -most - 1, "le": most} | schema
+    if schema.get("type") == "model-fields":
+        fields = {name: _bounded(each, name) for name, each in schema["fields"].items()}
+        return schema | {"fields": fields}
+    return {
+        key: each if key in ("metadata", "serialization") else _bounded(each, field) for key, each in schema.items()
+    }
 
 
 class Record(BaseModel):
-    """Base of every state record: frozen, unknown keys refused."""
+    """Base of every state record: frozen, unknown keys refused, and no number larger than what it stands for can be, so
+    that nothing that is done with it later fails."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        bounded: CoreSchema = _bounded(handler(source))
+        return bounded
 
 
 class TopicPolicy(Record):
@@ -95,7 +128,7 @@ class Waiting(Record):
     topic: str
     partitions: tuple[int, ...] = ()
     reason: Reason
-    detail: str
+    detail: Told
     since_ms: int = Field(0, ge=0, description="When it was first found, of topics that the source does not have.")
 
 
@@ -125,9 +158,9 @@ class Pause(Record):
 
     topic: str = Field("", description="Source topic; empty: the whole link.")
     partition: Offset | None = Field(None, description="None: all partitions of the topic.")
-    by: str
+    by: Told
     at_ms: int = Field(ge=0)
-    reason: str = ""
+    reason: Told = ""
 
 
 class PlannedHeartbeat(Record):
@@ -174,7 +207,7 @@ class Plan(Record):
     stop: Pause | None = Field(
         None, description="Who stopped the link, when and why. Written only if known: older versions cannot read it."
     )
-    slots: int = Field(ge=1)
+    slots: int = Field(ge=1, le=MOST_SLOTS)
     topics: tuple[PlannedTopic, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     left: tuple[LeftTopic, ...] = Field((), description="The whole link's: should the map be lost, they are not new.")
@@ -249,7 +282,7 @@ class Loss(Record):
     to_offset: Offset
     at_ms: int = Field(ge=0)
     action: Literal["halted", "continued", "restarted"]
-    detail: str
+    detail: Told
 
 
 class PartitionReport(Record):
@@ -264,7 +297,7 @@ class PartitionReport(Record):
     partition: int
     state: Literal["starting", "copying", "caught_up", "waiting"]
     reason: Reason | None = None
-    detail: str = ""
+    detail: Told = ""
     position: int
     end: int
     lag_records: int
@@ -293,7 +326,7 @@ class HeartbeatReport(Record):
     written_at_ms: int = Field(description="Of the newest one that the source has acknowledged; -1: none yet.")
     arrived_ms: int = Field(description="When the newest one was written that the destination has; -1: none yet.")
     latency_ms: float | None = Field(description="What that one took, from its timestamp to the acknowledgement.")
-    trouble: str = Field("", description="Why the last one was not written; empty: nothing is wrong.")
+    trouble: Told = Field("", description="Why the last one was not written; empty: nothing is wrong.")
 
 
 LATENCY_BOUNDS_MS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0, 60000.0)

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from strait.config.app_spec import AppSpec
+from strait.engine.partition.send_queue import LINES, SLOW_LINE, SLOW_SECONDS
 from strait.engine.replicator import Replicator
-from strait.engine.sender import LINES
 from strait.engine.slot_metrics import SlotMetrics
 from strait.model import topic_id_text
 from strait.net.buffers import BufferPool
@@ -78,3 +78,25 @@ def test_a_partition_keeps_to_its_line_when_others_come_and_go(replicator: Repli
     replicator.follow(plan(0, 0, 1, 0))
     assert replicator.partitions[-1] is kept
     assert kept.queue.line == 1
+
+
+def test_a_partition_whose_followers_are_slow_holds_up_no_other_for_a_while(replicator: Replicator) -> None:
+    """It changes its line only where nothing of it would be overtaken."""
+    replicator.follow(plan(0, 0))
+    queue = replicator.partitions[1].queue
+    queue.followers_are_slow(10.0)
+    for state in ({"in_flight": 1, "_waits": False}, {"in_flight": 0, "_waits": True}):
+        for name, value in state.items():
+            setattr(queue, name, value)
+        queue.choose_line(10.0)
+        assert queue.line == 1
+    queue.in_flight, queue._waits = 0, False
+    queue.choose_line(10.0)
+    assert queue.line == SLOW_LINE
+    queue.in_flight = 1
+    queue.choose_line(11.0 + SLOW_SECONDS)
+    assert queue.line == SLOW_LINE
+    queue.in_flight = 0
+    queue.choose_line(11.0 + SLOW_SECONDS)
+    assert queue.line == 1
+    assert replicator.partitions[0].queue.line == 0

@@ -318,7 +318,7 @@ def test_an_unknown_stretch_in_the_middle_has_exact_ends() -> None:
 
 
 def test_many_gaps_and_many_unknown_stretches_stay_small(monkeypatch) -> None:
-    monkeypatch.setattr(writing, "MOST_GAPS", 10)
+    monkeypatch.setattr(writing, "GAPS_PER_ENTRY", 10)
     monkeypatch.setattr(writing, "MOST_SPANS", 3)
     dotted = [Stretch(n, 2 * n, n, 1) for n in range(95)]
     runs, left_out = entries(run_like(), dotted, source_epoch=-1)

@@ -11,6 +11,13 @@ PROOF_SECONDS = 5.0
 """A broker that has forgotten a producer takes any sequence from it. So unless this partition was acknowledged within
 this time, its next batch goes alone: were it refused and its successor taken, its records would be lost."""
 
+LINES = 2
+"""To each broker, which serves one request of a connection at a time: while it appends what came over one, it reads
+what comes over the other."""
+SLOW_LINE = LINES
+"""One more, for partitions whose followers are slow."""
+SLOW_SECONDS = 60.0  # they count as slow for so long; a broker gives up a follower after half a minute
+
 BATCH_OVERHEAD_BYTES = 1 << 10
 """What a queued batch costs besides its bytes: objects that hold it. With one record in a batch that is most of it."""
 
@@ -42,7 +49,9 @@ class OutBatch(NamedTuple):
 
 class SendQueue:
     """Batches in the order of their sequences. ``node``: the broker that they go to, -1 while the partition has no
-    leader; ``line``: the one of the connections to it that they keep to, so that they stay in order.
+    leader; ``line``: the one of the connections to it that they keep to, so that they stay in order. A partition whose
+    followers are slow gets `SLOW_LINE`: a broker serves one request of a connection at a time, and each that waits for
+    followers would hold up all others.
 
     ``sent_sequence``: no record from here on was ever sent by us; -1: another instance has been found writing.
     ``unanswered_end``: number of the record after the last one that was sent and to which no answer will come; -1: all
@@ -54,8 +63,9 @@ class SendQueue:
     """
 
     __slots__ = (
-        "_acked_end", "_alone_to", "_open_promises", "_signal", "_waits", "batches", "bytes", "conflicts", "had_error",
-        "in_flight", "last_ack_at", "last_promise", "late_until", "line", "node", "sent_sequence", "unanswered_end",
+        "_acked_end", "_alone_to", "_home_line", "_open_promises", "_signal", "_slow_until", "_waits", "batches", "bytes", "conflicts", "had_error",
+        "in_flight", "last_ack_at", "last_promise", "late_until", "line", "node", "sent_sequence",
+        "unanswered_end",
     )  # fmt: skip
 
     def __init__(self, signal: ChangeSignal, line: int = 0) -> None:
@@ -71,6 +81,8 @@ class SendQueue:
         self.late_until = float("-inf")
         self.conflicts = 0
         self.had_error = False
+        self._home_line = line
+        self._slow_until = float("-inf")
         self.last_promise = 0  # what a batch that is made now has to wait for; 0 if nothing was ever promised
         self._open_promises: list[int] = []
         self._waits = False  # for its turn at the sender
@@ -102,6 +114,15 @@ class SendQueue:
             return False
         self._waits = True
         return True
+
+    def choose_line(self, now: float) -> None:
+        """Take the one that fits, unless something of the partition would be overtaken on another one."""
+        if self.in_flight == 0 and not self._waits:
+            self.line = SLOW_LINE if now < self._slow_until else self._home_line
+
+    def followers_are_slow(self, now: float) -> None:
+        """The broker has waited for them in vain."""
+        self._slow_until = now + SLOW_SECONDS
 
     def drop_turn(self) -> None:
         self._waits = False

@@ -9,7 +9,7 @@ from strait.state.codec import run_key
 from strait.state.offset_map import SEQUENCE_MODULUS, Gap, gaps_of, pack, wire_sequence
 from strait.state.schema import OffsetMapping
 
-MOST_GAPS = 5_000
+GAPS_PER_ENTRY = 5_000
 """So many gaps make an entry of some kilobytes; more go into another one."""
 MOST_SPANS = 1_000
 """An entry begins after each stretch that stays unknown; of more than this many, only the newest are written."""
@@ -95,7 +95,7 @@ def _spans(stretches: Sequence[Stretch]) -> list[list[Stretch]]:
 
 
 def _parts(span: Sequence[Stretch]) -> list[Sequence[Stretch]]:
-    return [span[at : at + MOST_GAPS] for at in range(0, len(span), MOST_GAPS)]
+    return [span[at : at + GAPS_PER_ENTRY] for at in range(0, len(span), GAPS_PER_ENTRY)]
 
 
 def _entry(like: OffsetMapping, part: Sequence[Stretch], *, shared: bool, after_unknown: bool) -> OffsetMapping:

@@ -1,6 +1,5 @@
 """Whether a link may do what is proposed: what was shown to a person, no more and no less. Pure."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from strait.config.validation import validated
 from strait.errors import ApprovalMissing, ConfigError
+from strait.json_text import value_of
 from strait.planning.review.effect import Effect
 from strait.planning.review.effects import Effects, differences, fingerprint, unseen
 
@@ -68,7 +68,7 @@ class ShownPlan(BaseModel):
     def parse(cls, text: str, *, where: str) -> "ShownPlan":
         """Raises ConfigError: it is not such a plan, or somebody has changed it."""
         try:
-            raw: Any = json.loads(text)
+            raw: Any = value_of(text)
         except ValueError as error:
             raise ConfigError(where, [f"is not JSON: {error}"], hint="`strait plan --out` writes it") from None
         found = validated(cls, raw, where)
