@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 CONNECTION_PREFIX = "strait_"
 VARIABLE_PREFIX = "strait_topics_"
 REJECTED_PREFIX = "strait_rejected_"
+SECRETS_DIR = "STRAIT_SECRETS_DIR"
+"""Environment variable: the folder below which Connections may refer to files."""
 _WATCH = "_watch"
 
 PAUSE_DAG, QUARANTINE_DAG = "strait-pause", "strait-quarantine"
@@ -224,6 +226,7 @@ def _connection(cluster: str) -> dict[str, str]:
 
 def _properties(extra: str | None, connection: str) -> dict[str, str]:
     """Values are texts in librdkafka; JSON's numbers and booleans are spelt as it wants them."""
+    from strait.config.client_properties import file_problems, problems
     from strait.errors import ConfigError
 
     where = f"Airflow Connection {connection}"
@@ -232,7 +235,16 @@ def _properties(extra: str | None, connection: str) -> dict[str, str]:
     wrong = [f"extra.{key}: must be a text, number or boolean" for key, value in raw.items() if not _is_scalar(value)]
     if wrong:
         raise ConfigError(where, wrong, hint=hint)
-    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in raw.items()}
+    properties = {key: value if isinstance(value, str) else json.dumps(value) for key, value in raw.items()}
+    if refused := list(problems(properties)):
+        raise ConfigError(
+            where, refused, hint="docs/reference/cluster-properties.md lists those that a cluster may have"
+        )
+    folder = os.environ.get(SECRETS_DIR)
+    if outside := list(file_problems(properties, Path(folder) if folder else None)):
+        hint = f"whoever runs Airflow sets {SECRETS_DIR} to the one folder that Connections may refer to"
+        raise ConfigError(where, outside, hint=hint)
+    return properties
 
 
 def _object(extra: str | None, where: str, *, hint: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Where configuration comes from. Connections and Variables are given by the environment, as Airflow allows."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,24 @@ def test_numbers_and_booleans_of_a_connection_are_spelt_as_librdkafka_wants_them
     properties = settings.clusters_of("shop").clusters["a"]
     assert properties["socket.timeout.ms"] == "6000"
     assert properties["enable.ssl.certificate.verification"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("extra", "problem"),
+    [
+        ({"plugin.library.paths": "/tmp/mine.so"}, "`plugin.library.paths` is not a property that a cluster may have"),
+        ({"sasl.password": "${directory:/etc:shadow}"}, "`sasl.password` refers to a file in /etc"),
+        ({"sasl.password": "${directory:/run/secrets/../other:x}"}, "not below the folder for secrets"),
+    ],
+)
+def test_a_connection_loads_no_code_and_sends_no_file_of_its_choice(monkeypatch, extra, problem):
+    for folder in ("", "/run/secrets"):
+        monkeypatch.setenv("STRAIT_SECRETS_DIR", folder)
+        connect(monkeypatch, "a", json.dumps(extra))
+        with pytest.raises(ConfigError, match=re.escape(problem)):
+            settings.clusters_of("shop")
+    connect(monkeypatch, "a", json.dumps({"sasl.password": "${directory:/run/secrets/kafka:x}"}))
+    assert settings.clusters_of("shop").clusters["a"]["sasl.password"] == "${directory:/run/secrets/kafka:x}"
 
 
 @pytest.mark.parametrize("extra", ["[1]", '{"sasl.password": ["hidden"]}'])

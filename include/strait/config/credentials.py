@@ -1,16 +1,16 @@
 """Secrets that stand in files: what a cluster's properties refer to, read when it is needed.
 
-A value may hold ``${directory:DIR:NAME}``, Kafka's own word (its DirectoryConfigProvider) for the content of the file
-NAME in DIR. Such a secret is in no links file and no application spec, and a new one is used from the next connect on.
+A value may hold ``${directory:DIR:NAME}``. Such a secret is in no links file and no application spec, and a new one is
+used from the next connect on.
 """
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from strait.config.client_properties import REFERENCE
 from strait.errors import ConfigError
 
-_REFERENCE = re.compile(r"\$\{directory:(?P<directory>[^:}]+):(?P<name>[^:/}]+)\}")
 _LOCATIONS = (
     "ssl.ca.location",
     "ssl.certificate.location",
@@ -31,7 +31,7 @@ def resolve(cluster: str, properties: Mapping[str, str]) -> dict[str, str]:
     resolved, problems = {}, []
     for key, value in properties.items():
         try:
-            resolved[key] = _REFERENCE.sub(lambda match: _content(match), value)
+            resolved[key] = REFERENCE.sub(lambda match: _content(match), value)
         except (OSError, UnicodeDecodeError) as error:
             problems.append(f"`{key}`: {value} cannot be read: {_why(error)}")
     if problems:
@@ -53,7 +53,7 @@ def stamp(properties: Mapping[str, str]) -> Stamp:
 
 
 def _files(properties: Mapping[str, str]) -> list[Path]:
-    referred = [_path(match) for value in properties.values() for match in _REFERENCE.finditer(value)]
+    referred = [_path(match) for value in properties.values() for match in REFERENCE.finditer(value)]
     return [*referred, *(Path(properties[key]) for key in _LOCATIONS if properties.get(key))]
 
 

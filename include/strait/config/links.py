@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, ConfigDict, Field, PrivateAttr, model_validator
 
+from strait.config import client_properties
 from strait.config.consumer_groups import ConsumerGroups
 from strait.config.copy_settings import Acls, Configs, ReplicationFactor
 from strait.config.groups import DEFAULT_GROUP, Backfill, Group
@@ -189,6 +190,7 @@ class LinksFile(Settings):
         for name, properties in self.clusters.items():
             if not properties.get("bootstrap.servers"):
                 problems.append(f"clusters.{name}: `bootstrap.servers` is required")
+            problems += (f"clusters.{name}: {problem}" for problem in client_properties.problems(properties))
         for name, link in self.links.items():
             problems += _unknown_clusters(name, {"source": link.source, "destination": link.destination}, self.clusters)
             if link.source == link.destination and link.keeps_names:

@@ -16,20 +16,6 @@ from strait.net.tls_context import endpoint_context
 if TYPE_CHECKING:
     import httpx
 
-PROPERTIES = frozenset(
-    {
-        "sasl.oauthbearer.method",
-        "sasl.oauthbearer.client.id",
-        "sasl.oauthbearer.client.secret",
-        "sasl.oauthbearer.client.credentials.client.id",
-        "sasl.oauthbearer.client.credentials.client.secret",
-        "sasl.oauthbearer.token.endpoint.url",
-        "sasl.oauthbearer.scope",
-        "sasl.oauthbearer.extensions",
-        "https.ca.location",
-        "https.ca.pem",
-    }
-)
 _TIMEOUT_SECONDS = 10.0
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _REUSED_SHARE = 0.5

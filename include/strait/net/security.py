@@ -11,17 +11,13 @@ from typing import Any
 from kafka.net.sasl import get_sasl_mechanism
 
 from strait.config import credentials
+from strait.config.client_properties import SECURITY
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.net import oauth, tls_context
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-SUPPORTED = (
-    tls_context.PROPERTIES | oauth.PROPERTIES | {"sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password"}
-)
-"""Those that change how a connection is secured and that the engine knows; others of their kind are refused, since the
-control plane's client would obey what the slots ignore."""
 
 
 class Security:
@@ -32,12 +28,12 @@ class Security:
         self._where = f"cluster {cluster}"
         self._properties = properties
         self._tokens = oauth.Tokens(cluster)
-        unknown = sorted(key for key in properties if _secures(key) and key not in SUPPORTED)
+        unknown = sorted(key for key in properties if _secures(key) and key not in SECURITY)
         if unknown:
             raise ConfigError(
                 self._where,
-                [f"`{key}` is not supported{did_you_mean(key, SUPPORTED)}" for key in unknown],
-                hint=f"supported: {', '.join(sorted(SUPPORTED))}",
+                [f"`{key}` is not supported{did_you_mean(key, SECURITY)}" for key in unknown],
+                hint=f"supported: {', '.join(sorted(SECURITY))}",
             )
         self.protocol = properties.get("security.protocol", "plaintext").upper()
         if self.protocol not in PROTOCOLS:

@@ -9,21 +9,6 @@ from pathlib import Path
 
 from strait.errors import ConfigError
 
-PROPERTIES = frozenset(
-    {
-        "ssl.ca.location",
-        "ssl.ca.pem",
-        "ssl.certificate.location",
-        "ssl.certificate.pem",
-        "ssl.key.location",
-        "ssl.key.pem",
-        "ssl.key.password",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.endpoint.identification.algorithm",
-    }
-)
-
 
 def broker_context(where: str, properties: Mapping[str, str]) -> ssl.SSLContext:
     """For connections to brokers. Raises ConfigError, led by ``where``, if a certificate or key cannot be used."""

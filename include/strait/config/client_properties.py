@@ -1,0 +1,58 @@
+"""Which of librdkafka's properties a cluster's block may have. Whatever is not named here is refused: some of them load
+code (`plugin.library.paths`, `ssl.engine.location`), and in Airflow whoever may edit a Connection must not be able to."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from strait.config.validation import did_you_mean
+
+SECURITY = frozenset(
+    {
+        "ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location",
+        "ssl.key.pem", "ssl.key.password", "ssl.keystore.location", "ssl.keystore.password",
+        "ssl.endpoint.identification.algorithm",
+        "sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password",
+        "sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.scope", "sasl.oauthbearer.extensions",
+        "https.ca.location", "https.ca.pem",
+    }
+)  # fmt: skip
+"""What the engine knows, too, of how a connection is secured."""
+
+_BOTH = frozenset({"bootstrap.servers", "security.protocol", "enable.ssl.certificate.verification"})
+_LIBRDKAFKA_ONLY = frozenset(
+    {
+        "client.id", "client.rack", "client.dns.lookup", "broker.address.family", "broker.address.ttl",
+        "socket.timeout.ms", "socket.connection.setup.timeout.ms", "socket.keepalive.enable", "socket.nagle.disable",
+        "socket.max.fails", "socket.send.buffer.bytes", "socket.receive.buffer.bytes", "connections.max.idle.ms",
+        "reconnect.backoff.ms", "reconnect.backoff.max.ms", "retry.backoff.ms", "retry.backoff.max.ms",
+        "request.timeout.ms", "metadata.max.age.ms", "topic.metadata.refresh.interval.ms",
+        "topic.metadata.refresh.fast.interval.ms", "topic.metadata.propagation.max.ms", "metadata.recovery.strategy",
+        "metadata.recovery.rebootstrap.trigger.ms", "message.max.bytes", "receive.message.max.bytes",
+        "api.version.request", "api.version.request.timeout.ms", "api.version.fallback.ms", "broker.version.fallback",
+        "log.connection.close", "log_level",
+    }
+)  # fmt: skip
+ALLOWED = SECURITY | _BOTH | _LIBRDKAFKA_ONLY
+
+REFERENCE = re.compile(r"\$\{directory:(?P<directory>[^:}]+):(?P<name>[^:/}]+)\}")
+"""Kafka's own word (its DirectoryConfigProvider) for the content of the file NAME in DIR."""
+
+
+def problems(properties: Mapping[str, str]) -> Iterator[str]:
+    """A line for each property that a cluster may not have."""
+    for key in properties:
+        if key not in ALLOWED:
+            yield f"`{key}` is not a property that a cluster may have{did_you_mean(key, ALLOWED)}"
+
+
+def file_problems(properties: Mapping[str, str], folder: Path | None) -> Iterator[str]:
+    """A line for each property that refers to a file outside of ``folder``; None: to any. Such a file's content is sent
+    to a broker, which whoever has written the properties has chosen."""
+    for key, value in properties.items():
+        for reference in REFERENCE.finditer(value):
+            directory = Path(reference["directory"])
+            if folder is None or not directory.resolve().is_relative_to(folder.resolve()):
+                yield f"`{key}` refers to a file in {directory}, which is not below the folder for secrets"
