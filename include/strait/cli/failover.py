@@ -17,6 +17,7 @@ from strait.cli.options import (
     seconds,
 )
 from strait.errors import ConfigError
+from strait.text import printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -228,7 +229,7 @@ def _with_topics_in_force(file: "LinksFile", link: str) -> "LinksFile":
 
 
 def _say(step: "FailoverStep") -> None:
-    typer.echo(f"{step.verdict:8} {step.name:10} {step.seconds:7.1f} s  {step.detail}")
+    typer.echo(f"{step.verdict:8} {step.name:10} {step.seconds:7.1f} s  {printable_lines(step.detail)}")
 
 
 def _show(found: "Sequence[Failover]", link: str, output: Output) -> None:

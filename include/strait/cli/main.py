@@ -42,6 +42,7 @@ from strait.cli import (
 from strait.cli.examples import examples
 from strait.cli.options import Command
 from strait.errors import ConfigError, StraitError
+from strait.text import printable_lines
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -114,7 +115,7 @@ def run_command(command: Callable[[], object]) -> None:
     try:
         command()
     except StraitError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {printable_lines(str(error))}\n")
         sys.exit(exit_code(error))
 
 

@@ -10,6 +10,7 @@ import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkOption, Output, OutputOption, one_link, seconds
 from strait.errors import ClusterUnavailable, StateError, StraitError
+from strait.text import printable_lines
 
 if TYPE_CHECKING:
     from strait.control.link_status import LinkStatus
@@ -71,7 +72,7 @@ def _watched(config: Path, link: str | None, first: str | None, second: str | No
     except typer.Exit:
         pass  # a link that cannot be asked now is in the table
     except (ClusterUnavailable, StateError) as error:
-        typer.echo(f"error: {error}", err=not sys.stdout.isatty())
+        typer.echo(f"error: {printable_lines(str(error))}", err=not sys.stdout.isatty())
 
 
 def _show(

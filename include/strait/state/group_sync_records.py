@@ -10,7 +10,7 @@ from strait.state.schema import Record, Told
 class GroupOutOfSync(Record):
     """A consumer group that would not continue exactly where it is."""
 
-    group: str
+    group: Told
     why: Told
 
 
@@ -19,7 +19,7 @@ class GroupSyncReport(Record):
 
     v: Literal[1] = 1
     link: str
-    application: str
+    application: Told
     at_ms: int
     seconds: float = Field(description="What the look took, with all that was committed.")
     interval_seconds: int

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from strait.state.schema import PartitionReport, Record
+from strait.state.schema import PartitionReport, Record, Told
 
 REPEAT_SECONDS = 150
 """Every partition is reported at least so often, changed or not: whoever reads back so far knows all of them."""
@@ -29,7 +29,7 @@ class ReportChanges(Record):
     v: Literal[1] = 1
     group: str
     slot: int
-    application: str = Field(description="As in the slot's reports.")
+    application: Told = Field(description="As in the slot's reports.")
     at_ms: int
     started_at_ms: int = Field(description="As in the slot's reports.")
     plan_version: int = 0

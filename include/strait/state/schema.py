@@ -24,13 +24,15 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchema
 from pydantic_core import CoreSchema
 
 from strait.config.groups import MOST_SLOTS
+from strait.text import printable
 
 Offset = Annotated[int, Field(ge=0)]
 Reason = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,99}$")]
 
 TOLD_CHARACTERS = 2_000
-Told = Annotated[str, AfterValidator(lambda text: text[:TOLD_CHARACTERS])]
-"""What is said to people. It may be as long as whoever has written it likes, and is cut where it enters."""
+Told = Annotated[str, AfterValidator(lambda text: printable(text[:TOLD_CHARACTERS]))]
+"""What is said to people. Whoever has written it may have put anything there: it is cut, and made printable, where it
+enters."""
 
 _MOST: Mapping[str, int] = {"_ms": 253_402_300_799_999, "_seconds": 10**9, "": (1 << 63) - 1}
 """By how a field's name ends: times up to the year 9999, which is as far as dates go; durations; and 64 bits."""
@@ -342,12 +344,12 @@ class Report(Record):
     slot: int
     part: int
     parts: int
-    application: str = Field(description="Which running copy of the application this is.")
+    application: Told = Field(description="Which running copy of the application this is.")
     at_ms: int
     started_at_ms: int
     plan_version: int = Field(description="The plan in force in this slot; 0 before the first.")
-    strait_version: str
-    host: str
+    strait_version: Told
+    host: Told
     pid: int
     cpu_seconds: float = Field(description="Of this slot's process since it started.")
     memory_bytes: int = Field(description="Resident, of this slot's process.")

@@ -208,3 +208,18 @@ def test_a_run_holds_as_many_gaps_as_can_be_read_again_and_no_more() -> None:
     assert decode(OffsetMapping, *encode(run)) == run
     with pytest.raises(ValueError, match="could not be read"):
         pack([Gap(number << 20, number << 21) for number in range(1, 300_000)], sequence_base=0, source_base=0)
+
+
+def test_nothing_that_is_told_moves_a_terminals_cursor() -> None:
+    escape = "\x1b]0;title\x07\r\n\x1b[2J" + "x" * 5_000
+    row = ROW.model_dump() | {"state": "waiting", "reason": "paused", "detail": escape}
+    report = plain_report(partitions=(ROW,)).model_dump() | {"host": escape, "application": escape, "partitions": [row]}
+    pause = PLAN.pauses[0].model_dump() | {"by": escape, "reason": escape}
+    plan = PLAN.model_dump() | {"pauses": [pause]}
+    view = StateView("l")
+    for kind, value, model in (("plan", plan, Plan), ("reports", report, Report)):
+        found = model.model_validate_json(json.dumps(value))
+        assert view.apply(kind, *encode(found), Place("topic", 0, 0))  # type: ignore[arg-type, type-var]
+    (status,) = (status_of("l", group, plan, view.reports, 1) for group, plan in view.plans.items())
+    told = [view.plans["default"].pauses[0].reason, status.partitions[0].detail, status.slots[0].host]
+    assert all(text.isprintable() and len(text) < 3_000 for text in told), told
