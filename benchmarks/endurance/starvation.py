@@ -41,7 +41,7 @@ def starvation(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
         fill(source, places, sizes.megabytes, sizes.seed)
         rate = sizes.megabytes * 1e6 / (2 * sizes.seconds)
         say(f"{sizes.megabytes} MB written; {rate / 1e6:.1f} MB/s are let through")
-        with quotas(destination, CLIENT_ID, {"producer_byte_rate": rate}):
+        with quotas(destination, CLIENT_ID, {"producer_byte_rate": round(rate)}):
             link.run_slot()
             try:
                 return _observe(link, backlogs, live, sizes, say)

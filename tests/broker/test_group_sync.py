@@ -175,11 +175,11 @@ def test_where_nothing_has_changed_the_destination_is_not_asked(
     asked: list[set[str]] = []
     real = ConsumerGroups.committed
 
-    def noted(self: ConsumerGroups, wanted: Iterator[str]) -> "dict[str, Offsets | int]":
+    def noted(self: ConsumerGroups, wanted: Iterator[str], **options: bool) -> "dict[str, Offsets | int]":
         wanted = list(wanted)  # type: ignore[assignment]
         if self is sync._destination:
             asked.append({name for name in wanted if name.startswith(topic_name)})
-        return real(self, wanted)
+        return real(self, wanted, **options)
 
     with ConsumerGroups(link.source.client_properties, "a") as groups:
         first, again = groups.committed(names), groups.committed(names)

@@ -26,7 +26,7 @@ from support.links.moving import CommandLine, settings, streaming, until_equal, 
 pytestmark = pytest.mark.broker
 
 PARTITIONS = 3
-SILENT = {f"strait.engine.slot:{name}": 3600 for name in ("REPORT_SECONDS", "CHECKPOINT_SECONDS")}
+SILENT = {"strait.engine.reporter:REPORT_SECONDS": 3600, "strait.engine.slot:CHECKPOINT_SECONDS": 3600}
 
 
 @pytest.fixture

@@ -40,7 +40,9 @@ class Screen:
         for name in ("COLUMNS", "LINES"):
             environment.pop(name, None)
         ends = {"stdin": follower, "stdout": follower, "stderr": follower}
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run where it is ignored
         self.process = subprocess.Popen([STRAIT, *arguments], env=environment, start_new_session=True, **ends)
+        signal.signal(signal.SIGINT, before)
         os.close(follower)
 
     def until(self, text: str, seconds: float = 60) -> None:
