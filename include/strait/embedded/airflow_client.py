@@ -1,5 +1,6 @@
 """A small client of Airflow's REST API (v2), with the few calls that the demo and the tests need."""
 
+import contextlib
 import time
 from collections.abc import Mapping
 from typing import Any, cast
@@ -11,6 +12,7 @@ from strait.errors import SetupError
 Json = dict[str, Any]
 
 _REPEATABLE = frozenset({"GET", "PATCH"})
+_LATE_TRIES = 2
 _LOCKED_TRIES = 5
 _LOCKED_SECONDS = 1.0
 """Airflow answers 500 for as long as another of its processes holds the lock of its SQLite file."""
@@ -126,15 +128,22 @@ class AirflowClient:
         try:
             if "Authorization" not in self._http.headers:
                 self._sign_in()
-            reply = self._http.request(method, path, **arguments)
+            reply = self._request(method, path, **arguments)
             if reply.status_code == httpx.codes.UNAUTHORIZED:
                 self._sign_in()
-                reply = self._http.request(method, path, **arguments)
+                reply = self._request(method, path, **arguments)
         except httpx.TransportError as error:
             raise SetupError(
                 f"Airflow at {self.url}: {method} {path}: {error}", hint="is it running? `strait demo status` tells"
             ) from error
         return reply
+
+    def _request(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        """On a busy machine an answer may be late. What only reads is asked for again."""
+        for _ in range(_LATE_TRIES if method == "GET" else 0):
+            with contextlib.suppress(httpx.ReadTimeout):
+                return self._http.request(method, path, **arguments)
+        return self._http.request(method, path, **arguments)
 
     def _sign_in(self) -> None:
         reply = self._http.post("/auth/token", json=self._login)
