@@ -110,9 +110,12 @@ def test_damage_is_told_as_one_by_one(reply: tuple[memoryview, int], data: st.Da
         damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= data.draw(st.integers(1, 255))
     there = told(shape(memoryview(damaged), position, (), RULES))
     expected = by_reading_each(memoryview(damaged), position, RULES)
-    if there != expected:  # what comes behind a length that cannot be right is left for the next reply, to be told then
+    # What comes behind a length that cannot be right, or was read before it and is not built yet, is told by the next
+    # reply.
+    if there != expected:
         assert there[-1] != expected[-1]
-        assert there[:-1] == expected[: len(there) - 1]
+        both = min(len(there), len(expected)) - 1
+        assert there[:both] == expected[:both]
 
 
 compiled = pytest.mark.skipif(not COMPILED, reason="strait.wire.moving was not compiled: no C compiler on this machine")
