@@ -214,7 +214,8 @@ class YarnCluster:
             "yarn.nodemanager.resource.cpu-vcores": "8",
             "yarn.nodemanager.vmem-check-enabled": "false",
             "yarn.nodemanager.pmem-check-enabled": "false",
-            "yarn.nodemanager.disk-health-checker.enable": "false",
+            # Not `enable: false`, which only stops the checks after the first one, at a start.
+            "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
             "yarn.nodemanager.remote-app-log-dir": str(self.folder / "aggregated"),
             "yarn.nodemanager.env-whitelist": "JAVA_HOME",
         }
