@@ -86,30 +86,35 @@ def _one_by_one(
     small: list[Batch] = []
     unjudged: frozenset[int] = frozenset()
     found = without_aborted(split_batches(records, checked_to=rules.checked_to), aborted)
-    for batch in found:
-        if batch.magic == 2 and batch.base_offset < done and done > position:
-            raise CorruptBatch(f"batch at offset {batch.base_offset} follows one that ends at {done - 1}")
-        empty = batch.magic == 2 and (batch.next_offset <= position or not batch.records)
-        if rules.left_out is not None and not empty:
-            verdict = rules.left_out.get(batch.producer_id)
-            if verdict is None:
-                unjudged = _unjudged(chain([batch], found), rules.left_out)
-                break
-            left_out += batch.records if verdict else 0
-            empty = verdict
-        if empty:
-            check(batch)
-        done, epoch = max(position, batch.next_offset), batch.leader_epoch
-        if empty:
-            continue
-        if _may_merge(batch, position, rules):
-            small.append(batch)
-            continue
-        if small:
-            yield from _merged(small, position, rules)
-            small = []
-        yield from _alone(batch, position, rules)
+    corrupt: CorruptBatch | None = None
+    try:
+        for batch in found:
+            if batch.magic == 2 and batch.base_offset < done and done > position:
+                raise CorruptBatch(f"batch at offset {batch.base_offset} follows one that ends at {done - 1}")
+            empty = batch.magic == 2 and (batch.next_offset <= position or not batch.records)
+            if rules.left_out is not None and not empty:
+                verdict = rules.left_out.get(batch.producer_id)
+                if verdict is None:
+                    unjudged = _unjudged(chain([batch], found), rules.left_out)
+                    break
+                left_out += batch.records if verdict else 0
+                empty = verdict
+            if empty:
+                check(batch)
+            done, epoch = max(position, batch.next_offset), batch.leader_epoch
+            if empty:
+                continue
+            if _may_merge(batch, position, rules):
+                small.append(batch)
+                continue
+            before, small = small, []
+            yield from _merged(before, position, rules)
+            yield from _alone(batch, position, rules)
+    except CorruptBatch as error:
+        corrupt = error
     yield from _merged(small, position, rules)
+    if corrupt is not None:  # told after what was read before it
+        raise corrupt
     if done > position:
         yield Skipped(done, epoch, left_out)
     if unjudged:
