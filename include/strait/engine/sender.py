@@ -130,7 +130,7 @@ class Sender:
             queue = partition.queue
             if queue.batches and queue.node != self._node:
                 self._on_lost(partition, queue.batches[0], "another broker leads the partition now")
-            if self._looks_first(partition):
+            if queue.batches and self._looks_first(partition):
                 queue.drop_turn()
                 continue
             batch = queue.take(self._loop.now)

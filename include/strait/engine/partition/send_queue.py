@@ -63,9 +63,9 @@ class SendQueue:
     """
 
     __slots__ = (
-        "_acked_end", "_alone_to", "_home_line", "_open_promises", "_signal", "_slow_until", "_waits", "batches", "bytes", "conflicts", "had_error",
-        "in_flight", "last_ack_at", "last_promise", "late_until", "line", "node", "sent_sequence",
-        "unanswered_end",
+        "_acked_end", "_alone_to", "_home_line", "_open_promises", "_signal", "_slow_until", "_waits", "batches", "bytes",
+        "conflicts", "had_error", "in_flight", "last_ack_at", "last_promise", "late_until", "line", "node",
+        "sent_sequence", "unanswered_end",
     )  # fmt: skip
 
     def __init__(self, signal: ChangeSignal, line: int = 0) -> None:
