@@ -1,8 +1,10 @@
 """A small client of Airflow's REST API (v2), with the few calls that the demo and the tests need."""
 
 import contextlib
+import secrets
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import httpx
@@ -11,7 +13,6 @@ from strait.errors import SetupError
 
 Json = dict[str, Any]
 
-_REPEATABLE = frozenset({"GET", "PATCH"})
 _LATE_TRIES = 2
 _LOCKED_TRIES = 5
 _LOCKED_SECONDS = 1.0
@@ -42,9 +43,11 @@ class AirflowClient:
         return cast(list[Json], self._call("GET", "/api/v2/importErrors")["import_errors"])
 
     def trigger(self, dag: str) -> str:
-        """Start a run now. Returns its id."""
-        run = self._call("POST", f"/api/v2/dags/{dag}/dagRuns", json={"logical_date": None, "conf": {}})
-        return cast(str, run["dag_run_id"])
+        """Start a run now. Returns its id, which is made up here, so that the request may be sent again."""
+        run_id = f"manual__{datetime.now(UTC).isoformat()}_{secrets.token_hex(4)}"
+        asked = {"dag_run_id": run_id, "logical_date": None, "conf": {}}
+        self._call("POST", f"/api/v2/dags/{dag}/dagRuns", json=asked)
+        return run_id
 
     def runs(self, dag: str) -> list[Json]:
         """The latest runs of a DAG, newest first."""
@@ -115,11 +118,13 @@ class AirflowClient:
 
     def _call(self, method: str, path: str, **arguments: Any) -> Json:
         reply = self._send(method, path, **arguments)
-        for _ in range(_LOCKED_TRIES if method in _REPEATABLE else 0):
+        for _ in range(_LOCKED_TRIES):
             if reply.status_code != httpx.codes.INTERNAL_SERVER_ERROR:
                 break
             time.sleep(_LOCKED_SECONDS)
             reply = self._send(method, path, **arguments)
+            if reply.status_code == httpx.codes.CONFLICT:
+                return {}  # an earlier request was taken
         if reply.is_error:
             raise SetupError(f"Airflow at {self.url}: {method} {path}: HTTP {reply.status_code}: {_detail(reply)}")
         return cast(Json, reply.json())

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from strait.config.links import load_link
 from strait.control.pausing import resume
@@ -89,6 +89,30 @@ def test_a_partition_is_paused_from_its_row_and_resumed_there_and_the_run_is_air
     asks.get_by_role("button", name="Resume", exact=True).click()
     done(asks, "published plan")
     assert pauses(site) == []
+
+
+def test_a_run_begins_once_though_airflow_fails_and_an_answer_is_lost(site, link):
+    asked: list[str] = []
+
+    def failing(route: Route) -> None:
+        asked.append(route.request.post_data_json["dag_run_id"])
+        if len(asked) == 1:
+            route.fulfill(status=500)
+        elif len(asked) == 2:
+            assert route.fetch().ok
+            route.abort()
+        else:
+            route.continue_()
+
+    link.route("**/api/v2/dags/strait-pause/dagRuns", failing)
+    link.get_by_role("button", name="Pause edit.a-0").click()
+    asks = dialog(link, f"Pause: link {CHANGED}")
+    asks.get_by_role("button", name="Pause", exact=True).click()
+    done(asks, "published plan")
+    link.unroute("**/api/v2/dags/strait-pause/dagRuns")
+    assert len(asked) == 3 and len(set(asked)) == 1
+    assert pauses(site) == [("edit.a", 0, ADMIN, "")]
+    resume(load_link(site.links_file, CHANGED), CHANGED, Scope("edit.a", 0))
 
 
 def test_a_dialog_opens_in_airflows_frame_and_gives_the_keyboard_back(site, page):

@@ -52,6 +52,9 @@ export function above(link, ...more) {
   return el("nav", { "aria-label": "Above" }, ...links.flatMap((one, at) => (at ? [" / ", one] : [one])));
 }
 
+const TRIES = 5;
+const LATER_MS = 1000;
+
 async function reply(request) {
   const answer = await request.catch(() => { throw new Error("Airflow does not answer; trying again."); });
   if (answer.ok) return answer.status === 204 ? null : answer.json();
@@ -70,9 +73,23 @@ export const ask = (path) => reply(fetch(`api/v1/${path}`, { headers: { Accept: 
 
 export const askWith = (path, body) => reply(fetch(`api/v1/${path}`, { method: "POST", ...sent(body) }));
 
-// Airflow's own interface, with its own permissions: all that the page changes, it changes by it.
-export const airflow = (method, path, body) =>
-  reply(fetch(new URL(`../api/v2/${path}`, document.baseURI), { method, ...sent(body) }));
+export const later = () => new Promise((resolve) => { setTimeout(resolve, LATER_MS); });
+
+// Airflow's own interface, with its own permissions: all that the page changes, it changes by it. What was not answered,
+// or with an error of Airflow's own (500 while another of its processes holds the lock of its database), is sent again:
+// whoever writes, writes what may come twice. A conflict then says that an earlier request was taken.
+export async function airflow(method, path, body) {
+  const once = () => reply(fetch(new URL(`../api/v2/${path}`, document.baseURI), { method, ...sent(body) }));
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await once();
+    } catch (error) {
+      if (tries > 1 && error.status === 409) return null;
+      if (tries === TRIES || error.status < 500) throw error;
+    }
+    await later();
+  }
+}
 
 // A link to one of Airflow's own pages. Airflow's frame may open no window, so the click is made outside of it.
 export function airflowLink(path, text) {

@@ -1,8 +1,7 @@
 // Runs of DAGs. Airflow does all that the page changes: with its permissions, its audit log and its task logs.
 import { openDialog } from "./dialog.js";
-import { airflow, airflowLink, el } from "./dom.js";
+import { airflow, airflowLink, el, later } from "./dom.js";
 
-const LOOK_MS = 1000;
 const OVER = ["success", "failed"];
 const LINES = 200;
 const NEXT_LOOKS = 60;
@@ -15,16 +14,22 @@ const none = (instead) => (error) => {
   if (error.status !== 404) throw error;
   return instead;
 };
-const later = () => new Promise((resolve) => { setTimeout(resolve, LOOK_MS); });
 const path = (...parts) => parts.map(encodeURIComponent).join("/");
 const runPath = (run) => path("dags", run.dag, "dagRuns", run.id);
 const taskPath = (run, task) => `${runPath(run)}/${path("taskInstances", task.task_id)}`;
+
+// Like Airflow's own, and of no other run, so that a request may be sent again.
+function newId() {
+  const random = Array.from(crypto.getRandomValues(new Uint8Array(4)), (one) => one.toString(16).padStart(2, "0"));
+  return `manual__${new Date().toISOString()}_${random.join("")}`;
+}
 
 // Starts a run. Of a DAG that is paused no run would ever begin.
 export async function trigger(dag, conf) {
   const { is_paused: paused } = await airflow("GET", path("dags", dag));
   if (paused) throw new Error(`DAG ${dag} is paused in Airflow. Unpause it there first.`);
-  const { dag_run_id: id } = await airflow("POST", `${path("dags", dag)}/dagRuns`, { logical_date: null, conf });
+  const id = newId();
+  await airflow("POST", `${path("dags", dag)}/dagRuns`, { dag_run_id: id, logical_date: null, conf });
   return { dag, id };
 }
 
