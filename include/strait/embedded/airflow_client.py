@@ -45,7 +45,7 @@ class AirflowClient:
     def trigger(self, dag: str) -> str:
         """Start a run now. Returns its id, which is made up here, so that the request may be sent again."""
         run_id = f"manual__{datetime.now(UTC).isoformat()}_{secrets.token_hex(4)}"
-        asked = {"dag_run_id": run_id, "logical_date": None, "conf": {}}
+        asked: Json = {"dag_run_id": run_id, "logical_date": None, "conf": {}}
         self._call("POST", f"/api/v2/dags/{dag}/dagRuns", json=asked)
         return run_id
 
