@@ -137,11 +137,18 @@ def foreground(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[Foreg
 LANE = {"groups": {"default": {}, "backfill": {}}, "backfill": {"behind_records": 1000}}
 
 
-@pytest.mark.core
 @pytest.mark.parametrize(
     ("number", "settings", "applications"),
-    [(signal.SIGTERM, {}, {"default"}), (signal.SIGINT, LANE, {"default", "backfill"})],
-    ids=["SIGTERM", "SIGINT, with history in a lane of its own"],
+    [
+        pytest.param(signal.SIGTERM, {}, {"default"}, id="SIGTERM"),
+        pytest.param(
+            signal.SIGINT,
+            LANE,
+            {"default", "backfill"},
+            id="SIGINT, with history in a lane of its own",
+            marks=pytest.mark.core,
+        ),
+    ],
 )
 def test_what_is_there_and_what_comes_is_copied_until_a_signal_ends_it_all(
     foreground: Foreground, number: signal.Signals, settings: dict[str, Any], applications: set[str]

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(1200)]
 
 
 def test_a_few_faults_at_random_leave_the_copy_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    soak(tmp_path, 72, saying(capsys), faults=4)
+    soak(tmp_path, 72, saying(capsys), faults=3)
 
 
 @pytest.mark.parametrize("seed", [71])

@@ -190,8 +190,7 @@ def test_a_slot_that_fails_again_and_again_ends_it_and_says_why(link: Link) -> N
     assert "slot 0 failed 5 times within 10 minutes, the last time: " in link.launcher.cause(ended)
 
 
-@pytest.mark.core
-@pytest.mark.parametrize("victim", ["driver", "jvm"])
+@pytest.mark.parametrize("victim", [pytest.param("driver", marks=pytest.mark.core), "jvm"])
 def test_killed_it_leaves_nothing_behind_and_says_so(link: Link, victim: str) -> None:
     link.produce(1000)
     link.publish(slots=1)
