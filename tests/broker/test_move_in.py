@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from strait.config.links import parse
+from strait.control.move_in import MoveIn
 from strait.control.plane import Control
 from strait.model import TopicPartition
 from strait.reasons import Reason
@@ -181,3 +182,41 @@ def test_records_that_the_other_tool_has_copied_twice_are_not_copied_again(
         time.sleep(1)
     keys = [record.key for record in read_all(destination, topic, 1)[0]]
     assert keys == [f"key {number}".encode() for number in (*range(80), *range(70, 75), *range(80, 100))]
+
+
+@pytest.mark.parametrize("restarts", [[range(4000), range(10, 1500)], [range(4000), range(3000), range(10, 1500)]])
+def test_what_a_tool_copied_before_its_restart_is_found_however_far_back_it_lies(
+    clusters: Any, link: str, topic: str, tmp_path: Path, restarts: list[range]
+) -> None:
+    """It had stored no position for long, began there again, and was stopped long before it came to where it had been:
+    the copy's last hundred records alone say 1,500."""
+    source, destination = clusters.source, clusters.destination
+    for cluster in (source, destination):
+        create(cluster, topic)
+    write(source, topic, range(5000))
+    for numbers in restarts:
+        copied_by_hand(source, destination, topic, numbers)
+    strait = CommandLine(tmp_path, settings(source, destination, link))
+    (tmp_path / "stored.csv").write_text(f"{topic},0,1500\n")
+    (move,) = strait.moves("stored.csv", "--dry-run")
+    assert (move["verdict"], move["start"]) == ("ready", 4000)
+    assert "twice" in move["detail"]
+
+
+def test_what_is_too_far_back_to_be_compared_is_refused_and_can_be_forced(
+    clusters: Any, link: str, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, destination = clusters.source, clusters.destination
+    for cluster in (source, destination):
+        create(cluster, topic)
+    write(source, topic, range(1000))
+    copied_by_hand(source, destination, topic, range(900))
+    copied_by_hand(source, destination, topic, range(500))
+    monkeypatch.setattr("strait.control.copy_ends.MOST_AGAIN", 800)
+    file = parse(settings(source, destination, link), where="links file")
+    stored = {TopicPartition(topic, 0): 500}
+    (refused,) = MoveIn(file, link).propose(stored)
+    assert (refused.verdict, refused.start) == ("refused", None)
+    assert "from destination offset 500 on" in refused.detail
+    (forced,) = MoveIn(file, link).propose(stored, force=True)
+    assert (forced.verdict, forced.start) == ("ready", 500)

@@ -1,6 +1,7 @@
 """Looks up how far the copies of partitions reach, by their last records."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from confluent_kafka import Message
@@ -9,6 +10,7 @@ from strait.kafka.admin import Admin
 from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.planning.topics.move_in import (
+    MOST_AGAIN,
     TAIL_RECORDS,
     Content,
     Logs,
@@ -18,6 +20,7 @@ from strait.planning.topics.move_in import (
     fingerprints,
     first_to_search,
     oldest,
+    too_much_again,
 )
 
 _READ_OFFSETS = 4 * TAIL_RECORDS  # markers of transactions take offsets, too
@@ -57,22 +60,15 @@ def look_at_copies(
     Raises:
         ClusterUnavailable, NotAuthorized: a partition of either side cannot be looked at.
     """
-    logs = _logs(source, destination, copies)
-    tails = _tails(destination, {copies[place]: log for place, log in logs.items()})
-    searches = {
-        place: TailSearch(fingerprints(tails[copy]), compacted=place.topic in compacted)
-        for place, copy in copies.items()
-        if tails[copy]
-    }
-    first = _first_possible(source, logs, {place: tails[copies[place]] for place in searches})
-    ranges = {place: (first_to_search(stored.get(place), first[place]), logs[place].end) for place in searches}
-    done: set[TopicPartition] = set()
-    for message in read_ranges(source.properties, source.admin.cluster, ranges, done):
-        place = TopicPartition(message.topic(), message.partition())
-        searches[place].feed(message.offset(), _content(message).fingerprint())
-        if searches[place].since_match > _ENOUGH_AFTER:
-            done.add(place)
-    return {place: Found(log, searches[place].result() if place in searches else None) for place, log in logs.items()}
+    look = _Look(source, destination, copies, _logs(source, destination, copies), stored, compacted)
+    tails = look.tails()
+    matches = look.search(tails)
+    again = look.copied_again(matches, tails)
+    while again:
+        place, since = again.popitem()  # one after the other, since each may be large
+        matches[place] = look.search_from(place, since, matches[place])
+        again |= look.copied_again({place: matches[place]}, {place: _Tail(since, ())})
+    return {place: Found(log, matches.get(place)) for place, log in look.logs.items()}
 
 
 def ends_of(destination: Side, copies: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -93,32 +89,114 @@ def _logs(
     }
 
 
-def _first_possible(
-    source: Side, logs: Mapping[TopicPartition, Logs], tails: Mapping[TopicPartition, Sequence[Content]]
-) -> dict[TopicPartition, int]:
-    """The first source offset at which a record as old as the oldest of the copy's last ones can be."""
-    times = {place: time_ms for place, tail in tails.items() if (time_ms := oldest(tail)) is not None}
-    since = source.admin.offsets_since_each(times).or_raise()
-    ends = {place: logs[place].end if offset < 0 else offset for place, offset in since.items()}
-    return {place: ends.get(place, logs[place].first) for place in tails}
+class _Tail(NamedTuple):
+    """The last records of a copy: all from the offset ``first`` on."""
+
+    first: int
+    contents: Sequence[Content]
 
 
-def _tails(destination: Side, logs: Mapping[TopicPartition, Logs]) -> dict[TopicPartition, Sequence[Content]]:
-    """The last records of each; none where nothing is left. Reads further back where it meets none."""
-    found: dict[TopicPartition, Sequence[Content]] = dict.fromkeys(logs, ())
-    span = _READ_OFFSETS
-    left = {copy: log for copy, log in logs.items() if log.copy_first < log.copy_readable}
-    while left:
-        ranges = {
-            copy: (max(log.copy_first, log.copy_readable - span), log.copy_readable) for copy, log in left.items()
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One look at both logs; see ``look_at_copies``."""
+
+    source: Side
+    destination: Side
+    copies: Mapping[TopicPartition, TopicPartition]
+    logs: Mapping[TopicPartition, Logs]
+    stored: Mapping[TopicPartition, int | None]
+    compacted: Collection[str]
+
+    def tails(self) -> dict[TopicPartition, _Tail]:
+        """Source partition -> the last records of its copy; not of an empty one. Reads further back where it meets
+        none."""
+        found: dict[TopicPartition, _Tail] = {}
+        span = _READ_OFFSETS
+        left = {place for place, log in self.logs.items() if log.copy_first < log.copy_readable}
+        while left:
+            starts = {place: max(self.logs[place].copy_first, self.logs[place].copy_readable - span) for place in left}
+            there = self._read_copies(starts)
+            found |= {
+                place: _Tail(records[0][0], [content for _, content in records])
+                for place, records in ((place, records[-TAIL_RECORDS:]) for place, records in there.items())
+            }
+            left = {place for place in left if place not in there and starts[place] > self.logs[place].copy_first}
+            span *= _WIDER
+        return found
+
+    def search(self, tails: Mapping[TopicPartition, _Tail]) -> dict[TopicPartition, Match | NoMatch]:
+        """What these last records of copies say."""
+        searches = {
+            place: TailSearch(fingerprints(tail.contents), compacted=place.topic in self.compacted)
+            for place, tail in tails.items()
         }
-        contents: dict[TopicPartition, list[Content]] = {}
-        for message in read_ranges(destination.properties, destination.admin.cluster, ranges):
-            contents.setdefault(TopicPartition(message.topic(), message.partition()), []).append(_content(message))
-        found |= {copy: records[-TAIL_RECORDS:] for copy, records in contents.items()}
-        left = {copy: log for copy, log in left.items() if copy not in contents and ranges[copy][0] > log.copy_first}
-        span *= _WIDER
-    return found
+        first = self._first_possible(tails)
+        ranges = {
+            place: (first_to_search(self.stored.get(place), first[place]), self.logs[place].end) for place in searches
+        }
+        done: set[TopicPartition] = set()
+        for message in read_ranges(self.source.properties, self.source.admin.cluster, ranges, done):
+            place = TopicPartition(message.topic(), message.partition())
+            searches[place].feed(message.offset(), _content(message).fingerprint())
+            if searches[place].since_match > _ENOUGH_AFTER:
+                done.add(place)
+        return {place: search.result() for place, search in searches.items()}
+
+    def copied_again(
+        self, matches: Mapping[TopicPartition, Match | NoMatch], tails: Mapping[TopicPartition, _Tail]
+    ) -> dict[TopicPartition, int]:
+        """Source partitions whose copy may hold what is behind its match, from before the tool was started again; and
+        the offset of the copy from which on it can be.
+
+        A tool copies in order, so the copy would hold the source's next records, with their timestamps. Where nothing
+        in it is as young as they are, that is excluded.
+        """
+        after = {place: match.offset for place, match in matches.items() if isinstance(match, Match)}
+        times = {place: oldest(contents) for place, contents in self._next_records(after).items()}
+        asked = {self.copies[place]: time_ms for place, time_ms in times.items() if time_ms is not None}
+        since = self.destination.admin.offsets_since_each(asked).or_raise()
+        starts = {
+            place: self.logs[place].copy_first if time_ms is None else since[self.copies[place]]
+            for place, time_ms in times.items()
+        }
+        return {place: start for place, start in starts.items() if 0 <= start < tails[place].first}
+
+    def search_from(self, place: TopicPartition, since: int, before: Match | NoMatch) -> Match | NoMatch:
+        """What all records of the copy from an offset on say. ``before``: what fewer of them said."""
+        if self.logs[place].copy_readable - since > MOST_AGAIN:
+            return too_much_again(since, before)
+        records = self._read_copies({place: since})[place]
+        return self.search({place: _Tail(since, [content for _, content in records])})[place]
+
+    def _next_records(self, after: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[Content]]:
+        """The first source records from these offsets on; of a partition that has none, nothing."""
+        found: dict[TopicPartition, list[Content]] = {}
+        done: set[TopicPartition] = set()
+        ranges = {place: (offset, self.logs[place].end) for place, offset in after.items()}
+        for message in read_ranges(self.source.properties, self.source.admin.cluster, ranges, done):
+            place = TopicPartition(message.topic(), message.partition())
+            contents = found.setdefault(place, [])
+            contents.append(_content(message))
+            if len(contents) >= TAIL_RECORDS:
+                done.add(place)
+        return found
+
+    def _first_possible(self, tails: Mapping[TopicPartition, _Tail]) -> dict[TopicPartition, int]:
+        """The first source offset at which a record as old as the oldest of the copy's last ones can be."""
+        times = {place: time_ms for place, tail in tails.items() if (time_ms := oldest(tail.contents)) is not None}
+        since = self.source.admin.offsets_since_each(times).or_raise()
+        ends = {place: self.logs[place].end if offset < 0 else offset for place, offset in since.items()}
+        return {place: ends.get(place, self.logs[place].first) for place in tails}
+
+    def _read_copies(self, starts: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[tuple[int, Content]]]:
+        """What the copies of source partitions hold from these offsets on, with the offsets of the copy."""
+        places = {self.copies[place]: place for place in starts}
+        ranges = {self.copies[place]: (start, self.logs[place].copy_readable) for place, start in starts.items()}
+        found: dict[TopicPartition, list[tuple[int, Content]]] = {}
+        for message in read_ranges(self.destination.properties, self.destination.admin.cluster, ranges):
+            place = places[TopicPartition(message.topic(), message.partition())]
+            found.setdefault(place, []).append((message.offset(), _content(message)))
+        return found
 
 
 def _content(message: Message) -> Content:

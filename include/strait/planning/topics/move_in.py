@@ -14,7 +14,10 @@ Verdict = Literal["ready", "nothing", "refused"]
 TAIL_RECORDS = 100
 """So many of the copy's last records are held against the source."""
 
-_MOST_FOUND = 1000
+MOST_AGAIN = 1_000_000
+"""So many records of a copy are held against the source at most, where it may have been copied again: up to 300 MB."""
+
+_MOST_EQUAL = 1000
 _DELETED = "all records of the destination partition are deleted, so the stored position cannot be checked"
 
 
@@ -53,9 +56,10 @@ class Match(NamedTuple):
 
 
 class NoMatch(NamedTuple):
-    """Why the copy does not tell."""
+    """Why the copy does not tell. ``likely``: where to begin all the same if somebody has compared the topics."""
 
     detail: str
+    likely: int | None = None
 
 
 class TailSearch:
@@ -69,76 +73,86 @@ class TailSearch:
 
     def __init__(self, tail: Sequence[bytes], *, compacted: bool = False) -> None:
         self._tail = tuple(tail)
-        self._known = frozenset(tail)
         self._compacted = compacted
-        self._found: dict[int, _Found] = {}
-        self._ended = False
+        self._by_number: dict[int, _Found] = {}
+        self._by_fingerprint: dict[bytes, list[_Found]] = {one: [] for one in tail}
+        self._crowded = False
         self._read = 0
         self._range: tuple[int, int] | None = None
 
     def feed(self, offset: int, fingerprint: bytes) -> None:
         """The next source record."""
         self._range = (self._range[0] if self._range else offset, offset)
-        if fingerprint in self._known and len(self._found) < _MOST_FOUND:
-            self._found[self._read] = _Found(self._read, offset, fingerprint)
-            self._ended |= fingerprint == self._tail[-1]
+        equal = self._by_fingerprint.get(fingerprint)
+        if equal is not None and len(equal) < _MOST_EQUAL:
+            found = _Found(self._read, offset, fingerprint)
+            self._by_number[self._read] = found
+            equal.append(found)
+            self._crowded |= len(equal) == _MOST_EQUAL
         self._read += 1
 
     @property
     def since_match(self) -> int:
         """So many records were read after the last one that is in the copy's tail; -1: its last one was not found."""
-        return self._read - 1 - max(self._found) if self._ended else -1
+        return self._read - 1 - self._newest().number if self._by_fingerprint[self._tail[-1]] else -1
 
     def result(self) -> Match | NoMatch:
         """What was found, once all was read that there is."""
-        tail = self._tail
-        if self._compacted:
-            there = {found.fingerprint for found in self._found.values()}
-            tail = tail[: max((at for at, one in enumerate(tail, 1) if one in there), default=0)]
-        if not tail or not (self._ended or self._compacted):
+        end = len(self._tail)
+        while self._compacted and end and not self._by_fingerprint[self._tail[end - 1]]:
+            end -= 1
+        ends = self._longest(end)
+        if not ends:
             return NoMatch(f"no source record {self._searched()} equals the last record of the destination")
-        ends = self._longest(tail)
         last, equal = ends[0]
-        if len(ends) > 1 or len(self._found) == _MOST_FOUND:
-            other = max(found.offset for found in self._found.values())
-            detail = (
-                f"records at source offsets {last.offset} and {other} are equal, and either may be the last one copied"
-            )
-            return NoMatch(detail)
-        return self._furthest(last, equal, tail[: len(tail) - equal])
+        if len(ends) > 1 or self._crowded:
+            either = f"records at source offsets {last.offset} and {self._newest().offset} are equal"
+            return NoMatch(f"{either}, and either may be the last one copied")
+        return self._furthest(last, equal, end - equal)
 
-    def _furthest(self, last: _Found, equal: int, rest: Sequence[bytes]) -> Match | NoMatch:
+    def _furthest(self, last: _Found, equal: int, end: int) -> Match | NoMatch:
         """A tool that was started again copies again from its stored position. If it ended before it came to where it
         had been, the copy holds later records than its last one, before what was copied twice."""
         held = {last.number}
-        while rest:
-            found, many = next(iter(self._longest(rest)), (last, 1))  # one that the source has not is passed over
+        while end:
+            found, many = next(iter(self._longest(end)), (last, 1))  # one that the source has not is passed over
             held.update(range(found.number + 1 - many, found.number + 1))
-            rest = rest[: len(rest) - many]
+            end -= many
         furthest = max(held)
         if not held.issuperset(range(last.number, furthest)):
-            detail = (
-                f"the destination has the record of source offset {self._found[furthest].offset}, but not all before it"
-            )
-            return NoMatch(detail)
-        return Match(self._found[furthest].offset + 1, equal, furthest - last.number)
+            there = self._by_number[furthest].offset
+            return NoMatch(f"the destination has the record of source offset {there}, but not all before it")
+        return Match(self._by_number[furthest].offset + 1, equal, furthest - last.number)
 
-    def _longest(self, tail: Sequence[bytes]) -> list[tuple[_Found, int]]:
-        """The source records that equal the last one of ``tail``, with most records before them equal, too; and how
-        many that are."""
-        ends = [(found, self._equal(found, tail)) for found in self._found.values() if found.fingerprint == tail[-1]]
+    def _longest(self, end: int) -> list[tuple[_Found, int]]:
+        """The source records that equal the tail's record before ``end``, with most records before them equal, too; and
+        how many that are."""
+        ends = [(found, self._equal(found, end)) for found in self._by_fingerprint[self._tail[end - 1]]] if end else []
         longest = max((equal for _, equal in ends), default=0)
         return [(found, equal) for found, equal in ends if equal == longest]
 
-    def _equal(self, found: _Found, tail: Sequence[bytes]) -> int:
-        for at, fingerprint in enumerate(reversed(tail)):
-            before = self._found.get(found.number - at)
-            if before is None or before.fingerprint != fingerprint:
-                return at
-        return len(tail)
+    def _equal(self, found: _Found, end: int) -> int:
+        for many in range(end):
+            before = self._by_number.get(found.number - many)
+            if before is None or before.fingerprint != self._tail[end - 1 - many]:
+                return many
+        return end
+
+    def _newest(self) -> _Found:
+        """Of all that were found; at least one was."""
+        return next(reversed(self._by_number.values()))
 
     def _searched(self) -> str:
         return "that is left" if self._range is None else f"from offset {self._range[0]} to {self._range[1]}"
+
+
+def too_much_again(since: int, before: Match | NoMatch) -> NoMatch:
+    """The copy may have been copied again from its offset ``since`` on, which is too far back to be held against the
+    source. ``before``: what its last records say."""
+    detail = (
+        f"from destination offset {since} on, more than {MOST_AGAIN:,} records may be from before a restart of the tool"
+    )
+    return NoMatch(detail, before.offset if isinstance(before, Match) else before.likely)
 
 
 class Logs(NamedTuple):
@@ -192,7 +206,7 @@ def where_to_begin(stored: int | None, logs: Logs, found: Match | NoMatch | None
         twice = f"; the tool replicated {found.twice} records before it twice" if found.twice else ""
         return Begin("ready", found.offset, f"last replicated source offset {found.offset - 1}{distance}{twice}")
     if isinstance(found, NoMatch):
-        return Begin("refused", None, found.detail, force)
+        return Begin("refused", None, found.detail, force if found.likely is None else found.likely)
     if stored is None:
         if logs.copy_end:
             return Begin(
