@@ -113,8 +113,8 @@ _TEXTS = {
         Kind.SKIPPED,
     ),
     Reason.NO_NAME: _Text(
-        "The link's `naming` gives the topic no destination name, or one that Kafka does not allow, so it is not "
-        "copied.",
+        "The link's `naming` gives the topic no destination name, one that Kafka does not allow, or that of another "
+        "topic, so it is not copied.",
         "Correct `naming` as the detail shows, or set `naming` in a rule for the topic; copying starts with the "
         "next plan.",
         Kind.SKIPPED,

@@ -138,6 +138,22 @@ def test_an_edit_that_cannot_be_leaves_the_last_good_plan_in_force(
         assert state.plans["default"] == good
 
 
+def test_a_new_topic_that_would_get_the_name_of_a_copied_one_stops_no_other(
+    clusters: Any, make_file: MakeFile, link: str
+) -> None:
+    naming = {"policy": "rules", "rules": [{"match": r"(.*)\.(prod|test)", "replace": r"\1"}]}
+    create(clusters.source, f"{link}-pays.prod")
+    with Control(make_file(naming=naming), link) as control:
+        assert control.apply().created == (f"{link}-pays",)
+        for topic in (f"{link}-pays.test", f"{link}-orders"):
+            create(clusters.source, topic)
+        outcome = control.apply()
+        assert outcome.created == (f"{link}-orders",)
+        skipped = {skip.topic: skip.detail for skip in outcome.proposal.survey.selection.skipped}
+    assert [topic.source for topic in outcome.plan.topics] == [f"{link}-orders", f"{link}-pays.prod"]
+    assert skipped[f"{link}-pays.test"] == f"its destination topic {link}-pays is that of topic {link}-pays.prod, too"
+
+
 def test_what_mirror_maker_2_was_told_is_planned_on_the_same_clusters(clusters: Any, link: str, tmp_path: Path) -> None:
     for topic in (f"{link}-orders", f"{link}-other", f"b.{link}-orders"):
         create(clusters.source, topic)

@@ -3,6 +3,7 @@
 import random
 import re
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -120,10 +121,32 @@ def test_a_topic_without_a_name_that_kafka_takes_is_left_out_alone() -> None:
     assert "252 characters" in long.skipped[0].detail
 
 
-def test_two_topics_for_one_name_are_refused_with_both() -> None:
-    naming = {"policy": "rules", "rules": [{"match": "(.*)-v[0-9]", "replace": r"\1"}]}
+VERSIONS = {"policy": "rules", "rules": [{"match": "(.*)-v[0-9]", "replace": r"\1"}]}
+
+
+def test_a_topic_whose_name_another_one_has_waits_alone() -> None:
+    found = select(
+        Topics(regex=(".*",)), source("a-v1", "a-v2", "b", "c-v1"), naming=VERSIONS, copied_before={"a-v2", "b"}
+    )
+    assert found.names == {"a-v2": "a", "b": "b", "c-v1": "c"}
+    assert [(skip.topic, skip.reason, skip.detail) for skip in found.skipped] == [
+        ("a-v1", Reason.NO_NAME, "its destination topic a is that of topic a-v2, too")
+    ]
+
+
+def test_of_two_new_topics_for_one_name_neither_is_copied() -> None:
+    found = select(Topics(regex=(".*",)), source("a-v1", "a-v2", "b"), naming=VERSIONS)
+    assert found.names == {"b": "b"}
+    assert [(skip.topic, skip.detail.rpartition(" topic ")[2]) for skip in found.skipped] == [
+        ("a-v1", "a-v2, too"),
+        ("a-v2", "a-v1, too"),
+    ]
+
+
+def test_one_name_for_two_topics_that_are_copied_is_refused_with_both() -> None:
+    have = source("a-v1", "a-v2", "b", "b-v1", "c-v1")
     with pytest.raises(ConfigError) as caught:
-        select(Topics(regex=(".*",)), source("a-v1", "a-v2", "b", "b-v1", "c-v1"), naming=naming)
+        select(Topics(regex=(".*",)), have, naming=VERSIONS, copied_before=set(have))
     assert caught.value.problems == (
         "topics a-v1 and a-v2 would both become a",
         "topics b and b-v1 would both become b",
@@ -184,8 +207,13 @@ def test_copies_have_names_of_their_own_or_the_link_is_refused(
     made = {topic: by_rule.destination(topic) for topic in sorted(have)}
     legal = {topic: name for topic, name in made.items() if name is not None and why_illegal(name) is None}
     topics = Topics(regex=(".*",), internal=True)
-    if len(set(legal.values())) < len(legal) or (shared and any(_comes_back(legal, topic) for topic in legal)):
-        with pytest.raises(ConfigError, match=r"would (both become|be copied)"):
+    if len(set(legal.values())) < len(legal):
+        with pytest.raises(ConfigError, match=r"would both become"):
+            select(topics, source(*have), naming=naming, shared_cluster_id=shared, copied_before=have)
+    counts = Counter(legal.values())
+    legal = {topic: name for topic, name in legal.items() if counts[name] == 1}
+    if shared and any(_comes_back(legal, topic) for topic in legal):
+        with pytest.raises(ConfigError, match=r"would be copied"):
             select(topics, source(*have), naming=naming, shared_cluster_id=shared)
         return
     found = select(topics, source(*have), naming=naming, shared_cluster_id=shared)

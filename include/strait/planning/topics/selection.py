@@ -1,6 +1,6 @@
 """Which source topics a link copies and under which names, and why the others are left out. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from strait.config import naming
@@ -52,16 +52,18 @@ def select(
 
     Args:
         source: every topic of the source.
-        copied_before: topics that the link has copied; one that is gone from the source is missing, not forgotten.
+        copied_before: topics that the link has copied; one that is gone from the source is missing, not forgotten, and
+            one whose name another topic would get, too, keeps it.
         shared_cluster_id: Kafka's id of the cluster, where source and destination are one; the link's own copies are
             then left out, or they would be copied again and again.
 
     Raises:
-        ConfigError: two topics would get one name, or topics would be copied onto themselves or one another;
-            or a regular expression takes too long.
+        ConfigError: two topics that the link has copied would get one name, or topics would be copied onto themselves
+            or one another; or a regular expression takes too long.
     """
     if shared_cluster_id is not None and link.keeps_names:
         raise _onto_itself(link_name, link, shared_cluster_id)
+    copied_before = frozenset(copied_before)
     names, skipped = {}, []
     for name in sorted(source):
         found = _skip(link.topics, name, source[name].internal) or _named(link, name)
@@ -69,7 +71,10 @@ def select(
             skipped.append(found)
         else:
             names[name] = found
-    _refuse_collisions(link_name, names)
+    collisions = _collisions(link_name, names, copied_before)
+    for skip in collisions:
+        del names[skip.topic]
+    skipped += collisions
     if shared_cluster_id is not None:
         _refuse_cycles(link_name, names)
         originals = naming.Names(link).sources(name for name in source if not naming.is_never_copied(name))
@@ -79,7 +84,7 @@ def select(
         skipped += [
             Skip(name, Reason.EXCLUDED, f"is this link's destination topic of {originals[name]}") for name in copies
         ]
-        skipped.sort(key=lambda skip: skip.topic)
+    skipped.sort(key=lambda skip: skip.topic)
     expected = {*link.topics.include, *copied_before}
     missing = sorted(name for name in expected if name not in source and selects(link.topics, name))
     return Selection(names, tuple(missing), tuple(skipped))
@@ -142,15 +147,24 @@ def _onto_itself(link_name: str, link: Link, cluster_id: str) -> ConfigError:
     )
 
 
-def _refuse_collisions(link_name: str, names: Mapping[str, str]) -> None:
-    taken: dict[str, str] = {}
-    problems = []
+def _collisions(link_name: str, names: Mapping[str, str], copied_before: Collection[str]) -> list[Skip]:
+    """The topics that would get a name which another one has, or would get, too. Whoever creates a topic on the source
+    must not stop the others, so it waits alone; an edit that takes the name of one that is copied is refused."""
+    wanting: dict[str, list[str]] = {}
     for topic, name in names.items():
-        other = taken.setdefault(name, topic)
-        if other != topic:
-            problems.append(f"topics {other} and {topic} would both become {name}")
+        wanting.setdefault(name, []).append(topic)
+    skipped, problems = [], []
+    for name, topics in wanting.items():
+        having = [topic for topic in topics if topic in copied_before]
+        if len(having) > 1:
+            problems.append(f"topics {having[0]} and {having[1]} would both become {name}")
+        elif len(topics) > 1:
+            for topic in (topic for topic in topics if topic not in having):
+                other = next(one for one in having or topics if one != topic)
+                skipped.append(Skip(topic, Reason.NO_NAME, f"its destination topic {name} is that of topic {other}, too"))
     if problems:
         raise ConfigError(f"links.{link_name}.naming", problems)
+    return skipped
 
 
 def _refuse_cycles(link_name: str, names: Mapping[str, str]) -> None:
