@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from strait.config.links import LinksFile, parse
 from strait.control.hand_over import Stored, read_offsets_topic
@@ -14,7 +15,7 @@ from strait.control.pausing import set_stopped
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.model import TopicPartition
-from strait.state.positions import ConnectOffset
+from strait.state.positions import ConnectOffset, connect_record
 from support.fixtures.waiting import eventually
 from support.kafka.mirror_maker import OFFSETS_TOPIC, mirror_maker
 from support.kafka.records import ends
@@ -133,6 +134,24 @@ def test_a_link_that_was_killed_hands_over_what_its_copy_holds(
     clusters = {**link.settings["clusters"], "c": link.settings["clusters"]["a"]}
     strait = CommandLine(tmp_path, {"clusters": clusters, "links": {link.name: other}})
     assert "--cluster a" in strait("export", link.name, "--to-connect", offsets_topic, code=2)
+
+
+def test_where_the_link_copied_nothing_an_old_position_of_the_other_tool_is_taken_back(
+    make_link: Callable[..., EngineLink], topic_name: str, tmp_path: Path
+) -> None:
+    """As of a topic that was made anew since: the tool would begin there, once the topic is that long again."""
+    link = make_link(topics={topic_name: 1})
+    link.make_topics()
+    link.publish(stopped=True)
+    offsets_topic = f"{link.name}-offsets"
+    create(link.destination, offsets_topic, cleanup_policy="compact")
+    key, value = connect_record("MirrorSourceConnector", "a", TopicPartition(topic_name, 0), 5000)
+    producer = Producer(link.destination.client_properties)
+    producer.produce(offsets_topic, value, key)
+    assert producer.flush(60) == 0
+    assert [one.entry.position for one in stored_in(link, offsets_topic)] == [5000]
+    CommandLine(tmp_path, link.settings)("export", link.name, "--to-connect", offsets_topic, "--cluster", "a")
+    assert stored_in(link, offsets_topic) == []
 
 
 @pytest.mark.core

@@ -4,12 +4,16 @@ import random
 import time
 from collections.abc import Callable
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from typer.testing import CliRunner
 
+from strait.cli.main import app
 from strait.config import naming
 from strait.control.plane import Control
 from strait.control.registration import register
@@ -19,9 +23,12 @@ from strait.kafka.reading import read_topic
 from strait.reasons import Reason
 from strait.state.codec import decode
 from strait.state.schema import Registration, TopicPolicy
+from strait.wire.records import Record
 from support.fixtures.waiting import eventually
+from support.kafka.records import ends, read_all
 from support.links.engine_link import EngineLink
 from support.links.mesh import Mesh
+from support.links.quarantined import keep_aside
 
 pytestmark = pytest.mark.broker
 MakeMesh = Callable[..., Mesh]
@@ -86,6 +93,50 @@ def test_a_source_of_nothing_but_copies_is_left_out_and_not_read_again(make_mesh
     mesh.write("b", 10)
     mesh.until_everywhere()
     mesh.assert_each_once()
+
+
+def test_what_a_person_replays_into_a_copy_does_not_come_back_to_its_source(
+    make_mesh: MakeMesh, tmp_path: Path
+) -> None:
+    there, back = ("a", "b"), ("b", "a")
+    mesh = make_mesh(links=[there, back])
+    for link in (there, back):
+        mesh.start(link)
+    mesh.write("a", 10)
+    mesh.until_everywhere()
+    values = [b"too large", b"too old", b"large again"]
+    aside = [Record(offset, 0, b"k", value, ()) for offset, value in zip((7, 9, 8), values, strict=True)]
+    keep_aside(mesh.clusters["b"], mesh.name(there), *aside, topic=mesh.topic, destination=mesh.topic)
+    (tmp_path / "links.yaml").write_text(yaml.safe_dump(mesh.contents))
+    options = ["--config", str(tmp_path / "links.yaml"), "--link", mesh.name(there), "--yes"]
+    done = CliRunner().invoke(app, ["quarantine", "replay", *options])
+    assert (done.exit_code, done.output) == (0, "replayed 3 records\n")
+    mesh.write("b", 10)
+    eventually(lambda: sum(ends(mesh.clusters["a"], mesh.topic, 2)) >= 20, what="what comes later comes back")
+    assert {len(records) for records in read_all(mesh.clusters["a"], mesh.topic, 2)} == {10}
+    replayed = [one for one in read_all(mesh.clusters["b"], mesh.topic, 2)[0] if one.value in values]
+    assert [one.value for one in replayed] == [values[0], values[2], values[1]], "in the order of the source"
+    assert {one.timestamp[1] for one in replayed} == {1}, "as old as a client writes it"
+    with Control(mesh.file, mesh.name(there)) as control:
+        assert not [risk for risk in control.forecast(control.propose()).risks if risk.code == "loop"]
+
+
+def test_a_link_whose_source_became_another_cluster_is_registered_anew(
+    make_mesh: MakeMesh, clusters: Any, third: Cluster
+) -> None:
+    """As a leaf that was lost and made again at its address: by the old id alone, links back to it would take the copies
+    of its records for the hub's own."""
+    link = ("a", "c")
+    mesh = make_mesh(clusters={"a": clusters.source, "c": third}, links=[link])
+    with Control(mesh.file, mesh.name(link)) as control:
+        plan = control.apply().plan
+    before = next(one for one in registrations(third) if one.producer_id == plan.producer_id)
+    register(
+        Admin(third.client_properties, "c"), third.client_properties, before.model_copy(update={"source": "x"}), None
+    )
+    with Control(mesh.file, mesh.name(link)) as control:
+        control.apply(stopped=True)
+    assert [one for one in registrations(third) if one.producer_id == plan.producer_id][-1] == before
 
 
 def test_a_link_is_registered_before_its_plan_and_again_where_the_register_is_gone(

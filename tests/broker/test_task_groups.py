@@ -1,6 +1,7 @@
 """Task groups on real brokers: what moves between them, while records keep coming, is copied once and in order."""
 
 import itertools
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.schema import PartitionReport, Plan, PlannedTopic
 from support.fixtures.waiting import eventually
+from support.kafka.records import ends
 from support.kafka.topics import alter
 from support.links.engine_link import EngineLink
 from support.model.reports import plain_report
@@ -42,10 +44,12 @@ def control(link: EngineLink) -> Iterator[MakeControl]:
     """Make a control plane of the link; ``moving`` is the group of its topic."""
     made: list[Control] = []
 
-    def make(groups: dict[str, Any], moving: str = "default", **settings: Any) -> Control:
+    def make(
+        groups: dict[str, Any], moving: str = "default", budget: dict[str, Any] | None = None, **settings: Any
+    ) -> Control:
         rules = [{"match": ".*gold", "group": "gold"}] if "gold" in groups else []
         rules.append({"match": ".*moving", "group": moving})
-        topics = {"include": list(link.topics), "rules": rules}
+        topics = {"include": list(link.topics), "rules": rules, "budget": budget or {}}
         block = {"source": "source", "destination": "destination", "topics": topics, "groups": groups} | settings
         clusters = {"source": link.source.client_properties, "destination": link.destination.client_properties}
         named = {name: dict(properties) for name, properties in clusters.items()}
@@ -151,6 +155,39 @@ def test_history_is_copied_in_its_own_lane_and_handed_over_when_it_has_caught_up
     writer()
     link.until_copied()
     link.assert_equal()
+
+
+def test_under_a_budget_history_never_delays_what_is_written_now(link: EngineLink, control: MakeControl) -> None:
+    """40 kB a second are written beside a backlog. Dealt by partitions, a budget of 60 kB leaves them 15."""
+    history, live = link.topics
+    producer = Producer(link.source.client_properties | {"linger.ms": 5})
+    for number in range(6000):
+        producer.produce(history, os.urandom(1000), partition=number % 3)
+    assert producer.flush(60) == 0
+    groups = {"default": {}, "backfill": {}}
+    settings = {"backfill": {"behind_records": 1000}, "budget": {"bytes_per_second": 60_000}}
+    plans = control(groups, **settings).apply().plans
+    assert (groups_of(dict(plans), history), groups_of(dict(plans), live)) == ({"backfill"}, {"default"})
+    for group in groups:
+        link.start_slot(group=group)
+
+    def copied() -> int:
+        return sum(ends(link.destination, live, link.topics[live]))
+
+    written = 0
+    while written < 1200 or copied() == 0:
+        producer.produce(live, os.urandom(1000), partition=0)
+        producer.poll(0)
+        written += 1
+        time.sleep(0.025)
+    begun, first = copied(), written
+    while written < first + 1200:
+        producer.produce(live, os.urandom(1000), partition=0)
+        producer.poll(0)
+        written += 1
+        time.sleep(0.025)
+    assert copied() - begun > 700, link.log()
+    assert 0 < sum(ends(link.destination, history, 3)) < 6000
 
 
 def test_slots_are_added_by_what_slots_report(link: EngineLink, control: MakeControl) -> None:

@@ -122,7 +122,8 @@ class TwoWay:
             return []
         if known.trouble:
             self._unread = f"cluster {cluster}: topic {naming.PRODUCERS_TOPIC}: {known.trouble}"
-        return [_Link(one, _plans(properties, cluster, one.link)) for one in known.all()]
+        links = (one for one in known.all() if one.purpose == "link")
+        return [_Link(one, _plans(properties, cluster, one.link)) for one in links]
 
     def _link_back(self, known: Known) -> tuple[str, str]:
         """Its name, or why there is none that carries over all that others write."""

@@ -247,13 +247,19 @@ def _write(
             refused.append(watch.translate(error, f"writing to {topic}"))
 
     for item in positions:
-        if not item.offset:
+        known, offset = (there or {}).get(item.place), item.offset or 0
+        if not offset and known is None:
             continue  # nothing was copied: the tool begins with the first record, too
-        key, value = connect_record(owner.connector, owner.alias, item.place, item.offset)
-        known = (there or {}).get(item.place)
+        key, value = connect_record(owner.connector, owner.alias, item.place, offset)
         place = {} if known is None else {"partition": known.partition}
         try:
-            producer.produce(topic, key=key if known is None else known.key, value=value, on_delivery=done, **place)
+            producer.produce(
+                topic,
+                key=key if known is None else known.key,
+                value=value if offset else None,
+                on_delivery=done,
+                **place,
+            )
         except KafkaException as exception:
             raise watch.translate(exception, f"writing to {topic}") from exception
     if producer.flush(_SECONDS) and not refused:

@@ -20,7 +20,7 @@ from strait.control.executor import Done, gather, make_state_safer, perform, wit
 from strait.control.forecast import Clusters, Forecast, forecast
 from strait.control.group_status import group_status
 from strait.control.outcome import Outcome
-from strait.control.registration import producer_id_of, register
+from strait.control.registration import producer_id_of, register, registered
 from strait.control.report_history import LoadMonitor
 from strait.control.start_offsets import look_up
 from strait.errors import PlanConflict
@@ -75,6 +75,7 @@ class Control:
         self._source_properties = file.clusters[self.link.source]
         self._destination_properties = file.clusters[self.link.destination]
         self._register_is_there = self._state_is_there = True  # as last seen
+        self._registered: Registration | None = None  # as last known
         self._state_topics = {*kept_safe(link), naming.history_topic(link)} - {naming.PRODUCERS_TOPIC}
 
     @classmethod
@@ -310,7 +311,7 @@ class Control:
             approval.check_rest(planned_effects(self.link, proposal))
             at_ms = _now_ms()
             producer_id = producer_id_of(self.name, self._state, self._destination_properties, self.link.destination)
-            self._register(producer_id, proposal.plans)
+            self._register(producer_id)
             if not proposal.drafts:
                 return proposal.plans, proposal
             plans = [
@@ -337,13 +338,17 @@ class Control:
         factor = self.link.replication_factor
         return None if factor == "source" else factor
 
-    def _register(self, producer_id: int, plans: Mapping[str, Plan]) -> None:
-        """Before the first plan; again after another version of Strait, or where somebody has deleted the topic."""
-        if self._register_is_there and any(plan.registered for plan in plans.values()):
-            return
+    def _register(self, producer_id: int) -> None:
+        """Before the first plan; again where somebody has deleted the topic, or the source is another cluster than it
+        was: links back would not know the copies as copies."""
         source, destination = self._source.cluster_id, self._destination.cluster_id
-        registration = Registration(producer_id=producer_id, link=self.name, source=source, destination=destination)
-        register(self._destination, self._destination_properties, registration, self._state_replicas)
+        wanted = Registration(producer_id=producer_id, link=self.name, source=source, destination=destination)
+        if self._register_is_there and self._registered != wanted:
+            known = registered(self._destination_properties, self.link.destination)
+            self._registered = wanted if wanted in known else None
+        if not self._register_is_there or self._registered != wanted:
+            register(self._destination, self._destination_properties, wanted, self._state_replicas)
+            self._registered = wanted
 
 
 def _now_ms() -> int:

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from confluent_kafka import Message
 
 from strait.config import naming
+from strait.control.registration import register_repair
 from strait.kafka.admin import Admin
 from strait.kafka.reading import log_range, read_topic
-from strait.kafka.transactions import TransactionalWriter, chunks, transactional_writer
+from strait.kafka.transactions import FIRST_MS, TRANSACTION_MS, TransactionalWriter, chunks, transactional_writer
 from strait.state.quarantine_log import (
     Chosen,
     Contents,
@@ -24,7 +25,7 @@ from strait.state.quarantine_log import (
     original_headers,
     settlement,
 )
-from strait.state.quarantine_replay import targets
+from strait.state.quarantine_replay import in_source_order, targets
 from strait.state.reader import StateReader
 from strait.state.writer import QUARANTINED_BYTES
 
@@ -89,15 +90,20 @@ class Quarantine:
 
     @contextlib.contextmanager
     def settling(self) -> Iterator["Settling"]:
-        """Become the one who settles; what `contents` says from now on stays true until somebody else does.
+        """Become the one who settles; what `contents` says from now on stays true until somebody else does. What is
+        replayed is registered as the link's, so that it does not come back by a link in the other direction.
 
         Raises:
             PlanConflict: somebody else settles since; nothing was written that is not settled.
+            StateError: the registrations cannot be read.
         """
+        transactional_id = naming.quarantine_transactional_id(self._link)
+        admin = Admin(self._properties, self._cluster)
+        register_repair(admin, self._properties, self._link, transactional_id, TRANSACTION_MS)
         with transactional_writer(
             self._properties,
             self._cluster,
-            naming.quarantine_transactional_id(self._link),
+            transactional_id,
             doing="taking over the quarantine",
             taken_over="somebody else settles the quarantine now",
             hint="list it again to see what is left",
@@ -131,16 +137,21 @@ class Settling:
             ClusterError: one of them was refused again; what was settled before stays settled.
         """
         done = 0
-        for chunk in chunks(self._quarantine.records(entries), lambda pair: pair[0].bytes):
+        for chunk in chunks(in_source_order(entries), lambda entry: entry.bytes):
+            messages = dict(self._quarantine.records(chunk))
             with self._writer.transaction("replaying"):
-                for entry, message in chunk:
+                for entry, message in ((entry, messages[entry]) for entry in chunk if entry in messages):
                     target = into[entry.topic]
                     doing = f"replaying {entry} into {target}"
                     headers = original_headers(_headers(message))
-                    place = {"topic": target, "partition": entry.partition, "timestamp": entry.timestamp_ms}
+                    place = {
+                        "topic": target,
+                        "partition": entry.partition,
+                        "timestamp": max(FIRST_MS, entry.timestamp_ms),
+                    }
                     self._writer.produce(doing, key=message.key(), value=message.value(), headers=headers, **place)
                     self._settle(entry, "replayed")
-            done += len(chunk)
+            done += len(messages)
         return done
 
     def drop(self, entries: Sequence[Entry]) -> int:

@@ -12,7 +12,7 @@ from strait.errors import StateError
 from strait.kafka.admin import Admin
 from strait.kafka.writing import write_record
 from strait.net.broker_requests import await_topic_everywhere
-from strait.net.producer_id import allocate_producer_id
+from strait.net.producer_id import allocate_producer_id, transactional_producer_id
 from strait.state.codec import encode
 from strait.state.reader import StateReader, registrations
 from strait.state.schema import Registration
@@ -31,6 +31,25 @@ def register(
     await_topic_everywhere(properties, admin.cluster, naming.PRODUCERS_TOPIC)
     doing = f"registering producer id {registration.producer_id} of link {registration.link}"
     write_record(properties, admin.cluster, naming.PRODUCERS_TOPIC, *encode(registration), doing)
+
+
+def register_repair(
+    admin: Admin, properties: Mapping[str, str], link: str, transactional_id: str, transaction_ms: int
+) -> None:
+    """Register who writes into copies of a link next under a transactional id, so that a link back leaves that out, too.
+    A link that has none yet is not registered, and has no copies.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized, StateError: try again before anything is written.
+    """
+    known = writing_links(properties, admin.cluster)
+    of_link = [one for one in known if one.link == link and one.purpose == "link"]
+    if not of_link:
+        return
+    producer_id = transactional_producer_id(properties, admin.cluster, transactional_id, transaction_ms)
+    repair = of_link[-1].model_copy(update={"producer_id": producer_id, "purpose": "repair"})
+    if repair not in known:
+        register(admin, properties, repair, None)
 
 
 def producer_id_of(link: str, state: StateReader, properties: Mapping[str, str], cluster: str) -> int:
@@ -52,7 +71,7 @@ def producer_id_of(link: str, state: StateReader, properties: Mapping[str, str],
 
 
 def writing_links(properties: Mapping[str, str], cluster: str) -> Collection[Registration]:
-    """The links into a cluster, all of them.
+    """The links into a cluster, all of them, in the order in which they were registered.
 
     Raises:
         StateError: a record cannot be read, which might name any.

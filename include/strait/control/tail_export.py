@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import IO
 
 from strait.config import naming
+from strait.control.registration import register_repair
 from strait.errors import ConfigError, PlanConflict, SetupError
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_ranges
-from strait.kafka.transactions import TransactionalWriter, chunks, transactional_writer
+from strait.kafka.transactions import FIRST_MS, TRANSACTION_MS, TransactionalWriter, chunks, transactional_writer
 from strait.model import TopicPartition
 from strait.planning.tail import TailPart
 from strait.state.tail_records import Origin, TailRecord, as_line, origin_headers, origin_of
@@ -114,10 +115,12 @@ class TopicExport:
                 the topic.
             ClusterError: the destination rejects a record; those before it may be there.
         """
+        transactional_id = naming.tail_transactional_id(self._link)
+        register_repair(self._admin, self._properties, self._link, transactional_id, TRANSACTION_MS)
         with transactional_writer(
             self._properties,
             self._admin.cluster,
-            naming.tail_transactional_id(self._link),
+            transactional_id,
             doing="taking over the export of the tail",
             taken_over="another export of the tail has begun",
             hint="run it again once that one is over",
@@ -140,7 +143,7 @@ class TopicExport:
                         key=record.key,
                         value=record.value,
                         headers=origin_headers(record, self._link),
-                        timestamp=max(0, record.timestamp_ms),
+                        timestamp=max(FIRST_MS, record.timestamp_ms),
                     )
                     counted[place] += 1
         return counted

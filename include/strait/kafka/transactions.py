@@ -12,7 +12,10 @@ from strait.errors import ClusterUnavailable, PlanConflict, StraitError
 from strait.kafka.clients import Watch, ask, make_producer
 
 _SECONDS = 60.0  # that a step may take
-_TRANSACTION_TIMEOUT_MS = 90_000
+TRANSACTION_MS = 90_000
+FIRST_MS = 1
+"""The first time that librdkafka writes as it is given: it takes 0 for now."""
+
 _CHUNK_BYTES = 16 << 20
 _CHUNK_RECORDS = 500
 
@@ -128,7 +131,7 @@ def transactional_writer(
         properties,
         watch,
         transactional_id=transactional_id,
-        transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+        transaction_timeout_ms=TRANSACTION_MS,
         message_max_bytes=message_max_bytes,
         compression_type="lz4",
     )

@@ -1,22 +1,23 @@
-"""The link's one producer id: asked for once, from any broker, and the same for ever after."""
+"""Producer ids: the link's one, which is asked for once, from any broker, and is the same for ever after; and those of
+transactional ids, from their coordinators."""
 
 from collections.abc import Mapping
 
+from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
 from strait.errors import ClusterUnavailable, NotAuthorized
 from strait.net import error_policy
-from strait.net.bootstrap import any_broker, until_answered
+from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
+from strait.net.handshake import Connection
 from strait.wire import error_codes
 
-_API_KEY = 22
-_VERSIONS = (2, 4)
+_INIT_PRODUCER_ID = (22, 2, 4)
+_FIND_COORDINATOR = (10, 1, 3)
+_TRANSACTION = 1  # the type of a coordinator
 _NONE = -1
-_DENIED = (
-    error_codes.TOPIC_AUTHORIZATION_FAILED,
-    error_codes.CLUSTER_AUTHORIZATION_FAILED,
-    error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-)
+_HIGHEST_EPOCH = 32_000  # somewhat before the one after which a transactional id gets another producer id
+_DENIED = (error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.CLUSTER_AUTHORIZATION_FAILED)
 
 
 def allocate_producer_id(properties: Mapping[str, str], cluster: str, timeout_seconds: float = 30.0) -> int:
@@ -26,25 +27,71 @@ def allocate_producer_id(properties: Mapping[str, str], cluster: str, timeout_se
         ClusterUnavailable: no broker answered in time, or the controller had no ids to give.
         NotAuthorized: this principal may not write idempotently.
     """
-    return until_answered(lambda: _ask(properties, cluster), timeout_seconds)
+
+    def ask() -> int:
+        with any_broker(properties, cluster) as connection:
+            return _ask(connection, cluster, None, 60_000)[0]
+
+    return until_answered(ask, timeout_seconds)
 
 
-def _ask(properties: Mapping[str, str], cluster: str) -> int:
+def transactional_producer_id(
+    properties: Mapping[str, str],
+    cluster: str,
+    transactional_id: str,
+    transaction_ms: int,
+    timeout_seconds: float = 30.0,
+) -> int:
+    """The producer id that whoever begins to use a transactional id next gets. It is taken over: a transaction that is
+    open under it is aborted, and who began that is fenced.
+
+    Args:
+        transaction_ms: the time-out of transactions under it.
+
+    Raises:
+        ClusterUnavailable: the coordinator did not answer in time.
+        NotAuthorized: this principal may not use the transactional id.
+    """
+
+    def ask() -> int:
+        address = _coordinator(properties, cluster, transactional_id)
+        with broker_at(properties, cluster, address) as connection:
+            while True:
+                producer_id, epoch = _ask(connection, cluster, transactional_id, transaction_ms)
+                if epoch < _HIGHEST_EPOCH:
+                    return producer_id
+
+    return until_answered(ask, timeout_seconds)
+
+
+def _coordinator(properties: Mapping[str, str], cluster: str, transactional_id: str) -> Address:
     with any_broker(properties, cluster) as connection:
-        request = InitProducerIdRequest(
-            version=connection.version(_API_KEY, *_VERSIONS),
-            transactional_id=None,
-            transaction_timeout_ms=60_000,
-            producer_id=_NONE,
-            producer_epoch=_NONE,
-        )
-        reply = connection.ask(request, InitProducerIdResponse)
-    if reply.error_code in _DENIED:
-        raise NotAuthorized(
-            cluster,
-            f"asking for a producer id: {error_policy.name(reply.error_code)}",
-            hint="grant WRITE on the link's topics",
-        )
-    if reply.error_code:  # right after a broker's start it has none to give
-        raise ClusterUnavailable(cluster, f"asking for a producer id: {error_policy.name(reply.error_code)}")
-    return int(reply.producer_id)
+        version = connection.version(*_FIND_COORDINATOR)
+        request = FindCoordinatorRequest(version=version, key_type=_TRANSACTION, key=transactional_id)
+        reply = connection.ask(request, FindCoordinatorResponse)
+    _require_ok(cluster, f"finding the coordinator of transactional id {transactional_id}", reply.error_code)
+    return str(reply.host), int(reply.port)
+
+
+def _ask(connection: Connection, cluster: str, transactional_id: str | None, transaction_ms: int) -> tuple[int, int]:
+    """Producer id and epoch."""
+    request = InitProducerIdRequest(
+        version=connection.version(*_INIT_PRODUCER_ID),
+        transactional_id=transactional_id,
+        transaction_timeout_ms=transaction_ms,
+        producer_id=_NONE,
+        producer_epoch=_NONE,
+    )
+    reply = connection.ask(request, InitProducerIdResponse)
+    of = f" of transactional id {transactional_id}" if transactional_id else ""
+    _require_ok(cluster, f"asking for a producer id{of}", reply.error_code)
+    return int(reply.producer_id), int(reply.producer_epoch)
+
+
+def _require_ok(cluster: str, doing: str, code: int) -> None:
+    if code == error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        raise NotAuthorized(cluster, f"{doing}: {error_policy.name(code)}", hint="grant WRITE on the transactional id")
+    if code in _DENIED:
+        raise NotAuthorized(cluster, f"{doing}: {error_policy.name(code)}", hint="grant WRITE on the link's topics")
+    if code:  # right after a broker's start it has none to give; a coordinator moves, or ends a transaction
+        raise ClusterUnavailable(cluster, f"{doing}: {error_policy.name(code)}")

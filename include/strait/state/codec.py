@@ -5,7 +5,8 @@ Keys are made in one way only, byte for byte, because compaction compares bytes.
 
 import json
 import zlib
-from typing import Literal, TypeVar
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -191,6 +192,10 @@ def run_key(run: OffsetMapping) -> RunKey:
     return RunKey(topic=run.topic, partition=run.partition, sequence_base=run.sequence_base, check=check)
 
 
+_LATER: Mapping[type[Record], tuple[str, ...]] = {Plan: ("stop",), Registration: ("purpose",)}
+"""Fields that older versions refuse; they are written only where they say something."""
+
+
 def encode_key(key: Key) -> bytes:
     """The one byte form of a key."""
     return key.model_dump_json().encode()
@@ -201,8 +206,12 @@ def encode(value: AnyValue) -> tuple[bytes, bytes]:
     if isinstance(value, ReportChanges | HistoryPoint):
         raw = value.model_dump_json(exclude_defaults=True).encode()
         return encode_key(key_of(value)), b'{"v":%d,' % value.v + raw.removeprefix(b"{")
-    unset = {"stop"} if isinstance(value, Plan) and value.stop is None else None  # older versions read on
+    unset = {name for name in _LATER.get(type(value), ()) if getattr(value, name) == _default(value, name)}
     return encode_key(key_of(value)), value.model_dump_json(exclude=unset).encode()
+
+
+def _default(value: AnyValue, name: str) -> Any:
+    return type(value).model_fields[name].default
 
 
 def decode_key(kind: type[Model], raw: bytes | None) -> Model:

@@ -4,6 +4,7 @@ To the link a replayed record is a stranger's: it has another producer, and a pl
 policy halts at strangers, replaying into the copy would stop it; so that is refused beforehand.
 """
 
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from strait.config import naming
@@ -11,6 +12,16 @@ from strait.errors import ConfigError
 from strait.model import TopicFacts
 from strait.state.quarantine_log import Entry
 from strait.state.schema import Plan, PlannedTopic
+
+
+def in_source_order(entries: Iterable[Entry]) -> list[Entry]:
+    """In the order of the quarantine topic, but those of one source partition by their offsets: a slot puts aside what is
+    too large when it reads it, and what the destination refuses only then."""
+    written = sorted(entries, key=lambda entry: entry.at)
+    of_partition: dict[tuple[str, int], deque[Entry]] = defaultdict(deque)
+    for entry in sorted(written, key=lambda entry: entry.offset):
+        of_partition[entry.topic, entry.partition].append(entry)
+    return [of_partition[entry.topic, entry.partition].popleft() for entry in written]
 
 
 def targets(

@@ -268,6 +268,9 @@ class Registration(Record):
     link: str
     source: str = Field(description="Kafka's id of the cluster that the link copies from.")
     destination: str = Field(description="Kafka's id of the cluster that it writes into, which this topic belongs to.")
+    purpose: Literal["link", "repair"] = Field(
+        "link", description="repair: what a person writes into copies by a command of the link, as a replay."
+    )
 
 
 class Loss(Record):

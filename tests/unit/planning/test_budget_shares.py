@@ -59,6 +59,38 @@ def test_measured_loads_count_more_than_the_number_of_partitions() -> None:
     assert second == pytest.approx(1 - first)
 
 
+LIVE, HISTORY = placed("live", "default", 0, 1), placed("old", "backfill", *[0] * 48)
+WITH_LANE = {"default": 2, "backfill": 1}
+
+
+def of_lane(limit: int, loads: dict[TopicPartition, float], previous: dict[str, Plan] | None = None) -> float:
+    found = budgets_of(topics(bytes_per_second=limit), LIVE | HISTORY, WITH_LANE, loads, previous or {}, "backfill")
+    every = shares(found)
+    assert sum(every["default"][""]) + sum(every["backfill"][""]) == pytest.approx(1)
+    return every["backfill"][""][0]
+
+
+@pytest.mark.parametrize(("live", "lane"), [(10e6, 0.7), (1e6, 0.95), (0.0, 0.95), (40e6, 0.05), (90e6, 0.05)])
+def test_the_lane_gets_what_others_leave_however_large_its_backlog_is(live: float, lane: float) -> None:
+    """A terabyte in 48 partitions counts as 1.7 GB a second, beside which 10 MB a second of live records would vanish."""
+    loads = dict.fromkeys(LIVE, live / 2) | dict.fromkeys(HISTORY, 1e12 / 600 / 48)
+    assert of_lane(50_000_000, loads) == pytest.approx(lane)
+
+
+def test_until_others_are_measured_nearly_all_is_theirs() -> None:
+    assert of_lane(1000, {}) == pytest.approx(0.05)
+    assert of_lane(1000, dict.fromkeys(HISTORY, 1e9)) == pytest.approx(0.05)
+    first, second = LIVE
+    assert of_lane(1000, {first: 100.0}) == pytest.approx(0.7), "the other one counts as much"
+    assert of_lane(1000, {first: 100.0, second: 0.0}) == pytest.approx(0.85)
+
+
+def test_without_history_and_without_others_the_lane_changes_nothing() -> None:
+    for places in (LIVE, HISTORY):
+        with_lane, without = (budgets_of(topics(), places, WITH_LANE, {}, {}, lane) for lane in ("backfill", None))
+        assert with_lane == without
+
+
 def test_shares_stay_while_loads_waver_and_follow_when_they_change() -> None:
     places, slots = placed("a", "default", 0, 1), {"default": 2}
 

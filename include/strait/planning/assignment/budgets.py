@@ -1,7 +1,8 @@
 """How much of the link's bandwidth each slot may use. Pure.
 
 A budget is the whole link's, so its shares are dealt out over the slots of all task groups: by what their partitions
-have to copy, once that is measured, and by their number before.
+have to copy, once that is measured, and by their number before. The lane that copies history gets what the others leave:
+its backlog is always larger than what is written now, which it must never delay.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,12 @@ ALIKE = 0.25
 """Shares that differ by no more than this part of themselves stay as they were: loads waver, and each plan has its
 price."""
 
+LIVE_HEADROOM = 1.5
+"""So many times what others than the lane have to copy is kept for them, since it grows between two plans."""
+
+LEAST = 0.05
+"""The part that the lane and the others each have at least."""
+
 Shares = Mapping[str, tuple[float, ...]]
 
 
@@ -26,6 +33,7 @@ def budgets_of(
     slots: Mapping[str, int],
     loads: Loads,
     previous: Mapping[str, Plan],
+    lane: str | None = None,
 ) -> dict[str, tuple[Budget, ...]]:
     """Task group -> the link's budget, then each class's by name, with what each slot of the group may use of it.
 
@@ -33,12 +41,17 @@ def budgets_of(
         places: where each partition is copied.
         slots: task group -> how many slots it has.
         loads: bytes a second of the partitions that were measured.
+        lane: the task group that copies history, if the link has one.
     """
     found: dict[str, list[Budget]] = {group: [] for group in slots}
     limits = list(_limits(topics))
     weights = weights_of(places, loads) if limits else {}
     for name, limit in limits:
-        shares = _shares(topics, places, slots, weights, name)
+        of_class = _of_class(topics, places, name)
+        shares = _shares(of_class, slots, weights)
+        others = [partition for partition, place in of_class.items() if place.group != lane]
+        if lane is not None and 0 < len(others) < len(of_class):
+            shares = _with_lane(shares, lane, _kept_for(others, loads, limit))
         before = _before(previous, slots, name, limit)
         for group, of_group in (before if _alike(before, shares) else shares).items():
             found[group].append(Budget(topic_class=name, bytes_per_second=limit, slot_shares=of_group))
@@ -65,25 +78,41 @@ def _limits(topics: Topics) -> Iterator[tuple[str, int]]:
     yield from sorted(topics.budget.classes.items())
 
 
-def _shares(
-    topics: Topics,
-    places: Mapping[TopicPartition, Place],
-    slots: Mapping[str, int],
-    weights: Mapping[TopicPartition, int],
-    topic_class: str,
-) -> Shares:
-    """Evenly where nothing is copied, so that a share is there for the first one to come."""
+def _of_class(topics: Topics, places: Mapping[TopicPartition, Place], topic_class: str) -> dict[TopicPartition, Place]:
+    """Those that a budget is for."""
     counted = {
         topic: topic_class in ("", rule_of(topics, topic).topic_class)
         for topic in dict.fromkeys(partition.topic for partition in places)
     }
+    return {partition: place for partition, place in places.items() if counted[partition.topic]}
+
+
+def _shares(
+    places: Mapping[TopicPartition, Place], slots: Mapping[str, int], weights: Mapping[TopicPartition, int]
+) -> Shares:
+    """Evenly where nothing is copied, so that a share is there for the first one to come."""
     sums = {group: [0] * count for group, count in slots.items()}
     for partition, place in places.items():
-        if counted[partition.topic]:
-            sums[place.group][place.slot] += weights[partition]
+        sums[place.group][place.slot] += weights[partition]
     total = sum(map(sum, sums.values()))
     every = sum(slots.values())
     return {group: tuple(one / total if total else 1 / every for one in of_slots) for group, of_slots in sums.items()}
+
+
+def _kept_for(others: Sequence[TopicPartition], loads: Loads, limit: int) -> float:
+    """The part of a budget that is kept for partitions that are not in the lane: nearly all until they are measured."""
+    measured = [loads[partition] for partition in others if partition in loads]
+    if others and not measured:
+        return 1 - LEAST
+    demand = sum(measured) * len(others) / len(measured) if measured else 0.0
+    return min(1 - LEAST, max(LEAST, LIVE_HEADROOM * demand / limit))
+
+
+def _with_lane(shares: Shares, lane: str, kept: float) -> Shares:
+    """The same, but the lane has what is not ``kept`` for the others."""
+    of_lane = sum(shares[lane])
+    parts = {group: (1 - kept) / of_lane if group == lane else kept / (1 - of_lane) for group in shares}
+    return {group: tuple(one * parts[group] for one in of_slots) for group, of_slots in shares.items()}
 
 
 def _before(previous: Mapping[str, Plan], slots: Mapping[str, int], topic_class: str, limit: int) -> Shares:

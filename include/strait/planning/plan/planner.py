@@ -244,7 +244,8 @@ def compose(
     topics = _planned(link, found, dealt, new.keys())
     left = left_after(found.begun, found.policies.keys(), sync.retirement.forgotten)
     waits = _by_group(link, [*sync.waiting(found.waiting, now_ms), *waiting, *waiting_of(paused)])
-    budgets = budgets_of(link.topics, dealt.places, dealt.slots, rates(loads), previous)
+    lane = link.backfill.group if link.backfill else None
+    budgets = budgets_of(link.topics, dealt.places, dealt.slots, rates(loads), previous, lane)
     drafts = {}
     for group in sorted({*link.groups, *previous}):
         known = group in link.groups

@@ -161,7 +161,9 @@ def _collisions(link_name: str, names: Mapping[str, str], copied_before: Collect
         elif len(topics) > 1:
             for topic in (topic for topic in topics if topic not in having):
                 other = next(one for one in having or topics if one != topic)
-                skipped.append(Skip(topic, Reason.NO_NAME, f"its destination topic {name} is that of topic {other}, too"))
+                skipped.append(
+                    Skip(topic, Reason.NO_NAME, f"its destination topic {name} is that of topic {other}, too")
+                )
     if problems:
         raise ConfigError(f"links.{link_name}.naming", problems)
     return skipped
