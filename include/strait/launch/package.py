@@ -26,10 +26,12 @@ ENVIRONMENT = "environment"
 
 LIBRARIES = (
     "aiokafka",
+    "cachetools",
     "confluent-kafka",
     "cramjam",
     "crc32c",
     "cryptography",
+    "httpx",
     "kafka-python",
     "numpy",
     "pandas",
