@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions, requires
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
 from strait.launch.package import LIBRARIES
@@ -38,11 +38,19 @@ def normal(distribution: str) -> str:
     return re.split(r"[^\w.-]", distribution)[0].lower().replace("_", "-")
 
 
+def needs(distribution: str) -> list[str]:
+    """None of what only another version of Python needs, and is not installed."""
+    try:
+        return requires(distribution) or []
+    except PackageNotFoundError:
+        return []
+
+
 def with_what_they_need(distributions: frozenset[str]) -> frozenset[str]:
     found, left = set[str](), {normal(one) for one in distributions}
     while left:
         found |= left
-        left = {normal(need) for one in left for need in requires(one) or () if "extra ==" not in need} - found
+        left = {normal(need) for one in left for need in needs(one) if "extra ==" not in need} - found
     return frozenset(found)
 
 
