@@ -11,11 +11,11 @@ RECORD_BYTES = 10_000
 _PATIENCE_SECONDS = 300.0
 
 
-def fill(cluster: Cluster, places: Sequence[tuple[str, int]], megabytes: int, seed: int) -> None:
+def fill(cluster: Cluster, places: Sequence[tuple[str, int]], megabytes: float, seed: int) -> None:
     """Write so much into these partitions (topic, number)."""
     payload = random.Random(seed).randbytes(1 << 20)
     producer = Producer(cluster.client_properties | {"linger.ms": 50, "batch.size": 500_000})
-    for number in range(megabytes * 1_000_000 // RECORD_BYTES):
+    for number in range(int(megabytes * 1_000_000 / RECORD_BYTES)):
         start = number * 37 % (len(payload) - RECORD_BYTES)
         topic, partition = places[number % len(places)]
         while True:

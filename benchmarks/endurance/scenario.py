@@ -29,7 +29,7 @@ class Sizes:
     slots: int = 1
     report_minutes: int = 0
     seconds: float = 30.0
-    megabytes: int = 100
+    megabytes: float = 100
     round_trip_ms: float = 100.0
     turns: int = 3
     seed: int = 1

@@ -299,10 +299,11 @@ _TEXTS = {
     ),
     # Strait's own parts
     Reason.PRODUCERS_UNREADABLE: _Text(
-        "The source's topic `strait.producers` has a record that Strait cannot read, so it cannot distinguish "
-        "records that links wrote from others.",
-        "If a newer version wrote the record, upgrade Strait. Otherwise write a tombstone with the same key to "
-        "`strait.producers`. Copying resumes automatically.",
+        "The source's topic `strait.producers` was deleted or has a record that Strait cannot read, so it cannot "
+        "distinguish records that links wrote from others.",
+        "If it was deleted, the links into the source create it again when they plan next. If a newer version wrote the "
+        "record, upgrade Strait. Otherwise write a tombstone with the same key to `strait.producers`. Copying resumes "
+        "automatically.",
         Kind.RETRIES,
     ),
     Reason.ANOTHER_COPY: _Text(

@@ -1,5 +1,6 @@
 """Same names both ways: everybody writes everywhere, and each record is everywhere once."""
 
+import itertools
 import random
 import time
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner
 
@@ -20,6 +21,7 @@ from strait.control.registration import register
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_topic
+from strait.net.producer_id import transactional_producer_id
 from strait.reasons import Reason
 from strait.state.codec import decode
 from strait.state.schema import Registration, TopicPolicy
@@ -167,6 +169,7 @@ def test_a_register_that_cannot_be_read_holds_new_producers_back_until_it_is_men
     link = make_link(topics={topic_name: 1}, policy=TopicPolicy(copies="skip"))
     link.make_topics()
     link.publish()
+    register_other(link.source, 1 << 40)  # the topic is there
     key = b'{"producer_id":1234567890}'
     write(link.source, naming.PRODUCERS_TOPIC, key, b"garbage")
     try:
@@ -178,6 +181,75 @@ def test_a_register_that_cannot_be_read_holds_new_producers_back_until_it_is_men
         write(link.source, naming.PRODUCERS_TOPIC, key, None)
     link.until_copied()
     link.assert_equal()
+
+
+@pytest.fixture
+def unregistered(make_link: Callable[..., EngineLink], third: Cluster, clusters: Any, topic_name: str) -> EngineLink:
+    """A link that leaves copies out, whose source has no register."""
+    admin = AdminClient(third.client_properties)
+    if naming.PRODUCERS_TOPIC in admin.list_topics(timeout=10).topics:
+        delete_register(third)
+    policy = TopicPolicy(copies="skip")
+    link = make_link(source=third, destination=clusters.destination, topics={topic_name: 1}, policy=policy)
+    link.make_topics()
+    link.publish()
+    return link
+
+
+def delete_register(cluster: Cluster) -> None:
+    admin = AdminClient(cluster.client_properties)
+    admin.delete_topics([naming.PRODUCERS_TOPIC])[naming.PRODUCERS_TOPIC].result()
+    eventually(lambda: naming.PRODUCERS_TOPIC not in admin.list_topics(timeout=10).topics, what="it is gone")
+
+
+def register_other(cluster: Cluster, producer_id: int) -> None:
+    other = Registration(producer_id=producer_id, link="other", source="elsewhere", destination="here")
+    register(Admin(cluster.client_properties, "c"), cluster.client_properties, other, None)
+
+
+def test_where_the_register_was_deleted_new_producers_wait_until_it_is_there_again(
+    unregistered: EngineLink, topic_name: str
+) -> None:
+    link = unregistered
+    register_other(link.source, 1 << 40)
+    link.start_slot()
+    write(link.source, topic_name, None, b"one")
+    link.until_copied(1)
+    delete_register(link.source)
+    write(link.source, topic_name, None, b"two")
+    assert "does not exist any more" in link.until_waiting(topic_name, 0, Reason.PRODUCERS_UNREADABLE).detail
+    register_other(link.source, 1 << 40)
+    link.until_copied(2)
+    link.assert_equal()
+
+
+def test_who_is_registered_late_since_the_register_was_away_is_left_out_from_then_on(
+    unregistered: EngineLink, topic_name: str
+) -> None:
+    link = unregistered
+    properties = link.source.client_properties
+    producer_id = transactional_producer_id(properties, "c", topic_name, 60_000)
+    copier = Producer(properties | {"transactional.id": topic_name})
+    copier.init_transactions(60)
+    link.start_slot(changed={"strait.engine.loop_filter:MISSING_SECONDS": 0.2})
+
+    def copied(number: int) -> bool:
+        """Whether a record of the copier arrives; one that somebody else writes behind it does."""
+        copier.begin_transaction()
+        copier.produce(topic_name, f"copy {number}", partition=0)
+        copier.commit_transaction(60)
+        write(link.source, topic_name, None, f"born here {number}".encode())
+
+        def values() -> list[bytes | None]:
+            return [record.value for record in read_all(link.destination, topic_name, 1)[0]]
+
+        eventually(lambda: f"born here {number}".encode() in values(), what=lambda: f"{number} is copied: {link.log()}")
+        return f"copy {number}".encode() in values()
+
+    assert copied(0)
+    register_other(link.source, producer_id)
+    numbers = itertools.count(1)
+    eventually(lambda: not copied(next(numbers)), what="its records are left out")
 
 
 def test_the_register_is_asked_whichever_broker_leads_it(
@@ -207,5 +279,7 @@ def test_the_register_is_asked_whichever_broker_leads_it(
 
 def write(cluster: Cluster, topic: str, key: bytes | None, value: bytes | None) -> None:
     producer = Producer(cluster.client_properties | {"enable.idempotence": True})
-    producer.produce(topic, value, key, partition=0)
+    refused: list[KafkaError | None] = []
+    producer.produce(topic, value, key, partition=0, on_delivery=lambda error, _: refused.append(error))
     assert producer.flush(30) == 0
+    assert refused == [None]

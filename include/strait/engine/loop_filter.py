@@ -3,9 +3,10 @@
 A link is registered in its destination's `strait.producers` before it writes its first batch. So a producer that is not
 there once a batch of it has come, and the topic was read to its end *after* that, will never be: it is no link. Until
 that is known the batch is held back, with what follows it in its partition. Producer ids are never given twice in a
-cluster, so each is judged once.
+cluster, so each is judged once. While the topic does not exist, somebody may have deleted it, so it is looked for again.
 """
 
+import contextlib
 import random
 from collections.abc import Iterable, Mapping
 
@@ -20,6 +21,9 @@ from strait.state.schema import Registration, TopicPolicy
 
 MOST_JUDGED = 100_000
 """Beyond that they are forgotten and judged anew; each costs some hundred bytes."""
+
+MISSING_SECONDS = 10.0
+"""After so long a topic that did not exist is looked for again."""
 
 _NO_PRODUCER = -1
 
@@ -37,6 +41,8 @@ class LoopFilter:
         self._asked: set[int] = set()
         self._waiting: set[Partition] = set()
         self._looking = False
+        self._comes_again = False
+        self._near: Partition | None = None
 
     def left_out(self, policy: TopicPolicy) -> Mapping[int, bool] | None:
         """Producer id -> whether its batches are left out under a policy; None: all are copied."""
@@ -57,9 +63,9 @@ class LoopFilter:
         while self._waiting:
             asked, self._asked = self._asked, set()
             waiting, self._waiting = self._waiting, set()
-            some = next(iter(waiting))
+            self._near = next(iter(waiting))
             try:
-                await self._registry.read_on(self._source.leader(some.topic, some.number).node)
+                await self._read_on(self._near)
                 self._learn(asked)
             except Unread as trouble:
                 wait = random.uniform(*error_policy.wait_for(trouble.reason))  # noqa: S311
@@ -69,6 +75,25 @@ class LoopFilter:
                 for partition in waiting:
                     partition.cursor.release()
         self._looking = False
+        if self._registry.missing and not self._comes_again:
+            self._comes_again = True
+            self._loop.call_later(MISSING_SECONDS, self._look_again)
+
+    async def _read_on(self, near: Partition) -> None:
+        await self._registry.read_on(self._source.leader(near.topic, near.number).node)
+
+    def _look_again(self) -> None:
+        self._comes_again = False
+        if not self._looking:
+            run(self._learn_what_came())
+
+    async def _learn_what_came(self) -> None:
+        self._looking = True
+        assert self._near is not None  # it has looked before
+        with contextlib.suppress(Unread):  # then whoever asks next waits for it
+            await self._read_on(self._near)
+            self._learn(())
+        await self._look()
 
     def _learn(self, asked: Iterable[int]) -> None:
         known = self._registry.known

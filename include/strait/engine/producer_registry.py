@@ -28,12 +28,14 @@ class Unread(AnswerError):
 
 
 class ProducerRegistry:
-    """``known``: all that was read so far. If the topic does not exist it is empty: no link writes into the cluster."""
+    """``known``: all that was read so far. ``missing``: the topic did not exist when it was looked for last; if it never
+    did, no link writes into the cluster."""
 
     def __init__(self, loop: Loop, source: ClusterClient) -> None:
         self._loop = loop
         self._source = source
         self.known = Registrations()
+        self.missing = False
         self._leader = -1
         self._position = 0
 
@@ -58,7 +60,11 @@ class ProducerRegistry:
     async def _read_on(self, near: int) -> None:
         if self._leader < 0:
             self._leader = await self._find_leader(near)
-        if self._leader < 0:
+        self.missing = self._leader < 0
+        if self.missing:
+            self._position = 0
+            if self.known.all():  # links are at work, and one that came since could not be told from others
+                raise Unread(Reason.PRODUCERS_UNREADABLE, "does not exist any more")
             return
         # A leader that has just been elected does not answer before it knows how far the log is safe (KIP-207).
         code, end = await offset_at(
