@@ -36,6 +36,10 @@ Value = TypeVar(
 Model = TypeVar("Model", bound=BaseModel)
 
 
+_UNKNOWN_BEFORE = ("stop", "source_cluster", "destination_cluster")
+"""Fields of a plan that are written only if they say something: older versions read on without them."""
+
+
 class Unreadable(ValueError):
     """A record that this version cannot read; the text says what is wrong with it."""
 
@@ -201,7 +205,7 @@ def encode(value: AnyValue) -> tuple[bytes, bytes]:
     if isinstance(value, ReportChanges | HistoryPoint):
         raw = value.model_dump_json(exclude_defaults=True).encode()
         return encode_key(key_of(value)), b'{"v":%d,' % value.v + raw.removeprefix(b"{")
-    unset = {"stop"} if isinstance(value, Plan) and value.stop is None else None  # older versions read on
+    unset = {name for name in _UNKNOWN_BEFORE if not getattr(value, name)} if isinstance(value, Plan) else None
     return encode_key(key_of(value)), value.model_dump_json(exclude=unset).encode()
 
 
