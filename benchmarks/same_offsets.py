@@ -43,7 +43,7 @@ from measuring import append_table
 from strait.embedded.kafka import Cluster
 from strait.errors import SetupError
 from strait.kafka.admin import Admin, NewTopic
-from strait.net.cluster_client import parse_addresses
+from strait.net.addresses import parse_addresses
 from strait.net.handshake import Connection, dial
 from strait.net.producer_id import allocate_producer_id
 from strait.net.security import Security

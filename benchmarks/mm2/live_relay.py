@@ -18,9 +18,10 @@ from strait.control.collector import collector_paused
 from strait.embedded.kafka import Cluster
 from strait.errors import MeasurementError
 from strait.net import error_policy
+from strait.net.addresses import parse_addresses
 from strait.net.buffers import BufferPool
 from strait.net.channel import request_head
-from strait.net.cluster_client import METADATA, metadata_request, parse_addresses
+from strait.net.cluster_client import METADATA, metadata_request
 from strait.net.frames import Frames
 from strait.net.handshake import Connection, dial
 from strait.net.security import Security

@@ -5,6 +5,7 @@ StraitError
 ├── SetupError               this machine lacks something: Java, cores, disk, a free port
 ├── ClusterError             a Kafka cluster did something; carries which cluster
 │   ├── ClusterUnavailable     retriable: brokers down, time-outs, leaders moving
+│   │   └── OtherCluster         an address answers as another cluster than the link's; over once its own is back
 │   └── NotAuthorized          a person must grant a right or correct a credential
 ├── StateError               a state topic holds what this version cannot read; the last good plan stays in force
 ├── PlanConflict             another control plane published first; retriable: observe and plan again
@@ -62,6 +63,10 @@ class ClusterUnavailable(ClusterError):
     """Brokers cannot be reached or did not answer in time; trying again may help."""
 
     retriable = True
+
+
+class OtherCluster(ClusterUnavailable):
+    """Whoever answers is another Kafka cluster than the link's: nothing may be read, written or created there."""
 
 
 class NotAuthorized(ClusterError):

@@ -51,6 +51,8 @@ class Reason(StrEnum):
     DESTINATION_LEADERLESS = "destination_leaderless"
     SOURCE_UNREACHABLE = "source_unreachable"
     DESTINATION_UNREACHABLE = "destination_unreachable"
+    SOURCE_OTHER_CLUSTER = "source_other_cluster"
+    DESTINATION_OTHER_CLUSTER = "destination_other_cluster"
     DESTINATION_NOT_ENOUGH_REPLICAS = "destination_not_enough_replicas"
     DESTINATION_DISK = "destination_disk"
     PRODUCERS_UNREADABLE = "producers_unreadable"
@@ -284,6 +286,20 @@ _TEXTS = {
         "The slot cannot reach the leader of the destination partition.",
         "Check that the slot's host can connect to the broker's `advertised.listeners` address. Copying resumes "
         "automatically.",
+        Kind.RETRIES,
+    ),
+    Reason.SOURCE_OTHER_CLUSTER: _Text(
+        "Another Kafka cluster than the link's source answers at its address; the detail has both IDs. Nothing is read "
+        "from it.",
+        "Correct `bootstrap.servers`, DNS or the broker's port. Copying resumes automatically once the link's cluster "
+        "answers. If the change is meant, set `cluster.id` of the source to the new ID.",
+        Kind.RETRIES,
+    ),
+    Reason.DESTINATION_OTHER_CLUSTER: _Text(
+        "Another Kafka cluster than the link's destination answers at its address; the detail has both IDs. Nothing is "
+        "written to it.",
+        "Correct `bootstrap.servers`, DNS or the broker's port. Copying resumes automatically once the link's cluster "
+        "answers. If the change is meant, set `cluster.id` of the destination to the new ID.",
         Kind.RETRIES,
     ),
     Reason.DESTINATION_NOT_ENOUGH_REPLICAS: _Text(

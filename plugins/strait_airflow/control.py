@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+CLUSTERS = "clusters"
+"""Key of the store: cluster -> Kafka's ID."""
+
 METRICS_SECONDS = 3.0
 """How far apart the two looks are from which rates are taken. Slots report once a second."""
 
@@ -63,7 +66,7 @@ def act(
     steps: list[Callable[[], str]] = [lambda: applications(link, silent, restart=restart, by=by)]
 
     def planned() -> str:
-        line, done = apply(link)
+        line, done = apply(link, store)
         if done:
             seen.pop(WORK, None)  # the same work is news when it is there again
         return line
@@ -95,21 +98,27 @@ def _all_of(steps: Sequence[Callable[[], Any]]) -> "tuple[list[Any], list[Strait
     return lines, failed
 
 
-def apply(link: str) -> tuple[str, bool]:
+def apply(link: str, store: Store | None = None) -> tuple[str, bool]:
     """Plan, create missing topics, publish the plan. What needs approval is left to the approval DAG.
+
+    Args:
+        store: remembers which clusters the link has, so that no other one at their addresses is taken for them.
 
     Returns: a line that sums it up, and whether all of it was done.
     """
     from strait.errors import ApprovalMissing
     from strait.planning.review.text import proposal_text
 
-    with live_control(link) as control:
+    known = {} if store is None else store.get(CLUSTERS, {})
+    with live_control(link, known) as control:
         proposal = control.propose()
         _logged(proposal_text(proposal))
         try:
             outcome = control.apply(proposal)
         except ApprovalMissing as waits:
             return _logged(str(waits)), False
+        if store is not None:
+            store.set(CLUSTERS, control.known_clusters)
         return _logged(outcome.as_text()), not outcome.refused
 
 
@@ -170,12 +179,18 @@ def metrics(link: str) -> str:
         return _logged("\n".join(lines) or "no plan was ever published: there is nothing to measure")
 
 
-def live_control(link: str) -> "Control":
-    """The link as the links file, the Connections and its Variable have it."""
+def live_control(link: str, known: Mapping[str, str] = MappingProxyType({})) -> "Control":
+    """The link as the links file, the Connections and its Variable have it.
+
+    Args:
+        known: cluster -> Kafka's ID of it.
+    """
+    from strait.config.links import with_known
     from strait.control.plane import Control
     from strait_airflow.settings import clusters_of, with_live_topics
 
-    return Control(with_live_topics(clusters_of(link), link), link, lambda text: log.info("%s", text))
+    file = with_known(with_live_topics(clusters_of(link), link), known)
+    return Control(file, link, lambda text: log.info("%s", text))
 
 
 def _plans(file: "LinksFile", link: str) -> "tuple[dict[str, Plan], Reports]":

@@ -16,7 +16,7 @@ from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResp
 
 from strait.config.naming import plan_topic
 from strait.embedded.kafka import Cluster
-from strait.net.cluster_client import parse_addresses
+from strait.net.addresses import parse_addresses
 from strait.net.handshake import dial
 from strait.net.security import Security
 from strait.reasons import Reason

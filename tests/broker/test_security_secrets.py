@@ -17,7 +17,7 @@ from strait.config import naming
 from strait.embedded.kafka import Cluster
 from strait.errors import ConfigError, NotAuthorized
 from strait.kafka.admin import Admin
-from strait.net.cluster_client import parse_addresses
+from strait.net.addresses import parse_addresses
 from strait.net.handshake import dial
 from strait.net.security import Security
 from support.kafka.records import ends

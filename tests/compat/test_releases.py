@@ -16,7 +16,7 @@ from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicPartition
-from strait.net.cluster_client import parse_addresses
+from strait.net.addresses import parse_addresses
 from strait.net.consumer_groups import Committed, ConsumerGroups
 from strait.net.handshake import Connection, dial
 from strait.net.security import Security

@@ -14,9 +14,9 @@ from strait.engine.partition.partition import Partition
 from strait.engine.recovery.verification import Unreadable, Verdict, Verified, compare, read_copied
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import topic_id_bytes
+from strait.net.addresses import parse_addresses
 from strait.net.buffers import BufferPool
 from strait.net.channel import Channel
-from strait.net.cluster_client import parse_addresses
 from strait.net.event_loop import Loop
 from strait.net.handshake import dial
 from strait.net.security import Security

@@ -4,7 +4,7 @@ import queue
 import threading
 from collections.abc import Callable
 
-from strait.config.links import LinksFile
+from strait.config.links import LinksFile, with_known
 from strait.control.outcome import Outcome
 from strait.control.plane import Control
 from strait.errors import StraitError
@@ -62,6 +62,7 @@ class Cycles:
                             self.results.put(proposal)
                         self.results.put(control.apply(proposal, stopped=stopped))
                         first, stopped = False, None
+                        self._file = with_known(self._file, control.known_clusters)
                         self._stopped.wait(self._interval_seconds)
                 except StraitError as error:
                     self.results.put(error)

@@ -35,7 +35,9 @@ _LIBRDKAFKA_ONLY = frozenset(
         "log.connection.close", "log_level",
     }
 )  # fmt: skip
-ALLOWED = SECURITY | _BOTH | _LIBRDKAFKA_ONLY
+CLUSTER_ID = "cluster.id"
+"""Strait's own, and no client's: which cluster is meant (see strait.config.cluster_identity)."""
+ALLOWED = SECURITY | _BOTH | _LIBRDKAFKA_ONLY | {CLUSTER_ID}
 
 REFERENCE = re.compile(r"\$\{directory:(?P<directory>[^:}]+):(?P<name>[^:/}]+)\}")
 """Kafka's own word (its DirectoryConfigProvider) for the content of the file NAME in DIR."""

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import AliasChoices, ConfigDict, Field, PrivateAttr, model_validator
 
 from strait.config import client_properties
+from strait.config.cluster_identity import expecting
 from strait.config.consumer_groups import ConsumerGroups
 from strait.config.copy_settings import Acls, Configs, ReplicationFactor
 from strait.config.groups import DEFAULT_GROUP, Backfill, Group
@@ -325,6 +326,12 @@ def with_topics(link: Link, topics: Topics, *, where: str) -> Link:
     if problems := list(changed.group_problems()):
         raise ConfigError(where, problems)
     return with_origin(changed, TOPICS, where)
+
+
+def with_known(file: LinksFile, ids: Mapping[str, str]) -> LinksFile:
+    """The file for these very clusters (name -> Kafka's ID); where it has an ID itself, for that one."""
+    clusters = {name: expecting(properties, ids.get(name, "")) for name, properties in file.clusters.items()}
+    return file.model_copy(update={"clusters": clusters})
 
 
 def with_origin(link: Link, what: str, where: str) -> Link:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from strait.config import naming
 from strait.config.app_spec import AppSpec
+from strait.config.cluster_identity import expecting
 from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import LinksFile, load_link
 from strait.control.collector import collector_paused
@@ -22,18 +23,19 @@ from strait.control.group_status import group_status
 from strait.control.outcome import Outcome
 from strait.control.registration import producer_id_of, register, registered
 from strait.control.report_history import LoadMonitor
+from strait.control.specs import spec_of
 from strait.control.start_offsets import look_up
 from strait.errors import PlanConflict
 from strait.kafka.admin import Admin
 from strait.kafka.connection import silent
 from strait.model import ClusterFacts, TopicPartition
-from strait.planning.history.load import cores_for
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.plan.planner import Proposal, compose, survey
 from strait.planning.plan.settings import InForce, in_force, planned_settings
 from strait.planning.review import text
 from strait.planning.review.approval import Approval, ShownPlan
 from strait.planning.review.backfill import Reports
+from strait.planning.review.clusters import planned_clusters
 from strait.planning.review.effects import effects, planned_effects
 from strait.planning.risks.state_safety import state_changes, state_risks, wanted_replicas
 from strait.planning.status.metrics import written_records
@@ -103,9 +105,9 @@ class Control:
         Args:
             stopped: whether applications are to end; None: as the plan in force says.
         """
-        source = self._observe_source()
+        _ = self._source  # of both clusters, its trouble is told first
         self._state.catch_up()
-        return self._decide((source, self._observe_destination(source)), {}, stopped)
+        return self._decide(self._observe(), {}, stopped)
 
     def has_work(self, proposal: Proposal) -> bool:
         """Whether `apply` would do anything with what was just proposed."""
@@ -117,7 +119,7 @@ class Control:
         lines = [text.proposal_text(proposal), *(ahead or self.forecast(proposal)).lines()]
         if found and self.link.approval == "required":
             lines = [f"{len(found)} changes to approve:", *(effect.line for effect in found), "", *lines]
-        return ShownPlan.of(self.name, found, "\n".join(lines))
+        return ShownPlan.of(self.name, found, "\n".join(lines), proposal.survey.clusters)
 
     def forecast(self, proposal: Proposal) -> Forecast:
         """How much there is to copy of topics that begin to be copied, how long that takes, and what may go wrong."""
@@ -139,7 +141,7 @@ class Control:
         """
         proposal = proposal or self.propose(stopped=stopped)
         approval = self._approval(shown)
-        approval.check(effects(self.link, proposal))
+        approval.check(effects(self.link, proposal), proposal.survey.clusters)
         done = perform(self._source, self._destination, proposal)
         refused = {**done.refused, **make_state_safer(self._destination, proposal.state_changes)}
         if not self.has_work(proposal):
@@ -177,21 +179,13 @@ class Control:
 
     def spec(self, plan: Plan, *, ledger_dir: Path, checkpoint_dir: Path, standby: bool = False) -> AppSpec:
         """What the application of the plan's task group needs. It holds secrets: write it with its own `write` only."""
-        ledger, checkpoint = self.link.spark.directories(str(ledger_dir.resolve()), str(checkpoint_dir.resolve()))
-        return AppSpec(
-            link=self.name,
-            group=plan.group,
-            source_name=self.link.source,
-            source=self._source_properties,
-            destination_name=self.link.destination,
-            destination=self._destination_properties,
-            standby=standby,
-            slots=cores_for(self.link, plan),
-            slot_memory_bytes=self.link.slot_memory_mib << 20,
-            ledger_seconds=self.link.ledger_seconds,
-            ledger_dir=ledger,
-            checkpoint_dir=checkpoint,
-        )
+        properties = self._source_properties, self._destination_properties
+        return spec_of(self.name, self.link, properties, plan, ledger_dir, checkpoint_dir, standby=standby)
+
+    @property
+    def known_clusters(self) -> dict[str, str]:
+        """Cluster -> Kafka's ID, as last seen: for `with_known`."""
+        return {admin.cluster: admin.cluster_id for admin in (self._source, self._destination)}
 
     def close(self) -> None:
         """Leave both clusters."""
@@ -230,6 +224,11 @@ class Control:
         return self._reports.reports
 
     def _observe(self) -> tuple[ClusterFacts, ClusterFacts]:
+        source_id, destination_id = planned_clusters(self._state.plans.values())
+        self._destination_properties = expecting(self._destination_properties, destination_id)
+        self._source_properties = expecting(self._source_properties, source_id)
+        self._destination.expect(destination_id)
+        self._source.expect(source_id)
         source = self._observe_source()
         return source, self._observe_destination(source)
 
@@ -308,7 +307,7 @@ class Control:
         publisher = ControlPublisher(self._destination_properties, self.link.destination, self.name)
         with publisher.exclusive(self._state) as publication:
             proposal = self._decide(self._observe(), refused, stopped, done)
-            approval.check_rest(planned_effects(self.link, proposal))
+            approval.check_rest(planned_effects(self.link, proposal), proposal.survey.clusters)
             at_ms = _now_ms()
             producer_id = producer_id_of(self.name, self._state, self._destination_properties, self.link.destination)
             self._register(producer_id)
@@ -330,7 +329,7 @@ class Control:
 
     def _approval(self, shown: ShownPlan | None) -> Approval:
         if shown is not None:
-            return Approval(self.name, shown.shown)
+            return Approval(self.name, shown.shown, shown.clusters)
         return Approval(self.name, () if self.link.approval == "required" else None)
 
     @property

@@ -16,6 +16,7 @@ from strait.engine.recovery.topic_problems import destination_recreated, source_
 from strait.engine.sender import Sender
 from strait.net import error_policy
 from strait.net.cluster_client import ClusterClient
+from strait.reasons import Reason
 
 _NOBODY = -1
 
@@ -66,6 +67,15 @@ class Leadership:
         if added:
             self._source.refresh(sources)
             self._destination.refresh(destinations)
+
+    def tell_away(self) -> None:
+        """A source that was never heard has told no leaders: show why."""
+        trouble = "" if self._source.nodes else self._source.trouble(_NOBODY)
+        if trouble:
+            reason = error_policy.away(Reason.SOURCE_UNREACHABLE, is_other=self._source.is_other(_NOBODY))
+            for partitions in self._by_source.values():
+                for partition in partitions.values():
+                    partition.block(reason, trouble, until=0.0)
 
     def fetch(self) -> None:
         """Ask for more: first where the least is held."""

@@ -178,6 +178,7 @@ class Replicator:
             self._expire_at = self._loop.now + EXPIRE_SECONDS
             self._source.expire()
             self._destination.expire()
+            self._leadership.tell_away()
         self._recovery.step()
         self._transactions.step()
         self._foreign.step(lambda: self.partitions)

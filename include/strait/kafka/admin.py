@@ -55,7 +55,6 @@ class Admin(Alteration):
                 Empty: ask for none at all.
         """
         metadata = self._list_topics()
-        self.cluster_id = str(metadata.cluster_id)
         facts = {
             name: TopicFacts(name, "", len(topic.partitions))
             for name, topic in metadata.topics.items()

@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from strait.config import credentials
+from strait.config.cluster_identity import for_client
 from strait.errors import ClusterUnavailable, StraitError
 from strait.kafka.translate import error_of, translate
 
@@ -97,8 +98,10 @@ def make_consumer(properties: Mapping[str, str], watch: Watch, **overrides: Any)
 
 
 def make_producer(properties: Mapping[str, str], watch: Watch, **overrides: Any) -> Producer:
-    """Overrides are written with ``_`` for ``.``. Raises ConfigError."""
-    return _make(Producer, properties, watch, {"acks": "all"} | _dotted(overrides))
+    """Overrides are written with ``_`` for ``.``. No topic comes to be by writing to it: its form would be the broker's.
+    Raises ConfigError."""
+    defaults = {"acks": "all", "allow.auto.create.topics": False}
+    return _make(Producer, properties, watch, defaults | _dotted(overrides))
 
 
 def ask(watch: Watch, doing: str, timeout_seconds: float, call: Callable[[float], Result]) -> Result:
@@ -130,7 +133,7 @@ def ask(watch: Watch, doing: str, timeout_seconds: float, call: Callable[[float]
 def _make(
     kind: Callable[..., Result], properties: Mapping[str, str], watch: Watch, defaults: Mapping[str, Any]
 ) -> Result:
-    resolved = credentials.resolve(watch.cluster, properties)
+    resolved = for_client(credentials.resolve(watch.cluster, properties))
     settings = {
         "client.id": "strait-control",
         "socket.connection.setup.timeout.ms": 5000,

@@ -3,12 +3,14 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from confluent_kafka import KafkaException
 
-from strait.errors import ClusterUnavailable, StraitError
+from strait.config.cluster_identity import expected_id, expecting, require_expected
+from strait.errors import ClusterUnavailable, OtherCluster, StraitError
 from strait.kafka.clients import CONNECT_TIMEOUT_SECONDS, Watch, ask, make_admin
 from strait.kafka.translate import error_of
 from strait.pieces import pieces
@@ -65,23 +67,56 @@ class Connection:
     Raises:
         ConfigError: a property that librdkafka does not know.
         ClusterUnavailable, NotAuthorized: within `CONNECT_TIMEOUT_SECONDS`.
+        OtherCluster: each address that answers belongs to another cluster than the one that is meant.
     """
 
     def __init__(self, properties: Mapping[str, str], cluster: str, progress: Callable[[str], None] = silent) -> None:
         self.cluster = cluster
         self._progress = progress
         self._watch = Watch(cluster)
-        self._client = make_admin(properties, self._watch)
-        self.cluster_id = str(self._list_topics().cluster_id)
+        self._properties = properties
+        self.cluster_id = ""
+        self._connect()
+
+    def expect(self, cluster_id: str) -> None:
+        """From now on it is this cluster alone, unless another one was meant from the start. "": unknown.
+
+        Raises:
+            OtherCluster: no address answers as that cluster.
+        """
+        self._properties = expecting(self._properties, cluster_id)
+        if expected_id(self._properties) not in ("", self.cluster_id):
+            self._connect()
+
+    def _connect(self) -> None:
+        """To the cluster that is meant: where another one answers, each address is asked by itself."""
+        servers = self._properties["bootstrap.servers"]
+        try:
+            self._connect_to(servers)
+        except OtherCluster:
+            for server in servers.split(","):
+                with suppress(ClusterUnavailable):
+                    self._connect_to(server)
+                    return
+            raise
+
+    def _connect_to(self, servers: str) -> None:
+        self._client = make_admin({**self._properties, "bootstrap.servers": servers}, self._watch)
+        self._list_topics()
 
     def _list_topics(self) -> Any:
+        """What the cluster tells of itself. Raises as the making does: at any time another one may answer."""
+
         def call(seconds: float) -> Any:
             try:
                 return self._client.list_topics(timeout=seconds)
             finally:
                 self._client.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
 
-        return ask(self._watch, "connecting", CONNECT_TIMEOUT_SECONDS, call)
+        metadata = ask(self._watch, "connecting", CONNECT_TIMEOUT_SECONDS, call)
+        require_expected(self.cluster, self._properties, metadata.cluster_id)
+        self.cluster_id = str(metadata.cluster_id or "")
+        return metadata
 
     def _in_pieces(
         self,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, TopicPartition
 
 from strait.config import naming
+from strait.config.cluster_identity import require_expected
 from strait.errors import ClusterUnavailable
 from strait.kafka.clients import Watch, ask, make_consumer
 from strait.model import TopicPartition as Partition
@@ -33,7 +34,7 @@ def read_topic(
     watch = Watch(cluster)
     consumer = _make_consumer(properties, watch, topic)
     try:
-        if _exists(consumer, watch, topic):
+        if _exists(consumer, watch, properties, topic):
             begin = first if since_ms is None else _offset_at(consumer, watch, topic, since_ms)
             consumer.assign([TopicPartition(topic, 0, begin)])
             yield from _until_end(consumer, watch, topic)
@@ -54,7 +55,7 @@ def log_range(properties: Mapping[str, str], cluster: str, topic: str) -> tuple[
         return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=seconds, cached=False)
 
     try:
-        if not _exists(consumer, watch, topic):
+        if not _exists(consumer, watch, properties, topic):
             return 0, 0
         first, end = ask(watch, f"looking up the end of {topic}", _SECONDS, call)
         return int(first), int(end)
@@ -164,14 +165,16 @@ def _until_end(consumer: Consumer, watch: Watch, topic: str) -> Iterator[Message
             raise watch.translate(error, f"reading {topic}")
 
 
-def _exists(consumer: Consumer, watch: Watch, topic: str) -> bool:
+def _exists(consumer: Consumer, watch: Watch, properties: Mapping[str, str], topic: str) -> bool:
     def call(seconds: float) -> Any:
         try:
             return consumer.list_topics(topic, timeout=seconds)
         finally:
             consumer.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
 
-    error = ask(watch, f"looking for {topic}", _SECONDS, call).topics[topic].error
+    metadata = ask(watch, f"looking for {topic}", _SECONDS, call)
+    require_expected(watch.cluster, properties, metadata.cluster_id)
+    error = metadata.topics[topic].error
     if error is not None and error.code() not in _MISSING:
         raise watch.translate(error, f"looking for {topic}")
     return error is None

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from strait.errors import ClusterUnavailable, StraitError
-from strait.net.cluster_client import parse_addresses
+from strait.net.addresses import parse_addresses
 from strait.net.handshake import Connection, dial
 from strait.net.security import Security
 

@@ -18,7 +18,8 @@ from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from strait.errors import ConfigError, StraitError
+from strait.errors import OtherCluster, StraitError
+from strait.net.addresses import parse_addresses
 from strait.net.buffers import BufferPool
 from strait.net.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
 from strait.net.earlier_leaders import EarlierLeaders
@@ -88,6 +89,7 @@ class ClusterClient:
         self._failures: dict[Line, int] = {}
         self._silences: dict[Line, int] = {}  # one after the other, with no reply in time between them
         self._troubles: dict[Line, str] = {}
+        self._strangers: set[Line] = set()  # whose address another cluster has answered
         self._due = MetadataDue(loop, self.interest, self._ask_metadata)
         self._asked: dict[str, bool] | None = (
             None  # the topics of the request in flight, each with whether it was named
@@ -130,7 +132,13 @@ class ClusterClient:
 
     def trouble(self, node: int, number: int = 0) -> str:
         """Why there is no channel to a broker, or why the cluster cannot be asked at all; "" where nothing is known."""
-        return self._troubles.get(Line(node, number)) or self._troubles.get(_BOOTSTRAP, "")
+        lines = (Line(node, number), _BOOTSTRAP)
+        first = sorted(lines, key=lambda line: line not in self._strangers)
+        return next(filter(None, (self._troubles.get(line) for line in first)), "")
+
+    def is_other(self, node: int, number: int = 0) -> bool:
+        """Whether that trouble is that another cluster answers at the address."""
+        return not self._strangers.isdisjoint((Line(node, number), _BOOTSTRAP))
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -257,8 +265,8 @@ class ClusterClient:
             try:
                 connection = dial(self.name, address, self._security)
             except StraitError as error:
-                cause = str(error)
-                self._loop.call_from_thread(lambda: self._dial_failed(line, address, cause))
+                cause, is_other = str(error), isinstance(error, OtherCluster)
+                self._loop.call_from_thread(lambda: self._dial_failed(line, address, cause, is_other=is_other))
             else:
                 self._loop.call_from_thread(lambda: self._dialled(line, connection))
 
@@ -274,8 +282,9 @@ class ClusterClient:
         if self._channels.get(line) is channel and line not in self._dialling:
             self._dial(line, self._addresses.get(line.node, address))
 
-    def _dial_failed(self, line: Line, address: tuple[str, int], cause: str) -> None:
+    def _dial_failed(self, line: Line, address: tuple[str, int], cause: str, *, is_other: bool) -> None:
         self._dialling.discard(line)
+        (self._strangers.add if is_other else self._strangers.discard)(line)
         self._failures[line] = min(10, self._failures.get(line, 0) + 1)
         self._troubles[line] = cause
         self.refresh()  # the broker may be gone for good, or have moved
@@ -289,6 +298,7 @@ class ClusterClient:
             return
         self._failures.pop(line, None)
         self._troubles.pop(line, None)
+        self._strangers.discard(line)
         channel = self._channels.get(line)
         if channel is not None:
             channel.go_on_with(connection)
@@ -335,16 +345,3 @@ def metadata_request(version: int, topics: Iterable[str]) -> Any:
         topics=[MetadataRequest.MetadataRequestTopic(topic_id=_NO_ID, name=topic) for topic in topics],
         allow_auto_topic_creation=False,
     )
-
-
-def parse_addresses(cluster: str, servers: str) -> list[tuple[str, int]]:
-    """``host:port,[v6]:port`` -> pairs. Raises ConfigError."""
-    addresses = []
-    for item in filter(None, (part.strip() for part in servers.split(","))):
-        host, _, port = item.rpartition("://")[2].rpartition(":")
-        if not host or not port.isdigit():
-            raise ConfigError(f"cluster {cluster}", [f"`bootstrap.servers`: {item!r} is not host:port"])
-        addresses.append((host.strip("[]"), int(port)))
-    if not addresses:
-        raise ConfigError(f"cluster {cluster}", ["`bootstrap.servers` is empty"])
-    return addresses

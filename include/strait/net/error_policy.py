@@ -80,6 +80,13 @@ PRODUCE = {
     error_codes.INCONSISTENT_TOPIC_ID: _moved(Reason.DESTINATION_MISSING),
 }
 
+_OTHER_CLUSTER = {
+    Reason.SOURCE_UNREACHABLE: Reason.SOURCE_OTHER_CLUSTER,
+    Reason.DESTINATION_UNREACHABLE: Reason.DESTINATION_OTHER_CLUSTER,
+}
+AWAY = frozenset({*_OTHER_CLUSTER, *_OTHER_CLUSTER.values()})
+"""The cluster cannot be asked: over with the next answer."""
+
 CONFLICTS = frozenset(
     {
         error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -95,6 +102,11 @@ def answer(table: Mapping[int, Answer], code: int, otherwise: Reason = Reason.UN
     nothing about the partition, or has no error and no data."""
     reason = otherwise if code in (NOT_ANSWERED, 0) else Reason.UNEXPECTED_ERROR
     return table.get(code) or Answer(reason, SHORTLY_SECONDS, refresh=True)
+
+
+def away(reason: Reason, *, is_other: bool) -> Reason:
+    """The reason if a cluster cannot be asked: ``reason``, unless another cluster answers at its address."""
+    return _OTHER_CLUSTER[reason] if is_other else reason
 
 
 def name(code: int) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kafka.errors import KafkaConfigurationError
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
 from kafka.protocol.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -29,6 +29,7 @@ CONNECT_SECONDS = 3.0  # a host that was unreachable is tried anew before the ke
 _UNACKNOWLEDGED_MS = 5_000  # then its host is taken for gone; the kernel alone would try for a quarter of an hour
 _MAX_HANDSHAKE_FRAME_BYTES = 1 << 20
 _CORRELATION_BYTES = 4
+_BROKERS_ALONE = (3, 9, 12)
 _CREDENTIALS = {"OAUTHBEARER": "check what the token endpoint puts into tokens, and `sasl.oauthbearer.scope`"}
 
 
@@ -120,12 +121,12 @@ class Connection:
             self.socket.sendall(frames)
             return [self._frame(most_bytes) for _ in requests]
         except OSError as error:
-            raise ClusterUnavailable(self.cluster, f"{self._who()}: {error or type(error).__name__}") from error
+            raise ClusterUnavailable(self.cluster, f"{self.where}: {error or type(error).__name__}") from error
 
     def _frame(self, most_bytes: int) -> bytes:
         (size,) = struct.unpack(">i", self._receive(4))
         if not _CORRELATION_BYTES <= size <= most_bytes:
-            raise ProtocolError(f"{self._who()} sent a frame of {size} bytes; this is not a Kafka listener's answer")
+            raise ProtocolError(f"{self.where} sent a frame of {size} bytes; this is not a Kafka listener's answer")
         return self._receive(size)
 
     def _receive(self, size: int) -> bytes:
@@ -137,15 +138,19 @@ class Connection:
             data += piece
         return bytes(data)
 
-    def _who(self) -> str:
+    @property
+    def where(self) -> str:
+        """The broker, as errors have it."""
         return f"broker {self.address[0]}:{self.address[1]}"
 
 
 def dial(cluster: str, address: tuple[str, int], security: Security, timeout_seconds: float = 5.0) -> Connection:
-    """Connect, secure, authenticate.
+    """Connect, secure, authenticate, and see that it is the cluster that is meant: a broker never joins another one, so
+    this holds for the connection's whole life.
 
     Raises:
         ClusterUnavailable: nobody answers there, or not in time, or not as a Kafka broker of this kind does.
+        OtherCluster: the broker belongs to another cluster than the one that is meant.
         NotAuthorized: the broker, or the token endpoint, refuses the credentials.
         ConfigError: a file with a certificate, a key or a secret cannot be used.
     """
@@ -168,6 +173,8 @@ def dial(cluster: str, address: tuple[str, int], security: Security, timeout_sec
         _negotiate(connection)
         if security.uses_sasl:
             _authenticate(connection, security)
+        if security.expects_cluster:
+            _identify(connection, security)
     except ssl.SSLError as error:
         sock.close()
         raise ClusterUnavailable(
@@ -195,6 +202,12 @@ def _negotiate(connection: Connection) -> None:
             hint="Kafka 2.8 is the oldest supported",
         )
     connection.versions = {api.api_key: (api.min_version, api.max_version) for api in reply.api_keys}
+
+
+def _identify(connection: Connection, security: Security) -> None:
+    version = connection.version(*_BROKERS_ALONE)
+    request = MetadataRequest(version=version, topics=[], allow_auto_topic_creation=False)
+    security.require_cluster(connection.ask(request, MetadataResponse).cluster_id, connection.where)
 
 
 def _authenticate(connection: Connection, security: Security) -> None:

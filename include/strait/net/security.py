@@ -12,6 +12,7 @@ from kafka.net.sasl import get_sasl_mechanism
 
 from strait.config import credentials
 from strait.config.client_properties import SECURITY
+from strait.config.cluster_identity import expected_id, require_expected
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.net import oauth, tls_context
@@ -52,6 +53,15 @@ class Security:
     @property
     def uses_sasl(self) -> bool:
         return self.protocol.startswith("SASL")
+
+    @property
+    def expects_cluster(self) -> bool:
+        """Whether it is known which Kafka cluster is meant."""
+        return bool(expected_id(self._properties))
+
+    def require_cluster(self, told: str | None, who: str) -> None:
+        """Raises OtherCluster if a broker's cluster is not the one that is meant."""
+        require_expected(self._cluster, self._properties, told, who)
 
     def tls_context(self) -> ssl.SSLContext:
         """A fresh context from the files as they are now. Raises ConfigError where one cannot be used."""

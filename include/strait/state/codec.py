@@ -192,7 +192,10 @@ def run_key(run: OffsetMapping) -> RunKey:
     return RunKey(topic=run.topic, partition=run.partition, sequence_base=run.sequence_base, check=check)
 
 
-_LATER: Mapping[type[Record], tuple[str, ...]] = {Plan: ("stop",), Registration: ("purpose",)}
+_LATER: Mapping[type[Record], tuple[str, ...]] = {
+    Plan: ("stop", "source_cluster", "destination_cluster"),
+    Registration: ("purpose",),
+}
 """Fields that older versions refuse; they are written only where they say something."""
 
 

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from strait.config import naming
-from strait.errors import ClusterUnavailable, ConfigError, StateError
+from strait.config.cluster_identity import expected_id, expecting, require_expected
+from strait.errors import ClusterUnavailable, ConfigError, OtherCluster, StateError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, ask, make_consumer
 from strait.kafka.reading import read_topic
 from strait.state.group_sync_records import GroupSyncReport
@@ -141,10 +142,12 @@ class StateReader:
 
         Raises:
             ClusterUnavailable, NotAuthorized: the topics cannot be read.
+            OtherCluster: another cluster answers at the address; the next call tries again.
             StateError: a plan or a run cannot be read. Reports are only shown, so one that cannot be read is trouble,
                 but no error.
         """
         self._rest()  # else its questions wait behind a fetch that waits for news
+        self._require_cluster(timeout_seconds)
         if self._was_away:
             self._begin_again()
         self._find_topics(timeout_seconds)
@@ -286,6 +289,23 @@ class StateReader:
                     f"cluster {self._watch.cluster}: following state topic {topic}: deleted or cut off: {text}",
                     hint="the last good state stays active; restore the topic, then restart the application",
                 )
+
+    def _require_cluster(self, timeout_seconds: float) -> None:
+        """That this is the cluster that is meant, or that the plans say they lie on."""
+        known = next(filter(None, (plan.destination_cluster for plan in self.plans.values())), "")
+        expecting_it = expecting(self._properties, known)
+        if not expected_id(expecting_it):
+            return
+        metadata: Any = self._ask(
+            "looking up the cluster's ID",
+            timeout_seconds,
+            lambda wait: self._consumer.list_topics(self._map_topic, timeout=wait),
+        )
+        try:
+            require_expected(self._watch.cluster, expecting_it, metadata.cluster_id)
+        except OtherCluster:
+            self._renew()  # it would stay with that cluster, which answers
+            raise
 
     def _find_topics(self, timeout_seconds: float) -> None:
         for topic, kind in self._kind_of.items():

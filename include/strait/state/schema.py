@@ -221,6 +221,8 @@ class Plan(Record):
         None, description="In the plan of the `default` group alone; None also in plans of older versions."
     )
     copied_from: str = Field("", description="Id of the source cluster as it was when the link began.")
+    source_cluster: str = Field("", description='Id of the source cluster; no other is copied from. "": unknown.')
+    destination_cluster: str = Field("", description="Id of the destination cluster; no other is written to.")
     acls: tuple[GivenAcl, ...] = Field((), description="Rules that the link has given for copies in all its life.")
     published_at_ms: int = Field(ge=0)
     registered: bool = Field(False, description="The producer id was in strait.producers before this was published.")

@@ -126,7 +126,6 @@ class StateWriter:
             self._watch,
             client_id="strait-state",
             compression_type="zstd",
-            allow_auto_create_topics=False,  # its form would be the broker's, and nobody would mend it
             message_max_bytes=QUARANTINED_BYTES,
             max_in_flight=1,
             linger_ms=0,  # a run may be what batches wait for

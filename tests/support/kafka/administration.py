@@ -17,7 +17,7 @@ from kafka.protocol.admin import (
 )
 
 from strait.embedded.kafka import Cluster
-from strait.net.cluster_client import parse_addresses
+from strait.net.addresses import parse_addresses
 from strait.net.handshake import dial
 from strait.net.security import Security
 from support.fixtures.waiting import eventually

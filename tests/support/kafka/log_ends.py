@@ -9,7 +9,7 @@ from kafka.protocol.consumer import ListOffsetsResponse
 from strait.embedded.kafka import Cluster
 from strait.errors import StraitError
 from strait.net import offsets
-from strait.net.cluster_client import parse_addresses
+from strait.net.addresses import parse_addresses
 from strait.net.handshake import Connection, dial
 from strait.net.security import Security
 

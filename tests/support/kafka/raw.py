@@ -8,7 +8,7 @@ from typing import Self
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.model import topic_id_bytes
-from strait.net.cluster_client import parse_addresses
+from strait.net.addresses import parse_addresses
 from strait.net.handshake import dial
 from strait.net.security import Security
 from strait.wire import fetch, produce

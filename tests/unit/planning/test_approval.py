@@ -1,13 +1,16 @@
 """What somebody is asked about, and that nothing else is done than what was shown."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from strait.errors import ApprovalMissing, ConfigError
 from strait.planning.plan.planner import Proposal
+from strait.planning.review import text
 from strait.planning.review.approval import Approval, ShownPlan
+from strait.planning.review.clusters import UNKNOWN, cluster_effects, planned_clusters
 from strait.planning.review.effects import Effect, Effects, effects, fingerprint
 from strait.state.schema import Plan
 from unit.planning.test_plan import cluster, link, propose, publish
@@ -35,9 +38,9 @@ def test_what_is_left_when_the_topic_is_there_was_all_shown() -> None:
     before = effects(settings, propose(settings, ORDERS, NONE))
     after = effects(settings, propose(settings, ORDERS, cluster("b", {"dr.orders": 2})))
     assert after == (Effect("copies", "orders", "to dr.orders, from earliest"),)
-    Approval("l", before).check_rest(after)
+    Approval("l", before).check_rest(after, UNKNOWN)
     with pytest.raises(ApprovalMissing, match="not shown: copies orders"):
-        Approval("l", (Effect("copies", "orders", "to dr.orders, from latest"),)).check_rest(after)
+        Approval("l", (Effect("copies", "orders", "to dr.orders, from latest"),)).check_rest(after, UNKNOWN)
 
 
 def test_nobody_is_asked_about_what_stays_moves_waits_or_is_paused() -> None:
@@ -78,34 +81,61 @@ OTHER = Effect("copies", "secrets", "from earliest")
 
 
 def test_what_was_shown_may_be_done_and_nothing_else() -> None:
-    Approval("l", SHOWN).check(SHOWN)
-    Approval("l", SHOWN).check_rest(SHOWN[:1])
-    Approval("l", None).check(SHOWN)
-    Approval("l", ()).check(())
+    Approval("l", SHOWN).check(SHOWN, UNKNOWN)
+    Approval("l", SHOWN).check_rest(SHOWN[:1], UNKNOWN)
+    Approval("l", None).check(SHOWN, UNKNOWN)
+    Approval("l", ()).check((), UNKNOWN)
     with pytest.raises(ApprovalMissing, match="not shown: copies secrets: from earliest") as refused:
-        Approval("l", SHOWN).check((*SHOWN, OTHER))
+        Approval("l", SHOWN).check((*SHOWN, OTHER), UNKNOWN)
     assert refused.value.unseen == ("not shown: copies secrets: from earliest",)
     with pytest.raises(ApprovalMissing, match="no longer: creates orders: 2 partitions"):
-        Approval("l", SHOWN).check(SHOWN[:1])
+        Approval("l", SHOWN).check(SHOWN[:1], UNKNOWN)
 
 
 def test_where_approval_is_required_and_nothing_was_shown_it_is_waited_for() -> None:
     with pytest.raises(ApprovalMissing, match="link l: 2 changes wait for approval:\n  copies orders: from earliest\n"):
-        Approval("l", ()).check(SHOWN)
+        Approval("l", ()).check(SHOWN, UNKNOWN)
 
 
 def test_of_very_many_differences_the_first_are_told() -> None:
     many = tuple(Effect("copies", f"t{number:05}", "") for number in range(50_000))
     with pytest.raises(ApprovalMissing) as refused:
-        Approval("l", ()).check(many)
+        Approval("l", ()).check(many, UNKNOWN)
     assert len(refused.value.unseen) == 21
     assert refused.value.unseen[-1] == "and 49980 more"
 
 
+def test_a_plan_that_was_shown_for_one_cluster_is_not_applied_to_another() -> None:
+    Approval("l", SHOWN, ("one", "")).check(SHOWN, ("one", "any"))
+    Approval("l", SHOWN).check(SHOWN, ("one", "any"))
+    for check in (Approval("l", SHOWN, ("one", "two")).check, Approval("l", SHOWN, ("one", "two")).check_rest):
+        with pytest.raises(ApprovalMissing, match="shown for Kafka cluster two as destination, which is three now"):
+            check(SHOWN, ("one", "three"))
+    assert fingerprint(SHOWN, ("one", "two")) != fingerprint(SHOWN, ("one", "three"))
+
+
+def test_that_a_source_is_another_cluster_is_an_effect_of_its_own() -> None:
+    settings, here = link(), cluster("b", {"orders": 2})
+    plan, runs = applied(settings, ORDERS, here)
+    assert planned_clusters([plan]) == (ORDERS.cluster_id, here.cluster_id)
+    other = replace(ORDERS, cluster_id="other")
+    proposal = propose(settings, other, here, plan, runs)
+    assert told(settings, proposal) == [f"reads Kafka cluster other: so far {ORDERS.cluster_id}"]
+    assert text.proposal_text(proposal).splitlines()[-1] == "Plan: 0 to add, 1 to change, 0 to remove."
+    assert list(cluster_effects(propose(settings, ORDERS, here, plan, runs))) == []
+
+
+def test_of_a_plan_of_an_older_version_the_source_is_known_where_it_had_an_id() -> None:
+    plan, _ = applied(link(), ORDERS, cluster("b", {"orders": 2}))
+    old = plan.model_copy(update={"source_cluster": "", "destination_cluster": ""})
+    assert planned_clusters([old.model_copy(update={"copied_from": "first"})]) == ("first", "")
+    assert planned_clusters([old.model_copy(update={"copied_from": "None"})]) == UNKNOWN == planned_clusters([])
+
+
 def test_a_fingerprint_is_that_of_the_effects_in_whatever_order() -> None:
-    assert fingerprint(SHOWN) == fingerprint(SHOWN[::-1])
-    assert fingerprint(SHOWN) != fingerprint(SHOWN[:1])
-    assert fingerprint([Effect("a", "b c", "")]) != fingerprint([Effect("a", "b", "c")])
+    assert fingerprint(SHOWN, UNKNOWN) == fingerprint(SHOWN[::-1], UNKNOWN)
+    assert fingerprint(SHOWN, UNKNOWN) != fingerprint(SHOWN[:1], UNKNOWN)
+    assert fingerprint([Effect("a", "b c", "")], UNKNOWN) != fingerprint([Effect("a", "b", "c")], UNKNOWN)
 
 
 def test_a_plan_file_is_read_as_it_was_written() -> None:

@@ -142,8 +142,9 @@ class RecoveryCoordinator:
         channel = self._destination.prompt_channel(node)
         if channel is None:
             trouble = self._destination.trouble(node)
+            reason = error_policy.away(Reason.DESTINATION_UNREACHABLE, is_other=self._destination.is_other(node))
             for partition in partitions if trouble else ():
-                partition.show(Reason.DESTINATION_UNREACHABLE, trouble)
+                partition.show(reason, trouble)
             return
         self._lost.difference_update(partitions)
         for partition in partitions:
@@ -227,7 +228,7 @@ class RecoveryCoordinator:
 
     def _resume(self, partition: Partition, placed: Placed) -> None:
         """Copying goes on; what was lost is written down first."""
-        if partition.reason in (Reason.SOURCE_UNREACHABLE, Reason.DESTINATION_UNREACHABLE, Reason.LOOKING_UP):
+        if partition.reason in error_policy.AWAY or partition.reason is Reason.LOOKING_UP:
             partition.clear()
         if placed.found.lost is not None:
             start, end = placed.found.lost

@@ -73,15 +73,17 @@ class MapEnd:
         if channel is None:
             self._destination.refresh((self._topic,))
             error = self._destination.topic_errors.get(self._topic, 0)
+            is_other = self._destination.is_other(node)
             trouble = (
                 error_policy.name(error)
                 if error
                 else self._destination.trouble(node)
-                if node >= 0
+                if node >= 0 or is_other
                 else "it has no leader"
             )
             for partition, _ in self._standing if trouble else ():
-                reason = Reason.DESTINATION_LEADERLESS if node < 0 else Reason.DESTINATION_UNREACHABLE
+                away = error_policy.away(Reason.DESTINATION_UNREACHABLE, is_other=is_other)
+                reason = Reason.DESTINATION_LEADERLESS if node < 0 and not is_other else away
                 partition.show(reason, f"the link's map, topic {self._topic}: {trouble}")
             return
         asked, self._standing = [standing for _, standing in self._standing], []

@@ -38,6 +38,8 @@ class Draft:
     registered: bool = True
     left: tuple[LeftTopic, ...] = ()
     stop: Pause | None = None
+    source_cluster: str = ""
+    destination_cluster: str = ""
 
     @classmethod
     def of(cls, plan: Plan) -> "Draft":
@@ -63,6 +65,8 @@ class Draft:
             consumer_groups=self.consumer_groups,
             settings=self.settings,
             copied_from=self.copied_from,
+            source_cluster=self.source_cluster,
+            destination_cluster=self.destination_cluster,
             acls=self.acls,
             registered=self.registered,
             published_at_ms=now_ms,

@@ -63,6 +63,7 @@ class Survey:
         halted: partitions that are not copied on, because a topic of theirs is not what it was.
         policies: source topic -> how it is copied, of every topic that has a home.
         begun: what was copied before, as far as the plans in force and the map tell.
+        clusters: Kafka's IDs of source and destination.
     """
 
     selection: Selection
@@ -74,6 +75,7 @@ class Survey:
     policies: Mapping[str, TopicPolicy]
     begun: Begun
     create_heartbeats: CreateHeartbeats | None = None
+    clusters: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,7 @@ def survey(
         policies,
         begun,
         heartbeats.missing(link, source),
+        (source.cluster_id, destination.cluster_id),
     )
 
 
@@ -263,6 +266,8 @@ def compose(
             copied_from=sync.memory.copied_from,
             acls=sync.given,
             left=left,
+            source_cluster=found.clusters[0],
+            destination_cluster=found.clusters[1],
         )
         if group not in previous or Draft.of(previous[group]) != draft:
             drafts[group] = draft

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from strait.config.validation import validated
 from strait.errors import ApprovalMissing, ConfigError
 from strait.json_text import value_of
+from strait.planning.review.clusters import UNKNOWN, Clusters, cluster_differences
 from strait.planning.review.effect import Effect
 from strait.planning.review.effects import Effects, differences, fingerprint, unseen
 
@@ -17,13 +18,16 @@ _LINES_MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What may be done. ``shown`` None: everything."""
+    """What may be done. ``shown`` None: everything. ``clusters``: between which it was shown."""
 
     link: str
     shown: Effects | None
+    clusters: Clusters = UNKNOWN
 
-    def check(self, now: Effects) -> None:
-        """Before anything is done: it has to be all that was shown, and only that. Raises ApprovalMissing."""
+    def check(self, now: Effects, clusters: Clusters) -> None:
+        """Before anything is done: it has to be all that was shown, and only that, and for these clusters. Raises
+        ApprovalMissing."""
+        self._refuse(cluster_differences(self.clusters, clusters))
         if self.shown is None or (not self.shown and not now):
             return
         if not self.shown:
@@ -34,8 +38,9 @@ class Approval:
             )
         self._refuse(differences(self.shown, now))
 
-    def check_rest(self, now: Effects) -> None:
+    def check_rest(self, now: Effects, clusters: Clusters) -> None:
         """When some of it is done: nothing may have come to it. Raises ApprovalMissing."""
+        self._refuse(cluster_differences(self.clusters, clusters))
         if self.shown is not None:
             self._refuse(unseen(self.shown, now))
 
@@ -58,11 +63,13 @@ class ShownPlan(BaseModel):
     fingerprint: str
     effects: tuple[tuple[str, str, str], ...]
     text: str
+    clusters: Clusters = UNKNOWN
 
     @classmethod
-    def of(cls, link: str, effects: Effects, text: str) -> "ShownPlan":
+    def of(cls, link: str, effects: Effects, text: str, clusters: Clusters = UNKNOWN) -> "ShownPlan":
         rows = tuple((effect.verb, effect.subject, effect.detail) for effect in effects)
-        return cls(v=1, link=link, fingerprint=fingerprint(effects), effects=rows, text=text)
+        said = fingerprint(effects, clusters)
+        return cls(v=1, link=link, fingerprint=said, effects=rows, text=text, clusters=clusters)
 
     @classmethod
     def parse(cls, text: str, *, where: str) -> "ShownPlan":
@@ -74,7 +81,7 @@ class ShownPlan(BaseModel):
         found = validated(cls, raw, where)
         if found.v != 1:
             raise ConfigError(where, [f"has v {found.v}, and this version of Strait reads v 1"])
-        if found.fingerprint != fingerprint(found.shown):
+        if found.fingerprint != fingerprint(found.shown, found.clusters):
             raise ConfigError(where, ["its fingerprint is not that of its effects: it was edited"])
         return found
 

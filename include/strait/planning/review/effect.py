@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 _SIGNS = {
     "+": ("creates", "allows", "copies"),
-    "~": ("grows", "alters", "moves", "changes", "budget", "sets"),
+    "~": ("grows", "alters", "moves", "changes", "budget", "sets", "reads", "writes"),
     "-": ("deletes", "withdraws", "leaves"),
     "=": ("waits", "left out"),
 }

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from strait.config.links import Link
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.changes import changes
+from strait.planning.review.clusters import Clusters, cluster_effects
 from strait.planning.review.effect import Effect
 from strait.planning.topics.policies import start_of
 
@@ -33,12 +34,13 @@ def effects(link: Link, proposal: Proposal) -> Effects:
 
 def planned_effects(link: Link, proposal: Proposal) -> Effects:
     """Those that come with the publication of the plan, when what has to be done to topics is done."""
-    return tuple(sorted({*_copied(link, proposal), *_policies(proposal)}))
+    return tuple(sorted({*_copied(link, proposal), *_policies(proposal), *cluster_effects(proposal)}))
 
 
-def fingerprint(shown: Effects) -> str:
-    """Equal for equal effects, and for no others."""
-    text = json.dumps([list(effect) for effect in sorted(shown)], ensure_ascii=False, separators=(",", ":"))
+def fingerprint(shown: Effects, clusters: Clusters) -> str:
+    """Equal for equal effects between the same clusters, and for no others."""
+    rows = [list(effect) for effect in sorted(shown)]
+    text = json.dumps([rows, list(clusters)], ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

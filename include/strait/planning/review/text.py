@@ -8,6 +8,7 @@ from strait.config.groups import DEFAULT_GROUP
 from strait.model import ranges, spans
 from strait.planning.plan.planner import Draft, Proposal
 from strait.planning.review.changes import Changes, changes
+from strait.planning.review.clusters import cluster_effects
 from strait.planning.review.effect import Effect, totals
 from strait.planning.topic_sync.actions import Action, CreateTopic, actions_data
 from strait.reasons import Reason
@@ -21,7 +22,8 @@ def proposal_text(proposal: Proposal) -> str:
         Effect("sets", f"state topic {topic}", ", ".join(f"{name}={value}" for name, value in put.items()))
         for topic, put in proposal.state_changes.items()
     ]
-    moved = [] if proposal.draft is None else [*_changed(changes(proposal.before, proposal.draft))]
+    moved = [*cluster_effects(proposal)]
+    moved += [] if proposal.draft is None else _changed(changes(proposal.before, proposal.draft))
     waits = [_waits(item) for item in _in_force(proposal).waiting]
     refused = [f"refused   ACLs: {proposal.sync.acls_denied}"] if proposal.sync.acls_denied else []
     return "\n".join(

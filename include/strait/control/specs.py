@@ -1,0 +1,45 @@
+"""What an application needs to run a plan."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from strait.config.app_spec import AppSpec
+from strait.config.cluster_identity import expecting
+from strait.config.links import Link
+from strait.planning.history.load import cores_for
+from strait.planning.review.clusters import planned_clusters
+from strait.state.schema import Plan
+
+
+def spec_of(
+    name: str,
+    link: Link,
+    properties: tuple[Mapping[str, str], Mapping[str, str]],
+    plan: Plan,
+    ledger_dir: Path,
+    checkpoint_dir: Path,
+    *,
+    standby: bool,
+) -> AppSpec:
+    """By a link's settings, and for the clusters of its plan alone.
+
+    Args:
+        properties: of source and destination, as configured.
+    """
+    source, destination = properties
+    source_id, destination_id = planned_clusters([plan])
+    ledger, checkpoint = link.spark.directories(str(ledger_dir.resolve()), str(checkpoint_dir.resolve()))
+    return AppSpec(
+        link=name,
+        group=plan.group,
+        source_name=link.source,
+        source=expecting(source, source_id),
+        destination_name=link.destination,
+        destination=expecting(destination, destination_id),
+        standby=standby,
+        slots=cores_for(link, plan),
+        slot_memory_bytes=link.slot_memory_mib << 20,
+        ledger_seconds=link.ledger_seconds,
+        ledger_dir=ledger,
+        checkpoint_dir=checkpoint,
+    )
