@@ -199,6 +199,8 @@ def groups(statuses: Sequence[GroupStatus], *, accept: Collection[str], soon: bo
         parts += _skipping(refused)
         if any(item.state is OffsetState.HELD_MOVED for status in refused for item in status.offsets):
             parts.append("--include-moved commits for those that have consumed on the destination before")
+        if any(item.state is OffsetState.HELD_OWN for status in refused for item in status.offsets):
+            parts.append("strait groups --sync --take-over replaces offsets that others committed on the destination")
         parts.append(f"--accept-inexact {refused[0].group} goes on all the same")
         return Check(Verdict.FAILED, "; ".join(parts))
     return Check(Verdict.WARNING if moved or accepted else Verdict.DONE, "; ".join(parts))
