@@ -53,7 +53,7 @@ def pause(file: LinksFile, link: str, scope: Scope, *, by: str, reason: str) -> 
         added = Pause(topic=meant.topic, partition=meant.partition, by=by, at_ms=_now_ms(), reason=reason)
         return meant, *_with_pauses(state, pauses.pause(pauses.pauses_of(state.plans.values()), added))
 
-    return _edit(file, link, change)
+    return edit(file, link, change)
 
 
 def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
@@ -64,7 +64,7 @@ def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
         meant = scope.among(_topics(state) | {item.topic for item in before})
         return meant, *_with_pauses(state, pauses.resume(before, meant))
 
-    return _edit(file, link, change)
+    return edit(file, link, change)
 
 
 def set_stopped(file: LinksFile, link: str, *, stopped: bool, by: str, reason: str = "") -> Edited:
@@ -76,7 +76,7 @@ def set_stopped(file: LinksFile, link: str, *, stopped: bool, by: str, reason: s
         drafts = {group: Draft.of(plan) for group, plan in state.plans.items()}
         return Scope(), pauses.pauses_of(state.plans.values()), with_stopped(drafts, stop)
 
-    return _edit(file, link, change)
+    return edit(file, link, change)
 
 
 def why_stopped(file: LinksFile, link: str) -> str:
@@ -101,7 +101,8 @@ def _with_pauses(state: StateReader, wanted: Sequence[Pause]) -> tuple[Sequence[
     return wanted, drafts
 
 
-def _edit(file: LinksFile, link: str, change: Change) -> Edited:
+def edit(file: LinksFile, link: str, change: Change) -> Edited:
+    """Publish the current plans with a change, and nothing else. Raises as `pause`, and what ``change`` raises."""
     destination = file.links[link].destination
     with StateReader(file.clusters[destination], destination, link) as state:
         for _ in range(_CONFLICTS_MOST):

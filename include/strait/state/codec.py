@@ -18,6 +18,10 @@ from strait.state.schema import Loss, Offset, OffsetMapping, Plan, Record, Regis
 
 _V = 1
 _SHOWN = 200  # characters of what is foreign, in an error
+_NEWER = (
+    "stop",
+    "decisions",
+)  # fields of a plan that older versions cannot read: written only where they say something
 _OURS = b'{"v":%d,' % _V
 Value = TypeVar(
     "Value",
@@ -201,7 +205,7 @@ def encode(value: AnyValue) -> tuple[bytes, bytes]:
     if isinstance(value, ReportChanges | HistoryPoint):
         raw = value.model_dump_json(exclude_defaults=True).encode()
         return encode_key(key_of(value)), b'{"v":%d,' % value.v + raw.removeprefix(b"{")
-    unset = {"stop"} if isinstance(value, Plan) and value.stop is None else None  # older versions read on
+    unset = {field for field in _NEWER if not getattr(value, field)} if isinstance(value, Plan) else None
     return encode_key(key_of(value)), value.model_dump_json(exclude=unset).encode()
 
 

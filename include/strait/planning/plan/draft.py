@@ -7,6 +7,7 @@ from itertools import zip_longest
 from strait.config.groups import DEFAULT_GROUP, MOST_SLOTS
 from strait.state.schema import (
     Budget,
+    Decision,
     GivenAcl,
     LeftTopic,
     Pause,
@@ -38,6 +39,7 @@ class Draft:
     registered: bool = True
     left: tuple[LeftTopic, ...] = ()
     stop: Pause | None = None
+    decisions: tuple[Decision, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan) -> "Draft":
@@ -59,6 +61,7 @@ class Draft:
             left=self.left,
             budgets=self.budgets,
             pauses=self.pauses,
+            decisions=self.decisions,
             heartbeat=self.heartbeat,
             consumer_groups=self.consumer_groups,
             settings=self.settings,
