@@ -131,7 +131,8 @@ def _summary(item: "GroupStatus") -> str:
     from strait.planning.consumer_groups import SHARE, SHARE_START
 
     states = ", ".join(f"{count} {state}" for state, count in item.states)
-    return item.note or (f"{states}; {SHARE_START}" if item.source.kind == SHARE else states)
+    outside = f"; also in {len(item.outside)} topics that the link does not copy" if item.outside else ""
+    return item.note or (f"{states}; {SHARE_START}" if item.source.kind == SHARE else states) + outside
 
 
 def _count(number: int | None) -> str:

@@ -30,6 +30,7 @@ from strait.planning.consumer_groups import (
     OffsetState,
     Side,
     can_move,
+    reserved,
     status_of,
     written,
 )
@@ -202,10 +203,13 @@ class GroupSync:
         found |= {name: GroupStatus(name, observed.here[name], _there(name, observed)) for name in names - found.keys()}
         shown = (found[name] for name in sorted(found) if name in names or found[name].offsets or found[name].refusal)
         return _Look(
-            [status if self._selected(status.group) else replace(status, selected=False) for status in shown],
+            [status if self._chosen(status.group) else replace(status, selected=False) for status in shown],
             observed,
             present,
         )
+
+    def _chosen(self, name: str) -> bool:
+        return self._selected(name) and not reserved(name)
 
     def _observe(self, names: set[str], *, unselected: bool) -> _Observed:
         here = _sides(self._source)
@@ -217,7 +221,9 @@ class GroupSync:
                 f"link {self._clusters.link}", ["it has no plan with topics yet"], hint="run strait apply, or start it"
             )
         chosen = names or {
-            name for name, side in here.items() if can_move(name, side) and (unselected or self._selected(name))
+            name
+            for name, side in here.items()
+            if (can_move(name, side) and (unselected or self._selected(name))) or (unselected and reserved(name))
         }
         share = {name for name in chosen if here[name].kind == SHARE}
         told = self._source.committed(chosen - share, last_stable=True) | self._shares_here.starts(share)
@@ -268,7 +274,8 @@ class GroupSync:
         places = {TopicPartition(found.to_topic, found.partition) for found in translations}
         own = {place for place, item in present.items() if item.epoch >= 0 and place in places}
         here, ours = observed.here[name], self._ours.get(name, {})
-        return status_of(
+        told = observed.told[name]
+        found = status_of(
             name,
             here,
             _there(name, observed),
@@ -280,6 +287,8 @@ class GroupSync:
             include_moved=self._include_moved,
             take_over=self._take_over,
         )
+        outside = {place.topic for place in told} - set(observed.topics) if not isinstance(told, int) else set()
+        return replace(found, outside=tuple(sorted(outside)))
 
     def _check(self, names: set[str], here: Mapping[str, Side]) -> None:
         problems = [

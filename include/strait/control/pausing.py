@@ -67,16 +67,38 @@ def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
     return edit(file, link, change)
 
 
-def set_stopped(file: LinksFile, link: str, *, stopped: bool, by: str, reason: str = "") -> Edited:
+def set_stopped(
+    file: LinksFile, link: str, *, stopped: bool, by: str, reason: str = "", check: Callable[[], None] = lambda: None
+) -> Edited:
     """Stop the link's applications, or let them run again. Applies no pending change of the configuration, and asks
-    nothing of the source. Raises as `pause`."""
+    nothing of the source. Raises as `pause`.
+
+    Args:
+        check: is called before a change is published, while nobody else can publish; what it raises prevents it.
+    """
     stop = Pause(by=by, at_ms=_now_ms(), reason=reason) if stopped else None
 
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
         drafts = {group: Draft.of(plan) for group, plan in state.plans.items()}
-        return Scope(), pauses.pauses_of(state.plans.values()), with_stopped(drafts, stop)
+        wanted = with_stopped(drafts, stop)
+        if wanted != drafts:
+            check()
+        return Scope(), pauses.pauses_of(state.plans.values()), wanted
 
     return edit(file, link, change)
+
+
+def end_publications(file: LinksFile, link: str) -> None:
+    """Whatever another process was publishing is published when this returns, or never. Raises as `pause`."""
+    destination = file.links[link].destination
+    with StateReader(file.clusters[destination], destination, link, follow=("plan",)) as state:
+        for _ in range(_CONFLICTS_MOST):
+            try:
+                with ControlPublisher(file.clusters[destination], destination, link).exclusive(state):
+                    return
+            except PlanConflict as error:
+                conflict = error
+        raise conflict
 
 
 def why_stopped(file: LinksFile, link: str) -> str:

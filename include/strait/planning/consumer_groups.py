@@ -17,9 +17,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from strait.config import naming
-from strait.config.links import Link
 from strait.model import TopicPartition
-from strait.state.schema import PlannedGroupSync
 from strait.state.translation import Fit, Translation
 
 SHARE = "share"
@@ -140,6 +138,7 @@ class GroupStatus:
         selected: the link's `consumer_groups` select it.
         committed: offsets that were just committed on the destination.
         moved: it had members on the destination, or has committed an offset there itself.
+        outside: source topics that the link does not copy, in which it has committed offsets as well.
     """
 
     group: str
@@ -150,10 +149,13 @@ class GroupStatus:
     selected: bool = True
     committed: int = 0
     moved: bool = False
+    outside: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:
         """Why it is left alone as a whole; "" if it is not."""
+        if reserved(self.group):
+            return f"names that begin with {naming.STATE_PREFIX} are reserved, so it is not synchronized"
         if not self.selected:
             return "the link's consumer_groups do not select it"
         if self.destination.kind and (self.source.kind == SHARE) != (self.destination.kind == SHARE):
@@ -217,29 +219,20 @@ class GroupStatus:
             "rereads": self.rereads,
             "synced": self.synced,
             "note": self.note,
+            "outside": list(self.outside),
             "offsets": [asdict(item) for item in self.offsets],
         }
-
-
-def planned_sync(link: Link) -> PlannedGroupSync | None:
-    """What the application needs to know; None where nothing is to be synchronized."""
-    settings = link.consumer_groups
-    if not settings.sync:
-        return None
-    return PlannedGroupSync(
-        include=settings.include,
-        exclude=settings.exclude,
-        interval_seconds=settings.interval_seconds,
-        include_moved=settings.include_moved,
-        checkpoints_topic=naming.checkpoints_topic(link) if settings.mm2_checkpoints else "",
-        offset_syncs_topic=naming.offset_syncs_topic(link) if settings.mm2_checkpoints else "",
-    )
 
 
 def can_move(name: str, group: Side) -> bool:
     """Whether it is a group of consumers, and none that Strait has made to try something."""
     movable = group.kind == SHARE or group.protocol in _MOVABLE_PROTOCOLS
-    return movable and not name.startswith(naming.STATE_PREFIX)
+    return movable and not reserved(name)
+
+
+def reserved(name: str) -> bool:
+    """Whether a group has a name of those that Strait makes for itself."""
+    return name.startswith(naming.STATE_PREFIX)
 
 
 def status_of(

@@ -17,11 +17,11 @@ from strait.planning.consumer_groups import (
     OffsetState,
     Side,
     can_move,
-    planned_sync,
     status_of,
     written,
 )
 from strait.planning.group_reports import most_urgent
+from strait.planning.plan.group_sync import planned_sync
 from strait.state.checkpoints import Checkpoint
 from strait.state.translation import Translation
 

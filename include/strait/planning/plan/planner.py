@@ -12,10 +12,10 @@ from strait.config.links import Link
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.assignment.budgets import budgets_of
 from strait.planning.assignment.slots import Assignment, Place, deal, group_of
-from strait.planning.consumer_groups import planned_sync
 from strait.planning.history.load import Load, rates
 from strait.planning.plan.draft import Draft as Draft
 from strait.planning.plan.draft import in_order, joined
+from strait.planning.plan.group_sync import planned_sync
 from strait.planning.plan.pauses import Pauses, held, waiting_of
 from strait.planning.risks.risks import Risk
 from strait.planning.topic_sync import heartbeats
