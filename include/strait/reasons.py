@@ -31,6 +31,7 @@ class Reason(StrEnum):
     DESTINATION_MISSING = "destination_missing"
     DESTINATION_HAS_FEWER_PARTITIONS = "destination_has_fewer_partitions"
     DESTINATION_LOG_APPEND_TIME = "destination_log_append_time"
+    DESTINATION_DELETED = "destination_deleted"
     DESTINATION_RECREATED = "destination_recreated"
     SOURCE_RECREATED = "source_recreated"
     NAMING_CHANGED = "naming_changed"
@@ -144,9 +145,11 @@ _TEXTS = {
     ),
     # topics that are missing or unfit
     Reason.SOURCE_MISSING: _Text(
-        "The source has no topic of this name, or hides it from this principal, so nothing can be copied.",
-        "Create the topic, grant DESCRIBE on it, or correct the name in `topics.include`. Copying starts "
-        "automatically.",
+        "The source has no topic of this name: it was deleted, never existed, or is hidden from this principal. If the link "
+        "has copied it, the detail shows how many records, until when, and the topic that still has them.",
+        "If it was deleted on purpose, take it out of `topics`; the destination topic stays, unless "
+        "`delete_copies_after_seconds` is set. If it is hidden, grant DESCRIBE on it. If the name is wrong, correct "
+        "`topics.include`. A topic that is created again starts automatically, or waits with `source_recreated`.",
         Kind.RETRIES,
     ),
     Reason.DESTINATION_MISSING: _Text(
@@ -167,16 +170,23 @@ _TEXTS = {
         Kind.RETRIES,
     ),
     # topics that are no longer the ones that were copied
+    Reason.DESTINATION_DELETED: _Text(
+        "The destination topic, into which the link has copied, was deleted, or is hidden from this principal. Nothing is "
+        "created before a decision.",
+        "If it is hidden, grant DESCRIBE on it. If it was deleted, run `strait resolve LINK TOPIC --continue` to create it "
+        "and resume from the last confirmed record, or `--restart` to copy the source topic again from its first record.",
+        Kind.NEEDS_DECISION,
+    ),
     Reason.DESTINATION_RECREATED: _Text(
         "The destination topic was deleted and recreated: the records copied before are lost.",
-        "Set `on_loss: continue` in a rule for the topic to resume from the last confirmed record, or `on_loss: "
-        "restart` to copy the source topic again from its first record.",
+        "Run `strait resolve LINK TOPIC --continue` to resume from the last confirmed record, or `--restart` to copy the "
+        "source topic again from its first record. Set `on_loss` in a rule for the topic to have every such loss handled so.",
         Kind.NEEDS_DECISION,
     ),
     Reason.SOURCE_RECREATED: _Text(
         "The source topic was deleted and recreated: its offsets now belong to other records.",
-        "Set `on_loss: restart` in a rule for the topic to append the new topic's records, from the first one, "
-        "after those already copied.",
+        "Run `strait resolve LINK TOPIC --restart` to append the new topic's records, from the first one, after those "
+        "already copied. Set `on_loss` in a rule for the topic to have every such loss handled so.",
         Kind.NEEDS_DECISION,
     ),
     Reason.NAMING_CHANGED: _Text(

@@ -40,7 +40,7 @@ def measure(
         ClusterUnavailable, NotAuthorized: older reports cannot be read.
     """
     from strait.control.group_status import group_status
-    from strait.planning.consumer_groups import summary
+    from strait.planning.group_reports import summary
     from strait.planning.status.metrics import missing_destination_partitions, topic_metrics
     from strait.text import printable
     from strait_airflow.applications import starting

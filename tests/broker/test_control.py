@@ -285,12 +285,11 @@ def test_a_topic_that_may_not_be_created_waits(clusters: Any, make_file: MakeFil
 def test_a_topic_that_cannot_be_created_waits_with_the_cause_and_stops_no_other(
     clusters: Any, make_file: MakeFile, link: str
 ) -> None:
-    create(clusters.source, f"{link}-bad")
     create(clusters.source, f"{link}-good")
     create(clusters.destination, f"{link}-good")
     with Control(make_file(replication_factor=1), link) as control:
         control.apply()
-    delete(clusters.destination, f"{link}-bad")
+    create(clusters.source, f"{link}-bad")
     with Control(make_file(replication_factor=7), link) as control:
         outcome = control.apply()
         assert waits(outcome) == {f"{link}-bad": "destination_missing"}

@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
+from strait.control import pausing
 from strait.control.failover import failover as failovers
 from strait.control.failover.journal import Journal
 from strait.control.failover.observation import Observation
@@ -305,6 +306,46 @@ def test_of_two_at_once_the_one_that_began_first_gives_up(make_link: MakeLink) -
     assert (again.outcome, again.plans) == ("done", others[0].plans)
 
 
+def test_one_that_was_taken_over_at_its_stop_does_not_stop_the_link(
+    make_link: MakeLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even after it has announced the stop: the other one may take everything back."""
+    link = make_link()
+    until_ready(link)
+    real = pausing.set_stopped
+
+    def taken_over(*given: Any, **how: Any) -> Any:
+        monkeypatch.setattr(pausing, "set_stopped", real)
+        journal = Journal(link.clusters["b"].client_properties, "b", link.name(LINK))
+        (record,) = journal.all()
+        assert verdicts(record)["stop"] == "waiting"
+        Turn(record, journal, lambda _: None, None)
+        return real(*given, **how)
+
+    monkeypatch.setattr(pausing, "set_stopped", taken_over)
+    with pytest.raises(FailoverTakenOver):
+        run(link)
+    assert not stopped(link)
+    assert run(link).outcome == "done"
+
+
+def test_a_clock_that_is_ahead_holds_nothing_up_and_hides_no_slot(
+    make_link: MakeLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = make_link()
+    until_ready(link)
+    now, now_ns = time.time, time.time_ns
+    monkeypatch.setattr(time, "time", lambda: now() + 9)
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns() + 9_000_000_000)
+    assert (
+        verdicts(failovers.dry_run(link.file, link.name(LINK), "planned", QUICK, lambda _: None))["copying"] == "done"
+    )
+    told: list[str] = []
+    record = run(link, tell=lambda step: told.append(f"{step.verdict} {step.name} {step.detail}"))
+    assert (record.outcome, verdicts(record)["copying"]) == ("done", "done"), told
+    assert link_groups(link.file, link.name(LINK), listen_seconds=2.0).groups[0].slots[0].silent
+
+
 def test_a_failover_cut_off_at_its_stop_looks_again_if_the_link_was_not_stopped(
     make_link: MakeLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +367,25 @@ def test_a_failover_cut_off_at_its_stop_looks_again_if_the_link_was_not_stopped(
     record = run(link)
     assert (record.outcome, record.rpo_records, sum(end.offset for end in record.ends)) == ("done", 0, 320)
     assert read_all(link.clusters["a"], link.topic, 2) == read_all(link.clusters["b"], link.topic, 2)
+
+
+def test_what_is_not_moved_of_groups_is_named(make_link: MakeLink, topic_name: str) -> None:
+    link = make_link()
+    until_ready(link)
+    Writer(link).write(20)
+    other, group = f"{topic_name}-elsewhere", f"{topic_name}-both"
+    Admin(link.clusters["a"].client_properties, "a").create([NewTopic(other, 1, 1)])
+    commit(link.clusters["a"], group, {TopicPartition(topic_name, 0): 3, TopicPartition(other, 0): 0})
+    commit(link.clusters["a"], f"strait.{group}", {TopicPartition(topic_name, 0): 3})
+    for act in (failovers.dry_run, failovers.rehearse):
+        args = (QUICK, lambda _: None)
+        record = act(link.file, link.name(LINK), *(("planned", *args) if act is failovers.dry_run else args))  # type: ignore[operator]
+        (detail,) = (step.detail for step in record.steps if step.name == "groups")
+        assert f"in topics that the link does not copy: {group} ({other})" in detail
+        assert f"whose names begin with strait.: strait.{group}" in detail
+    record = run(link)
+    assert (record.outcome, record.groups, record.groups_exact, verdicts(record)["groups"]) == ("done", 1, 1, "warning")
+    assert committed(link.clusters["b"], f"strait.{group}", topic_name) == {}
 
 
 def test_members_that_have_committed_nothing_are_seen(make_link: MakeLink, topic_name: str) -> None:
@@ -544,6 +604,32 @@ def test_a_users_topic_that_is_called_like_heartbeats_is_a_topic_like_others(
     ):
         run(link, replace(QUICK, timeout_seconds=3.0))
     assert {part.place.topic for part in TailReader(link.file, link.name(LINK)).parts} == {link.topic}
+
+
+def test_a_failover_and_one_in_the_other_direction_exclude_each_other(
+    make_mesh: Callable[..., Mesh], topic_name: str
+) -> None:
+    """Each would stop the link that the other one needs."""
+    there, back = LINK, ("b", "a")
+    mesh = make_mesh(links=[there, back])
+    for link in (there, back):
+        mesh.start(link)
+    for link in (there, back):
+        until_ready(mesh, link)
+    refused: list[str] = []
+
+    def tell(step: FailoverStep) -> None:
+        if step.name == "producers" and not refused:
+            with pytest.raises(FailoverStopped) as error:
+                failovers.run(mesh.file, mesh.name(back), "planned", QUICK, lambda _: None)
+            refused.append(str(error.value))
+
+    done = failovers.run(mesh.file, mesh.name(there), "planned", QUICK, tell)
+    assert done.outcome == "done"
+    assert f"link {mesh.name(there)}: failover {done.id}, which a test began" in refused[0]
+    assert "is not over: strait failover" in refused[0]
+    assert [item.outcome for item in failovers.history(mesh.file, mesh.name(back))] == ["aborted"]
+    assert not link_groups(mesh.file, mesh.name(back)).stopped
 
 
 def test_back_and_forth_with_links_both_ways(make_mesh: Callable[..., Mesh], topic_name: str) -> None:

@@ -136,6 +136,36 @@ def test_a_group_that_never_came_goes_back_with_the_source(link: EngineLink, top
         eventually(lambda: committed(link.destination, group, topic_name) == {0: 7}, what="it begins anew")
 
 
+def test_an_offset_that_an_operator_set_on_the_destination_stays_until_it_is_taken_over(
+    link: EngineLink, topic_name: str
+) -> None:
+    """Whatever the group does on the source, and when the application begins anew; without a member, as
+    `kafka-consumer-groups --reset-offsets` does."""
+    group, other = f"{topic_name}-set", f"{topic_name}-never-synchronized"
+    place = TopicPartition(topic_name, 0)
+    commit(link.source, group, {place: 50})
+    with application(link):
+        eventually(lambda: committed(link.destination, group, topic_name) == {0: 50}, what="it is synchronized")
+    commit(link.destination, group, {place: 5})
+    commit(link.destination, other, {place: 5})
+    for offset in (60, 70):
+        commit(link.source, group, {place: offset})
+        commit(link.source, other, {place: offset})
+        with application(link), reports_of(link) as newest:
+            report = after_more_looks(newest)
+        assert committed(link.destination, group, topic_name) == {0: 5}
+        assert committed(link.destination, other, topic_name) == {0: 5}
+        assert report.offsets["held_own"] >= 2
+        assert {group, other} <= {item.group for item in report.out_of_sync}
+    with GroupSync(LinkClusters.of_application(link.spec), take_over=True) as sync:
+        assert [status.synced for status in sync.sync([group])] == [True]
+    commit(link.source, group, {place: 80})
+    with application(link):
+        eventually(lambda: committed(link.destination, group, topic_name) == {0: 80}, what="it follows again")
+        commit(link.source, group, {place: 7})
+        eventually(lambda: committed(link.destination, group, topic_name) == {0: 7}, what="back, too")
+
+
 def test_edits_count_from_the_next_look_on(link: EngineLink, topic_name: str) -> None:
     group = f"{topic_name}-edited"
     place = TopicPartition(topic_name, 0)

@@ -37,6 +37,10 @@ _EXAMPLES = {
         strait exporter a-to-b --by-partition --most 2000""",
     "explain": """
         strait explain source_truncated""",
+    "resolve": """
+        strait resolve a-to-b orders --continue --reason "deleted by mistake"
+        strait resolve a-to-b orders --restart
+        strait apply a-to-b                         # follow the decision now, without the monitor DAG""",
     "stop": """
         strait stop a-to-b""",
     "start": """

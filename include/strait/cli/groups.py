@@ -28,14 +28,21 @@ def groups(
         bool,
         typer.Option(
             "--sync",
-            help="Commit the translated offsets on the destination, of groups that have no members there and had none. "
-            "Never takes an offset back.",
+            help="Commit the translated offsets on the destination, of groups that have no members there and had none.",
         ),
     ] = False,
     include_moved: Annotated[
         bool,
         typer.Option(
             "--include-moved", help="With `--sync`: also of groups that have consumed on the destination, forward only."
+        ),
+    ] = False,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over",
+            help="With `--sync`: also replace offsets that an operator or another tool committed on the destination, "
+            "earlier and later ones. From then on they are synchronized again.",
         ),
     ] = False,
     check: Annotated[
@@ -53,6 +60,8 @@ def groups(
     from strait.consumer_groups.clusters import LinkClusters
     from strait.consumer_groups.sync import GroupSync
 
+    if take_over and not sync:
+        raise typer.BadParameter("it needs --sync", param_hint="--take-over")
     name, wanted = _split(config, link, words or [])
     file = load_link(config, name)
     settings = file.links[name].consumer_groups
@@ -60,6 +69,7 @@ def groups(
         LinkClusters.of(file, name),
         selected=GroupFilter(settings.include, settings.exclude),
         include_moved=include_moved or settings.include_moved,
+        take_over=take_over,
     )
     found = (of_link.sync if sync else of_link.status)(wanted, unselected=True)
     if output.structured:
@@ -121,7 +131,8 @@ def _summary(item: "GroupStatus") -> str:
     from strait.planning.consumer_groups import SHARE, SHARE_START
 
     states = ", ".join(f"{count} {state}" for state, count in item.states)
-    return item.note or (f"{states}; {SHARE_START}" if item.source.kind == SHARE else states)
+    outside = f"; also in {len(item.outside)} topics that the link does not copy" if item.outside else ""
+    return item.note or (f"{states}; {SHARE_START}" if item.source.kind == SHARE else states) + outside
 
 
 def _count(number: int | None) -> str:

@@ -30,6 +30,7 @@ from strait.cli import (
     pause,
     plan,
     quarantine,
+    resolve,
     run,
     schema,
     settings,
@@ -89,6 +90,7 @@ _add("stop", pause.stop)
 _add("start", pause.start)
 _add("pause", pause.pause)
 _add("resume", pause.resume)
+_add("resolve", resolve.resolve)
 _add("applications", applications.applications)
 _add("logs", logs.logs)
 _add("losses", losses.losses)

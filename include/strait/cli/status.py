@@ -121,7 +121,7 @@ def _stuck(config: Path, links: Sequence[str], bound_seconds: float, topic: str 
 
 def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
     from strait.cli.tables import print_left_out, print_reasons, print_status
-    from strait.planning.consumer_groups import summary
+    from strait.planning.group_reports import summary
     from strait.planning.plan.pauses import described
     from strait.reasons import Reason
 

@@ -1,6 +1,6 @@
 """What is committed for a group on the destination, and what the answers mean. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from strait.model import TopicPartition
@@ -10,6 +10,9 @@ from strait.planning.consumer_groups import GroupStatus, OffsetState
 from strait.state.translation import Fit, Translation
 from strait.wire import error_codes
 
+MARK = "strait+1"
+"""Metadata of what the link commits where the source's consumer wrote none, so that it is told from what others commit.
+It is Base64 of an unknown version: Kafka Streams decodes this field."""
 _AT_WORK = (error_codes.UNKNOWN_MEMBER_ID, error_codes.NON_EMPTY_GROUP)
 
 
@@ -19,19 +22,43 @@ def before_pending(found: Translation) -> Translation:
     return replace(found, fit=fit, detail="an open transaction commits a later offset; this is the last one before it")
 
 
-def in_sync(status: GroupStatus) -> dict[TopicPartition, int]:
-    """What nobody but the link has written for a group that has done nothing on the destination."""
+def in_sync(status: GroupStatus, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """What nobody but the link has written for a group that has done nothing on the destination; of what somebody else
+    has replaced since, what was written ``before``."""
     rows = status.offsets if not status.moved else ()
-    return {
+    held = {item.target for item in rows if item.state is OffsetState.HELD_OWN}
+    return {place: offset for place, offset in before.items() if place in held} | {
         item.target: item.committed for item in rows if item.state is OffsetState.IN_SYNC and item.committed is not None
     }
+
+
+def marked(present: net.Offsets) -> dict[TopicPartition, int]:
+    """What the link is known to have committed, by its mark."""
+    return {place: item.offset for place, item in present.items() if item.metadata == MARK}
+
+
+def of_others(
+    present: net.Offsets, ours: Mapping[TopicPartition, int], own: Collection[TopicPartition], *, share: bool
+) -> set[TopicPartition]:
+    """What somebody has committed on the destination who is no member.
+
+    A commit without metadata is not the link's. One with metadata may be, and a share group's start has none: of these,
+    only an earlier offset than was written (``ours``) shows that somebody went back.
+    """
+
+    def other(place: TopicPartition, item: net.Committed) -> bool:
+        if place in own or item.metadata == MARK:
+            return False
+        return (not item.metadata and not share) or item.offset < ours.get(place, item.offset)
+
+    return {place for place, item in present.items() if other(place, item)}
 
 
 def commits_of(status: GroupStatus, told: net.Offsets | int) -> net.Offsets:
     """What the consumer wrote beside its offset goes with it: Kafka Streams keeps its time there."""
     assert not isinstance(told, int)
     return {
-        item.target: net.Committed(item.to_offset, told[TopicPartition(item.topic, item.partition)].metadata)
+        item.target: net.Committed(item.to_offset, told[TopicPartition(item.topic, item.partition)].metadata or MARK)
         for item in status.offsets
         if item.to_write and item.to_offset is not None
     }

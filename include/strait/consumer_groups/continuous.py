@@ -17,7 +17,8 @@ from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.sync import GroupSync, Ours
 from strait.errors import StraitError
 from strait.kafka.clients import Rotation
-from strait.planning.consumer_groups import GroupStatus, OffsetState, most_urgent
+from strait.planning.consumer_groups import GroupStatus, OffsetState
+from strait.planning.group_reports import most_urgent
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.schema import PlannedGroupSync
 from strait.state.writer import StateWriter

@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 
 from strait.config.validation import did_you_mean
 from strait.consumer_groups.clusters import LinkClusters
-from strait.consumer_groups.commits import before_pending, commits_of, in_sync, refusals
+from strait.consumer_groups.commits import before_pending, commits_of, in_sync, marked, of_others, refusals
 from strait.consumer_groups.offsets import Offsets
 from strait.consumer_groups.two_way import TwoWay
 from strait.errors import ConfigError
@@ -30,6 +30,7 @@ from strait.planning.consumer_groups import (
     OffsetState,
     Side,
     can_move,
+    reserved,
     status_of,
     written,
 )
@@ -85,6 +86,7 @@ class GroupSync:
     Args:
         selected: which groups are synchronized; the others are shown where they are asked for.
         include_moved: write, forward, also for groups that have consumed on the destination.
+        take_over: also replace offsets that somebody has committed on the destination who is no member, and later ones.
         ours: what was written or found in sync, by group; kept by whoever makes another one later. These offsets alone may
             go back with the source.
 
@@ -99,12 +101,14 @@ class GroupSync:
         *,
         selected: Callable[[str], bool] = lambda _: True,
         include_moved: bool = False,
+        take_over: bool = False,
         ours: Ours | None = None,
     ) -> None:
         self._clusters = clusters
         self._ours: Ours = {} if ours is None else ours
         self._selected = selected
         self._include_moved = include_moved
+        self._take_over = take_over
         self._offsets = Offsets(clusters)
         self._two_way = TwoWay(clusters, self._offsets)
         self._source = net.ConsumerGroups(clusters.properties[clusters.source], clusters.source)
@@ -158,7 +162,9 @@ class GroupSync:
             }
             refused = self._write(wanted, look)
             found = [written(status, refused.get(status.group, {})) for status in look.found]
-            self._ours.update((status.group, in_sync(status)) for status in found if not status.note)
+            for status in found:
+                if not status.note:
+                    self._ours[status.group] = in_sync(status, self._ours.get(status.group, {}))
             return found
 
     @contextmanager
@@ -197,10 +203,13 @@ class GroupSync:
         found |= {name: GroupStatus(name, observed.here[name], _there(name, observed)) for name in names - found.keys()}
         shown = (found[name] for name in sorted(found) if name in names or found[name].offsets or found[name].refusal)
         return _Look(
-            [status if self._selected(status.group) else replace(status, selected=False) for status in shown],
+            [status if self._chosen(status.group) else replace(status, selected=False) for status in shown],
             observed,
             present,
         )
+
+    def _chosen(self, name: str) -> bool:
+        return self._selected(name) and not reserved(name)
 
     def _observe(self, names: set[str], *, unselected: bool) -> _Observed:
         here = _sides(self._source)
@@ -212,7 +221,9 @@ class GroupSync:
                 f"link {self._clusters.link}", ["it has no plan with topics yet"], hint="run strait apply, or start it"
             )
         chosen = names or {
-            name for name, side in here.items() if can_move(name, side) and (unselected or self._selected(name))
+            name
+            for name, side in here.items()
+            if (can_move(name, side) and (unselected or self._selected(name))) or (unselected and reserved(name))
         }
         share = {name for name in chosen if here[name].kind == SHARE}
         told = self._source.committed(chosen - share, last_stable=True) | self._shares_here.starts(share)
@@ -260,17 +271,24 @@ class GroupSync:
     def _status(
         self, name: str, observed: _Observed, translations: Sequence[Translation], present: net.Offsets
     ) -> GroupStatus:
-        ours = {TopicPartition(found.to_topic, found.partition) for found in translations}
-        return status_of(
+        places = {TopicPartition(found.to_topic, found.partition) for found in translations}
+        own = {place for place, item in present.items() if item.epoch >= 0 and place in places}
+        here, ours = observed.here[name], self._ours.get(name, {})
+        told = observed.told[name]
+        found = status_of(
             name,
-            observed.here[name],
+            here,
             _there(name, observed),
             translations,
             {place: item.offset for place, item in present.items()},
-            ours=self._ours.get(name, {}),
-            own={place for place, item in present.items() if item.epoch >= 0 and place in ours},
+            ours={**ours, **marked(present)},
+            own=own,
+            others=of_others(present, ours, own, share=here.kind == SHARE),
             include_moved=self._include_moved,
+            take_over=self._take_over,
         )
+        outside = {place.topic for place in told} - set(observed.topics) if not isinstance(told, int) else set()
+        return replace(found, outside=tuple(sorted(outside)))
 
     def _check(self, names: set[str], here: Mapping[str, Side]) -> None:
         problems = [

@@ -3,6 +3,7 @@
 
 import time
 from collections import defaultdict
+from collections.abc import Collection
 from weakref import WeakKeyDictionary
 
 from strait.config.links import LinksFile
@@ -18,12 +19,20 @@ _rows: WeakKeyDictionary[StateReader, defaultdict[str, Rows]] = WeakKeyDictionar
 """By task group; so that whoever looks again and again makes only those rows anew of which something was said."""
 
 
-def group_status(file: LinksFile, link: str, group: str, state: StateReader, topic: str | None = None) -> Status:
+def group_status(
+    file: LinksFile,
+    link: str,
+    group: str,
+    state: StateReader,
+    topic: str | None = None,
+    heard: Collection[tuple[str, int]] = (),
+) -> Status:
     """What each partition of a task group does, with the losses that are foreseen and the pace at which it catches up.
 
     Args:
         state: follows at least `plan` and `reports`, and has caught up.
         topic: only this source topic.
+        heard: (task group, slot) of those that have reported just now, whatever the clocks say.
 
     Raises:
         ConfigError: the plan has no such topic.
@@ -42,4 +51,5 @@ def group_status(file: LinksFile, link: str, group: str, state: StateReader, top
         past.of(group, state.reports),
         None if plan is None else pace_of(plan, state.earlier_reports, state.reports),
         _rows.setdefault(state, defaultdict(Rows))[group],
+        {slot for name, slot in heard if name == group},
     )

@@ -3,8 +3,9 @@
 Reads only. Each link is looked at by itself, so that one whose cluster is away hides no other.
 """
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from strait.state.group_sync_records import GroupSyncReport
 from strait.state.reader import StateReader
 from strait.state.schema import Pause
 
+_POLL_SECONDS = 0.2
 QUARANTINE_READ = 1_000
 """Offsets of the quarantine topic that are read to count its records."""
 
@@ -131,12 +133,20 @@ def link_status(file: LinksFile, name: str, topic: str | None = None) -> LinkSta
     return replace(found, groups=tuple(_only(group, topic) for group in found.groups))
 
 
-def link_groups(file: LinksFile, name: str) -> LinkStatus:
-    """Look at one link without asking its source for anything. Raises as `link_status`."""
+def link_groups(file: LinksFile, name: str, *, listen_seconds: float = 0.0) -> LinkStatus:
+    """Look at one link without asking its source for anything. Raises as `link_status`.
+
+    Args:
+        listen_seconds: for so long at most slots are listened to that seem silent by the clock here; those that report
+            meanwhile are not.
+    """
     link = file.links[name]
     with StateReader(file.clusters[link.destination], link.destination, name, follow=("plan", "reports")) as state:
         state.catch_up()
         groups = tuple(group_status(file, name, group, state) for group in sorted(state.plans))
+        quiet = {(group.group, slot.slot) for group in groups for slot in group.slots if slot.silent}
+        if listen_seconds and (heard := _heard(state, quiet, listen_seconds)):
+            groups = tuple(group_status(file, name, group, state, heard=heard) for group in sorted(state.plans))
         pauses = pauses_of(state.plans.values())
         quarantines = any(
             topic.policy.on_refused == "quarantine" for plan in state.plans.values() for topic in plan.topics
@@ -147,6 +157,21 @@ def link_groups(file: LinksFile, name: str) -> LinkStatus:
             consumer_groups=state.group_sync,
             stopped_by=stopped_by(state.plans.values()),
         )
+
+
+def _heard(state: StateReader, quiet: Set[tuple[str, int]], seconds: float) -> Set[tuple[str, int]]:
+    """Which of these slots report within the time; no longer than until all of them have."""
+
+    def newest(slot: tuple[str, int]) -> int:
+        return max((report.at_ms for report in state.reports.get(slot, ())), default=-1)
+
+    before = {slot: newest(slot) for slot in quiet}
+    heard: set[tuple[str, int]] = set()
+    deadline = time.monotonic() + seconds
+    while heard != quiet and time.monotonic() < deadline:
+        state.poll(_POLL_SECONDS)
+        heard |= {slot for slot in quiet if newest(slot) > before[slot]}
+    return heard
 
 
 def _with_quarantined(found: LinkStatus, file: LinksFile) -> LinkStatus:

@@ -53,7 +53,7 @@ def pause(file: LinksFile, link: str, scope: Scope, *, by: str, reason: str) -> 
         added = Pause(topic=meant.topic, partition=meant.partition, by=by, at_ms=_now_ms(), reason=reason)
         return meant, *_with_pauses(state, pauses.pause(pauses.pauses_of(state.plans.values()), added))
 
-    return _edit(file, link, change)
+    return edit(file, link, change)
 
 
 def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
@@ -64,19 +64,41 @@ def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
         meant = scope.among(_topics(state) | {item.topic for item in before})
         return meant, *_with_pauses(state, pauses.resume(before, meant))
 
-    return _edit(file, link, change)
+    return edit(file, link, change)
 
 
-def set_stopped(file: LinksFile, link: str, *, stopped: bool, by: str, reason: str = "") -> Edited:
+def set_stopped(
+    file: LinksFile, link: str, *, stopped: bool, by: str, reason: str = "", check: Callable[[], None] = lambda: None
+) -> Edited:
     """Stop the link's applications, or let them run again. Applies no pending change of the configuration, and asks
-    nothing of the source. Raises as `pause`."""
+    nothing of the source. Raises as `pause`.
+
+    Args:
+        check: is called before a change is published, while nobody else can publish; what it raises prevents it.
+    """
     stop = Pause(by=by, at_ms=_now_ms(), reason=reason) if stopped else None
 
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
         drafts = {group: Draft.of(plan) for group, plan in state.plans.items()}
-        return Scope(), pauses.pauses_of(state.plans.values()), with_stopped(drafts, stop)
+        wanted = with_stopped(drafts, stop)
+        if wanted != drafts:
+            check()
+        return Scope(), pauses.pauses_of(state.plans.values()), wanted
 
-    return _edit(file, link, change)
+    return edit(file, link, change)
+
+
+def end_publications(file: LinksFile, link: str) -> None:
+    """Whatever another process was publishing is published when this returns, or never. Raises as `pause`."""
+    destination = file.links[link].destination
+    with StateReader(file.clusters[destination], destination, link, follow=("plan",)) as state:
+        for _ in range(_CONFLICTS_MOST):
+            try:
+                with ControlPublisher(file.clusters[destination], destination, link).exclusive(state):
+                    return
+            except PlanConflict as error:
+                conflict = error
+        raise conflict
 
 
 def why_stopped(file: LinksFile, link: str) -> str:
@@ -101,7 +123,8 @@ def _with_pauses(state: StateReader, wanted: Sequence[Pause]) -> tuple[Sequence[
     return wanted, drafts
 
 
-def _edit(file: LinksFile, link: str, change: Change) -> Edited:
+def edit(file: LinksFile, link: str, change: Change) -> Edited:
+    """Publish the current plans with a change, and nothing else. Raises as `pause`, and what ``change`` raises."""
     destination = file.links[link].destination
     with StateReader(file.clusters[destination], destination, link) as state:
         for _ in range(_CONFLICTS_MOST):

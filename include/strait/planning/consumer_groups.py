@@ -3,23 +3,21 @@
 An offset is written only where nobody is at work and nothing is taken back: not while the group has members on the
 destination, and never an earlier offset than one that somebody has committed there. A group that has moved commits its own,
 and may have been set back there on purpose: once it had a member on the destination, or is further there, none of its
-offsets is written unless that is asked for. Only an offset that the link itself is known to have written there last goes
-back with the source, for a group that has done nothing there. What is beyond the replicated records is clamped to their end; it moves on
-with them. Among records of other producers, an offset of the source says nothing of theirs, so it is not written.
+offsets is written unless that is asked for. Nor is an offset replaced that somebody committed there without being
+a member, as an operator's reset does. Only an offset that the link itself is known to have written there last goes back
+with the source, for a group that has done nothing there. What is beyond the replicated records is clamped to their end;
+it moves on with them. Among records of other producers, an offset of the source says nothing of theirs, so it is not
+written.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from strait.config import naming
-from strait.config.links import Link
 from strait.model import TopicPartition
-from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
-from strait.state.schema import PlannedGroupSync
 from strait.state.translation import Fit, Translation
 
 SHARE = "share"
@@ -27,7 +25,6 @@ SHARE_START = "share group's start only"
 SHARE_DETAIL = f"{SHARE_START}: records after it are delivered again after a move, acknowledged or not"
 _CLASSIC = ("", "classic")
 _MOVABLE_PROTOCOLS = frozenset({"", "consumer", "streams"})  # not those of Connect workers or schema registries
-_MOST_OUT_OF_SYNC = 20
 _NOTHING: Mapping[TopicPartition, int] = {}
 _WITHOUT_MEMBERS = frozenset({"", "empty", "dead"})
 
@@ -40,6 +37,7 @@ class OffsetState(StrEnum):
     HELD_SHARED = "held_shared"
     HELD_ACTIVE = "held_active"
     HELD_MOVED = "held_moved"
+    HELD_OWN = "held_own"
     DESTINATION_AHEAD = "destination_ahead"
     NOT_REPLICATED = "not_replicated"
     BEHIND = "behind"
@@ -50,7 +48,13 @@ class OffsetState(StrEnum):
 
 _CERTAIN = frozenset({Fit.EXACT, Fit.OVERLAP})
 _AT_REST = frozenset(
-    {OffsetState.HELD_SHARED, OffsetState.HELD_ACTIVE, OffsetState.HELD_MOVED, OffsetState.DESTINATION_AHEAD}
+    {
+        OffsetState.HELD_SHARED,
+        OffsetState.HELD_ACTIVE,
+        OffsetState.HELD_MOVED,
+        OffsetState.HELD_OWN,
+        OffsetState.DESTINATION_AHEAD,
+    }
 )
 """Whatever the link copies, an offset stays in these as long as neither side commits."""
 MEANINGS = {
@@ -60,6 +64,8 @@ MEANINGS = {
     "tell which of their records the group has consumed, so nothing is written",
     OffsetState.HELD_ACTIVE: "the group has members on the destination, so nothing is written",
     OffsetState.HELD_MOVED: "the group has consumed on the destination, so nothing is written without --include-moved",
+    OffsetState.HELD_OWN: "an operator or a client that is no member has committed another offset on the destination, so "
+    "nothing is written; --sync --take-over replaces it",
     OffsetState.DESTINATION_AHEAD: "the destination has a later offset, which is never taken back",
     OffsetState.NOT_REPLICATED: "nothing of the partition has been replicated, so the offset has no counterpart",
     OffsetState.BEHIND: "the destination has an earlier offset or none",
@@ -132,6 +138,7 @@ class GroupStatus:
         selected: the link's `consumer_groups` select it.
         committed: offsets that were just committed on the destination.
         moved: it had members on the destination, or has committed an offset there itself.
+        outside: source topics that the link does not copy, in which it has committed offsets as well.
     """
 
     group: str
@@ -142,10 +149,13 @@ class GroupStatus:
     selected: bool = True
     committed: int = 0
     moved: bool = False
+    outside: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:
         """Why it is left alone as a whole; "" if it is not."""
+        if reserved(self.group):
+            return f"names that begin with {naming.STATE_PREFIX} are reserved, so it is not synchronized"
         if not self.selected:
             return "the link's consumer_groups do not select it"
         if self.destination.kind and (self.source.kind == SHARE) != (self.destination.kind == SHARE):
@@ -209,29 +219,20 @@ class GroupStatus:
             "rereads": self.rereads,
             "synced": self.synced,
             "note": self.note,
+            "outside": list(self.outside),
             "offsets": [asdict(item) for item in self.offsets],
         }
-
-
-def planned_sync(link: Link) -> PlannedGroupSync | None:
-    """What the application needs to know; None where nothing is to be synchronized."""
-    settings = link.consumer_groups
-    if not settings.sync:
-        return None
-    return PlannedGroupSync(
-        include=settings.include,
-        exclude=settings.exclude,
-        interval_seconds=settings.interval_seconds,
-        include_moved=settings.include_moved,
-        checkpoints_topic=naming.checkpoints_topic(link) if settings.mm2_checkpoints else "",
-        offset_syncs_topic=naming.offset_syncs_topic(link) if settings.mm2_checkpoints else "",
-    )
 
 
 def can_move(name: str, group: Side) -> bool:
     """Whether it is a group of consumers, and none that Strait has made to try something."""
     movable = group.kind == SHARE or group.protocol in _MOVABLE_PROTOCOLS
-    return movable and not name.startswith(naming.STATE_PREFIX)
+    return movable and not reserved(name)
+
+
+def reserved(name: str) -> bool:
+    """Whether a group has a name of those that Strait makes for itself."""
+    return name.startswith(naming.STATE_PREFIX)
 
 
 def status_of(
@@ -243,22 +244,29 @@ def status_of(
     *,
     own: Collection[TopicPartition] = (),
     ours: Mapping[TopicPartition, int] = _NOTHING,
+    others: Collection[TopicPartition] = (),
     include_moved: bool = False,
+    take_over: bool = False,
 ) -> GroupStatus:
     """Decide for one group.
 
     Args:
         translations: of its offsets on the source, of the link's topics.
         there: its offsets on the destination, by the destination's names; ``own``: those that it committed itself;
-            ``ours``: those that the link is known to have written, or to have found in sync.
+            ``ours``: those that the link is known to have written, or to have found in sync; ``others``: those that
+            somebody has committed who is no member.
         include_moved: also write for a group that has moved, forward.
+        take_over: replace offsets of others, and later ones, of a group that has not moved.
     """
     rows, moved = [], destination.had_members or bool(own)
     for found in sorted(translations, key=lambda found: (found.topic, found.partition)):
-        present = there.get(TopicPartition(found.to_topic, found.partition))
-        ours_alone = present is not None and ours.get(TopicPartition(found.to_topic, found.partition)) == present
-        back = ours_alone and not moved and source.kind != SHARE
-        rows.append(_row(found, present, active=destination.active, back=back))
+        place = TopicPartition(found.to_topic, found.partition)
+        present = there.get(place)
+        back = (present is not None and ours.get(place) == present and place not in others) or take_over
+        row = _row(found, present, active=destination.active, back=back and not moved and source.kind != SHARE)
+        if place in others and not moved:
+            row = _of_others(row, active=destination.active, take_over=take_over)
+        rows.append(row)
     # An offset that is further than an exact one is the group's own. An inexact one may just be too early.
     further = any(row.state is OffsetState.DESTINATION_AHEAD and row.fit in _CERTAIN for row in rows)
     if (further or moved) and not include_moved:
@@ -304,6 +312,15 @@ def _row(found: Translation, present: int | None, *, active: bool, back: bool) -
     return replace(row, rereads=_rereads(row, present))
 
 
+def _of_others(row: GroupOffset, *, active: bool, take_over: bool) -> GroupOffset:
+    """Of an offset that somebody has committed who is no member. One that is in sync is taken over too, so that it
+    follows from then on."""
+    if not take_over:
+        return replace(row, state=OffsetState.HELD_OWN) if row.to_write else row
+    taken = row.state is OffsetState.IN_SYNC and not active
+    return replace(row, state=OffsetState.BEHIND) if taken else row
+
+
 def _rereads(row: GroupOffset, present: int | None) -> int | None:
     if present is None or row.to_offset is None or row.fit not in _CERTAIN:
         return None
@@ -324,24 +341,3 @@ def _state(found: Translation, present: int | None, *, active: bool, back: bool)
     if found.fit == Fit.AHEAD:
         return OffsetState.AHEAD_OF_COPY
     return OffsetState.IN_SYNC if present == found.to_offset else OffsetState.BEHIND
-
-
-def most_urgent(out_of_sync: Iterable[GroupStatus]) -> tuple[GroupOutOfSync, ...]:
-    """Of groups that would not continue exactly where they are, as many as a person looks at, those first that need one
-    most."""
-    urgency = {state: number for number, state in enumerate(OffsetState)}
-
-    def order(status: GroupStatus) -> tuple[int, str]:
-        return min((urgency[item.state] for item in status.offsets), default=0), status.group
-
-    chosen = nsmallest(_MOST_OUT_OF_SYNC, out_of_sync, key=order)
-    return tuple(GroupOutOfSync(group=status.group, why=status.why) for status in chosen)
-
-
-def summary(report: GroupSyncReport, now_ms: int) -> str:
-    """The last look at a link's consumer groups in a line, for people."""
-    states = ", ".join(f"{count:,} {state}" for state, count in report.offsets.items())
-    text = f"consumer groups: {report.in_sync:,} of {report.groups:,} in sync"
-    text += f"; offsets: {states}" if states else ""
-    text += f"; looked {max(0, now_ms - report.at_ms) / 1000:.1f} s ago"
-    return f"{text}; now it cannot: {report.trouble}" if report.trouble else text

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from strait.config import naming
 from strait.model import TopicAcl, TopicPartition
-from strait.planning.consumer_groups import GroupStatus, OffsetState
+from strait.planning.consumer_groups import GroupStatus, OffsetState, reserved
 from strait.planning.history.overrun import duration
 from strait.planning.status.rows import PartitionStatus
 from strait.reasons import Reason
@@ -58,7 +59,8 @@ class Member(NamedTuple):
 
 
 def copying(rows: Sequence[PartitionStatus], *, stopped: bool, pending: Sequence[str]) -> Check:
-    """Whether everything that the link selects is being copied.
+    """Whether everything that the link selects is being copied. A slot that was just started, or of which nothing was heard
+    for a moment, may be in a while.
 
     Args:
         rows: of all partitions of the link's plans.
@@ -73,7 +75,9 @@ def copying(rows: Sequence[PartitionStatus], *, stopped: bool, pending: Sequence
     left = [row for row in rows if row.state in ("waiting", "starting") and row.reason != Reason.OPEN_TRANSACTION]
     if left:
         shown = [f"{_place(row)} {row.reason or row.state}" for row in left]
-        return Check(Verdict.FAILED, f"{len(left)} of {len(rows)} partitions are not copied: {listed(shown)}")
+        passing = all(row.state == "starting" or row.reason == Reason.SLOT_SILENT for row in left)
+        verdict = Verdict.WAITING if passing else Verdict.FAILED
+        return Check(verdict, f"{len(left)} of {len(rows)} partitions are not copied: {listed(shown)}")
     lag = sum(max(0, row.lag_records) for row in rows)
     text = f"{len(rows)} partitions are copied, {lag:,} records behind"
     held = [row for row in rows if row.reason == Reason.OPEN_TRANSACTION]
@@ -156,6 +160,14 @@ def attached(members: Mapping[str, Collection[Member]]) -> Check:
     return Check(Verdict.DONE, "no synchronized group has members on the source")
 
 
+def opposite(record: Failover) -> Check:
+    """That a failover in the other direction is under way: each would stop the link that the other one needs."""
+    at = utc(record.began_at_ms)
+    text = f"link {record.link}: failover {record.id}, which {record.by} began at {at} UTC, is not over"
+    ways = f"strait failover {record.link} goes on with it, with --unfence it is given up if it has stopped nothing"
+    return Check(Verdict.FAILED, f"{text}: {ways}")
+
+
 def tail(link: str, found: Sequence[MissingRecords], *, stopped: bool, accept: bool) -> Check:
     """Whether the link that copies the other way has copied all that is on the destination. What it has not, clients
     would meet there out of order: records that were written before an earlier failover, and nobody has seen since.
@@ -192,6 +204,7 @@ def groups(statuses: Sequence[GroupStatus], *, accept: Collection[str], soon: bo
     parts = [f"{exact} of {len(chosen)} groups continue exactly where they stopped"]
     if moved:
         parts.append(f"{len(moved)} have moved before: {listed([_where_moved(status) for status in moved])}")
+    parts += (left := _not_moved(statuses))
     if accepted:
         parts.append(f"not exactly, as accepted: {listed([f'{status.group} ({status.why})' for status in accepted])}")
     if refused:
@@ -199,9 +212,26 @@ def groups(statuses: Sequence[GroupStatus], *, accept: Collection[str], soon: bo
         parts += _skipping(refused)
         if any(item.state is OffsetState.HELD_MOVED for status in refused for item in status.offsets):
             parts.append("--include-moved commits for those that have consumed on the destination before")
+        if any(item.state is OffsetState.HELD_OWN for status in refused for item in status.offsets):
+            parts.append("strait groups --sync --take-over replaces offsets that others committed on the destination")
         parts.append(f"--accept-inexact {refused[0].group} goes on all the same")
         return Check(Verdict.FAILED, "; ".join(parts))
-    return Check(Verdict.WARNING if moved or accepted else Verdict.DONE, "; ".join(parts))
+    return Check(Verdict.WARNING if moved or accepted or left else Verdict.DONE, "; ".join(parts))
+
+
+def _not_moved(statuses: Sequence[GroupStatus]) -> list[str]:
+    """What stays behind: offsets in topics that the link does not copy, and groups whose names are Strait's own."""
+    outside = [status for status in statuses if status.selected and status.outside]
+    names = [status.group for status in statuses if reserved(status.group)]
+    parts = []
+    if outside:
+        shown = [f"{status.group} ({listed(status.outside)})" for status in outside]
+        parts.append(
+            f"not moved: offsets of {len(outside)} groups in topics that the link does not copy: {listed(shown)}"
+        )
+    if names:
+        parts.append(f"not moved: {len(names)} groups whose names begin with {naming.STATE_PREFIX}: {listed(names)}")
+    return parts
 
 
 def _skipping(statuses: Sequence[GroupStatus]) -> list[str]:

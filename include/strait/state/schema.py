@@ -165,6 +165,18 @@ class Pause(Record):
     reason: Told = ""
 
 
+class Decision(Record):
+    """What an operator has decided once about a topic that was deleted on one side; in place of its ``on_loss``."""
+
+    topic: str = Field(description="Source topic.")
+    action: Literal["continue", "restart"]
+    source_id: str = Field("", description="Of the topic that was copied; empty: the map does not tell.")
+    destination_id: str = Field("", description="Of the topic that it was copied into.")
+    by: Told
+    at_ms: int = Field(ge=0)
+    reason: Told = ""
+
+
 class PlannedHeartbeat(Record):
     """What is written into the source's heartbeats topic, by the slot that copies its first partition."""
 
@@ -215,6 +227,10 @@ class Plan(Record):
     left: tuple[LeftTopic, ...] = Field((), description="The whole link's: should the map be lost, they are not new.")
     budgets: tuple[Budget, ...] = ()
     pauses: tuple[Pause, ...] = Field((), description="The whole link's, the same in the plan of every task group.")
+    decisions: tuple[Decision, ...] = Field(
+        (),
+        description="The whole link's that are not over. Written only if there are any: older versions cannot read them.",
+    )
     heartbeat: PlannedHeartbeat | None = None
     consumer_groups: PlannedGroupSync | None = Field(None, description="In the plan of the `default` group alone.")
     settings: PlannedSettings | None = Field(

@@ -1,5 +1,6 @@
 """What becomes of a group's offsets on the destination: nothing is taken back, and nobody at work is disturbed."""
 
+import base64
 from dataclasses import replace
 from typing import Any
 
@@ -7,18 +8,20 @@ import pytest
 
 from strait.config.links import Link
 from strait.consumer_groups.checkpoints import checkpoints_of
+from strait.consumer_groups.commits import MARK, commits_of, in_sync, marked, of_others
 from strait.model import TopicPartition
+from strait.net.consumer_groups import Committed
 from strait.planning.consumer_groups import (
     GroupOffset,
     GroupStatus,
     OffsetState,
     Side,
     can_move,
-    most_urgent,
-    planned_sync,
     status_of,
     written,
 )
+from strait.planning.group_reports import most_urgent
+from strait.planning.plan.group_sync import planned_sync
 from strait.state.checkpoints import Checkpoint
 from strait.state.translation import Translation
 
@@ -304,3 +307,54 @@ def test_only_what_the_link_wrote_goes_back_with_a_group_that_never_came() -> No
         back(200, Side("consumer", "Stable", "consumer")),
     ):
         assert (other.state, other.to_write) == (OffsetState.DESTINATION_AHEAD, False)
+
+
+@pytest.mark.parametrize("fit", ["exact", "ahead", "inexact"])
+def test_an_offset_that_somebody_else_committed_is_left_alone_until_it_is_taken_over(fit: str) -> None:
+    def found(present: int, there: Side = OFFSETS_ALONE, **how: Any) -> GroupOffset:
+        committed = {COPY: present}
+        return only(status_of("g", CONSUMERS, there, [translated(90, fit)], committed, others={COPY}, **how))
+
+    held = found(80)
+    assert (held.state, held.to_write) == (OffsetState.HELD_OWN, False)
+    assert found(80, ours={COPY: 80}).state is OffsetState.HELD_OWN  # it was in sync as well before
+    assert found(80, include_moved=True).state is OffsetState.HELD_OWN
+    assert found(80, HAD_MEMBERS).state is OffsetState.HELD_MOVED
+    assert found(80, take_over=True).to_write
+    assert not found(80, HAD_MEMBERS, take_over=True).to_write
+    assert not found(80, Side("consumer", "Stable", "consumer"), take_over=True).to_write
+    later = found(95)
+    assert (later.state, later.to_write) == (OffsetState.DESTINATION_AHEAD, False)
+    assert found(95, take_over=True).to_write is (fit == "exact")
+
+
+def test_an_equal_offset_of_somebody_else_is_taken_over_too_so_that_it_follows() -> None:
+    def found(**how: Any) -> GroupStatus:
+        return status_of("g", CONSUMERS, OFFSETS_ALONE, [translated(90)], {COPY: 90}, others={COPY}, **how)
+
+    assert found().synced
+    assert only(found(take_over=True)).to_write
+    assert written(found(take_over=True), {}).synced
+
+
+def test_what_others_committed_is_told_by_what_stands_beside_it() -> None:
+    present = {
+        TopicPartition("t", number): Committed(offset, metadata)
+        for number, (offset, metadata) in enumerate([(5, MARK), (5, ""), (5, "a time"), (5, "a time"), (5, "")])
+    }
+    ours = {TopicPartition("t", 2): 5, TopicPartition("t", 3): 9}
+    own = {TopicPartition("t", 4)}
+    assert {place.partition for place in of_others(present, ours, own, share=False)} == {1, 3}
+    assert {place.partition for place in of_others(present, ours, own, share=True)} == {3}
+    assert marked(present) == {TopicPartition("t", 0): 5}
+    told = {TopicPartition("t", 3): Committed(100, "")}
+    assert commits_of(status(90, 80), told) == {COPY: Committed(90, MARK)}
+    assert commits_of(status(90, 80), {TopicPartition("t", 3): Committed(100, "a time")})[COPY].metadata == "a time"
+    version, *_ = base64.b64decode(MARK, validate=True)
+    assert version > 2  # Kafka Streams knows of two, and decodes what it finds here
+
+
+def test_what_the_link_wrote_is_remembered_while_somebody_elses_offset_is_held() -> None:
+    held = status_of("g", CONSUMERS, OFFSETS_ALONE, [translated(90)], {COPY: 80}, others={COPY})
+    assert in_sync(held, {COPY: 85}) == {COPY: 85}
+    assert in_sync(status(90, 90), {COPY: 85}) == {COPY: 90}

@@ -44,7 +44,15 @@ def group(
             Verdict.FAILED,
             "1 of 2 partitions are not copied: t-1 paused",
         ),
-        ([row(0), row(1, "starting", -1)], False, [], Verdict.FAILED, "t-1 starting"),
+        ([row(0), row(1, "starting", -1)], False, [], Verdict.WAITING, "t-1 starting"),
+        ([row(0), row(1, "waiting", 3, "slot_silent")], False, [], Verdict.WAITING, "t-1 slot_silent"),
+        (
+            [row(0, "waiting", 3, "paused"), row(1, "waiting", 3, "slot_silent")],
+            False,
+            [],
+            Verdict.FAILED,
+            "t-0 paused",
+        ),
         (
             [row(0), replace(row(1, "waiting", reason="open_transaction"), held_back_records=7)],
             False,

@@ -80,7 +80,8 @@ def test_another_destination_topic_is_filled_from_the_first_record_or_from_where
         "to_offset": 57,
         "at_ms": 9,
         "action": "continued",
-        "detail": "orders had id d1, the present one d2",
+        "detail": "topic orders was deleted and created again on the destination: the link copied into ID d1, the present one "
+        "is d2; the 50 records copied into the former one are gone with it",
     }
 
 

@@ -11,6 +11,7 @@ from typing import Literal, NoReturn
 
 from strait import __version__
 from strait.config.links import LinksFile
+from strait.control import pausing
 from strait.control.failover.journal import Journal
 from strait.control.failover.observation import Observation
 from strait.control.failover.planned import STOP, PlannedFailover, lift_fence
@@ -42,6 +43,8 @@ def run(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell) 
     turn = Turn(record, journal, tell, settings.timeout_seconds, earlier[-1].fence if earlier else ())
     steps = _KINDS[kind](look, turn, settings)
     done = next((other for other in reversed(earlier) if (other.kind, other.outcome) == (kind, "done")), None)
+    if turn.took(STOP):  # what the process before may be publishing is published now, or never
+        pausing.end_publications(file, link)
     with _signals_as_errors():
         if done is not None and not record.steps and _still_over(look, done):
             steps.again(done)

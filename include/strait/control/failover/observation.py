@@ -10,6 +10,7 @@ from strait.config.links import LinksFile
 from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.shadow import with_refusals
 from strait.consumer_groups.sync import GroupSync
+from strait.control.failover.journal import Journal
 from strait.control.link_status import LinkStatus, link_groups
 from strait.control.plane import Control
 from strait.control.report_history import reports_between
@@ -23,7 +24,7 @@ from strait.planning.failover import Ends, Member, Writer
 from strait.planning.recovery_point import LastWords, LastWordsRead, missing
 from strait.planning.review.effects import effects
 from strait.planning.topic_sync.heartbeats import written_by_links
-from strait.state.failover_records import MissingRecords
+from strait.state.failover_records import Failover, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.reader import REPORTS_SINCE_SECONDS, StateReader
 from strait.state.schema import Plan
@@ -64,9 +65,10 @@ class Observation:
             return str(error)
         return ""
 
-    def status(self) -> LinkStatus:
-        """What the link does, by its plans and its slots' reports."""
-        return link_groups(self.file, self.name)
+    def status(self, *, listen_seconds: float = 0.0) -> LinkStatus:
+        """What the link does, by its plans and its slots' reports. ``listen_seconds``: a slot that seems silent is listened
+        to for so long, since the clock here may be ahead of its own."""
+        return link_groups(self.file, self.name, listen_seconds=listen_seconds)
 
     def plans(self, link: str | None = None) -> dict[str, Plan]:
         """The plans in force, by task group. ``link``: another one of the links file."""
@@ -103,7 +105,8 @@ class Observation:
         }
 
     def groups(self, *, sync: bool, include_moved: bool) -> list[GroupStatus]:
-        """How the link's consumer groups stand; ``sync``: after their offsets were committed on the destination."""
+        """How the link's consumer groups stand, and those that are not synchronized but have offsets in its topics;
+        ``sync``: after the others' offsets were committed on the destination."""
         if not self.synchronizes:
             return []
         of_link = GroupSync(
@@ -111,7 +114,7 @@ class Observation:
             selected=self._selected,
             include_moved=include_moved or self.link.consumer_groups.include_moved,
         )
-        return of_link.sync() if sync else of_link.status()
+        return of_link.sync(unselected=True) if sync else of_link.status(unselected=True)
 
     def trial(self, *, include_moved: bool) -> list[GroupStatus]:
         """How the link's consumer groups stand, with what the destination would refuse to be told."""
@@ -155,10 +158,21 @@ class Observation:
 
     def reverse(self) -> str | None:
         """The link of the links file that copies the other way; None: there is none."""
+        return next(iter(self._opposites()), None)
+
+    def opposite_failover(self) -> Failover | None:
+        """One that was begun in the other direction and is not over. Asks the source, which has its journal."""
+        for name in self._opposites():
+            cluster = self.file.links[name].destination
+            found = Journal(self.file.clusters[cluster], cluster, name).all()
+            newest = next((record for record in reversed(found) if record.kind != "rehearsal"), None)
+            if newest is not None and newest.outcome == "running":
+                return newest
+        return None
+
+    def _opposites(self) -> list[str]:
         ends = self.link.destination, self.link.source
-        return next(
-            (name for name, other in self.file.links.items() if (other.source, other.destination) == ends), None
-        )
+        return [name for name, other in self.file.links.items() if (other.source, other.destination) == ends]
 
     def tail(self, link: str) -> tuple[MissingRecords, ...]:
         """What the destination had at the first call that the link which copies the other way has not copied yet."""

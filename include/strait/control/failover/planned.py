@@ -23,6 +23,10 @@ from strait.state.translation import Fit
 
 STOP = "stop"
 """The point of no return: from this step on the record is only continued."""
+_LISTEN_SECONDS = 5.0
+"""A slot reports once a second. By its reports' times alone it would seem silent where the clock here is ahead."""
+_COPYING_PATIENCE_SECONDS = 45.0
+"""Spark starts a slot that has failed again within this."""
 _GROUPS_SETTLE_SECONDS = 15.0
 """The application commits offsets too, and a look may fall between its read and its write."""
 _GROUPS_CONFIRM_SECONDS = 75.0
@@ -58,7 +62,7 @@ class PlannedFailover:
 
     def _before(self) -> None:
         take = self._turn.take
-        take("copying", lambda: whole(self._look))
+        take("copying", self._copying)
         self._places = self._source_partitions()
         take("tail", lambda: tail_of(self._look, self._settings))
         if self._settings.fence:
@@ -68,6 +72,17 @@ class PlannedFailover:
         take("consumers", self._consumers)
         take("groups", self._groups)
         take("quiet", self._quiet)
+
+    def _copying(self) -> Check:
+        """A slot that was heard a moment ago may come back; one that was not is an operator's to look at."""
+        began = time.monotonic()
+        while True:
+            check = whole(self._look)
+            if check.verdict is not Verdict.WAITING or self._dry_run:
+                return check
+            if time.monotonic() >= began + _COPYING_PATIENCE_SECONDS:
+                return Check(Verdict.FAILED, check.detail)
+            time.sleep(1.0)
 
     def _source_partitions(self) -> list[TopicPartition]:
         """All that the source has of the planned topics, also those that no plan knows yet."""
@@ -194,7 +209,7 @@ class PlannedFailover:
     def _after(self) -> None:
         take = self._turn.take
         if not self._dry_run:
-            take(STOP, lambda: stop(self._look, self._turn.record), announced=True)
+            take(STOP, lambda: stop(self._look, self._turn), announced=True)
             self._turn.keep(plans=self._look.plan_versions())
             take("verify", self._verify)
         take("reverse", lambda: reverse(self._look))
@@ -215,12 +230,15 @@ class PlannedFailover:
 
 def whole(look: Observation) -> Check:
     """Whether everything that the link selects is being copied."""
-    status = look.status()
+    status = look.status(listen_seconds=_LISTEN_SECONDS)
     return failover.copying(status.rows, stopped=status.stopped, pending=look.pending())
 
 
 def tail_of(look: Observation, settings: Settings) -> Check:
-    """Whether the link that copies the other way has copied all that is on the destination."""
+    """Whether the link that copies the other way has copied all that is on the destination, and does not fail over
+    itself. This failover is in its journal already, so of two that look, one at least sees the other."""
+    if (other := look.opposite_failover()) is not None:
+        return failover.opposite(other)
     link = look.reverse()
     if link is None or not look.has_plan(link):
         return Check(Verdict.DONE, "no link copies the other way")
@@ -228,11 +246,14 @@ def tail_of(look: Observation, settings: Settings) -> Check:
     return failover.tail(link, look.tail(link), stopped=stopped, accept=settings.accept_tail)
 
 
-def stop(look: Observation, record: Failover) -> Check:
-    """End the link's applications. Does nothing where that was done."""
+def stop(look: Observation, turn: Turn) -> Check:
+    """End the link's applications. Does nothing where that was done. Raises FailoverTakenOver where another process has
+    taken the failover over: its turn is looked at once nobody else can publish."""
+    record = turn.record
     reason = f"{failover.called(record)} {record.id}" + (f", {record.reason}" if record.reason else "")
-    pausing.set_stopped(look.file, look.name, stopped=True, by=record.by, reason=reason)
-    heard = [f"{group.group}/{slot.slot}" for group in look.status().groups for slot in group.slots if not slot.silent]
+    pausing.set_stopped(look.file, look.name, stopped=True, by=record.by, reason=reason, check=turn.keep)
+    groups = look.status(listen_seconds=_LISTEN_SECONDS).groups
+    heard = [f"{group.group}/{slot.slot}" for group in groups for slot in group.slots if not slot.silent]
     if heard:
         return Check(Verdict.WAITING, f"{len(heard)} slots still report: {failover.listed(heard)}")
     return Check(Verdict.DONE, "the link is stopped, and no slot reports")

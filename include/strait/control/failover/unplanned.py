@@ -36,7 +36,7 @@ class UnplannedFailover:
                     self._turn.end("aborted")
                 raise
         if not self._dry_run:
-            take(STOP, lambda: stop(self._look, self._turn.record), announced=True)
+            take(STOP, lambda: stop(self._look, self._turn), announced=True)
             self._turn.keep(plans=self._look.plan_versions())
         take("missing", self._missing)
         take("groups", self._groups)

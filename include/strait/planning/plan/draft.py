@@ -7,6 +7,7 @@ from itertools import zip_longest
 from strait.config.groups import DEFAULT_GROUP, MOST_SLOTS
 from strait.state.schema import (
     Budget,
+    Decision,
     GivenAcl,
     LeftTopic,
     Pause,
@@ -40,6 +41,7 @@ class Draft:
     stop: Pause | None = None
     source_cluster: str = ""
     destination_cluster: str = ""
+    decisions: tuple[Decision, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan) -> "Draft":
@@ -61,6 +63,7 @@ class Draft:
             left=self.left,
             budgets=self.budgets,
             pauses=self.pauses,
+            decisions=self.decisions,
             heartbeat=self.heartbeat,
             consumer_groups=self.consumer_groups,
             settings=self.settings,

@@ -12,10 +12,10 @@ from strait.config.links import Link
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.assignment.budgets import budgets_of
 from strait.planning.assignment.slots import Assignment, Place, deal, group_of
-from strait.planning.consumer_groups import planned_sync
 from strait.planning.history.load import Load, rates
 from strait.planning.plan.draft import Draft as Draft
 from strait.planning.plan.draft import in_order, joined
+from strait.planning.plan.group_sync import planned_sync
 from strait.planning.plan.pauses import Pauses, held, waiting_of
 from strait.planning.risks.risks import Risk
 from strait.planning.topic_sync import heartbeats
@@ -23,15 +23,15 @@ from strait.planning.topic_sync.actions import Action as TopicAction
 from strait.planning.topic_sync.actions import CreateHeartbeats, CreateTopic
 from strait.planning.topic_sync.creation import Destinations, find_destinations
 from strait.planning.topic_sync.sync import TopicSync
+from strait.planning.topics.decisions import decisions_of, deleted_destinations, judge_decided, still_open
 from strait.planning.topics.identity import (
     Action,
     Change,
     Halted,
     New,
     Unchanged,
-    judge,
 )
-from strait.planning.topics.lost_mappings import Begun, judge_lost, left_after
+from strait.planning.topics.lost_mappings import Begun, left_after
 from strait.planning.topics.new_partitions import NewPartition, StartRequest, begin
 from strait.planning.topics.pairs import Pair
 from strait.planning.topics.policies import copies_of, policy_of, start_of
@@ -39,6 +39,7 @@ from strait.planning.topics.selection import Selection, select
 from strait.planning.topics.start_offsets import StartOffsets, start_at
 from strait.reasons import Reason
 from strait.state.schema import (
+    Decision,
     Loss,
     OffsetMapping,
     Plan,
@@ -64,6 +65,7 @@ class Survey:
         policies: source topic -> how it is copied, of every topic that has a home.
         begun: what was copied before, as far as the plans in force and the map tell.
         clusters: Kafka's IDs of source and destination.
+        decisions: what was decided once and is not over. ``decided``: source topic -> the one that was followed.
     """
 
     selection: Selection
@@ -76,6 +78,8 @@ class Survey:
     begun: Begun
     create_heartbeats: CreateHeartbeats | None = None
     clusters: tuple[str, str] = ("", "")
+    decisions: tuple[Decision, ...] = ()
+    decided: Mapping[str, Decision] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,8 @@ def survey(
     Raises:
         ConfigError: the link would copy topics onto themselves or one another, or two topics onto one.
     """
-    begun = Begun.of(tuple(previous), runs)
+    previous = tuple(previous)
+    begun, decisions = Begun.of(previous, runs), decisions_of(previous)
     selection = select(
         link_name,
         link,
@@ -178,10 +183,12 @@ def survey(
         copied_before=set(begun.topics),
         shared_cluster_id=source.cluster_id if source.cluster_id == destination.cluster_id else None,
     )
-    destinations = find_destinations(link, selection, source, destination, refused)
+    names = {topic: selection.names[topic] for topic in selection.selected}
+    halted = deleted_destinations(link, names, source, destination, begun, decisions)
+    destinations = find_destinations(link, selection, source, destination, refused, begun, halted)
     copyable: list[TopicPartition] = []
     new: dict[TopicPartition, StartRequest] = {}
-    halted: dict[TopicPartition, Change] = {}
+    decided: dict[str, Decision] = {}
     policies: dict[str, TopicPolicy] = {}
     for pair in destinations.pairs:
         start, policy = start_of(link, pair.source.topic), _policy(link, pair)
@@ -189,14 +196,16 @@ def survey(
         joins = pair.source.topic in begun.topics
         for number in range(pair.fit):
             partition = TopicPartition(pair.source.topic, number)
-            verdict: Unchanged | New | Halted
-            if begun.lost(partition):
-                verdict = judge_lost(pair, number, begun, policy)
-            else:
-                verdict = judge(pair, runs.get(partition, ()), start_at(start, number, joins=joins), policy)
+            verdict, decision = judge_decided(
+                pair, number, begun, policy, start_at(start, number, joins=joins), decisions
+            )
+            if decision is not None:
+                decided[pair.source.topic] = decision
             match verdict:
                 case Unchanged():
                     copyable.append(partition)
+                    if decision is not None:  # its slot begins the other topic, by what the plan says
+                        policies[pair.source.topic] = policy.model_copy(update={"on_loss": decision.action})
                 case New() as fresh:
                     new[partition] = StartRequest(TopicPartition(pair.destination.topic, number), fresh)
                 case Halted(change):
@@ -213,6 +222,8 @@ def survey(
         begun,
         heartbeats.missing(link, source),
         (source.cluster_id, destination.cluster_id),
+        still_open(decisions, decided.values(), policies.keys(), begun),
+        decided,
     )
 
 
@@ -262,6 +273,7 @@ def compose(
             consumer_groups=planned_sync(link) if group == DEFAULT_GROUP else None,
             settings=settings if group == DEFAULT_GROUP else None,
             pauses=tuple(pauses),
+            decisions=found.decisions,
             stop=previous[DEFAULT_GROUP].stop if stopped and DEFAULT_GROUP in previous else None,
             copied_from=sync.memory.copied_from,
             acls=sync.given,

@@ -69,11 +69,16 @@ def _copied(link: Link, proposal: Proposal) -> Iterator[Effect]:
     for source, destination in created | planned:
         if source not in known:
             name = "" if source == destination else f"to {destination}, "
-            start = "where it stopped" if source in proposal.survey.begun.topics else start_of(link, source)
-            yield Effect("copies", source, f"{name}from {start}")
+            yield Effect("copies", source, f"{name}from {_start(link, proposal, source)}")
     waiting = set() if after is None else {item.topic for item in after.waiting}
     for source in known - {source for source, _ in created | planned} - waiting:
         yield Effect("leaves", source)
+
+
+def _start(link: Link, proposal: Proposal, source: str) -> object:
+    if any(item.topic == source and item.action == "restart" for item in proposal.survey.decisions):
+        return "its first record again"
+    return "where it stopped" if source in proposal.survey.begun.topics else start_of(link, source)
 
 
 def _policies(proposal: Proposal) -> Iterator[Effect]:

@@ -17,7 +17,11 @@ from strait.state.schema import OffsetMapping, Plan, Report
 
 Reports = Mapping[tuple[str, int], Sequence[Report]]
 Runs = Mapping[tuple[str, int], Sequence[OffsetMapping]]
-_NO_DESTINATION = (Reason.DESTINATION_MISSING, Reason.DESTINATION_HAS_FEWER_PARTITIONS)
+_NO_DESTINATION = (
+    Reason.DESTINATION_MISSING,
+    Reason.DESTINATION_DELETED,
+    Reason.DESTINATION_HAS_FEWER_PARTITIONS,
+)
 
 
 @dataclass(frozen=True, slots=True)

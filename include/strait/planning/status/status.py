@@ -1,6 +1,6 @@
 """A task group at one moment: its slots and partitions, from its plan and its slots' reports. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any
@@ -129,6 +129,7 @@ def status_of(
     earlier: Mapping[tuple[str, int], Sequence[Report]] | None = None,
     pace: Pace | None = None,
     rows: Rows | None = None,
+    just_heard: Collection[int] = (),
 ) -> Status:
     """Put plan and reports together.
 
@@ -137,6 +138,7 @@ def status_of(
         earlier: reports of some hours ago, to foresee losses from.
         pace: how fast partitions catch up.
         rows: of the looks before, for whoever looks again and again.
+        just_heard: slots that have reported just now, whatever the clocks say.
 
     Raises:
         ConfigError: the plan knows no such topic.
@@ -146,7 +148,9 @@ def status_of(
     if topic is not None:
         _check_known(link, plan, topic)
     of_group = {slot: parts for (name, slot), parts in reports.items() if name == group}
-    slots = tuple(_slot(number, of_group.get(number, ()), now_ms) for number in range(plan.slots))
+    slots = tuple(
+        _slot(number, of_group.get(number, ()), now_ms, just_heard=number in just_heard) for number in range(plan.slots)
+    )
     moment = Moment(
         now_ms,
         _heard(report for parts in of_group.values() for report in parts),
@@ -180,11 +184,11 @@ def _check_known(link: str, plan: Plan, topic: str) -> None:
         raise ConfigError(f"link {link}", [problem], hint="`strait plan` lists the topics that are left out")
 
 
-def _slot(number: int, parts: Sequence[Report], now_ms: int) -> SlotStatus:
+def _slot(number: int, parts: Sequence[Report], now_ms: int, *, just_heard: bool) -> SlotStatus:
     newest = max(parts, key=lambda report: report.at_ms, default=None)
     if newest is None:
         return SlotStatus(number, silent=True, age_ms=None)
-    age_ms = max(0, now_ms - newest.at_ms)
+    age_ms = 0 if just_heard else max(0, now_ms - newest.at_ms)
     beat = newest.heartbeat
     return SlotStatus(
         slot=number,

@@ -1,17 +1,23 @@
 """What the destination needs so that every selected partition has a home, and what has to wait for one. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from strait.config.links import Link
-from strait.model import ClusterFacts, TopicFacts
+from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.topic_sync.actions import CreateTopic
 from strait.planning.topic_sync.configs import created_with
+from strait.planning.topics.decisions import trace
+from strait.planning.topics.identity import Change
+from strait.planning.topics.lost_mappings import Begun
 from strait.planning.topics.pairs import Pair
 from strait.planning.topics.policies import creates
 from strait.planning.topics.selection import Selection
 from strait.reasons import Reason
 from strait.state.schema import Waiting
+
+_NOTHING = Begun({}, {}, frozenset())
+_NONE: Mapping[TopicPartition, Change] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +35,23 @@ def find_destinations(
     source: ClusterFacts,
     destination: ClusterFacts,
     refused: Mapping[str, str] | None = None,
+    begun: Begun = _NOTHING,
+    deleted: Mapping[TopicPartition, Change] = _NONE,
 ) -> Destinations:
     """Pair every selected topic with its destination.
 
     Args:
         refused: destination topics that could not be created or given more partitions, and why.
+        begun: what was copied before.
+        deleted: partitions whose destination topic was deleted: their topics are not created again, and those of their
+            partitions that were never copied wait as well.
     """
     refused = refused or {}
+    gone = {place.topic: change.detail for place, change in deleted.items()}
     create, pairs = [], []
-    waiting = [Waiting(topic=t, reason=Reason.SOURCE_MISSING, detail=_missing(t, source)) for t in selection.missing]
+    waiting = [
+        Waiting(topic=t, reason=Reason.SOURCE_MISSING, detail=_missing(t, source, begun)) for t in selection.missing
+    ]
     for topic in selection.selected:
         facts = source.topics[topic]
         target = selection.names[topic]
@@ -46,6 +60,9 @@ def find_destinations(
             pair = Pair(facts, home)
             pairs.append(pair)
             waiting += _unfit(link, pair, source.name, destination.name, refused.get(target))
+        elif topic in gone:
+            others = [n for n in range(facts.partitions) if TopicPartition(topic, n) not in deleted]
+            waiting += _deleted(topic, others, gone[topic])
         elif facts.denied:
             waiting.append(Waiting(topic=topic, reason=Reason.SOURCE_DENIED, detail=facts.denied))
         elif creates(link, topic) and target not in refused:
@@ -91,5 +108,17 @@ def _replicas(link: Link, source: TopicFacts) -> int | None:
     return link.replication_factor
 
 
-def _missing(topic: str, source: ClusterFacts) -> str:
-    return f"topic {topic} does not exist on {source.name}, or this principal may not see it"
+def _missing(topic: str, source: ClusterFacts, begun: Begun) -> str:
+    if topic not in begun.topics:
+        return f"topic {topic} does not exist on {source.name}, or this principal may not see it"
+    copies = sorted({past[-1].destination for place, past in begun.runs.items() if place[0] == topic and past})
+    left = f"; they stay in {', '.join(copies)} on the destination" if copies else ""
+    return (
+        f"{source.name} does not have topic {topic} any more, or hides it from this principal; the link has copied "
+        f"{trace(topic, begun)}{left}"
+    )
+
+
+def _deleted(topic: str, partitions: Collection[int], detail: str) -> Iterable[Waiting]:
+    if partitions:
+        yield Waiting(topic=topic, partitions=tuple(partitions), reason=Reason.DESTINATION_DELETED, detail=detail)

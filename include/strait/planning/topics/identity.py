@@ -14,7 +14,7 @@ from strait.state.offset_map import covering, destination_offset, locate
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy
 
 Action = Literal["halted", "continued", "restarted"]
-_LOSSES = (Reason.SOURCE_RECREATED, Reason.DESTINATION_RECREATED)
+_LOSSES = (Reason.SOURCE_RECREATED, Reason.DESTINATION_RECREATED, Reason.DESTINATION_DELETED)
 
 
 class Change(NamedTuple):
@@ -95,6 +95,13 @@ def naming_changed(before: str, now: str, end: int) -> Change:
     return Change(Reason.NAMING_CHANGED, detail, "destination", (end, end))
 
 
+def copied(past: Sequence[OffsetMapping]) -> tuple[int, int]:
+    """Offsets [first, end) that the destination topic to which a partition was copied last is known to have held."""
+    last = max(past, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
+    first, end = min(run.destination_base for run in _of(past, last)), _copied(past, last)[1]
+    return first, max(first, end)
+
+
 def _identity(pair: Pair) -> tuple[str, str]:
     return pair.destination.topic, pair.destination.topic_id
 
@@ -103,13 +110,21 @@ def _change(pair: Pair, past: Sequence[OffsetMapping], last: OffsetMapping) -> C
     position, end = _copied(past, last)
     if last.destination != pair.destination.topic:
         return naming_changed(last.destination, pair.destination.topic, end)
-    source = f"the copied topic had id {last.source_id}, the present one {pair.source.topic_id}"
+    source = (
+        f"topic {pair.source.topic} was deleted and created again on the source: the link copied ID {last.source_id}, "
+        f"the present one is {pair.source.topic_id}; what was copied stays in {last.destination}"
+    )
     if last.destination_id == pair.destination.topic_id:
         return Change(Reason.SOURCE_RECREATED, source, "source", (position, position))
-    destination = f"{last.destination} had id {last.destination_id}, the present one {pair.destination.topic_id}"
+    first = min(run.destination_base for run in _of(past, last))
+    lost = first, max(first, end)
+    destination = (
+        f"topic {last.destination} was deleted and created again on the destination: the link copied into ID "
+        f"{last.destination_id}, the present one is {pair.destination.topic_id}; the {lost[1] - first:,} records copied into "
+        "the former one are gone with it"
+    )
     if last.source_id == pair.source.topic_id:
-        first = min(run.destination_base for run in _of(past, last))
-        return Change(Reason.DESTINATION_RECREATED, destination, "destination", (first, max(first, end)))
+        return Change(Reason.DESTINATION_RECREATED, destination, "destination", lost)
     return Change(Reason.SOURCE_RECREATED, f"{source}; and {destination}", "source", (position, position))
 
 

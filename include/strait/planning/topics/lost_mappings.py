@@ -105,8 +105,8 @@ def judge_lost(pair: Pair, number: int, begun: Begun, policy: TopicPolicy) -> Ne
     if not before.topic_id or not now.topic_id or now.topic_id == before.topic_id:
         return Unchanged()
     detail = (
-        f"{now.topic} had id {before.topic_id}, the present one {now.topic_id}; "
-        "the offset map has no entry for what it held"
+        f"topic {now.topic} was deleted and created again on the destination: the link copied into ID {before.topic_id}, "
+        f"the present one is {now.topic_id}; the offset map has no entry for what the former one held"
     )
     change = Change(Reason.DESTINATION_RECREATED, detail, "destination", (0, 0))
     return New("earliest", change) if policy.on_loss == "restart" else Halted(change)

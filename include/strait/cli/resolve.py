@@ -1,0 +1,63 @@
+"""`strait resolve`: one decision about a topic that was deleted on one side."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from strait.cli.options import (
+    DEFAULT_FILE,
+    ConfigOption,
+    LinkArgument,
+    LinkOption,
+    Output,
+    OutputOption,
+    myself,
+    one_link,
+)
+from strait.cli.pause import ByOption
+
+
+def resolve(
+    first: LinkArgument = None,
+    second: Annotated[str | None, typer.Argument(metavar="TOPIC", help="Source topic.", show_default=False)] = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    go_on: Annotated[
+        bool,
+        typer.Option(
+            "--continue", help="Resume from the last confirmed record. The records before it are not copied again."
+        ),
+    ] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Copy the source topic again from its first record.")
+    ] = False,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Reason, kept in the plan and the loss log.", show_default=False)
+    ] = "",
+    by: ByOption = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Decide once about a topic that was deleted.
+
+    For topics that wait with `destination_deleted`, `destination_recreated` or `source_recreated`. The next plan follows
+    the decision; it leaves no rule behind, and the topic's `on_loss` applies to later losses as before. A source topic
+    that was created again is copied from its first record by both options.
+    """
+    from strait.config.links import load_link
+    from strait.control import resolving
+
+    if go_on == restart:
+        raise typer.BadParameter("give either --continue or --restart")
+    name, topic = one_link(config, link, first, second, most=1)
+    if not topic:
+        raise typer.BadParameter("name the topic", param_hint="TOPIC")
+    action: Literal["continue", "restart"] = "continue" if go_on else "restart"
+    done = resolving.resolve(load_link(config, name), name, topic, action, by=by or myself(), reason=reason)
+    if output.structured:
+        plans = {plan.group: plan.version for plan in done.published}
+        output.write({"link": name, "topic": topic, "action": action, "plans": plans})
+        return
+    typer.echo(
+        f"link {name}: {topic}: {action} is decided; the monitor DAG or `strait run` follows it with the next plan, "
+        f"`strait apply {name}` now"
+    )

@@ -1,0 +1,48 @@
+"""Deciding once about a topic that was deleted on one side, in the plan in force; the next plan follows it."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from strait.config.links import LinksFile
+from strait.control.pausing import Edited, edit
+from strait.planning.plan.draft import Draft
+from strait.planning.plan.pauses import Scope, pauses_of
+from strait.planning.topics import decisions
+from strait.planning.topics.lost_mappings import Begun
+from strait.state.reader import StateReader
+from strait.state.schema import Decision, Pause, Waiting
+
+
+def resolve(
+    file: LinksFile, link: str, topic: str, action: Literal["continue", "restart"], *, by: str, reason: str
+) -> Edited:
+    """Have the next plan create what was deleted, or accept what was created again, and go on as ``action`` says.
+
+    Raises:
+        ConfigError: nothing of the topic waits for such a decision.
+        StateError: the link has no plan yet, or its state cannot be read.
+        PlanConflict, ClusterUnavailable, NotAuthorized
+    """
+    made = Decision(topic=topic, action=action, by=by, at_ms=time.time_ns() // 1_000_000, reason=reason)
+
+    def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Mapping[str, Draft]]:
+        plans = state.plans
+        waiting = [item for plan in plans.values() for item in plan.waiting]
+        begun = Begun.of(tuple(plans.values()), state.runs)
+        others = [item for item in decisions.decisions_of(plans.values()) if item.topic != topic]
+        wanted = (*others, *decisions.resolve(waiting, begun, made))
+        drafts = {group: _decided(Draft.of(plan), wanted, made) for group, plan in plans.items()}
+        return Scope(topic), pauses_of(plans.values()), drafts
+
+    return edit(file, link, change)
+
+
+def _decided(draft: Draft, wanted: Sequence[Decision], made: Decision) -> Draft:
+    def told(item: Waiting) -> Waiting:
+        if item.topic != made.topic or item.reason not in decisions.RESOLVABLE:
+            return item
+        return item.model_copy(update={"detail": f"{decisions.described(made)}; takes effect with the next plan"})
+
+    return replace(draft, decisions=tuple(wanted), waiting=tuple(map(told, draft.waiting)))
