@@ -79,11 +79,11 @@ def test_a_file_that_is_not_there_is_exit_code_2(tmp_path: Path) -> None:
     assert "nothing.yaml: cannot be read" in line
 
 
-def test_a_property_that_librdkafka_does_not_know_is_exit_code_2(tmp_path: Path) -> None:
+def test_a_property_that_no_cluster_has_is_exit_code_2(tmp_path: Path) -> None:
     wrong = NOBODY | {"sasl.pasword": PASSWORD}
     code, line = refusal(tmp_path, links_file(tmp_path, wrong, NOBODY))
     assert code == 2
-    assert 'clusters.a: No such configuration property: "sasl.pasword"' in line
+    assert "clusters.a: `sasl.pasword` is not a property that a cluster may have; did you mean 'sasl.password'?" in line
 
 
 @pytest.mark.core

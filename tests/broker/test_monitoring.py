@@ -117,7 +117,9 @@ class ByHand:
 
     def _partition(self, number: int, log_start: int) -> PartitionReport:
         row = {"topic": self._topic, "partition": number, "state": "copying", "position": 5000, "end": 9000}
-        return PartitionReport(**row, lag_records=4000, lag_seconds=900.0, records=0, bytes=0, log_start=log_start)
+        held = {"held_back_records": 10, "held_since_ms": int(time.time() * 1000) - HOUR_MS}
+        known = {"lag_records": 4000, "lag_seconds": 900.0, "records": 0, "bytes": 0, "log_start": log_start}
+        return PartitionReport(**row, **known, **held)
 
     def _report(self, ago_ms: int, log_start: int) -> Report:
         at_ms = int(time.time() * 1000) - ago_ms
