@@ -1,5 +1,7 @@
 """Another cluster has come to the address of the link's own: nothing is read, written or created there."""
 
+import shutil
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +15,13 @@ from strait.config.client_properties import CLUSTER_ID
 from strait.config.links import LinksFile, parse, with_known
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
+from strait.engine.slot import run_slot
 from strait.errors import ApprovalMissing, OtherCluster
 from strait.kafka.admin import Admin
 from strait.net.bootstrap import any_broker
 from strait.reasons import Reason
 from strait.state.reader import StateReader
+from strait.state.schema import Plan
 from support.fixtures.waiting import eventually
 from support.kafka.records import assert_copied, ends
 from support.kafka.topics import create, produce
@@ -55,6 +59,14 @@ class Pair:
             create(stranger, "t", 1)
             produce(stranger, "t", 300)
             yield stranger
+        cluster.start()
+
+    def wipe(self, cluster: Cluster) -> None:
+        """It loses its disks, and comes back empty, under the same ID."""
+        cluster.stop()
+        for folder in cluster.directory.iterdir():
+            if folder.is_dir():
+                shutil.rmtree(folder)
         cluster.start()
 
     def until_copied(self) -> None:
@@ -174,3 +186,38 @@ def test_another_source_is_a_persons_decision(pair: Pair, other: Cluster) -> Non
         assert control.propose().empty
     with Control(pair.file, LINK) as control, pytest.raises(OtherCluster):
         control.propose()
+
+
+def test_a_wiped_destination_is_filled_again_as_by_a_new_link(pair: Pair, tmp_path: Path) -> None:
+    with Control(pair.file, LINK) as control:
+        spec = control.spec(
+            control.apply().plan, ledger_dir=tmp_path / "ledger", checkpoint_dir=tmp_path / "checkpoint"
+        )
+    stop = threading.Event()
+    slot = threading.Thread(target=run_slot, args=(spec, 0, "by hand", stop.is_set))
+    slot.start()
+    try:
+        pair.until_copied()
+        before = control_plan(pair)
+        pair.wipe(pair.destination)
+        until = time.monotonic() + ON_AWAY_SECONDS
+        while time.monotonic() < until:
+            produce(pair.source, "t", 1)
+            time.sleep(1.0)
+        names = Admin(pair.destination.client_properties, "it").partition_counts()
+        assert not [name for name in names if name.startswith("strait.")], "no client makes a topic by asking"
+        with Control(pair.file, LINK) as control:
+            after = control.apply().plan
+        assert after.version == 1 and after.published_at_ms > before.published_at_ms
+        eventually(lambda: not slot.is_alive(), what="the slot ends, and does not follow a plan whose state is lost")
+    finally:
+        stop.set()
+        slot.join(60)
+    with Control(pair.file, LINK) as control, copying(control, tmp_path):
+        pair.until_copied()
+
+
+def control_plan(pair: Pair) -> Plan:
+    with StateReader(pair.destination.client_properties, "b", LINK) as state:
+        state.catch_up()
+        return state.plans["default"]

@@ -17,6 +17,7 @@ from strait.embedded.kafka import Cluster
 from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin, NewTopic
 from strait.kafka.reading import read_topic
+from strait.model import TopicPartition
 from strait.planning.risks.state_safety import state_changes
 from strait.state.codec import encode, encode_key, run_key
 from strait.state.publisher import ControlPublisher
@@ -510,10 +511,29 @@ def test_the_loss_ledger_has_each_loss_once_and_each_decision(cluster: Cluster, 
 def test_a_state_topic_that_would_lose_state_is_refused(
     cluster: Cluster, topic_name: str, partitions: int, configs: dict[str, str], what: str
 ) -> None:
-    admin = Admin(cluster.client_properties, "b")
-    admin.create([NewTopic(naming.map_topic(topic_name), partitions, 1, configs)])
+    admin, topic = Admin(cluster.client_properties, "b"), naming.map_topic(topic_name)
+    admin.create([NewTopic(topic, partitions, 1, configs)])
+    write_raw(cluster, topic, b"key", b"value")
     with pytest.raises(StateError, match=what):
         ensure_state_topics(admin, topic_name, None)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_an_empty_state_topic_of_the_wrong_form_is_corrected(
+    cluster: Cluster, topic_name: str, partitions: int
+) -> None:
+    admin = Admin(cluster.client_properties, "b")
+    reports, kept, plan = naming.reports_topic(topic_name), naming.map_topic(topic_name), naming.plan_topic(topic_name)
+    admin.create([NewTopic(topic, partitions, 1) for topic in (reports, kept, plan)])
+    places = [TopicPartition(topic, number) for topic in (reports, kept, plan) for number in range(partitions)]
+    eventually(lambda: not admin.offsets_each(places, "end").failures, what="they have leaders")
+    ensure_state_topics(admin, topic_name, None)
+    topics = admin.observe({reports, kept, plan}.__contains__, ("cleanup.policy", "max.message.bytes")).topics
+    assert {topic: topics[topic].partitions for topic in (reports, kept, plan)} == dict.fromkeys(
+        (reports, kept, plan), 1
+    )
+    assert topics[kept].configs == topics[plan].configs == {"cleanup.policy": "compact", "max.message.bytes": "8388608"}
+    assert topics[reports].configs["cleanup.policy"] == "delete"
 
 
 def test_state_that_cannot_be_reached_is_told_in_time() -> None:

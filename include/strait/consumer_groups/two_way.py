@@ -27,7 +27,8 @@ from strait.planning.two_way import (
     continuation,
     obstacle,
 )
-from strait.state.reader import StateReader, registrations
+from strait.state.reader import StateReader
+from strait.state.registrations import registrations
 from strait.state.schema import Plan, Registration
 from strait.state.translation import Fit, Translation, Translator
 

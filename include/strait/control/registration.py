@@ -14,7 +14,8 @@ from strait.kafka.writing import write_record
 from strait.net.broker_requests import await_topic_everywhere
 from strait.net.producer_id import allocate_producer_id, transactional_producer_id
 from strait.state.codec import encode
-from strait.state.reader import StateReader, registrations
+from strait.state.reader import StateReader
+from strait.state.registrations import registrations
 from strait.state.schema import Registration
 from strait.state.topics import ensure_producers_topic
 

@@ -91,6 +91,8 @@ class Replicator:
             make_fetcher=self._make_fetcher,
             make_sender=self._make_sender,
         )
+        self._plan_topic = naming.plan_topic(spec.link)
+        destination.interest.add(self._plan_topic)
         self._fetching = True
         self._expire_at = 0.0
 
@@ -98,6 +100,11 @@ class Replicator:
     def partitions(self) -> Sequence[Partition]:
         """Those that the plan gives to this slot now, in order."""
         return [self._partitions[key] for key in sorted(self._partitions)]
+
+    @property
+    def plan_topic_id(self) -> bytes | None:
+        """Kafka's ID of the topic of the link's plans: another one if it was deleted and created again. None: unknown."""
+        return self._destination.topic_ids.get(self._plan_topic)
 
     def partition(self, topic: str, number: int) -> Partition | None:
         """One of them."""
@@ -179,6 +186,8 @@ class Replicator:
             self._source.expire()
             self._destination.expire()
             self._leadership.tell_away()
+            if self._destination.topic_errors.get(self._plan_topic):
+                self._destination.look_again(self._plan_topic)
         self._recovery.step()
         self._transactions.step()
         self._foreign.step(lambda: self.partitions)

@@ -31,7 +31,7 @@ _FLUSH_SECONDS = 3.0
 
 def run_slot(spec: AppSpec, slot: int, application: str, should_stop: Callable[[], bool]) -> None:
     """Copy what the plan gives to this slot, until ``should_stop()`` says so, or the plan is stopped or has another number
-    of slots than ``spec.slots``. The plan is followed meanwhile. A slot of a standby copies nothing while another
+    of slots than ``spec.slots`` or another producer ID. The plan is followed meanwhile. A slot of a standby copies nothing while another
     application reports for it.
 
     Raises:
@@ -92,6 +92,7 @@ class _Slot:
         self._state = state
         self._writer = writer
         self._plan = plan
+        self._plan_topic_id: bytes | None = None
         self._garbage = garbage
         self._metrics = SlotMetrics(spec, slot, application)
         self._map_keeper = Checkpointer(writer)
@@ -132,7 +133,8 @@ class _Slot:
             if now < poll_at and not self._replicator.needs_state:
                 continue
             poll_at = now + (PROMISE_POLL_SECONDS if self._replicator.needs_state else STATE_POLL_SECONDS)
-            self._follow_plan()
+            if not self._follow_plan():
+                return
             self._writer.poll()
             self._heartbeat_emitter.beat(now, _now_ms())
             self._write_checkpoints(self._replicator.take_led_anew())
@@ -143,10 +145,16 @@ class _Slot:
             if should_stop():
                 return
 
-    def _follow_plan(self) -> None:
+    def _follow_plan(self) -> bool:
+        """False: the link's state was lost and begun again, as this slot must be: it is run again with that state."""
+        before, self._plan_topic_id = self._plan_topic_id, self._replicator.plan_topic_id or self._plan_topic_id
+        if before not in (None, self._plan_topic_id):
+            self._state.read_plans_again()
         if not self._state.poll():
-            return
+            return True
         plan = self._state.plans.get(self._spec.group, self._plan)
+        if _is_of_another_life(plan, self._plan):
+            return False
         if plan.version > self._plan.version and plan.producer_id == self._plan.producer_id:
             self._plan = plan
             self._replicator.follow(plan)
@@ -155,6 +163,7 @@ class _Slot:
             self._ledger.retire(retired)
             self._ledger.open(self._replicator.take_new())
             self._heartbeat_emitter.follow(plan)
+        return True
 
     def _drain(self) -> None:
         """What was fetched goes out, so that the ledger's last row ends where the next process begins."""
@@ -179,6 +188,13 @@ class _Slot:
     def _write_reports(self, reported: Iterable[Reported]) -> None:
         for record in reported:
             self._writer.write_report(record)
+
+
+def _is_of_another_life(plan: Plan, followed: Plan) -> bool:
+    """Whether the state topics were lost since, and the link has begun as a new one. Its producer ID may be the same:
+    a cluster that was emptied gives them anew. Plans that are read again, from the topic's beginning, are older ones."""
+    begun_again = plan.version <= followed.version or plan.producer_id != followed.producer_id
+    return begun_again and plan.published_at_ms > followed.published_at_ms
 
 
 def _now_ms() -> int:

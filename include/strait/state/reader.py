@@ -11,9 +11,7 @@ from strait.config import naming
 from strait.config.cluster_identity import expected_id, expecting, require_expected
 from strait.errors import ClusterUnavailable, ConfigError, OtherCluster, StateError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, ask, make_consumer
-from strait.kafka.reading import read_topic
 from strait.state.group_sync_records import GroupSyncReport
-from strait.state.producer_registry import Registrations
 from strait.state.report_changes import REPEAT_SECONDS
 from strait.state.schema import Loss, OffsetMapping, Plan, Report
 from strait.state.segments import DELETE_RETENTION_MS
@@ -30,6 +28,7 @@ _TOPIC_OF = {
 }
 _MOST_PER_POLL = 2000
 _AWAY_SECONDS = DELETE_RETENTION_MS / 1000 / 2  # without a look, after which the topics are read from their beginning
+_AGAIN_SECONDS = 10.0
 _LONG_SECONDS = 3.0  # of reading, after which its progress is logged
 _FETCHED_AHEAD_KIB = 8 << 10  # by default 64 MiB, in every slot
 _LOGGER = logging.getLogger(__name__)
@@ -37,14 +36,6 @@ _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _LOST_PLACE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
 _MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001
 Answer = TypeVar("Answer")
-
-
-def registrations(properties: Mapping[str, str], cluster: str) -> Registrations:
-    """The links into a cluster. Raises ClusterUnavailable, NotAuthorized."""
-    found = Registrations()
-    for message in read_topic(properties, cluster, naming.PRODUCERS_TOPIC):
-        found.apply(message.key(), message.value(), message.offset() or 0)
-    return found
 
 
 class StateReader:
@@ -82,6 +73,7 @@ class StateReader:
         self._next: dict[str, int] = {}  # topic -> first offset not read yet; a topic is here once it was found
         self._start: dict[str, int] = {}  # topic -> where reading begins
         self._lost: dict[str, StateError] = {}  # topics that are not there or lost our place
+        self._again_at = 0.0  # when a plan topic that lost our place is read from its beginning
         self._resting = True
         self._properties = properties
         self._rotation = Rotation(properties)
@@ -168,8 +160,7 @@ class StateReader:
             if now > deadline:
                 behind = ", ".join(f"{t} at {self._next[t]} of {end}" for t, end in ends.items())
                 raise self.trouble or ClusterUnavailable(
-                    self._watch.cluster,
-                    f"reading state topics: no record in {timeout_seconds:g} s: {behind}",
+                    self._watch.cluster, f"reading state topics: no record in {timeout_seconds:g} s: {behind}"
                 )
             self.poll(0.1)
             before, left, now = left, self._left(ends), time.monotonic()
@@ -209,6 +200,8 @@ class StateReader:
         if self._rotation.due():
             self._renew()
         self._seen_at = time.monotonic()
+        if self._lost and not self._resting and self._seen_at >= self._again_at:
+            self.read_plans_again()
         first = self._consumer.poll(timeout_seconds)
         if first is None:
             return False
@@ -216,6 +209,12 @@ class StateReader:
         for message in self._consumer.consume(_MOST_PER_POLL, timeout=0):
             changed |= self._take(message)
         return changed
+
+    def read_plans_again(self) -> None:
+        """From the topic's beginning: it was created again, and may have a plan that ends whoever follows the last one."""
+        self._again_at = time.monotonic() + _AGAIN_SECONDS
+        self._next |= {topic: 0 for topic in self._next if self._kind_of[topic] == "plan"}
+        self._renew()  # librdkafka would wait for ever for records of the topic's successor
 
     def close(self) -> None:
         """Leave the cluster. The last state read stays readable."""
@@ -296,11 +295,7 @@ class StateReader:
         expecting_it = expecting(self._properties, known)
         if not expected_id(expecting_it):
             return
-        metadata: Any = self._ask(
-            "looking up the cluster's ID",
-            timeout_seconds,
-            lambda wait: self._consumer.list_topics(self._map_topic, timeout=wait),
-        )
+        metadata = self._metadata(self._map_topic, "looking up the cluster's ID", timeout_seconds)
         try:
             require_expected(self._watch.cluster, expecting_it, metadata.cluster_id)
         except OtherCluster:
@@ -314,17 +309,16 @@ class StateReader:
                 self._next[topic] = 0
 
     def _exists(self, topic: str, timeout_seconds: float) -> bool:
-        metadata: Any = self._ask(
-            f"looking for state topic {topic}",
-            timeout_seconds,
-            lambda wait: self._consumer.list_topics(topic, timeout=wait),
-        )
+        metadata = self._metadata(topic, f"looking for state topic {topic}", timeout_seconds)
         error = metadata.topics[topic].error
         if error is None:
             return True
         if error.code() in _MISSING:
             return False
         raise self._watch.translate(error, f"looking for state topic {topic}")
+
+    def _metadata(self, topic: str, doing: str, timeout_seconds: float) -> Any:
+        return self._ask(doing, timeout_seconds, lambda wait: self._consumer.list_topics(topic, timeout=wait))
 
     def _recent(self, topic: str, timeout_seconds: float) -> int:
         since_ms = int((time.time() - REPORTS_SINCE_SECONDS) * 1000)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from strait.config import naming
 from strait.errors import ClusterError, ClusterUnavailable, NotAuthorized, StateError
-from strait.kafka.admin import Admin, NewTopic
-from strait.model import TopicFacts
+from strait.kafka.admin import Admin, ConfigChange, NewTopic
+from strait.model import TopicFacts, TopicPartition
 from strait.state import segments
 from strait.state.safety import MIN_IN_SYNC, UNCLEAN, min_in_sync
 from strait.state.writer import QUARANTINED_BYTES, RECORD_BYTES
@@ -97,7 +97,7 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
     created = _create(admin, topics)
     facts = _look_at(admin, wanted.keys() - set(created))
     for name, topic in wanted.items():
-        if name not in facts or facts[name].denied:
+        if name not in facts or facts[name].denied or _mended(admin, topic, facts[name]):
             continue  # it was created here, or may not be looked at
         if facts[name].partitions != topic.partitions:
             raise _unfit(
@@ -115,6 +115,40 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
                 f"set cleanup.policy={wanted_policy} on the topic; do not delete it, it holds the link's state",
             )
     return created
+
+
+def _mended(admin: Admin, topic: NewTopic, found: TopicFacts) -> bool:
+    """Whether an empty topic was given the form that it should have: a broker makes topics in its own form, if a client
+    asks for one that is not there. One that has ever held a record is left as it is."""
+    fits = found.configs.get("cleanup.policy") == topic.configs["cleanup.policy"]
+    if fits and found.partitions == topic.partitions:
+        return False
+    try:
+        if any(
+            admin.offsets([TopicPartition(topic.topic, number) for number in range(found.partitions)], "end").values()
+        ):
+            return False
+        if found.partitions == topic.partitions:
+            admin.alter_each({topic.topic: ConfigChange(topic.configs)}).or_raise()
+        else:
+            admin.delete_each([topic.topic]).or_raise()
+            _create_after(admin, topic)
+    except NotAuthorized as error:
+        log.warning("state topic %s is empty and of the wrong form: %s", topic.topic, error)
+        return False
+    log.warning("state topic %s was empty and of the wrong form: corrected", topic.topic)
+    return True
+
+
+def _create_after(admin: Admin, topic: NewTopic) -> None:
+    """Brokers forget a deleted topic some moments late."""
+    deadline = time.monotonic() + _SHOWN_SECONDS
+    while not _create(admin, [topic]):
+        if time.monotonic() > deadline:
+            raise ClusterUnavailable(
+                admin.cluster, f"creating state topic {topic.topic} again: its predecessor remains"
+            )
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _create(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from strait.config import naming
 from strait.errors import ConfigError, StraitError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_producer
+from strait.kafka.translate import error_of
 from strait.state.codec import encode, encode_key, run_key
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.ledger_records import LedgerMark, LedgerPart
@@ -168,9 +169,11 @@ class StateWriter:
             )
         except BufferError:
             return False
+        except KafkaException as exception:  # the topic is not there
+            self._done(record, error_of(exception), None)
         return True
 
-    def _done(self, record: _Pending, error: KafkaError | None, _: Message) -> None:
+    def _done(self, record: _Pending, error: KafkaError | None, _: Message | None) -> None:
         if error is not None and error.code() in _PURGED:
             self._unsent.append(record)
             return

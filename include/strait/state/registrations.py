@@ -1,0 +1,15 @@
+"""Reading a cluster's `strait.producers`."""
+
+from collections.abc import Mapping
+
+from strait.config import naming
+from strait.kafka.reading import read_topic
+from strait.state.producer_registry import Registrations
+
+
+def registrations(properties: Mapping[str, str], cluster: str) -> Registrations:
+    """The links into a cluster. Raises ClusterUnavailable, NotAuthorized."""
+    found = Registrations()
+    for message in read_topic(properties, cluster, naming.PRODUCERS_TOPIC):
+        found.apply(message.key(), message.value(), message.offset() or 0)
+    return found
