@@ -5,6 +5,7 @@ Keys are made in one way only, byte for byte, because compaction compares bytes.
 
 import json
 import zlib
+from collections.abc import Mapping
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -18,10 +19,8 @@ from strait.state.schema import Loss, Offset, OffsetMapping, Plan, Record, Regis
 
 _V = 1
 _SHOWN = 200  # characters of what is foreign, in an error
-_NEWER = (
-    "stop",
-    "decisions",
-)  # fields of a plan that older versions cannot read: written only where they say something
+_NEWER: Mapping[type[BaseModel], tuple[str, ...]] = {Plan: ("stop", "decisions"), Failover: ("group_list", "topics")}
+"""Fields that older versions cannot read: written only where they say something."""
 _OURS = b'{"v":%d,' % _V
 Value = TypeVar(
     "Value",
@@ -205,7 +204,7 @@ def encode(value: AnyValue) -> tuple[bytes, bytes]:
     if isinstance(value, ReportChanges | HistoryPoint):
         raw = value.model_dump_json(exclude_defaults=True).encode()
         return encode_key(key_of(value)), b'{"v":%d,' % value.v + raw.removeprefix(b"{")
-    unset = {field for field in _NEWER if not getattr(value, field)} if isinstance(value, Plan) else None
+    unset = {field for field in _NEWER.get(type(value), ()) if not getattr(value, field)}
     return encode_key(key_of(value)), value.model_dump_json(exclude=unset).encode()
 
 
