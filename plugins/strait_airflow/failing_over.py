@@ -21,6 +21,7 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     from strait.control.failover import failover
     from strait.control.failover.turn import Settings
     from strait.planning.failover import summary
+    from strait.planning.failover_report import screen
     from strait_airflow.errors import airflow_errors
     from strait_airflow.settings import clusters_of, with_live_topics
 
@@ -48,6 +49,9 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     if asked["dry_run"]:
         held = [step.name for step in record.steps if step.verdict in ("waiting", "failed")]
         return f"link {link}: dry run: " + (f"would wait for, or fail at: {', '.join(held)}" if held else "all holds")
+    servers = file.clusters[file.links[link].destination].get("bootstrap.servers", "")
+    for line in screen(record, servers):
+        log.info("%s", line)
     return summary(record)
 
 

@@ -13,6 +13,8 @@ from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
+from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.sync import GroupSync
 from strait.control import pausing
 from strait.control.failover import failover as failovers
 from strait.control.failover.journal import Journal
@@ -28,6 +30,7 @@ from strait.errors import FailoverStopped, FailoverTakenOver
 from strait.kafka.admin import Admin, ConfigChange, NewTopic
 from strait.model import TopicAcl, TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups
+from strait.planning.failover_report import screen
 from strait.state.failover_records import Failover, FailoverStep
 from strait.wire import error_codes
 from support.fixtures.waiting import eventually
@@ -154,6 +157,8 @@ def test_consumers_go_on_where_they_were_while_everybody_is_at_work(make_link: M
     assert any("waiting producers" in line and "producer id" in line for line in told)
     assert (record.rpo_records, record.rpo_seconds, record.missing) == (0, 0.0, ())
     assert (record.groups, record.groups_exact) == (2, 2)
+    assert {group.group: group.continues for group in record.group_list} == dict.fromkeys(groups, "exactly")
+    assert [(item.topic, item.partitions, item.missing) for item in record.topics] == [(topic_name, 2, 0)]
     assert record.rto_seconds and record.rto_seconds > 1.0
     assert stopped(link)
     fresh = Producer(link.clusters["b"].client_properties)
@@ -494,6 +499,9 @@ def test_without_the_source_what_is_missing_is_named(clusters: Any, topic_name: 
             ),
             what=lambda: f"some are copied: {link.reports(LINK)}",
         )
+        commit(source, f"{topic_name}-kept", {TopicPartition(topic_name, 0): 1})
+        of_link = GroupSync(LinkClusters.of(link.file, link.name(LINK)))
+        assert [status.synced for status in of_link.sync()] == [True]
         with pytest.raises(FailoverStopped, match="cluster a answers: a planned failover loses nothing"):
             run(link, kind="unplanned")
         assert [item.outcome for item in failovers.history(link.file, link.name(LINK))] == ["aborted"]
@@ -505,9 +513,16 @@ def test_without_the_source_what_is_missing_is_named(clusters: Any, topic_name: 
             (partition, count, 100) for partition, count in enumerate(copied) if count < 100
         }
         assert record.rpo_records == 200 - sum(copied) > 0
+        (of_topic,) = record.topics
+        assert (of_topic.topic, of_topic.missing) == (topic_name, record.rpo_records)
+        assert of_topic.seconds is not None and of_topic.seconds > 0
+        assert [(group.group, group.continues) for group in record.group_list] == [(f"{topic_name}-kept", "unknown")]
+        lines = screen(record, "b:1")
+        assert any(f"{record.rpo_records:,} offsets that were seen: {topic_name}" in line for line in lines)
         assert stopped(link)
         again = run(link, kind="unplanned")
         assert (again.id != record.id, again.missing, again.rpo_seconds) == (True, record.missing, record.rpo_seconds)
+        assert (again.topics, again.group_list) == (record.topics, record.group_list)
         assert verdicts(again).keys() == {"earlier", "reverse"}
     finally:
         link.stop()

@@ -593,6 +593,9 @@ def test_what_is_dropped_is_never_copied_and_all_after_it_is(make_site: Callable
     assert [(one["partition"], one["offset"]) for one in site.named()] == sorted(set(dropped) - set(of_one))
     assert site.json(*words, "--yes")["dropped"] == len(dropped) - len(of_one)
     assert site.json(*words, "--yes")["dropped"] == 0
+    listed = site.json("tail", "list")["dropped"]
+    assert {one["partition"] for one in listed} == set(range(PARTITIONS))
+    assert all("a test: entered by hand" in one["detail"] for one in listed)
     assert site.named() == []
     losses = json.loads(site.command("losses", topic, "-o", "json"))
     assert {(loss["partition"], loss["cause"], loss["action"], loss["side"]) for loss in losses} == {

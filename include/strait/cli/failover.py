@@ -160,12 +160,7 @@ def failover(
     else:
         act = failovers.dry_run if dry_run else failovers.run
         record = act(file, name, "unplanned" if unplanned else "planned", settings, tell)
-    if output.structured:
-        output.write(record.model_dump())
-    elif not dry_run:
-        from strait.planning.failover import summary
-
-        typer.echo(summary(record))
+    _report(record, file.clusters[file.links[name].destination].get("bootstrap.servers", ""), output, silent=dry_run)
     held = (dry_run or rehearse) and any(step.verdict in ("waiting", "failed") for step in record.steps)
     if held or (record.kind == "planned" and record.missing):
         raise typer.Exit(1)
@@ -230,6 +225,21 @@ def _with_topics_in_force(file: "LinksFile", link: str) -> "LinksFile":
 
 def _say(step: "FailoverStep") -> None:
     typer.echo(f"{step.verdict:8} {step.name:10} {step.seconds:7.1f} s  {printable_lines(step.detail)}")
+
+
+def _report(record: "Failover", servers: str, output: Output, *, silent: bool) -> None:
+    """One screen: what the failover has come to, and what to do now."""
+    from strait.planning.failover import summary
+    from strait.planning.failover_report import left_behind, next_steps, screen
+
+    over = record.kind != "rehearsal" and record.outcome == "done" and not silent
+    if output.structured:
+        after = {"next": next_steps(record, servers), "left_behind": left_behind(record)} if over else {}
+        output.write(record.model_dump() | after)
+    elif not silent:
+        typer.echo(summary(record))
+        for line in screen(record, servers) if over else ():
+            typer.echo(printable_lines(line))
 
 
 def _show(found: "Sequence[Failover]", link: str, output: Output) -> None:

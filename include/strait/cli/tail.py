@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from strait.control.tail import TailReader
     from strait.planning.tail import TailPart
+    from strait.state.schema import Loss
     from strait.state.tail_records import TailRecord
 
 app = typer.Typer(help="List, export or drop records that were never copied.", no_args_is_help=True)
@@ -176,20 +177,33 @@ def _require_known(reader: "TailReader", parts: "list[TailPart]") -> None:
 def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -> None:
     from strait.cli.tables import plain_table
     from strait.control.cut_transactions import cut_transactions
+    from strait.model import TopicPartition
     from strait.planning.tail import Extent, as_data, described, extents
     from strait.text import utc
 
     found = extents(parts, reader.records(parts))
     cut, unknown = cut_transactions(reader)
+    places = {part.place for part in parts}
+    dropped = [loss for loss in reader.drops if TopicPartition(loss.topic, loss.partition) in places]
     shown = [part for part in parts if part.detail or found[part.place].records]
     if output.structured:
         rows: list[dict[str, Any]] = [asdict(part) | found[part.place]._asdict() for part in parts]
         transactions = {"cut": [as_data(one) for one in cut], "unknown": list(unknown)}
         stopped = reader.resumption.stopped
-        output.write({"link": reader.link, "stopped": stopped, "partitions": rows, "transactions": transactions})
+        gone = [loss.model_dump() for loss in dropped]
+        seen = {
+            "link": reader.link,
+            "stopped": stopped,
+            "partitions": rows,
+            "transactions": transactions,
+            "dropped": gone,
+        }
+        output.write(seen)
         return
     if not shown:
-        typer.echo(f"link {reader.link}: the destination has every record of {len(parts)} partitions")
+        but = ", but for what was dropped" if dropped else ""
+        typer.echo(f"link {reader.link}: the destination has every record of {len(parts)} partitions{but}")
+        _show_dropped(dropped)
         return
 
     def times(extent: Extent) -> list[str]:
@@ -211,10 +225,22 @@ def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -
         ),
     )
     typer.echo(f"{sum(one.records for one in found.values()):,} records are on the source alone")
+    _show_dropped(dropped)
     for one in cut:
         typer.echo(f"replicated in part: {described(one)}, committed {utc(one.committed_at_ms)} UTC")
     for why in unknown:
         typer.echo(f"transactions that may be replicated in part are unknown: {why}")
+
+
+def _show_dropped(dropped: "Iterable[Loss]") -> None:
+    from strait.text import utc
+
+    for loss in dropped:
+        place = f"{loss.topic}-{loss.partition}"
+        typer.echo(
+            f"dropped before: {place} offsets {loss.from_offset:,} to {loss.to_offset - 1:,} at {utc(loss.at_ms)} UTC by "
+            f"{loss.detail}"
+        )
 
 
 def _show_records(records: "Iterable[TailRecord]", output: Output) -> None:

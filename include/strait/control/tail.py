@@ -19,7 +19,7 @@ from strait.planning.tail import TailPart, doubted, tail_part
 from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.reasons import Reason
 from strait.state.reader import StateReader
-from strait.state.schema import Registration
+from strait.state.schema import Loss, Registration
 from strait.state.tail_records import TailRecord
 
 _READ_BYTES = 4 << 20
@@ -110,13 +110,17 @@ class TailReader:
     def dropped(self) -> dict[TopicPartition, int]:
         """Partitions of which a tail was dropped -> the time when that was done last."""
         found: dict[TopicPartition, int] = {}
+        for loss in self.drops:
+            place = TopicPartition(loss.topic, loss.partition)
+            found[place] = max(loss.at_ms, found.get(place, 0))
+        return found
+
+    @cached_property
+    def drops(self) -> list[Loss]:
+        """Tails that were dropped, by the loss log, the oldest first."""
         with StateReader(self.properties, self._settings.destination, self.link, follow=("losses",)) as state:
             state.catch_up()
-            for loss in state.losses:
-                if loss.cause == Reason.TAIL_DROPPED:
-                    place = TopicPartition(loss.topic, loss.partition)
-                    found[place] = max(loss.at_ms, found.get(place, 0))
-        return found
+            return [loss for loss in state.losses if loss.cause == Reason.TAIL_DROPPED]
 
     def batches(self, places: Collection[TopicPartition]) -> Mapping[TopicPartition, Sequence[LoggedBatch]]:
         """What the source's log holds of each from the tail's first offset on."""

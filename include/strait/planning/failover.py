@@ -196,14 +196,14 @@ def groups(statuses: Sequence[GroupStatus], *, accept: Collection[str], soon: bo
         soon: count those too that would once all is copied and their offsets are committed.
     """
     chosen = [status for status in statuses if status.selected]
-    moved = [status for status in chosen if not status.synced and _moved(status)]
-    others = [status for status in chosen if not (status.synced or _moved(status) or (soon and _will(status)))]
+    ahead = [status for status in chosen if not status.synced and moved(status)]
+    others = [status for status in chosen if not (status.synced or moved(status) or (soon and _will(status)))]
     accepted = [status for status in others if ALL_GROUPS in accept or status.group in accept]
     refused = [status for status in others if status not in accepted]
-    exact = len(chosen) - len(moved) - len(others)
+    exact = len(chosen) - len(ahead) - len(others)
     parts = [f"{exact} of {len(chosen)} groups continue exactly where they stopped"]
-    if moved:
-        parts.append(f"{len(moved)} have moved before: {listed([_where_moved(status) for status in moved])}")
+    if ahead:
+        parts.append(f"{len(ahead)} have moved before: {listed([_where_it_is(status) for status in ahead])}")
     parts += (left := _not_moved(statuses))
     if accepted:
         parts.append(f"not exactly, as accepted: {listed([f'{status.group} ({status.why})' for status in accepted])}")
@@ -216,7 +216,7 @@ def groups(statuses: Sequence[GroupStatus], *, accept: Collection[str], soon: bo
             parts.append("strait groups --sync --take-over replaces offsets that others committed on the destination")
         parts.append(f"--accept-inexact {refused[0].group} goes on all the same")
         return Check(Verdict.FAILED, "; ".join(parts))
-    return Check(Verdict.WARNING if moved or accepted or left else Verdict.DONE, "; ".join(parts))
+    return Check(Verdict.WARNING if ahead or accepted or left else Verdict.DONE, "; ".join(parts))
 
 
 def _not_moved(statuses: Sequence[GroupStatus]) -> list[str]:
@@ -250,7 +250,7 @@ def _skipping(statuses: Sequence[GroupStatus]) -> list[str]:
     ]
 
 
-def _where_moved(status: GroupStatus) -> str:
+def _where_it_is(status: GroupStatus) -> str:
     """With what it reads again of what others, or it itself on the other side, have consumed already."""
     if status.rereads is None:
         return f"{status.group} (may read records twice; how many is not known)"
@@ -317,7 +317,7 @@ def _newest(writers: Mapping[TopicPartition, Sequence[Writer]], place: TopicPart
     return f" (producer id {found.producer_id}, last record {duration(max(0, now_ms - found.last_ms) / 1000)} old)"
 
 
-def _moved(status: GroupStatus) -> bool:
+def moved(status: GroupStatus) -> bool:
     """It went on to the destination before, and is further there."""
     further = [item.state is OffsetState.DESTINATION_AHEAD for item in status.offsets]
     others = all(item.state is OffsetState.IN_SYNC or it for item, it in zip(status.offsets, further, strict=True))

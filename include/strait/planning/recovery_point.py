@@ -137,10 +137,10 @@ def rpo_seconds(words: LastWords, at_ms: int) -> float | None:
 
 def rpo_records(words: LastWords, found: Sequence[MissingRecords]) -> int | None:
     """How many offsets were seen on the source and not copied; None: of some partition that is not known."""
-    return None if _not_copied(words) else records(found)
+    return None if not_copied(words) else records(found)
 
 
-def _not_copied(words: LastWords) -> dict[TopicPartition, str]:
+def not_copied(words: LastWords) -> dict[TopicPartition, str]:
     """Partitions that were not being copied, with why: how many records they are short of, nobody has seen."""
     newest = max((word.seen_ms for word in words.values()), default=-1)
     found = {}
@@ -156,7 +156,7 @@ def _not_copied(words: LastWords) -> dict[TopicPartition, str]:
 
 def lost(found: Sequence[MissingRecords], words: LastWords, at_ms: int) -> Check:
     """What is known to be missing on the destination, in words; first the partitions of which least is known."""
-    still, parts = _not_copied(words), []
+    still, parts = not_copied(words), []
     if still:
         shown = []
         for place, why in still.items():

@@ -195,6 +195,7 @@ def run_key(run: OffsetMapping) -> RunKey:
 _LATER: Mapping[type[Record], tuple[str, ...]] = {
     Plan: ("stop", "source_cluster", "destination_cluster", "decisions"),
     Registration: ("purpose",),
+    Failover: ("group_list", "topics"),
 }
 """Fields that older versions refuse; they are written only where they say something."""
 

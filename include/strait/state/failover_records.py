@@ -34,6 +34,35 @@ class MissingRecords(Record):
     to_offset: Offset
 
 
+Continues = Literal["exactly", "in_sync", "further", "elsewhere", "not_moved", "unknown"]
+
+
+class FailoverTopic(Record):
+    """What a topic misses on the destination."""
+
+    topic: str
+    partitions: int
+    missing: int = Field(description="Offsets that are known to be missing.")
+    seconds: float | None = Field(
+        None,
+        description="At most so old is the newest record on the destination, where that is longest ago; None: not known.",
+    )
+    not_copied: Told = Field("", description="Why partitions of it were not being copied; empty: all were.")
+
+
+class FailoverGroup(Record):
+    """Where a consumer group continues. ``further``: where it had come to on the destination before. ``in_sync``: where it
+    was at the last look at a source that is lost."""
+
+    group: Told
+    continues: Continues
+    why: Told = Field("", description="Why not exactly where it stopped.")
+    rereads: int | None = Field(None, description="Offsets that it consumes again; None: not known.")
+    outside: tuple[Told, ...] = Field(
+        (), description="Topics that the link does not copy, with offsets that stay there."
+    )
+
+
 class Failover(Record):
     """A failover as far as it has come: written again after each step, so that whoever runs it next goes on there."""
 
@@ -57,6 +86,10 @@ class Failover(Record):
     missing: tuple[MissingRecords, ...] = ()
     groups: int | None = Field(None, description="Consumer groups that the link synchronizes; None: not known.")
     groups_exact: int | None = Field(None, description="Those of them that continue exactly where they stopped.")
+    group_list: tuple[FailoverGroup, ...] = Field(
+        (), description="All of them by name, and those that are not moved. Written only if known, as `topics`."
+    )
+    topics: tuple[FailoverTopic, ...] = ()
     rpo_records: int | None = Field(
         None, description="Offsets known to be missing; None: there may be more, in partitions that were not copied."
     )

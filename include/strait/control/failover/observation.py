@@ -116,6 +116,20 @@ class Observation:
         )
         return of_link.sync(unselected=True) if sync else of_link.status(unselected=True)
 
+    def groups_there(self) -> list[str]:
+        """Groups that have offsets in the link's destination topics, as the destination tells; none without
+        synchronization."""
+        if not self.synchronizes:
+            return []
+        topics = {topic.destination for plan in self.plans().values() for topic in plan.topics}
+        with ConsumerGroups(self.file.clusters[self.link.destination], self.link.destination) as groups:
+            told = groups.committed(groups.listed())
+        return sorted(
+            name
+            for name, offsets in told.items()
+            if self._selected(name) and not isinstance(offsets, int) and any(place.topic in topics for place in offsets)
+        )
+
     def trial(self, *, include_moved: bool) -> list[GroupStatus]:
         """How the link's consumer groups stand, with what the destination would refuse to be told."""
         return with_refusals(

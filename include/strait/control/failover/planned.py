@@ -6,7 +6,7 @@ record that the next one goes on with. From then on the steps only go forward.
 
 import contextlib
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from strait.control import pausing
 from strait.control.failover.observation import Observation
@@ -14,7 +14,7 @@ from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_groups
 from strait.errors import ClusterError, ClusterUnavailable, FailoverTakenOver, StraitError
 from strait.model import TopicAcl, TopicPartition
-from strait.planning import failover, recovery_point
+from strait.planning import failover, failover_report, recovery_point
 from strait.planning.consumer_groups import GroupStatus
 from strait.planning.failover import Check, Ends, Verdict
 from strait.state.failover_records import Failover, SourceEnd
@@ -151,9 +151,10 @@ class PlannedFailover:
         inexact = any(item.fit == Fit.INEXACT for status in found if status.selected for item in status.offsets)
         return _GROUPS_CONFIRM_SECONDS if inexact else _GROUPS_SETTLE_SECONDS
 
-    def _count(self, found: Iterable[GroupStatus]) -> None:
+    def _count(self, found: Sequence[GroupStatus]) -> None:
         chosen = [status for status in found if status.selected]
-        self._turn.keep(groups=len(chosen), groups_exact=sum(status.synced for status in chosen))
+        named = failover_report.groups_of(found)
+        self._turn.keep(groups=len(chosen), groups_exact=sum(status.synced for status in chosen), group_list=named)
 
     def _quiet(self) -> Check:
         """Nobody may have come since the producers and the consumers were found to have stopped."""
@@ -189,7 +190,8 @@ class PlannedFailover:
     def again(self, done: Failover) -> None:
         """What is asked for now, after a failover that is done, and another look at the source. Raises as `run`."""
         take = self._turn.take
-        self._turn.keep(ends=done.ends, plans=done.plans, groups=done.groups, groups_exact=done.groups_exact)
+        facts = ("ends", "plans", "groups", "groups_exact", "group_list", "topics")
+        self._turn.keep(**{name: getattr(done, name) for name in facts})
         take("earlier", lambda: failover.done_before(done))
         try:
             self._places = self._source_partitions()
@@ -224,7 +226,8 @@ class PlannedFailover:
         copied = {place: max(drained.get(place, 0), words[place].position if place in words else 0) for place in ends}
         found = recovery_point.missing(copied, ends)
         number = failover.records(found)
-        self._turn.keep(missing=found, rpo_records=number, rpo_seconds=None if number else 0.0)
+        topics = failover_report.topics_of(ends, found, None, _now_ms())
+        self._turn.keep(missing=found, topics=topics, rpo_records=number, rpo_seconds=None if number else 0.0)
         return recovery_point.late(found)
 
 

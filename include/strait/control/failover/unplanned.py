@@ -7,7 +7,7 @@ from strait.control.failover.observation import Observation
 from strait.control.failover.planned import STOP, reverse, stop
 from strait.control.failover.turn import Settings, Turn
 from strait.errors import FailoverTakenOver
-from strait.planning import failover, recovery_point
+from strait.planning import failover, failover_report, recovery_point
 from strait.planning.failover import Check, Verdict
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
@@ -45,7 +45,7 @@ class UnplannedFailover:
 
     def again(self, done: Failover) -> None:
         """After a failover that is done: what was known when it ended is known no better now. Raises as `run`."""
-        facts = ("plans", "missing", "rpo_records", "rpo_seconds", "groups", "groups_exact")
+        facts = ("plans", "missing", "topics", "rpo_records", "rpo_seconds", "groups", "groups_exact", "group_list")
         self._turn.keep(**{name: getattr(done, name) for name in facts})
         self._turn.take("earlier", lambda: failover.done_before(done))
         self._turn.take("reverse", lambda: reverse(self._look, ask=False))
@@ -68,6 +68,7 @@ class UnplannedFailover:
         )
         self._turn.keep(
             missing=found,
+            topics=failover_report.topics_of(words, found, words, self._stopped_at_ms),
             rpo_records=recovery_point.rpo_records(words, found),
             rpo_seconds=recovery_point.rpo_seconds(words, self._stopped_at_ms),
         )
@@ -81,6 +82,8 @@ class UnplannedFailover:
 
     def _groups(self) -> Check:
         report = self._group_sync
+        named = failover_report.groups_known(report, self._look.groups_there())
         if report is not None:
             self._turn.keep(groups=report.groups, groups_exact=report.in_sync)
+        self._turn.keep(group_list=named)
         return failover.kept_groups(report, time.time_ns() // 1_000_000)

@@ -1,0 +1,194 @@
+"""What a failover has come to, for a person at night and for programs: what is safe, what is lost, which groups continue
+where, what to do next, and what was left behind. Pure."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from strait.model import TopicPartition
+from strait.planning.consumer_groups import GroupStatus, reserved
+from strait.planning.failover import listed, moved, records
+from strait.planning.history.overrun import duration
+from strait.planning.recovery_point import LastWords, not_copied
+from strait.state.failover_records import Continues, Failover, FailoverGroup, FailoverTopic, MissingRecords
+from strait.state.group_sync_records import GroupSyncReport
+
+_WORDS: Mapping[Continues, str] = {
+    "exactly": "continue exactly where they stopped",
+    "in_sync": "were in sync at the last look at the source, and consume again what they consumed after it",
+    "further": "have consumed on the destination before, and continue there",
+    "elsewhere": "do not continue exactly",
+    "not_moved": "are not moved",
+    "unknown": "have an offset on the destination; whether they were in sync is not known",
+}
+
+
+def groups_of(statuses: Sequence[GroupStatus]) -> tuple[FailoverGroup, ...]:
+    """Every group of the source with offsets in the link's topics."""
+
+    def continues(status: GroupStatus) -> Continues:
+        if not status.selected or reserved(status.group):
+            return "not_moved"
+        if status.synced:
+            return "exactly"
+        return "further" if moved(status) else "elsewhere"
+
+    return tuple(
+        FailoverGroup(
+            group=status.group,
+            continues=continues(status),
+            why="" if status.synced else status.why,
+            rereads=status.rereads,
+            outside=status.outside,
+        )
+        for status in statuses
+    )
+
+
+def groups_known(report: GroupSyncReport | None, there: Collection[str]) -> tuple[FailoverGroup, ...]:
+    """The same where the source cannot be asked.
+
+    Args:
+        report: of the last look at it; it names some of the groups that were not in sync.
+        there: groups with offsets in the destination topics.
+    """
+    out = {} if report is None else {item.group: item.why for item in report.out_of_sync}
+    all_named = report is not None and len(out) == report.groups - report.in_sync
+
+    def continues(name: str) -> Continues:
+        return "elsewhere" if name in out else "in_sync" if all_named else "unknown"
+
+    return tuple(
+        FailoverGroup(group=name, continues=continues(name), why=out.get(name, ""))
+        for name in sorted({*there, *out})
+        if not reserved(name)
+    )
+
+
+def topics_of(
+    places: Collection[TopicPartition], missing: Sequence[MissingRecords], words: LastWords | None, at_ms: int
+) -> tuple[FailoverTopic, ...]:
+    """What each topic misses on the destination.
+
+    Args:
+        words: what was last said of each partition; None: the source itself was asked.
+    """
+    lost = Counter[str]()
+    for item in missing:
+        lost[item.topic] += item.to_offset - item.from_offset
+    still = not_copied(words) if words is not None else {}
+    by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
+    for place in sorted(places):
+        by_topic[place.topic].append(place)
+    found = []
+    for topic, of_topic in by_topic.items():
+        why = sorted({still[place] for place in of_topic if place in still})
+        seconds: float | None = None if lost[topic] else 0.0
+        if words is not None:
+            bounds = [words[place].bound_seconds(at_ms) for place in of_topic]
+            known = [bound for bound in bounds if bound is not None]
+            seconds = round(max(known, default=0.0), 3) if len(known) == len(bounds) else None
+        found.append(
+            FailoverTopic(
+                topic=topic, partitions=len(of_topic), missing=lost[topic], seconds=seconds, not_copied=", ".join(why)
+            )
+        )
+    return tuple(found)
+
+
+def screen(record: Failover, servers: str) -> list[str]:
+    """One screen for people, below the summary.
+
+    Args:
+        servers: the destination's addresses.
+    """
+    parts = {
+        "safe": [_safe(record)],
+        "lost": _lost(record),
+        "groups": _groups(record),
+        "next": next_steps(record, servers),
+        "left": left_behind(record),
+    }
+    width = max(map(len, parts))
+    return [
+        f"  {name if number == 0 else '':{width}}  {line}"
+        for name, lines in parts.items()
+        for number, line in enumerate(lines)
+    ]
+
+
+def next_steps(record: Failover, servers: str) -> list[str]:
+    """What an operator does next."""
+    steps = [f"start producers and consumers on {record.destination}: bootstrap.servers={servers}"]
+    waiting = [group for group in record.group_list if group.continues in ("elsewhere", "unknown")]
+    if waiting:
+        names = listed([group.group for group in waiting])
+        steps.append(f"before their consumers start, look at the offsets of {len(waiting)} groups: {names}")
+    if record.kind == "unplanned":
+        steps.append(f"once {record.source} is back: strait tail list {record.link} names what never arrived")
+    elif record.missing:
+        steps.append(f"strait start {record.link} copies what was written to {record.source} too late")
+    steps.append(f"to go back later: strait failback {record.link}, with a link in the opposite direction")
+    return steps
+
+
+def left_behind(record: Failover) -> list[str]:
+    """What the failover has changed and not changed back, with how to undo it."""
+    left = [f"link {record.link} is stopped: strait start {record.link} lets it copy again"]
+    if record.fence:
+        principals = listed(sorted({rule.principal for rule in record.fence}))
+        text = f"{len(record.fence)} ACLs on {record.source} deny {principals} to write"
+        left.append(f"{text}: strait failover {record.link} --unfence removes them")
+    return left
+
+
+def _safe(record: Failover) -> str:
+    topics = record.topics
+    whole = [item for item in topics if not item.missing and not item.not_copied]
+    text = f"{len(whole)} of {len(topics)} topics: {record.destination} has every record that "
+    if record.kind == "planned":
+        return f"{text}{record.source} had"
+    return f"{text}the link had seen on {record.source}"
+
+
+def _lost(record: Failover) -> list[str]:
+    short = [item for item in record.topics if item.missing or item.not_copied]
+    if record.kind == "planned":
+        if not short:
+            return ["nothing"]
+        return [f"nothing, but {records(record.missing):,} offsets are on {record.source} alone: {_by_topic(short)}"]
+    much = (
+        "how much is not known" if record.rpo_seconds is None else f"at most {duration(record.rpo_seconds)} of records"
+    )
+    lines = [f"what was written to {record.source} after the link's last look at it: {much}"]
+    if short:
+        number = "" if record.rpo_records is not None else "at least "
+        lines.append(f"{number}{records(record.missing):,} offsets that were seen: {_by_topic(short)}")
+    return lines
+
+
+def _by_topic(short: Sequence[FailoverTopic]) -> str:
+    def described(item: FailoverTopic) -> str:
+        parts = [f"{item.topic} {item.missing:,}"]
+        if item.seconds:
+            parts.append(f"at most {duration(item.seconds)}")
+        if item.not_copied:
+            parts.append(f"was not copied: {item.not_copied}")
+        return parts[0] + (f" ({'; '.join(parts[1:])})" if parts[1:] else "")
+
+    return listed([described(item) for item in sorted(short, key=lambda item: -item.missing)])
+
+
+def _groups(record: Failover) -> list[str]:
+    if not record.group_list:
+        return ["none is known to have offsets in the link's topics"]
+    lines = []
+    for continues, words in _WORDS.items():
+        found = [group for group in record.group_list if group.continues == continues]
+        if found:
+            names = [f"{group.group} ({group.why})" if group.why else group.group for group in found]
+            lines.append(f"{len(found)} of {len(record.group_list)} {words}: {listed(names)}")
+    outside = [group for group in record.group_list if group.outside and group.continues != "not_moved"]
+    if outside:
+        names = [f"{group.group} ({listed(group.outside)})" for group in outside]
+        lines.append(f"{len(outside)} have offsets in topics that the link does not copy, left there: {listed(names)}")
+    return lines
