@@ -5,14 +5,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import ResourceType
 
-from strait.config import links
+from strait.config import links, naming
 from strait.control.outcome import Outcome
 from strait.control.plane import Control
 from strait.kafka.admin import Admin
 from strait.model import TopicAcl
 from strait.planning.topic_sync.actions import allowed
+from strait.state.codec import ProducerKey, encode_key
+from strait.state.reader import StateReader
 from support.fixtures.waiting import eventually
 from support.kafka.acls import Right, decided, documented, grant, withdraw
 from support.kafka.topics import alter, create, delete, exists, grow, look
@@ -97,6 +100,65 @@ def test_rights_on_topics_become_rights_on_copies_but_never_to_write(
         assert told(control.apply()) == [f"withdrew  copy.{topic}: ALLOW READ on topic copy.{topic} to User:ann"]
         left = wanted - {acl(f"copy.{topic}", "ann", "READ")}
         eventually(lambda: of_link(destination, link) == left, what=lambda: f"not {of_link(destination, link)}")
+
+
+@pytest.fixture
+def both_ways(secured: Secured, link: str) -> Iterator[tuple[Control, Control]]:
+    """A link from a to b and one back, under equal names, which keep rights and configurations of copies; both sides have
+    the topic."""
+    for cluster in (secured.source, secured.destination):
+        create(cluster, f"{link}.orders")
+    clusters = {"a": dict(secured.source.client_properties), "b": dict(secured.destination.client_properties)}
+    block = {
+        "topics": {"include": [f"{link}.orders"], "rules": [{"match": ".*", "on_foreign": "expect"}]},
+        "acls": {"sync": True, "remove": True},
+        "configs": {"sync": True},
+    }
+    blocks = {f"{link}-there": {"source": "a", "destination": "b"}, f"{link}-back": {"source": "b", "destination": "a"}}
+    file = links.parse(
+        {"clusters": clusters, "links": {name: ends | block for name, ends in blocks.items()}}, where="test"
+    )
+    with Control(file, f"{link}-there") as there, Control(file, f"{link}-back") as back:
+        plans = [there.apply().plan, back.apply().plan]
+        yield there, back
+    for plan, end in zip(plans, ("b", "a"), strict=True):  # whose plans other tests' links may not read
+        producer = Producer(dict(file.clusters[end]))
+        producer.produce(naming.PRODUCERS_TOPIC, None, encode_key(ProducerKey(producer_id=plan.producer_id)))
+        assert producer.flush(30) == 0
+
+
+def test_a_right_that_is_revoked_where_it_was_granted_does_not_come_back_by_the_other_link(
+    secured: Secured, admins: tuple[Admin, Admin], link: str, both_ways: tuple[Control, Control]
+) -> None:
+    source, destination = admins
+    there, back = both_ways
+    reads, does_all = acl(f"{link}.orders", "reader", "READ"), acl(f"{link}.orders", "app", "ALL")
+    source.add_acls_each([reads, does_all]).or_raise()
+    eventually(lambda: {reads, does_all} <= of_link(source, link), what="the rights are there")
+    carried = {reads, acl(f"{link}.orders", "app", "READ")}
+    eventually(lambda: there.apply() and carried <= of_link(destination, link), what="and on the copy")
+    for _ in range(2):
+        assert back.apply().done == (), "what the link there has given is not the destination's own"
+    source.remove_acls_each([reads, does_all]).or_raise()
+    eventually(lambda: not of_link(source, link), what="they are revoked")
+    assert back.apply().done == ()
+    source.add_acls_each([other := acl(f"{link}.orders", "other", "DESCRIBE")]).or_raise()  # it has some rule
+    eventually(lambda: there.apply() and not carried & of_link(destination, link), what="there too")
+    back.apply()
+    assert of_link(source, link) == {other}
+
+
+def test_what_is_configured_on_one_side_of_a_topic_that_is_copied_both_ways_is_not_taken_back(
+    secured: Secured, link: str, both_ways: tuple[Control, Control]
+) -> None:
+    there, back = both_ways
+    alter(secured.source, f"{link}.orders", retention_ms="31536000000")
+    for control in (back, there, back):
+        assert control.apply().done == ()
+    with StateReader(secured.destination.client_properties, "b", f"{link}-there", follow=("plan",)) as state:
+        state.catch_up()
+        assert state.plans["default"].topics
+    assert look(secured.source, f"{link}.orders").topic_configs["retention.ms"] == "31536000000"
 
 
 def test_no_right_is_given_unless_the_link_is_told_to(secured: Secured, admins: tuple[Admin, Admin], link: str) -> None:

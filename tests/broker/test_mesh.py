@@ -123,24 +123,6 @@ def test_what_a_person_replays_into_a_copy_does_not_come_back_to_its_source(
         assert not [risk for risk in control.forecast(control.propose()).risks if risk.code == "loop"]
 
 
-def test_a_link_whose_source_became_another_cluster_is_registered_anew(
-    make_mesh: MakeMesh, clusters: Any, third: Cluster
-) -> None:
-    """As a leaf that was lost and made again at its address: by the old id alone, links back to it would take the copies
-    of its records for the hub's own."""
-    link = ("a", "c")
-    mesh = make_mesh(clusters={"a": clusters.source, "c": third}, links=[link])
-    with Control(mesh.file, mesh.name(link)) as control:
-        plan = control.apply().plan
-    before = next(one for one in registrations(third) if one.producer_id == plan.producer_id)
-    register(
-        Admin(third.client_properties, "c"), third.client_properties, before.model_copy(update={"source": "x"}), None
-    )
-    with Control(mesh.file, mesh.name(link)) as control:
-        control.apply(stopped=True)
-    assert [one for one in registrations(third) if one.producer_id == plan.producer_id][-1] == before
-
-
 def test_a_link_is_registered_before_its_plan_and_again_where_the_register_is_gone(
     make_mesh: MakeMesh, clusters: Any, third: Cluster
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from strait.config.client_properties import CLUSTER_ID
 from strait.config.links import LinksFile, parse, with_known
 from strait.control.plane import Control
+from strait.control.registration import writing_links
 from strait.embedded.kafka import Cluster
 from strait.engine.slot import run_slot
 from strait.errors import ApprovalMissing, OtherCluster
@@ -184,6 +185,8 @@ def test_another_source_is_a_persons_decision(pair: Pair, other: Cluster) -> Non
         after = control.apply().plan
         assert (after.source_cluster, after.version) == (foreign, before.version + 1)
         assert control.propose().empty
+        known = writing_links(pair.destination.client_properties, "b")
+        assert [(one.link, one.source) for one in known] == [(LINK, foreign)], "links back know it by its new source"
     with Control(pair.file, LINK) as control, pytest.raises(OtherCluster):
         control.propose()
 

@@ -20,8 +20,9 @@ from strait.control.collector import collector_paused
 from strait.control.executor import Done, gather, make_state_safer, perform, with_acls
 from strait.control.forecast import Clusters, Forecast, forecast
 from strait.control.group_status import group_status
+from strait.control.opposite import opposite_of
 from strait.control.outcome import Outcome
-from strait.control.registration import producer_id_of, register, registered
+from strait.control.registration import is_registered, producer_id_of, register
 from strait.control.report_history import LoadMonitor
 from strait.control.specs import spec_of
 from strait.control.start_offsets import look_up
@@ -29,6 +30,7 @@ from strait.errors import PlanConflict
 from strait.kafka.admin import Admin
 from strait.kafka.connection import silent
 from strait.model import ClusterFacts, TopicPartition
+from strait.planning.plan.draft import next_plans
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.plan.planner import Proposal, compose, survey
 from strait.planning.plan.settings import InForce, in_force, planned_settings
@@ -77,7 +79,6 @@ class Control:
         self._source_properties = file.clusters[self.link.source]
         self._destination_properties = file.clusters[self.link.destination]
         self._register_is_there = self._state_is_there = True  # as last seen
-        self._registered: Registration | None = None  # as last known
         self._state_topics = {*kept_safe(link), naming.history_topic(link)} - {naming.PRODUCERS_TOPIC}
 
     @classmethod
@@ -298,8 +299,16 @@ class Control:
         memory, runs = Memory.of(self._state.plans.values()), self._state.runs
         over = candidates(self.link, memory.waiting, *facts, runs, memory.copied_from, now_ms)
         retirement = retire(self.link, over, gather(self._source, self._destination, over), runs)
-        actions = () if done is None else done.actions
-        return topic_sync(self.link, destinations, *facts, memory, retirement=retirement, refused=refused, done=actions)
+        return topic_sync(
+            self.link,
+            destinations,
+            *facts,
+            memory,
+            retirement=retirement,
+            refused=refused,
+            done=() if done is None else done.actions,
+            opposite=opposite_of(self.link, self._source_properties, facts[1].cluster_id),
+        )
 
     def _publish(
         self, refused: Mapping[str, str], stopped: bool | None, approval: Approval, done: Done
@@ -310,19 +319,10 @@ class Control:
             approval.check_rest(planned_effects(self.link, proposal), proposal.survey.clusters)
             at_ms = _now_ms()
             producer_id = producer_id_of(self.name, self._state, self._destination_properties, self.link.destination)
-            self._register(producer_id)
+            self._register(producer_id, proposal.plans)
             if not proposal.drafts:
                 return proposal.plans, proposal
-            plans = [
-                draft.as_plan(
-                    link=self.name,
-                    group=group,
-                    version=proposal.plans[group].version + 1 if group in proposal.plans else 1,
-                    producer_id=producer_id,
-                    now_ms=at_ms,
-                )
-                for group, draft in sorted(proposal.drafts.items())
-            ]
+            plans = next_plans(proposal.drafts, proposal.plans, self.name, producer_id, at_ms)
             forgotten = proposal.sync.retirement.forget
             publication.publish(plans, proposal.first_runs(at_ms), proposal.losses(self.name, at_ms), forgotten)
             return {**proposal.plans, **{plan.group: plan for plan in plans}}, proposal
@@ -337,17 +337,13 @@ class Control:
         factor = self.link.replication_factor
         return None if factor == "source" else factor
 
-    def _register(self, producer_id: int) -> None:
-        """Before the first plan; again where somebody has deleted the topic, or the source is another cluster than it
-        was: links back would not know the copies as copies."""
+    def _register(self, producer_id: int, plans: Mapping[str, Plan]) -> None:
+        """Before the first plan; again where somebody has deleted the topic, or the source is another cluster now."""
         source, destination = self._source.cluster_id, self._destination.cluster_id
-        wanted = Registration(producer_id=producer_id, link=self.name, source=source, destination=destination)
-        if self._register_is_there and self._registered != wanted:
-            known = registered(self._destination_properties, self.link.destination)
-            self._registered = wanted if wanted in known else None
-        if not self._register_is_there or self._registered != wanted:
-            register(self._destination, self._destination_properties, wanted, self._state_replicas)
-            self._registered = wanted
+        if self._register_is_there and is_registered(plans.values(), source):
+            return
+        registration = Registration(producer_id=producer_id, link=self.name, source=source, destination=destination)
+        register(self._destination, self._destination_properties, registration, self._state_replicas)
 
 
 def _now_ms() -> int:

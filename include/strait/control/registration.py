@@ -5,7 +5,7 @@ acknowledged by all in-sync replicas, and only then the plan is published. It is
 transaction's end reaches its partitions one after the other, so the plan could be seen before the registration.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from strait.config import naming
 from strait.errors import StateError
@@ -16,7 +16,7 @@ from strait.net.producer_id import allocate_producer_id, transactional_producer_
 from strait.state.codec import encode
 from strait.state.reader import StateReader
 from strait.state.registrations import registrations
-from strait.state.schema import Registration
+from strait.state.schema import Plan, Registration
 from strait.state.topics import ensure_producers_topic
 
 
@@ -32,6 +32,12 @@ def register(
     await_topic_everywhere(properties, admin.cluster, naming.PRODUCERS_TOPIC)
     doing = f"registering producer id {registration.producer_id} of link {registration.link}"
     write_record(properties, admin.cluster, naming.PRODUCERS_TOPIC, *encode(registration), doing)
+
+
+def is_registered(plans: Iterable[Plan], source_id: str) -> bool:
+    """Whether the plans in force say so, as copying from this source: by the ID of the cluster that it was before, links
+    back would not know its copies as copies."""
+    return any(plan.registered and plan.source_cluster == source_id for plan in plans)
 
 
 def register_repair(

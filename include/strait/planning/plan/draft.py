@@ -107,3 +107,16 @@ def joined(drafts: Mapping[str, Draft], groups: Sequence[str]) -> Draft | None:
 def in_order(waiting: Iterable[Waiting]) -> tuple[Waiting, ...]:
     """As plans have what waits."""
     return tuple(sorted(waiting, key=lambda item: (item.topic, item.partitions, item.reason)))
+
+
+def next_plans(
+    drafts: Mapping[str, Draft], plans: Mapping[str, Plan], link: str, producer_id: int, now_ms: int
+) -> list[Plan]:
+    """The drafts of task groups as the plans that follow those in force."""
+    versions = {group: plan.version for group, plan in plans.items()}
+    return [
+        draft.as_plan(
+            link=link, group=group, version=versions.get(group, 0) + 1, producer_id=producer_id, now_ms=now_ms
+        )
+        for group, draft in sorted(drafts.items())
+    ]

@@ -54,6 +54,11 @@ def altered(link: Link, pairs: Iterable[Pair]) -> tuple[AlterTopic, ...]:
     return tuple(item for item in found if item is not None)
 
 
+def syncs_any(link: Link) -> bool:
+    """Whether the configurations of any copy are kept."""
+    return link.configs.sync or any(rule.sync_configs for rule in link.topics.rules)
+
+
 def syncs(link: Link, topic: str) -> bool:
     """Whether the configurations of a source topic's copy are kept as its source has them."""
     ruled = rule_of(link.topics, topic).sync_configs

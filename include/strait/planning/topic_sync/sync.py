@@ -11,8 +11,11 @@ from strait.planning.topic_sync.actions import Action
 from strait.planning.topic_sync.configs import altered
 from strait.planning.topic_sync.creation import Destinations
 from strait.planning.topic_sync.growth import grown
+from strait.planning.topic_sync.opposite import Opposite
 from strait.planning.topic_sync.retirement import Retirement, dated
 from strait.state.schema import GivenAcl, Plan, Waiting
+
+_NONE = Opposite()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ def topic_sync(
     retirement: Retirement | None = None,
     refused: Collection[str] = (),
     done: Collection[Action] = (),
+    opposite: Opposite = _NONE,
 ) -> TopicSync:
     """Hold every copy against its source.
 
@@ -88,14 +92,16 @@ def topic_sync(
         retirement: what was decided about copies whose sources are gone.
         refused: destination topics that were not given what they lack in this cycle.
         done: what was done in this cycle.
+        opposite: links from the destination to the source.
     """
+    source = opposite.own(source)
     followed = _followed(link, destinations)
     given = still_given(memory.acls, done, destination)
     retirement = retirement or Retirement()
     return TopicSync(
         actions=(
             *grown(link, destinations.pairs, refused),
-            *altered(link, destinations.pairs),
+            *altered(link, opposite.one_way(destinations.pairs)),
             *acl_changes(followed, source, destination, given, remove=link.acls.remove),
             *retirement.delete,
         ),

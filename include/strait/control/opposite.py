@@ -1,0 +1,38 @@
+"""What links in the opposite direction have done to the topics of a link's source, as their plans say."""
+
+from collections.abc import Iterator, Mapping
+
+from strait.config.links import Link
+from strait.control.registration import writing_links
+from strait.errors import NotAuthorized, StateError
+from strait.planning.topic_sync.configs import syncs_any
+from strait.planning.topic_sync.opposite import Opposite
+from strait.planning.topic_sync.sync import follows_acls
+from strait.state.reader import StateReader
+from strait.state.schema import Plan
+
+
+def opposite_of(link: Link, source: Mapping[str, str], destination_id: str) -> Opposite:
+    """Asks only for a link that keeps rights or configurations of copies.
+
+    Args:
+        source: client properties of the link's source.
+        destination_id: Kafka's ID of its destination.
+
+    Raises:
+        ClusterUnavailable
+    """
+    if not (follows_acls(link) or syncs_any(link)):
+        return Opposite()
+    try:
+        return Opposite.of(_plans(link.source, source, destination_id))
+    except (NotAuthorized, StateError) as error:
+        return Opposite(unknown=str(error))
+
+
+def _plans(cluster: str, properties: Mapping[str, str], destination_id: str) -> Iterator[Plan]:
+    links = {one.link for one in writing_links(properties, cluster) if one.source == destination_id}
+    for link in sorted(links):
+        with StateReader(properties, cluster, link, follow=("plan",)) as state:
+            state.catch_up()
+            yield from state.plans.values()
