@@ -80,6 +80,15 @@ class ClusterFacts:
     acls_denied: str = ""
 
 
+NO_TOPIC_ID = bytes(16)
+"""That of a topic whose cluster gives none: its brokers are older, or their `inter.broker.protocol.version` is."""
+
+
+def is_known_id(topic_id: str) -> bool:
+    """Whether it is a topic's ID, in Kafka's text form, and not that of a topic without one."""
+    return bool(topic_id.strip("A"))
+
+
 def topic_id_bytes(topic_id: str) -> bytes:
     """A topic id as it is on the wire, 16 bytes, from Kafka's text form (URL-safe base64 without padding)."""
     return base64.urlsafe_b64decode(topic_id + "==")

@@ -257,3 +257,23 @@ def test_garbage_in_the_plan_topic_leaves_the_last_good_plan_in_force(make_link:
         pass
     link.until_copied()
     link.assert_equal()
+
+
+def test_a_destination_that_takes_small_requests_only_gets_small_ones(
+    make_link: MakeLink, topic_name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A broker closes the connection on which a request above its bound comes; all else is Kafka's default."""
+    with Cluster(tmp_path / "narrow", properties={"socket.request.max.bytes": "2000000"}) as destination:
+        source = request.getfixturevalue("clusters").source
+        link = make_link(topics={topic_name: 8, f"{topic_name}-small": 1}, source=source, destination=destination)
+        link.make_topics()
+        producer = Producer(source.client_properties)
+        for number in range(32):
+            producer.produce(topic_name, random.Random(number).randbytes(900_000), partition=number % 8)
+            producer.produce(f"{topic_name}-small", b"%d" % number, partition=0)
+            producer.poll(0.1)
+        assert producer.flush(60) == 0
+        link.publish()
+        link.start_slot()
+        link.until_copied(within_seconds=90)
+        link.assert_equal()

@@ -14,7 +14,7 @@ EXCLUDED_CONFIGS = (
     r"min\.insync\.replicas",
     r"unclean\.leader\.election\.enable",
 )
-"""MirrorMaker 2's list. It names the bounds of timestamps as brokers do; topics have them without ``log.`` in front."""
+"""MirrorMaker 2's list, never set from the source. It names the bounds of timestamps as brokers do; topics have them without ``log.`` in front."""
 
 _MOST_REPLICAS = 32767
 
@@ -46,8 +46,9 @@ class Configs(Settings):
         description="Update the configuration of existing destination topics from the source; false: set it at creation only.",
     )
     exclude: tuple[Regex, ...] = Field(
-        EXCLUDED_CONFIGS,
-        description="Regular expressions that match the whole name of a topic configuration; Strait does not set these.",
+        (),
+        description="Regular expressions that match the whole name of a topic configuration; Strait sets neither these nor "
+        "those of MirrorMaker 2's default list.",
     )
     defaults_from: Literal["destination", "source"] = Field(
         "destination",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
+from strait.config.links import Link
 from strait.errors import ClusterError, ClusterUnavailable, NotAuthorized, StraitError
 from strait.kafka.admin import Admin, ConfigChange, NewTopic, Outcomes
 from strait.model import ClusterFacts, TopicPartition
@@ -22,6 +23,7 @@ from strait.planning.topic_sync.actions import (
     GrowTopic,
     WithdrawAcl,
 )
+from strait.planning.topic_sync.configs import without_unaccepted
 from strait.planning.topic_sync.retirement import Candidate, Evidence
 
 _USABLE_SECONDS = 10.0
@@ -60,6 +62,23 @@ def with_acls(admin: Admin, facts: ClusterFacts) -> ClusterFacts:
         raise
     except ClusterError as error:
         return replace(facts, acls_denied=error.message)
+
+
+def acceptable(destination: Admin, link: Link, create: Collection[CreateTopic]) -> tuple[CreateTopic, ...]:
+    """The topics to create, without configurations that the destination rejects; what it rejects for another reason shows
+    when it is done.
+
+    Raises:
+        ClusterUnavailable: the cluster does not answer.
+    """
+    wanted = {action.topic: action for action in create}
+    asked = dict(wanted)
+    while asked:
+        refused = destination.create_each(map(_new_topic, asked.values()), only_asked=True).failures
+        lessened = {topic: without_unaccepted(link, asked[topic], str(error)) for topic, error in refused.items()}
+        asked = {topic: action for topic, action in lessened.items() if action is not None}
+        wanted |= asked
+    return tuple(wanted.values())
 
 
 def gather(source: Admin, destination: Admin, candidates: Collection[Candidate]) -> Evidence:

@@ -21,7 +21,7 @@ from strait.planning.plan.planner import Proposal
 from strait.planning.review.backfill import Backfill, Reports, backfill_of, starts_at
 from strait.planning.review.effects import effects
 from strait.planning.risks.loops import loops_of
-from strait.planning.risks.risks import PRODUCER_EXPIRATION, Known, Risk, risks, similar_names
+from strait.planning.risks.risks import PRODUCER_EXPIRATION, Known, Risk, forgetful, kept_less, risks, similar_names
 from strait.planning.risks.slot_size import crowded
 from strait.planning.topic_sync.actions import GrowTopic
 from strait.state.schema import Plan
@@ -69,12 +69,16 @@ class Clusters:
 
 
 def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callable[[], Reports]) -> Forecast:
-    """Look at topics that begin to be copied; nothing is asked where none does."""
-    slots = crowded(link.groups, _partitions(link, proposal))
+    """Look at topics that begin to be copied, and at what the link relies on all its life."""
+    unknown: list[str] = []
+    standing = (
+        _producer_state(clusters, unknown)
+        + crowded(link.groups, _partitions(link, proposal))
+        + kept_less(proposal.survey.destinations.pairs)
+    )
     begin = {subject for verb, subject, _ in effects(link, proposal) if verb == "copies"}
     if not begin:
-        return Forecast(risks=slots)
-    unknown: list[str] = []
+        return Forecast(risks=standing)
     known = _known(clusters, proposal, begin, unknown)
     pairs = [pair for pair in proposal.survey.destinations.pairs if pair.source.topic in begin]
     growing = {item.topic for item in proposal.actions if isinstance(item, GrowTopic)}
@@ -84,10 +88,10 @@ def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callab
     ranges, _ = ranges_of(clusters.source, begins)
     return Forecast(
         backfill_of(link, begins, ranges, sizes or {}, reports()),
-        risks(pairs, growing, sorted(begin), known)
+        standing
+        + risks(pairs, growing, sorted(begin), known)
         + similar_names(proposal.survey.selection.names, begin)
-        + _loops(link, clusters, unknown)
-        + slots,
+        + _loops(link, clusters, unknown),
         tuple(unknown),
     )
 
@@ -114,9 +118,12 @@ def _known(clusters: Clusters, proposal: Proposal, begin: Collection[str], unkno
     written = _or_none(
         lambda: quotas(clusters.properties[destination.cluster], destination.cluster, "producer_byte_rate"), unknown
     )
-    expirations = _or_none(lambda: destination.on_brokers(PRODUCER_EXPIRATION), unknown)
-    shortest = min(map(int, expirations.values())) if expirations else None
-    return Known(on_source or {}, on_destination or {}, read or {}, written or {}, shortest)
+    return Known(on_source or {}, on_destination or {}, read or {}, written or {})
+
+
+def _producer_state(clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:
+    expirations = _or_none(lambda: clusters.destination.on_brokers(PRODUCER_EXPIRATION), unknown)
+    return forgetful(min(map(int, expirations.values()))) if expirations else ()
 
 
 def _loops(link: Link, clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:

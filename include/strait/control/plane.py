@@ -17,7 +17,7 @@ from strait.config.cluster_identity import expecting
 from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import LinksFile, load_link
 from strait.control.collector import collector_paused
-from strait.control.executor import Done, gather, make_state_safer, perform, with_acls
+from strait.control.executor import Done, acceptable, gather, make_state_safer, perform, with_acls
 from strait.control.forecast import Clusters, Forecast, forecast
 from strait.control.group_status import group_status
 from strait.control.opposite import opposite_of
@@ -141,7 +141,7 @@ class Control:
             PlanConflict: other control planes were faster again and again; nothing was published here.
         """
         proposal = proposal or self.propose(stopped=stopped)
-        approval = self._approval(shown)
+        approval = Approval.of(self.name, self.link.approval, shown)
         approval.check(effects(self.link, proposal), proposal.survey.clusters)
         done = perform(self._source, self._destination, proposal)
         refused = {**done.refused, **make_state_safer(self._destination, proposal.state_changes)}
@@ -260,6 +260,8 @@ class Control:
         facts = remembered(*facts, previous.values())
         with collector_paused():
             found = survey(self.name, self.link, *facts, self._state.runs, refused, previous.values())
+        create = acceptable(self._destination, self.link, found.destinations.create)
+        found = replace(found, destinations=replace(found.destinations, create=create))
         if stopped is None:
             stopped = GROUP in previous and previous[GROUP].stopped
         starts = look_up(self._source, self._destination, found.new, histories=self.link.backfill is not None)
@@ -326,11 +328,6 @@ class Control:
             forgotten = proposal.sync.retirement.forget
             publication.publish(plans, proposal.first_runs(at_ms), proposal.losses(self.name, at_ms), forgotten)
             return {**proposal.plans, **{plan.group: plan for plan in plans}}, proposal
-
-    def _approval(self, shown: ShownPlan | None) -> Approval:
-        if shown is not None:
-            return Approval(self.name, shown.shown, shown.clusters)
-        return Approval(self.name, () if self.link.approval == "required" else None)
 
     @property
     def _state_replicas(self) -> int | None:

@@ -13,6 +13,7 @@ from strait.engine.fetch_set import MAX_WAIT_SECONDS, FetchSet
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.engine.throttle import Throttle
+from strait.model import NO_TOPIC_ID
 from strait.net import error_policy
 from strait.net.buffers import Buffer, BufferPool, Share
 from strait.net.channel import Channel
@@ -86,6 +87,7 @@ class Fetcher:
         self._share = pool.share()
         self._live_share = pool.share(borrows=False)
         self._set = FetchSet(QUIET_MAX_WAIT_SECONDS if line == QUIET_LINE else MAX_WAIT_SECONDS)
+        self._without_id: set[Partition] = set()  # while there is one, all are asked for by their topics' names
         self._waiting = False
         self._pause_until = 0.0
         self._tell_trouble_at = 0.0
@@ -111,10 +113,13 @@ class Fetcher:
 
     def add(self, partition: Partition) -> None:
         """From now on the partition is fetched here."""
+        if partition.source_id == NO_TOPIC_ID:
+            self._without_id.add(partition)
         self._set.add(partition, self._loop.now)
 
     def remove(self, partition: Partition) -> None:
         """The partition is not fetched here any more, if it was."""
+        self._without_id.discard(partition)
         self._set.remove(partition)
 
     def changed(self) -> list[Partition]:
@@ -211,7 +216,7 @@ class Fetcher:
         return most if at_once is None else min(most, max(1, int(at_once / partitions)))
 
     def _send(self, channel: Channel, waits: Mapping[str, float], share: Share, reply_bytes: int, room: int) -> None:
-        version = channel.version(fetch.API_KEY, fetch.VERSIONS)
+        version = channel.version(fetch.API_KEY, fetch.BY_NAME if self._without_id else fetch.VERSIONS)
         classes = self._set.classes
         most = {
             topic_class: self._partition_bytes(topic_class, count, reply_bytes)

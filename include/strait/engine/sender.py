@@ -10,8 +10,9 @@ from collections.abc import Callable
 from strait.engine.destination_quota import DestinationQuota
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.send_queue import BATCH_OVERHEAD_BYTES, OutBatch
+from strait.engine.request_size import RequestSize
 from strait.net.buffers import Buffer
-from strait.net.channel import Channel
+from strait.net.channel import NO_REPLY, Channel
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.wire import produce
@@ -76,6 +77,7 @@ class Sender:
         self._looks_first = looks_first
         self._on_result = on_result
         self._on_lost = on_lost
+        self._request_size = RequestSize(REQUEST_BYTES)
         self._turns = _Turns()
         self._in_flight_bytes = 0
         self._pause_until = 0.0
@@ -124,7 +126,8 @@ class Sender:
         sent: Sent = {}
         again: list[Partition] = []
         size = 0
-        request_bytes = self._quota.request_bytes(REQUEST_BYTES, self._loop.now)
+        limit = self._request_size.limit(self._loop.now)
+        request_bytes = self._quota.request_bytes(limit, self._loop.now)
         for _ in range(len(self._turns)):
             partition = self._turns.next(sparse=2 * size < request_bytes)
             queue = partition.queue
@@ -147,7 +150,7 @@ class Sender:
         for partition in again:
             self._turns.add(partition)
         if sent:
-            self._dispatch(channel, version, topics, sent, size)
+            self._dispatch(channel, version, topics, sent, size, limit)
 
     def _dispatch(
         self,
@@ -156,6 +159,7 @@ class Sender:
         topics: dict[Topic, list[tuple[int, memoryview]]],
         sent: Sent,
         size: int,
+        limit: int,
     ) -> None:
         self._in_flight_bytes += size
         self._quota.sent(size, self._loop.now)
@@ -172,6 +176,7 @@ class Sender:
                 frame.release()
             self._in_flight_bytes -= size
             self._quota.answered(size, throttle_ms, self._loop.now)
+            self._request_size.answered(size)
             if throttle_ms:
                 self._pause_until = self._loop.now + throttle_ms / 1000
                 channel.be_patient(throttle_ms / 1000)
@@ -186,6 +191,8 @@ class Sender:
 
         def lost(cause: str) -> None:
             self._in_flight_bytes -= size
+            if cause != NO_REPLY:
+                self._request_size.lost(size, limit, self._loop.now)
             give_up(cause)
 
         buffers = [batch.buffer for _, batch in sent.values()]

@@ -94,8 +94,11 @@ class Admin(Alteration):
         """Create topics, or raise for the first that is refused; return the names created here, sorted."""
         return sorted(name for name, here in self.create_each(topics).or_raise().items() if here)
 
-    def create_each(self, topics: Iterable[NewTopic]) -> Outcomes[str, bool]:
+    def create_each(self, topics: Iterable[NewTopic], *, only_asked: bool = False) -> Outcomes[str, bool]:
         """Create topics. True: created here; False: it exists already, because another control plane was faster.
+
+        Args:
+            only_asked: whether they could be created; none is.
 
         Raises:
             ClusterUnavailable: the cluster does not answer. What it refuses for one topic is that topic's failure.
@@ -103,7 +106,10 @@ class Admin(Alteration):
 
         def ask(piece: list[NewTopic]) -> Outcomes[str, bool]:
             futures = self._client.create_topics(
-                list(map(_requested, piece)), request_timeout=REQUEST_SECONDS, operation_timeout=10
+                list(map(_requested, piece)),
+                request_timeout=REQUEST_SECONDS,
+                operation_timeout=10,
+                validate_only=only_asked,
             )
             exists = {KafkaError.TOPIC_ALREADY_EXISTS}
             found = self._wait(futures, "creating topic {}", none_if=exists).unless_away()

@@ -22,7 +22,7 @@ from strait.errors import OtherCluster, StraitError
 from strait.net.addresses import parse_addresses
 from strait.net.buffers import BufferPool
 from strait.net.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
-from strait.net.earlier_leaders import EarlierLeaders
+from strait.net.earlier_leaders import LAGGING_SECONDS, LOST_SECONDS, EarlierLeaders
 from strait.net.event_loop import Loop
 from strait.net.handshake import Connection, dial
 from strait.net.metadata_due import MetadataDue
@@ -212,6 +212,8 @@ class ClusterClient:
         for topic in changed:
             self._due.changed(topic)
         self.on_metadata(changed.union(topic for topic, named in asked.items() if named))
+        if self._earlier_leaders.doubted(self._loop.now) and _BOOTSTRAP in self._channels:
+            self._channels[_BOOTSTRAP].close("it names earlier leaders than others did")  # another broker is asked
         self._ask_metadata()  # the next piece
 
     def _learn(self, topic: Any) -> bool:
@@ -234,8 +236,9 @@ class ClusterClient:
             key, leader = (topic.name, item.partition_index), Leader(item.leader_id, item.leader_epoch)
             known = self.leaders.get(key)
             is_earlier = known is not None and leader.epoch < known.epoch and not recreated
-            lasting = self._earlier_leaders.lasting(key, self._loop.now, is_earlier=is_earlier)
-            if not is_earlier or (lasting and topic.name not in self.topic_ids):
+            seconds = self._earlier_leaders.seconds(key, self._loop.now, is_earlier=is_earlier)
+            if not is_earlier or seconds >= (LOST_SECONDS if topic.name in self.topic_ids else LAGGING_SECONDS):
+                self._earlier_leaders.believed(key)
                 new = new or leader != known
                 self.leaders[key] = leader
         return new

@@ -69,7 +69,8 @@ class CombinedReads:
             self._send(channel, piece)
 
     def _send(self, channel: Channel, reads: Sequence[_Read]) -> None:
-        version = channel.version(fetch.API_KEY, fetch.VERSIONS)
+        by_name = any(not any(one.topic_id) for one in reads)
+        version = channel.version(fetch.API_KEY, fetch.BY_NAME if by_name else fetch.VERSIONS)
         positions: dict[Topic, list[fetch.FetchPosition]] = {}
         for one in reads:
             topic, number = one.key(version)

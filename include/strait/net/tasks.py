@@ -22,7 +22,6 @@ FIRST_BATCH_BYTES = 1
 
 _DIAL_SECONDS = 5.0  # for a broker that nothing else is asked of
 _LOOK_SECONDS = 0.02  # whether it is there
-_BY_NAME = (fetch.VERSIONS[0], 12)
 
 
 class RequestLost(Exception):
@@ -138,12 +137,12 @@ def read(
     """Read one partition at ``offset``, transactions open or not, outside the stream of what is copied.
 
     Args:
-        topic_id: None asks for the topic by its name, whichever it is now.
+        topic_id: None, or none but zeros, asks for the topic by its name, whichever it is now.
         take: makes the result of the error's code, 0 for none, and of what came, whose records are valid during the
             call. An AnswerError that it raises is raised where the result is awaited, as is RequestLost.
     """
     result: Future[T] = Future(loop)
-    version = channel.version(fetch.API_KEY, _BY_NAME if topic_id is None else fetch.VERSIONS)
+    version = channel.version(fetch.API_KEY, fetch.VERSIONS if topic_id and any(topic_id) else fetch.BY_NAME)
     key = topic if topic_id is None or version < 13 else topic_id
 
     def on_reply(frame: Buffer) -> None:

@@ -23,6 +23,8 @@ from strait.wire.primitives import (
 
 API_KEY = 1
 VERSIONS = (12, 17)
+BY_NAME = (12, 12)
+"""Those that name topics, and not their IDs."""
 READ_COMMITTED = 1
 READ_UNCOMMITTED = 0
 NO_SESSION = (0, -1)

@@ -8,7 +8,7 @@ import pytest
 
 from strait.net.buffers import BufferPool
 from strait.net.cluster_client import ClusterClient, Leader
-from strait.net.earlier_leaders import LAGGING_SECONDS
+from strait.net.earlier_leaders import LAGGING_SECONDS, LOST_SECONDS
 from strait.net.event_loop import Loop
 
 ORDERS = ("orders", 0)
@@ -56,9 +56,22 @@ def test_a_broker_that_lags_for_long_is_not_believed_while_others_know_better(
         assert metadata(cluster, newer) == newer
 
 
-def test_a_topic_with_an_id_has_one_history(loop: Loop, cluster: ClusterClient) -> None:
+def test_a_leader_that_no_broker_names_any_more_is_not_followed_for_ever(loop: Loop, cluster: ClusterClient) -> None:
     topic_id = uuid.UUID(int=7)
     metadata(cluster, Leader(2, 5), topic_id)
     metadata(cluster, Leader(1, 4), topic_id)
     loop.now += LAGGING_SECONDS
-    assert metadata(cluster, Leader(1, 4), topic_id) == Leader(2, 5)
+    assert metadata(cluster, Leader(1, 4), topic_id) == Leader(2, 5), "the topic is the same, so the broker may lag"
+    assert cluster._earlier_leaders.doubted(loop.now), "another broker is asked"
+    loop.now += LOST_SECONDS
+    assert metadata(cluster, Leader(1, 4), topic_id) == Leader(1, 4)
+    assert metadata(cluster, Leader(3, 5), topic_id) == Leader(3, 5)
+
+
+def test_epochs_that_go_backwards_for_a_moment_change_nothing(loop: Loop, cluster: ClusterClient) -> None:
+    topic_id = uuid.UUID(int=7)
+    metadata(cluster, Leader(2, 5), topic_id)
+    for _ in range(9):
+        loop.now += LOST_SECONDS / 2
+        assert metadata(cluster, Leader(1, -1), topic_id) == Leader(2, 5)
+        assert metadata(cluster, Leader(2, 5), topic_id) == Leader(2, 5)

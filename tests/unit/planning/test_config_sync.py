@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from strait.config.links import Link
 from strait.model import TopicFacts
-from strait.planning.topic_sync.actions import AlterTopic
-from strait.planning.topic_sync.configs import altered, created_with, observed
+from strait.planning.topic_sync.actions import AlterTopic, CreateTopic
+from strait.planning.topic_sync.configs import altered, created_with, observed, without_unaccepted
 from strait.planning.topics.pairs import Pair
 
 NAMES = ("retention.ms", "segment.bytes", "compression.type", "min.insync.replicas", "message.timestamp.type")
@@ -45,8 +45,26 @@ def test_a_copy_is_created_with_what_is_set_on_its_source_but_for_what_belongs_t
         "segment.bytes": "2000000",
         "compression.type": "zstd",
         "retention.ms": "1000",
+        "max.message.bytes": "1048588",
         "message.timestamp.type": "CreateTime",
     }
+
+
+def test_a_copy_keeps_what_its_source_keeps_whatever_the_destinations_defaults_are() -> None:
+    kept = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1", "max.message.bytes": "9"}
+    compacting = {"delete.retention.ms": "1", "min.compaction.lag.ms": "2"}
+    made = dict(created_with(link(), topic(configs={**kept, **compacting})))
+    assert made == kept | {"message.timestamp.type": "CreateTime"}
+    made = dict(created_with(link(), topic(configs={**kept, **compacting, "cleanup.policy": "compact"})))
+    assert made == kept | compacting | {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+
+
+def test_a_default_that_keeps_less_is_set_on_a_copy_that_is_kept_in_sync_and_no_other() -> None:
+    settings, source = link({"sync": True}), topic(configs={"cleanup.policy": "delete", "retention.ms": "70"})
+    found = alteration(settings, source, topic(configs={"cleanup.policy": "compact", "retention.ms": "70"}))
+    assert found is not None
+    assert (found.put, found.reset) == ((("cleanup.policy", "delete"),), ())
+    assert alteration(settings, source, topic(configs=source.configs)) is None
 
 
 def test_all_the_values_of_the_source_may_count() -> None:
@@ -134,3 +152,45 @@ def test_an_altered_copy_needs_no_more(
     assert all(on_copy.get(name) != value for name, value in found.put) and set(found.reset) <= on_copy.keys()
     after = {name: value for name, value in (on_copy | dict(found.put)).items() if name not in found.reset}
     assert alteration(settings, source, replace(copy, topic_configs=after)) is None
+
+
+UNKNOWN = "cluster b: creating topic orders: INVALID_CONFIG: Unknown topic config name: message.format.version"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "left_out"),
+    [
+        (UNKNOWN, ("message.format.version", "3.0")),
+        (
+            "INVALID_CONFIG: Invalid value 100000 for configuration segment.bytes: at least 1048576",
+            ("segment.bytes", "9"),
+        ),
+        ("… Topic cannot be configured with remote log storage.", ("remote.storage.enable", "true")),
+        (
+            "INVALID_CONFIG: Unknown topic config name: retention.ms",
+            None,
+        ),  # what it keeps is not left to the destination
+        ("POLICY_VIOLATION: compression.type must be zstd", None),  # an override is what the operator wants
+        ("INVALID_REPLICATION_FACTOR: 3", None),
+    ],
+)
+def test_what_the_destination_does_not_accept_is_left_out(refusal: str, left_out: tuple[str, str] | None) -> None:
+    configs = {
+        "compression.type": "lz4",
+        "message.format.version": "3.0",
+        "remote.storage.enable": "true",
+        "retention.ms": "1",
+        "segment.bytes": "9",
+    }
+    settings = link({"overrides": {"compression.type": "lz4"}})
+    found = without_unaccepted(settings, CreateTopic("orders", "orders", 1, None, tuple(configs.items())), refusal)
+    assert (None if found is None else found.left_out) == (None if left_out is None else (left_out,))
+    if found is not None and left_out is not None:
+        assert left_out not in found.configs and len(found.configs) == 4
+        assert found.detail.endswith(f"; not accepted there: {left_out[0]}={left_out[1]}")
+
+
+def test_what_is_excluded_adds_to_what_always_is() -> None:
+    settings = link({"exclude": ["segment.*"]})
+    source = topic(topic_configs={"segment.bytes": "1", "min.insync.replicas": "1", "retention.ms": "2"})
+    assert dict(created_with(settings, source)) == {"retention.ms": "2", "message.timestamp.type": "CreateTime"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from strait.model import TopicFacts
+from strait.model import NO_TOPIC_ID, TopicFacts, topic_id_text
 from strait.planning.topic_sync.creation import Pair
 from strait.planning.topics.identity import Change, Halted, New, Unchanged, judge
 from strait.planning.topics.start_offsets import Resume
@@ -37,6 +37,14 @@ def judged(now: Pair, *past: OffsetMapping, on_loss: Any = "halt") -> Unchanged 
 def test_what_was_never_copied_begins_as_told_and_what_is_as_it_was_goes_on(on_loss: str) -> None:
     assert judged(pair(), on_loss=on_loss) == New("latest")
     assert judged(pair(), run(), on_loss=on_loss) == Unchanged()
+
+
+def test_a_topic_that_gets_an_id_is_what_it_was_and_its_successor_is_not() -> None:
+    none = topic_id_text(NO_TOPIC_ID)
+    assert judged(pair(none, none), run(none, none)) == Unchanged()
+    assert judged(pair(), run(none, none)) == Unchanged()
+    found = judged(pair("s2"), run(none, none), run("s1", sequence_base=50))
+    assert isinstance(found, Halted) and found.change.reason is Reason.SOURCE_RECREATED
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,7 @@ def test_a_created_topic_keeps_timestamps_and_takes_what_its_records_need() -> N
     assert dict(create.configs) == {
         "max.message.bytes": "5000000",
         "retention.ms": "-1",
+        "cleanup.policy": "delete",
         "message.timestamp.type": "CreateTime",
     }
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from strait.model import TopicFacts
-from strait.planning.risks.risks import Known, Risk, risks, similar_names
+from strait.planning.risks.risks import Known, Risk, forgetful, kept_less, risks, similar_names
 from strait.planning.topics.pairs import Pair
 
 HOUR_MS = 3_600_000
@@ -44,9 +44,6 @@ def test_a_copy_that_is_as_its_source_is_no_risk() -> None:
     [
         ({"max_message_bytes": "1999999"}, "smaller_messages"),
         ({"max_message_bytes": "9999999"}, None),
-        ({"retention_ms": str(47 * HOUR_MS)}, "shorter_retention"),
-        ({"retention_ms": "-1"}, None),
-        ({"retention_ms": str(HOUR_MS), "cleanup_policy": "compact"}, None),
         ({"message_timestamp_before_max_ms": str(HOUR_MS)}, "timestamps_before"),
         ({"message_timestamp_before_max_ms": str(72 * HOUR_MS)}, None),
         ({"message_timestamp_after_max_ms": str(HOUR_MS // 2)}, "timestamps_after"),
@@ -56,6 +53,31 @@ def test_a_copy_that_is_as_its_source_is_no_risk() -> None:
 )
 def test_a_stricter_destination_is_told(configs: dict[str, str], code: str | None) -> None:
     assert codes(**configs) == ([] if code is None else [code])
+
+
+@pytest.mark.parametrize(
+    ("configs", "code"),
+    [
+        ({"retention_ms": str(47 * HOUR_MS)}, "shorter_retention"),
+        ({"retention_ms": "-1"}, None),
+        ({"retention_ms": ""}, None),
+        ({"retention_bytes": "1000"}, "smaller_retention"),
+        ({"retention_bytes": "-1"}, None),
+        ({"retention_ms": str(HOUR_MS), "cleanup_policy": "compact"}, "copy_compacted"),
+        ({"cleanup_policy": "compact,delete"}, "copy_compacted"),
+    ],
+)
+def test_a_copy_that_keeps_less_is_told_at_every_plan(configs: dict[str, str], code: str | None) -> None:
+    changed = {name.replace("_", "."): value for name, value in configs.items()}
+    source = replace(SOURCE, configs={**SOURCE.configs, "retention.bytes": "-1"})
+    pair = Pair(source, replace(TARGET, configs={**source.configs, **changed}))
+    assert [risk.code for risk in kept_less([pair])] == ([] if code is None else [code])
+
+
+def test_a_source_that_only_compacts_keeps_the_newest_record_of_each_key_for_ever() -> None:
+    source = replace(SOURCE, configs={"cleanup.policy": "compact", "retention.ms": str(HOUR_MS)})
+    target = replace(TARGET, configs={"cleanup.policy": "compact,delete", "retention.ms": str(48 * HOUR_MS)})
+    assert [risk.code for risk in kept_less([Pair(source, target)])] == ["shorter_retention"]
 
 
 def test_an_old_broker_has_one_bound_for_both_sides() -> None:
@@ -88,10 +110,10 @@ def test_rights_that_are_known_to_be_missing_are_told_and_unknown_ones_are_not()
 
 
 def test_brokers_that_forget_producers_within_hours_are_a_risk_to_the_whole_link() -> None:
-    (risk,) = found(known=Known(producer_expiration_ms=2 * HOUR_MS))
+    (risk,) = forgetful(2 * HOUR_MS)
     assert (risk.topic, risk.code) == ("", "short_producer_expiration")
     assert "set producer.id.expiration.ms to 3.0 h or more" in risk.detail
-    assert found(known=Known(producer_expiration_ms=24 * HOUR_MS)) == []
+    assert forgetful(24 * HOUR_MS) == ()
     assert found(known=Known()) == [], "unknown"
 
 

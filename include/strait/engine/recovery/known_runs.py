@@ -6,6 +6,7 @@ from typing import Protocol
 from strait.engine.partition.partition import Partition
 from strait.engine.recovery.unresolved import Unresolved
 from strait.reasons import Reason
+from strait.state.adoption import adopted
 from strait.state.schema import OffsetMapping
 
 
@@ -31,7 +32,12 @@ class KnownRuns:
         source_id, destination_id = partition.ids
         into = [
             run
-            for run in self._known.runs.get((partition.topic, partition.number), ())
+            for run in adopted(
+                self._known.runs.get((partition.topic, partition.number), ()),
+                partition.destination,
+                source_id,
+                destination_id,
+            )
             if run.destination_id == destination_id and run.destination == partition.destination
         ]
         own = [run for run in into if run.source_id == source_id]

@@ -1,6 +1,7 @@
 """Why a partition cannot be copied, as far as the clusters' metadata tells."""
 
 from strait.engine.partition.partition import Partition
+from strait.model import NO_TOPIC_ID
 from strait.net import error_policy
 from strait.net.cluster_client import ClusterClient
 from strait.reasons import Reason
@@ -16,7 +17,7 @@ def source_problem(source: ClusterClient, partition: Partition) -> Problem | Non
         return Reason.SOURCE_DENIED, f"metadata of {topic}: {error_policy.name(error)}"
     if error == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
         return Reason.SOURCE_MISSING, f"topic {topic} no longer exists on the source"
-    if source.topic_ids.get(topic, partition.source_id) != partition.source_id:
+    if _is_another(source, topic, partition.source_id):
         return Reason.SOURCE_RECREATED, _recreated(topic)
     if source.leader(topic, partition.number).node < 0:
         return Reason.SOURCE_LEADERLESS, f"partition {partition.number} has no leader"
@@ -42,7 +43,12 @@ def destination_problem(destination: ClusterClient, partition: Partition) -> Pro
 
 
 def destination_recreated(destination: ClusterClient, partition: Partition) -> bool:
-    return destination.topic_ids.get(partition.destination, partition.destination_id) != partition.destination_id
+    return _is_another(destination, partition.destination, partition.destination_id)
+
+
+def _is_another(cluster: ClusterClient, topic: str, planned_id: bytes) -> bool:
+    """A topic that was planned without an ID may have got one since: the next plan has it."""
+    return planned_id not in (NO_TOPIC_ID, cluster.topic_ids.get(topic, planned_id))
 
 
 def _recreated(topic: str) -> str:

@@ -16,6 +16,7 @@ from strait.model import TopicPartition
 from strait.planning.assignment.budgets import dealt_anew
 from strait.planning.plan.draft import Draft
 from strait.reasons import Reason
+from strait.state.adoption import adopted
 from strait.state.schema import OffsetMapping, Pause, Plan, PlannedTopic, Waiting
 from strait.text import utc
 
@@ -179,9 +180,8 @@ def _firm(topic: PlannedTopic, runs: Runs) -> Iterator[TopicPartition]:
     """The partitions of which some run describes these very topics, so that a slot can go on with them."""
     ids = topic.destination, topic.source_id, topic.destination_id
     for number in range(len(topic.slots)):
-        if any(
-            (run.destination, run.source_id, run.destination_id) == ids for run in runs.get((topic.source, number), ())
-        ):
+        known = adopted(runs.get((topic.source, number), ()), *ids)
+        if any((run.destination, run.source_id, run.destination_id) == ids for run in known):
             yield TopicPartition(topic.source, number)
 
 

@@ -24,6 +24,13 @@ class Approval:
     shown: Effects | None
     clusters: Clusters = UNKNOWN
 
+    @classmethod
+    def of(cls, link: str, setting: str, shown: "ShownPlan | None") -> "Approval":
+        """By the link's `approval`, unless a person has seen a plan."""
+        if shown is not None:
+            return cls(link, shown.shown, shown.clusters)
+        return cls(link, () if setting == "required" else None)
+
     def check(self, now: Effects, clusters: Clusters) -> None:
         """Before anything is done: it has to be all that was shown, and only that, and for these clusters. Raises
         ApprovalMissing."""

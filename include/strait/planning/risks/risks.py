@@ -41,14 +41,12 @@ class Known:
         source_rights, destination_rights: topic -> the operations that are allowed on it; a topic is not there where
             the cluster does not tell.
         source_quotas, destination_quotas: whose -> bytes per second.
-        producer_expiration_ms: the shortest `producer.id.expiration.ms` of the destination's brokers; None: not known.
     """
 
     source_rights: Mapping[str, Collection[str]] = field(default_factory=dict)
     destination_rights: Mapping[str, Collection[str]] = field(default_factory=dict)
     source_quotas: Mapping[str, float] = field(default_factory=dict)
     destination_quotas: Mapping[str, float] = field(default_factory=dict)
-    producer_expiration_ms: int | None = None
 
 
 def risks(pairs: Iterable[Pair], growing: Collection[str], sources: Collection[str], known: Known) -> tuple[Risk, ...]:
@@ -73,14 +71,48 @@ def risks(pairs: Iterable[Pair], growing: Collection[str], sources: Collection[s
             Risk("quota", "", f"the {side} limits {whose} to {rate:,.0f} bytes/s, broker by broker")
             for whose, rate in quotas.items()
         ]
-    expiration_ms = known.producer_expiration_ms
-    if expiration_ms is not None and expiration_ms < SHORTEST_EXPIRATION_MS:
-        detail = (
-            f"the destination's brokers discard a producer's state after {duration(expiration_ms / 1000)}, so records can "
-            f"be duplicated or lost; set {PRODUCER_EXPIRATION} to {duration(SHORTEST_EXPIRATION_MS / 1000)} or more"
-        )
-        found.append(Risk("short_producer_expiration", "", detail))
     return tuple(sorted(found, key=lambda risk: (risk.topic, risk.code)))
+
+
+def forgetful(expiration_ms: int) -> tuple[Risk, ...]:
+    """Brokers that discard a producer's state too early. ``expiration_ms``: the shortest of the destination's brokers."""
+    if expiration_ms >= SHORTEST_EXPIRATION_MS:
+        return ()
+    detail = (
+        f"the destination's brokers discard a producer's state after {duration(expiration_ms / 1000)}, so records can "
+        f"be duplicated or lost; set {PRODUCER_EXPIRATION} to {duration(SHORTEST_EXPIRATION_MS / 1000)} or more"
+    )
+    return (Risk("short_producer_expiration", "", detail),)
+
+
+def kept_less(pairs: Iterable[Pair]) -> tuple[Risk, ...]:
+    """Copies that do not keep all that their sources keep, whether they begin to be copied or have been for long."""
+    return tuple(risk for pair in pairs if pair.usable for risk in _kept_less(pair.source, pair.destination))
+
+
+def _kept_less(source: TopicFacts, target: TopicFacts) -> Iterator[Risk]:
+    policy, target_policy = source.configs.get("cleanup.policy", ""), target.configs.get("cleanup.policy", "")
+    if policy and "compact" in target_policy and "compact" not in policy:
+        detail = f"{target.topic} has cleanup.policy={target_policy}, the source {policy}"
+        how = f"it keeps one record of each key, and rejects records without one; set cleanup.policy={policy} on it"
+        yield Risk("copy_compacted", source.topic, f"{detail}: {how}")
+    if "delete" not in target_policy:
+        return
+    how = "; set it to the source's value, or `configs.sync: true`"
+    kept, keeps = _limit(source, "retention.ms"), _limit(target, "retention.ms")
+    if keeps is not None and kept is not None and keeps < kept:
+        detail = f"{target.topic} deletes records after {duration(keeps / 1000)} (retention.ms)"
+        yield Risk("shorter_retention", source.topic, f"{detail}, the source keeps them longer{how}")
+    kept, keeps = _limit(source, "retention.bytes"), _limit(target, "retention.bytes")
+    if keeps is not None and kept is not None and keeps < kept:
+        detail = f"{target.topic} keeps {keeps:,} bytes of a partition (retention.bytes)"
+        yield Risk("smaller_retention", source.topic, f"{detail}, the source more{how}")
+
+
+def _limit(topic: TopicFacts, name: str) -> int | None:
+    """Of its retention: none where it deletes nothing."""
+    deletes = "delete" in topic.configs.get("cleanup.policy", "delete")
+    return _milliseconds(topic, name) if deletes else _FOR_EVER
 
 
 def similar_names(names: Mapping[str, str], begin: Collection[str]) -> tuple[Risk, ...]:
@@ -128,11 +160,6 @@ def _times(source: TopicFacts, target: TopicFacts) -> Iterator[Risk]:
             f"{target.topic} rejects records more than {duration(after / 1000)} in the future, the source accepts them"
         )
         yield Risk("timestamps_after", source.topic, detail)
-    deletes = "delete" in target.configs.get("cleanup.policy", "")
-    keeps = _milliseconds(target, "retention.ms")
-    if deletes and keeps is not None and kept is not None and keeps < kept:
-        detail = f"{target.topic} deletes records after {duration(keeps / 1000)}"
-        yield Risk("shorter_retention", source.topic, f"{detail}, the source keeps them longer")
 
 
 def _first(topic: TopicFacts, names: Iterable[str]) -> int:

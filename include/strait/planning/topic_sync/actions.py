@@ -60,20 +60,27 @@ class _TopicAction(Action):
         return self.topic
 
 
+def _listed(configs: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in configs)
+
+
 @dataclass(frozen=True, slots=True)
 class CreateTopic(_TopicAction):
-    """A topic to create. ``replication_factor`` None: the broker's default."""
+    """A topic to create. ``replication_factor`` None: the broker's default. ``left_out``: configurations of the source that
+    the destination does not accept."""
 
     verb = "creates"
     past = "created"
     partitions: int
     replication_factor: int | None
     configs: tuple[tuple[str, str], ...]
+    left_out: tuple[tuple[str, str], ...] = ()
 
     @property
     def detail(self) -> str:
         replicas = "" if self.replication_factor is None else f", replication factor {self.replication_factor}"
-        return f"{self.partitions} partitions{replicas}" + "".join(f", {name}={value}" for name, value in self.configs)
+        without = f"; not accepted there: {_listed(self.left_out)}" if self.left_out else ""
+        return ", ".join(filter(None, [f"{self.partitions} partitions{replicas}", _listed(self.configs)])) + without
 
     @property
     def new_partitions(self) -> list[TopicPartition]:

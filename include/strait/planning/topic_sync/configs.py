@@ -2,17 +2,19 @@
 
 By MirrorMaker 2's rules: what is set on the source topic is set on the copy, what is not is left to the destination,
 and some configurations belong to their cluster. In addition a copy gets, wherever the source has it from, what its
-records need: a smaller `max.message.bytes` would refuse the source's batches, and a shorter retention would delete old
-records as soon as they are copied.
+records need: a smaller `max.message.bytes` would refuse the source's batches, a shorter
+retention would delete old records as soon as they are copied, and compaction all but one of each key.
 """
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from strait.config.copy_settings import EXCLUDED_CONFIGS
 from strait.config.links import Configs, Link
 from strait.config.rules import rule_of
 from strait.model import TopicFacts
-from strait.planning.topic_sync.actions import AlterTopic
+from strait.planning.topic_sync.actions import AlterTopic, CreateTopic
 from strait.planning.topics.pairs import Pair
 
 OBSERVED_CONFIGS = (
@@ -21,19 +23,21 @@ OBSERVED_CONFIGS = (
     "cleanup.policy",
     "retention.ms",
     "retention.bytes",
+    "delete.retention.ms",
+    "min.compaction.lag.ms",
     "message.timestamp.before.max.ms",  # these three only to warn of
     "message.timestamp.after.max.ms",
     "message.timestamp.difference.max.ms",
 )
 """The configs that decisions are made from, on both clusters."""
 
-_NEEDED = {
-    "max.message.bytes": "1048588",
-    "cleanup.policy": "delete",
-    "retention.ms": "604800000",
-    "retention.bytes": "-1",
-}
-"""What records need, with Kafka's own defaults: these are not written down on the copy."""
+NEEDED = ("max.message.bytes", "cleanup.policy", "retention.ms", "retention.bytes")
+"""What decides which of its records a copy takes and keeps."""
+_NEEDED_COMPACTED = ("delete.retention.ms", "min.compaction.lag.ms")
+"""The same, where it is compacted."""
+
+_IN_WORDS = {"remote.storage.enable": "configured with remote log storage"}
+"""Configurations that brokers reject without their name."""
 
 _TIMESTAMP_TYPE = "message.timestamp.type"
 
@@ -44,8 +48,30 @@ def observed(link: Link) -> tuple[str, ...] | None:
 
 
 def created_with(link: Link, source: TopicFacts) -> tuple[tuple[str, str], ...]:
-    """What a copy is created with. Whatever the broker's default, a copy keeps the timestamps of its records."""
-    return tuple(sorted((wanted(link, source) | {_TIMESTAMP_TYPE: "CreateTime"}).items()))
+    """What a copy is created with. Whatever the brokers' defaults are, now or later, a copy keeps the timestamps of its
+    records, and keeps records for as long as the source does."""
+    return tuple(sorted((wanted(link, source, {}) | {_TIMESTAMP_TYPE: "CreateTime"}).items()))
+
+
+def without_unaccepted(link: Link, create: CreateTopic, refusal: str) -> CreateTopic | None:
+    """The topic without the configuration that the destination rejects; None if that is none that can be left out.
+
+    Args:
+        refusal: the broker's words, which name the configuration.
+    """
+    needed = {*NEEDED, *_NEEDED_COMPACTED, _TIMESTAMP_TYPE, *link.configs.overrides}
+    needed |= rule_of(link.topics, create.source).overrides.keys()
+    named = [item for item in create.configs if item[0] not in needed and _names(refusal, item[0])]
+    if not named:
+        return None
+    (first, *_) = sorted(named, key=lambda item: -len(item[0]))
+    configs = tuple(item for item in create.configs if item != first)
+    return replace(create, configs=configs, left_out=(*create.left_out, first))
+
+
+def _names(refusal: str, name: str) -> bool:
+    whole = rf"(?<![\w.]){re.escape(name)}(?![\w]|\.\w)"
+    return re.search(whole, refusal) is not None or _IN_WORDS.get(name, "\n") in refusal
 
 
 def altered(link: Link, pairs: Iterable[Pair]) -> tuple[AlterTopic, ...]:
@@ -65,14 +91,17 @@ def syncs(link: Link, topic: str) -> bool:
     return link.configs.sync if ruled is None else ruled
 
 
-def wanted(link: Link, source: TopicFacts) -> dict[str, str]:
-    """Name -> value of what should be set on the copy."""
-    taken = {name: value for name, value in _taken(link.configs, source).items() if not _excluded(link.configs, name)}
+def wanted(link: Link, source: TopicFacts, defaults: Mapping[str, str]) -> dict[str, str]:
+    """Name -> value of what should be set on the copy. ``defaults``: what it has without that, as far as it is known."""
+    all_taken = _taken(link.configs, source, defaults)
+    taken = {name: value for name, value in all_taken.items() if not _excluded(link.configs, name)}
     return taken | dict(link.configs.overrides) | dict(rule_of(link.topics, source.topic).overrides)
 
 
 def _altered(link: Link, pair: Pair) -> AlterTopic | None:
-    should, now = wanted(link, pair.source), pair.destination.topic_configs
+    now = pair.destination.topic_configs
+    by_default = {name: value for name, value in pair.destination.configs.items() if name not in now}
+    should = wanted(link, pair.source, by_default)
     put = tuple(sorted((name, value) for name, value in should.items() if now.get(name) != value))
     left = (name for name in now if name not in should and not _excluded(link.configs, name))
     reset = tuple(sorted(name for name in left if name != _TIMESTAMP_TYPE))
@@ -83,14 +112,22 @@ def _altered(link: Link, pair: Pair) -> AlterTopic | None:
     return AlterTopic(pair.destination.topic, pair.source.topic, put, reset, before)
 
 
-def _taken(configs: Configs, source: TopicFacts) -> Mapping[str, str]:
+def _taken(configs: Configs, source: TopicFacts, defaults: Mapping[str, str]) -> Mapping[str, str]:
     if configs.defaults_from == "source":
         return {**source.configs, **source.topic_configs}
+    compacted = "compact" in source.configs.get("cleanup.policy", "")
+    names = (*NEEDED, *(_NEEDED_COMPACTED if compacted else ()))
     needed = {
-        name: source.configs[name] for name in _NEEDED if source.configs.get(name, _NEEDED[name]) != _NEEDED[name]
+        name: source.configs.get(name, "") for name in names if source.configs.get(name, "") != defaults.get(name, "")
     }
-    return {**needed, **source.cluster_configs, **source.topic_configs}
+    return {
+        **{name: value for name, value in needed.items() if value},
+        **source.cluster_configs,
+        **source.topic_configs,
+    }
 
 
 def _excluded(configs: Configs, name: str) -> bool:
-    return name == _TIMESTAMP_TYPE or any(re.fullmatch(pattern, name) for pattern in configs.exclude)
+    return name == _TIMESTAMP_TYPE or any(
+        re.fullmatch(pattern, name) for pattern in (*EXCLUDED_CONFIGS, *configs.exclude)
+    )

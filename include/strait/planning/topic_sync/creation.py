@@ -66,9 +66,8 @@ def find_destinations(
         elif facts.denied:
             waiting.append(Waiting(topic=topic, reason=Reason.SOURCE_DENIED, detail=facts.denied))
         elif creates(link, topic) and target not in refused:
-            create.append(
-                CreateTopic(target, topic, facts.partitions, _replicas(link, facts), created_with(link, facts))
-            )
+            configs = created_with(link, facts)
+            create.append(CreateTopic(target, topic, facts.partitions, _replicas(link, facts), configs))
         else:
             why = f"creating it: {refused[target]}" if target in refused else "`create_topics` is false"
             waiting.append(

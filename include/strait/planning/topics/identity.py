@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from strait.planning.topics.pairs import Pair
 from strait.planning.topics.start_offsets import Resume, StartAt
 from strait.reasons import Reason
+from strait.state.adoption import adopted
 from strait.state.offset_map import covering, destination_offset, locate
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy
 
@@ -75,6 +76,7 @@ def judge(pair: Pair, past: Sequence[OffsetMapping], begin: StartAt, policy: Top
     """
     if not past:
         return New(begin)
+    past = adopted(past, pair.destination.topic, pair.source.topic_id, pair.destination.topic_id)
     here = [run for run in past if (run.destination, run.destination_id) == _identity(pair)]
     if any(run.source_id == pair.source.topic_id for run in here):
         return Unchanged()

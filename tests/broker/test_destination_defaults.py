@@ -1,0 +1,100 @@
+"""A destination whose defaults and abilities are not the source's: a copy keeps what its source keeps."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from strait.config.links import LinksFile, parse
+from strait.control.executor import acceptable
+from strait.control.plane import Control
+from strait.embedded.kafka import Cluster
+from strait.kafka.admin import Admin
+from support.fixtures.waiting import eventually
+from support.kafka.records import assert_copied, ends
+from support.kafka.topics import create, look
+from support.links.copying import copying
+
+pytestmark = pytest.mark.broker
+
+DEFAULTS = {
+    "log.cleanup.policy": "compact,delete",
+    "log.retention.ms": "3600000",
+    "log.retention.check.interval.ms": "300",
+    "log.initial.task.delay.ms": "100",
+    "message.max.bytes": "100000",
+}
+SEVERAL_CHECKS_SECONDS = 5.0
+
+
+@pytest.fixture(scope="module")
+def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """By default its topics keep records for an hour, and one of each key."""
+    with Cluster(tmp_path_factory.mktemp("forgetful"), properties=DEFAULTS) as cluster:
+        yield cluster
+
+
+def link_of(topic: str) -> str:
+    return f"d{topic[-8:]}"
+
+
+def links_file(source: Cluster, destination: Cluster, topic: str, **settings: Any) -> LinksFile:
+    link = {"source": "a", "destination": "b", "topics": {"include": [topic]}} | settings
+    clusters = {"a": source.client_properties, "b": destination.client_properties}
+    return parse({"clusters": clusters, "links": {link_of(topic): link}}, where="links file")
+
+
+def produce_old(cluster: Cluster, topic: str, records: int) -> None:
+    """Two hours old, of five keys."""
+    producer, then = Producer(cluster.client_properties), int((time.time() - 7200) * 1000)
+    for number in range(records):
+        producer.produce(topic, str(number), str(number % 5), partition=0, timestamp=then + number)
+    assert producer.flush(30) == 0
+
+
+def test_a_copy_keeps_what_its_source_keeps_whatever_the_defaults_are(
+    clusters: Any, forgetful: Cluster, topic_name: str, tmp_path: Path
+) -> None:
+    create(clusters.source, topic_name, 1)
+    produce_old(clusters.source, topic_name, 300)
+    with Control(links_file(clusters.source, forgetful, topic_name), link_of(topic_name)) as control:
+        control.apply()
+        with copying(control, tmp_path):
+            eventually(lambda: ends(forgetful, topic_name, 1) == [300], what="all copied")
+            time.sleep(SEVERAL_CHECKS_SECONDS)
+            assert_copied(clusters.source, forgetful, topic_name, 1)
+        names = ("cleanup.policy", "retention.ms", "max.message.bytes")
+        theirs = Admin(clusters.source.client_properties, "a").configs(topic_name, names)
+        assert Admin(forgetful.client_properties, "b").configs(topic_name, names) == theirs
+        assert control.forecast(control.propose()).risks == ()
+
+
+def test_a_copy_that_keeps_less_is_a_risk_at_every_plan(clusters: Any, forgetful: Cluster, topic_name: str) -> None:
+    create(clusters.source, topic_name, 1)
+    create(forgetful, topic_name, 1)
+    with Control(links_file(clusters.source, forgetful, topic_name), link_of(topic_name)) as control:
+        for _ in range(2):
+            proposal = control.propose()
+            found = control.forecast(proposal).risks
+            kept = [risk.code for risk in found if risk.topic == topic_name and risk.code != "smaller_messages"]
+            assert kept == ["copy_compacted", "shorter_retention"]
+            assert f"risk      {topic_name}: copy_compacted" in control.show(proposal).text
+            control.apply(proposal)
+
+
+def test_what_the_destination_does_not_accept_is_left_out_and_told(clusters: Any, topic_name: str) -> None:
+    create(clusters.source, topic_name, 1, segment_ms="70000", retention_ms="77000")
+    with Control(links_file(clusters.source, clusters.destination, topic_name), link_of(topic_name)) as control:
+        proposal = control.propose()
+        unknown = {"message.format.version": "3.0-IV1", "remote.storage.enable": "true", "segment.bytes": "1000"}
+        (wanted,) = proposal.create
+        wanted = replace(wanted, configs=(*wanted.configs, *unknown.items()))
+        (found,) = acceptable(control._destination, control.link, [wanted])
+        assert dict(found.left_out) == unknown and found.configs == proposal.create[0].configs
+        assert topic_name not in Admin(clusters.destination.client_properties, "b").partition_counts()
+        assert control.apply(proposal).created
+    assert look(clusters.destination, topic_name).topic_configs["segment.ms"] == "70000"
