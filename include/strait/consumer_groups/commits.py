@@ -32,11 +32,6 @@ def in_sync(status: GroupStatus, before: Mapping[TopicPartition, int]) -> dict[T
     }
 
 
-def marked(present: net.Offsets) -> dict[TopicPartition, int]:
-    """What the link is known to have committed, by its mark."""
-    return {place: item.offset for place, item in present.items() if item.metadata == MARK}
-
-
 def of_others(
     present: net.Offsets, ours: Mapping[TopicPartition, int], own: Collection[TopicPartition], *, share: bool
 ) -> set[TopicPartition]:

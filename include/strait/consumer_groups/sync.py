@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 
 from strait.config.validation import did_you_mean
 from strait.consumer_groups.clusters import LinkClusters
-from strait.consumer_groups.commits import before_pending, commits_of, in_sync, marked, of_others, refusals
+from strait.consumer_groups.commits import before_pending, commits_of, in_sync, of_others, refusals
 from strait.consumer_groups.offsets import Offsets
 from strait.consumer_groups.two_way import TwoWay
 from strait.errors import ConfigError
@@ -281,7 +281,7 @@ class GroupSync:
             _there(name, observed),
             translations,
             {place: item.offset for place, item in present.items()},
-            ours={**ours, **marked(present)},
+            ours=ours,
             own=own,
             others=of_others(present, ours, own, share=here.kind == SHARE),
             include_moved=self._include_moved,

@@ -8,7 +8,7 @@ import pytest
 
 from strait.config.links import Link
 from strait.consumer_groups.checkpoints import checkpoints_of
-from strait.consumer_groups.commits import MARK, commits_of, in_sync, marked, of_others
+from strait.consumer_groups.commits import MARK, commits_of, in_sync, of_others
 from strait.model import TopicPartition
 from strait.net.consumer_groups import Committed
 from strait.planning.consumer_groups import (
@@ -346,7 +346,6 @@ def test_what_others_committed_is_told_by_what_stands_beside_it() -> None:
     own = {TopicPartition("t", 4)}
     assert {place.partition for place in of_others(present, ours, own, share=False)} == {1, 3}
     assert {place.partition for place in of_others(present, ours, own, share=True)} == {3}
-    assert marked(present) == {TopicPartition("t", 0): 5}
     told = {TopicPartition("t", 3): Committed(100, "")}
     assert commits_of(status(90, 80), told) == {COPY: Committed(90, MARK)}
     assert commits_of(status(90, 80), {TopicPartition("t", 3): Committed(100, "a time")})[COPY].metadata == "a time"
