@@ -111,8 +111,10 @@ _TEXTS = {
         Kind.SKIPPED,
     ),
     Reason.CAME_FROM_DESTINATION: _Text(
-        "The topic's name starts with the destination's alias, so it came from there and is not copied back.",
-        "No action is needed. If the topic is an original, set another `destination_alias` in a rule's `naming`.",
+        "The topic's name starts with the destination's alias, or a link from the destination lists it as its own "
+        "destination topic, so it came from there and is not copied back.",
+        "No action is needed. If the topic is an original, set another `destination_alias` in a rule's `naming`. If it "
+        "is to be copied back all the same, name it in `topics.include`.",
         Kind.SKIPPED,
     ),
     Reason.NO_NAME: _Text(

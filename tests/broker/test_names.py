@@ -174,3 +174,32 @@ def test_what_mirror_maker_2_was_told_is_planned_on_the_same_clusters(clusters: 
     assert outcome.created == (f"a.{link}-orders",)
     assert skipped(outcome, link)[f"b.{link}-orders"] == Reason.CAME_FROM_DESTINATION
     assert exists(clusters.destination, f"a.{link}-orders")
+
+
+def test_two_links_with_prefixes_and_a_regular_expression_do_not_copy_each_others_copies(
+    clusters: Any, link: str
+) -> None:
+    """Every cycle of each once made new topics of the other's: 2 topics became 71 within seconds."""
+    ends_of = {"a": clusters.source, "b": clusters.destination}
+    create(clusters.source, f"{link}-orders")
+    create(clusters.destination, f"{link}-clicks")
+    topics = {"regex": [f".*{link}-.*"]}
+    blocks = {
+        f"{link}-there": {
+            "source": "a",
+            "destination": "b",
+            "topics": topics,
+            "naming": {"policy": "prefix", "prefix": "eu."},
+        },
+        f"{link}-back": {
+            "source": "b",
+            "destination": "a",
+            "topics": topics,
+            "naming": {"policy": "prefix", "prefix": "us."},
+        },
+    }
+    properties = {name: dict(cluster.client_properties) for name, cluster in ends_of.items()}
+    file = parse({"clusters": properties, "links": blocks}, where="links file")
+    with Control(file, f"{link}-there") as there, Control(file, f"{link}-back") as back:
+        created = [control.apply().created for control in (there, back) * 3]
+    assert created == [(f"eu.{link}-orders",), (f"us.{link}-clicks",), (), (), (), ()]

@@ -13,7 +13,8 @@ from strait.state.schema import Plan
 
 
 def opposite_of(link: Link, source: Mapping[str, str], destination_id: str) -> Opposite:
-    """Asks only for a link that keeps rights or configurations of copies.
+    """Asks only for a link that keeps rights or configurations of copies, or that would take their copies for topics of its
+    own, by a regular expression and under other names.
 
     Args:
         source: client properties of the link's source.
@@ -22,7 +23,8 @@ def opposite_of(link: Link, source: Mapping[str, str], destination_id: str) -> O
     Raises:
         ClusterUnavailable
     """
-    if not (follows_acls(link) or syncs_any(link)):
+    may_take_copies = bool(link.topics.regex) and not link.keeps_names
+    if not (follows_acls(link) or syncs_any(link) or may_take_copies):
         return Opposite()
     try:
         return Opposite.of(_plans(link.source, source, destination_id))

@@ -45,6 +45,7 @@ from strait.planning.status.status import Status
 from strait.planning.topic_sync.configs import OBSERVED_CONFIGS, observed
 from strait.planning.topic_sync.creation import Destinations
 from strait.planning.topic_sync.heartbeats import with_heartbeats
+from strait.planning.topic_sync.opposite import Opposite
 from strait.planning.topic_sync.retirement import candidates, retire
 from strait.planning.topic_sync.sync import Memory, TopicSync, follows_acls, topic_sync
 from strait.planning.topics.remembered import remembered
@@ -257,9 +258,11 @@ class Control:
         done: Done | None = None,
     ) -> Proposal:
         previous = dict(self._state.plans)
-        facts = remembered(*facts, previous.values())
+        plans = previous.values()
+        facts = remembered(*facts, plans)
+        opposite = opposite_of(self.link, self._source_properties, facts[1].cluster_id)
         with collector_paused():
-            found = survey(self.name, self.link, *facts, self._state.runs, refused, previous.values())
+            found = survey(self.name, self.link, *facts, self._state.runs, refused, plans, opposite.copies)
         create = acceptable(self._destination, self.link, found.destinations.create)
         found = replace(found, destinations=replace(found.destinations, create=create))
         if stopped is None:
@@ -267,7 +270,7 @@ class Control:
         starts = look_up(self._source, self._destination, found.new, histories=self.link.backfill is not None)
         pauses = pauses_of(self._state.plans.values())
         now_ms = _now_ms()
-        sync = self._sync(found.destinations, facts, refused, done, now_ms)
+        sync = self._sync(found.destinations, facts, opposite, refused, done, now_ms)
         loads = self._loads.now()
         with collector_paused():
             proposal = compose(
@@ -282,18 +285,18 @@ class Control:
                 settings=planned_settings(self._configured),
                 now_ms=now_ms,
             )
-        topics = facts[1].topics
         replicas = wanted_replicas(self._state_replicas, (pair.destination for pair in found.destinations.pairs))
         return replace(
             proposal,
-            state_changes=state_changes(self.name, topics),
-            state_risks=state_risks(self.name, topics, replicas),
+            state_changes=state_changes(self.name, facts[1].topics),
+            state_risks=state_risks(self.name, facts[1].topics, replicas),
         )
 
     def _sync(
         self,
         destinations: Destinations,
         facts: tuple[ClusterFacts, ClusterFacts],
+        opposite: Opposite,
         refused: Mapping[str, str],
         done: Done | None,
         now_ms: int,
@@ -309,7 +312,7 @@ class Control:
             retirement=retirement,
             refused=refused,
             done=() if done is None else done.actions,
-            opposite=opposite_of(self.link, self._source_properties, facts[1].cluster_id),
+            opposite=opposite,
         )
 
     def _publish(

@@ -33,8 +33,7 @@ from strait.planning.topics.identity import (
 )
 from strait.planning.topics.lost_mappings import Begun, left_after
 from strait.planning.topics.new_partitions import NewPartition, StartRequest, begin
-from strait.planning.topics.pairs import Pair
-from strait.planning.topics.policies import copies_of, policy_of, start_of
+from strait.planning.topics.policies import start_of, topic_policy
 from strait.planning.topics.selection import Selection, select
 from strait.planning.topics.start_offsets import StartOffsets, start_at
 from strait.reasons import Reason
@@ -164,12 +163,14 @@ def survey(
     runs: Runs,
     refused: Mapping[str, str] | None = None,
     previous: Iterable[Plan] = (),
+    came_back: Collection[str] = (),
 ) -> Survey:
     """Select topics, find their destinations, and hold them against the runs of the past.
 
     Args:
         refused: destination topics that could not be created, and why.
         previous: the plans in force. They tell which partitions have runs that the map has lost.
+        came_back: topics of the source that links from the destination have made.
 
     Raises:
         ConfigError: the link would copy topics onto themselves or one another, or two topics onto one.
@@ -181,6 +182,7 @@ def survey(
         link,
         source.topics,
         copied_before=set(begun.topics),
+        came_back=came_back,
         shared_cluster_id=source.cluster_id if source.cluster_id == destination.cluster_id else None,
     )
     names = {topic: selection.names[topic] for topic in selection.selected}
@@ -191,7 +193,7 @@ def survey(
     decided: dict[str, Decision] = {}
     policies: dict[str, TopicPolicy] = {}
     for pair in destinations.pairs:
-        start, policy = start_of(link, pair.source.topic), _policy(link, pair)
+        start, policy = start_of(link, pair.source.topic), topic_policy(link, pair.source, pair.destination)
         policies[pair.source.topic] = policy
         joins = pair.source.topic in begun.topics
         for number in range(pair.fit):
@@ -302,11 +304,6 @@ def _halted(halted: Mapping[TopicPartition, Change]) -> Iterator[Waiting]:
 
 def _waiting(waiting: Iterable[Waiting]) -> set[tuple[TopicPartition, str]]:
     return {(TopicPartition(item.topic, number), item.reason) for item in waiting for number in item.partitions}
-
-
-def _policy(link: Link, pair: Pair) -> TopicPolicy:
-    copies = copies_of(link, pair.source.topic, pair.destination.topic)
-    return policy_of(link.topics, pair.source, pair.destination, copies)
 
 
 def _planned(

@@ -2,7 +2,8 @@
 
 What such a link has given to copies on the source is not the source's own: carried on, a right would hold itself up on
 both clusters after it was revoked on one. And a topic that is copied both ways has two sides that people configure, so
-whoever looked first would undo what was set on the other one.
+whoever looked first would undo what was set on the other one. Under other names a copy would be copied back as a new topic,
+and that one again, for as long as names can grow.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,11 +20,13 @@ class Opposite:
 
     Attributes:
         acls: rules on the link's source that they have given there.
+        copies: topics of the link's source that are their copies.
         copied: topics of the link's destination that they copy.
         unknown: why that cannot be known; "" where it is.
     """
 
     acls: frozenset[TopicAcl] = frozenset()
+    copies: frozenset[str] = frozenset()
     copied: frozenset[str] = frozenset()
     unknown: str = ""
 
@@ -31,7 +34,9 @@ class Opposite:
     def of(cls, plans: Iterable[Plan]) -> "Opposite":
         plans = tuple(plans)
         acls = frozenset(TopicAcl(**dict(acl)) for plan in plans for acl in plan.acls)
-        return cls(acls, frozenset(topic.source for plan in plans for topic in plan.topics))
+        topics = [topic for plan in plans for topic in plan.topics]
+        copies = {topic.destination for topic in topics} | {one.destination for plan in plans for one in plan.left}
+        return cls(acls, frozenset(copies), frozenset(topic.source for topic in topics))
 
     def own(self, source: ClusterFacts) -> ClusterFacts:
         """The source with its own rules alone; with none that are known where it is not known which they are."""

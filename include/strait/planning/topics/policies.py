@@ -29,6 +29,11 @@ def copies_of(link: Link, topic: str, copy: str) -> Copies:
     return chosen or ("skip" if topic == copy else "forward")
 
 
+def topic_policy(link: Link, source: TopicFacts, destination: TopicFacts) -> TopicPolicy:
+    """How the link copies a topic."""
+    return policy_of(link.topics, source, destination, copies_of(link, source.topic, destination.topic))
+
+
 def policy_of(topics: Topics, source: TopicFacts, destination: TopicFacts, copies: Copies = "all") -> TopicPolicy:
     """How a topic is copied: its rule, and what the slots need to know of both clusters' topics."""
     rule = rule_of(topics, source.topic)

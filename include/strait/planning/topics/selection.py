@@ -46,6 +46,7 @@ def select(
     source: Mapping[str, TopicFacts],
     *,
     copied_before: Iterable[str] = (),
+    came_back: Collection[str] = (),
     shared_cluster_id: str | None = None,
 ) -> Selection:
     """Apply the `topics` block: named or matched by a whole regular expression; `exclude` wins.
@@ -54,6 +55,8 @@ def select(
         source: every topic of the source.
         copied_before: topics that the link has copied; one that is gone from the source is missing, not forgotten, and
             one whose name another topic would get, too, keeps it.
+        came_back: topics that links from the destination have made; where names change, a regular expression does not
+            select them.
         shared_cluster_id: Kafka's id of the cluster, where source and destination are one; the link's own copies are
             then left out, or they would be copied again and again.
 
@@ -66,7 +69,7 @@ def select(
     copied_before = frozenset(copied_before)
     names, skipped = {}, []
     for name in sorted(source):
-        found = _skip(link.topics, name, source[name].internal) or _named(link, name)
+        found = _skip(link.topics, name, source[name].internal) or _named(link, name, came_back)
         if isinstance(found, Skip):
             skipped.append(found)
         else:
@@ -121,13 +124,16 @@ def _skip(topics: Topics, name: str, internal: bool) -> Skip | None:
     return None
 
 
-def _named(link: Link, topic: str) -> str | Skip:
+def _named(link: Link, topic: str, came_back: Collection[str]) -> str | Skip:
     names = naming.Names(link)
     if names.came_from_destination(topic):
         return Skip(
             topic, Reason.CAME_FROM_DESTINATION, f"its name shows that it was replicated from {link.destination}"
         )
     name = names.destination(topic)
+    if topic in came_back and name != topic and topic not in link.topics.include:
+        detail = f"a link from {link.destination} has made it; name it in `topics.include` to copy it back all the same"
+        return Skip(topic, Reason.CAME_FROM_DESTINATION, detail)
     if name is None:
         return Skip(topic, Reason.NO_NAME, "no `naming.rules` entry matches, and `otherwise` is `refuse`")
     why = naming.why_illegal(name)
