@@ -7,13 +7,13 @@ import pytest
 
 from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin, NewTopic
-from strait.model import ClusterFacts, TopicFacts
+from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.state import topics
 from strait.state.topics import ensure_state_topics
 
 
 class LateBrokers:
-    """They have every topic, deleted instead of compacted, and show none before so many looks."""
+    """They have every topic, deleted instead of compacted, with a record, and show none before so many looks."""
 
     cluster = "b"
 
@@ -32,6 +32,9 @@ class LateBrokers:
             name: TopicFacts(name, "id", 1, configs={"cleanup.policy": "delete"}) for name in shown if wanted(name)
         }
         return ClusterFacts("b", "cluster-id", found)
+
+    def offsets(self, partitions: Iterable[TopicPartition], _: str) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, 1)
 
 
 def test_a_topic_that_is_shown_late_is_checked_all_the_same() -> None:
