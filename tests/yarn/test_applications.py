@@ -17,7 +17,7 @@ from support.links.links import Link
 from support.spark.sites import YarnSite
 from support.spark.yarn import SECRET
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
+pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.timeout(1800)]
 
 KEPT_SECRET = {"spec.json", "__spark_conf__.properties"}
 """Names of the files that hold secrets, as docs/how-to/run-on-yarn.md has it."""
@@ -57,11 +57,13 @@ def test_copying_goes_on_without_an_executor_the_resource_manager_or_the_drivers
 
     driver = site.driver(name).pid
     cluster.manager.kill()
-    assert link.application().state is State.UNKNOWN
-    with pytest.raises(LaunchError, match="Connection refused"):
-        link.launcher.stop(name)
-    goes_on(3000)
-    cluster.manager.start()
+    try:
+        assert link.application().state is State.UNKNOWN
+        with pytest.raises(LaunchError, match="Connection refused"):
+            link.launcher.stop(name)
+        goes_on(3000)
+    finally:
+        cluster.manager.start()
     eventually(lambda: link.application().state is State.RUNNING, what="it is found again", within_seconds=180)
     assert (site.driver(name).pid, link.application().id) == (driver, first.id)
 
