@@ -58,13 +58,13 @@ class Member(NamedTuple):
         return f"{self.client_id} at {self.host.lstrip('/')}"
 
 
-def copying(rows: Sequence[PartitionStatus], *, stopped: bool, pending: Sequence[str]) -> Check:
-    """Whether everything that the link selects is being copied. A slot that was just started, or of which nothing was heard
-    for a moment, may be in a while.
+def copying(rows: Sequence[PartitionStatus], *, stopped: bool, pending: Sequence[str], patient: bool = False) -> Check:
+    """Whether everything that the link selects is being copied. A slot that was just started may be in a while.
 
     Args:
         rows: of all partitions of the link's plans.
         pending: what a new plan would change.
+        patient: of a slot that is silent, something may be heard later, too.
     """
     if stopped:
         return Check(Verdict.FAILED, "the link is stopped, so what is missing will not be copied: run strait start")
@@ -75,7 +75,7 @@ def copying(rows: Sequence[PartitionStatus], *, stopped: bool, pending: Sequence
     left = [row for row in rows if row.state in ("waiting", "starting") and row.reason != Reason.OPEN_TRANSACTION]
     if left:
         shown = [f"{_place(row)} {row.reason or row.state}" for row in left]
-        passing = all(row.state == "starting" or row.reason == Reason.SLOT_SILENT for row in left)
+        passing = all(row.state == "starting" or (patient and row.reason == Reason.SLOT_SILENT) for row in left)
         verdict = Verdict.WAITING if passing else Verdict.FAILED
         return Check(verdict, f"{len(left)} of {len(rows)} partitions are not copied: {listed(shown)}")
     lag = sum(max(0, row.lag_records) for row in rows)

@@ -45,7 +45,7 @@ def group(
             "1 of 2 partitions are not copied: t-1 paused",
         ),
         ([row(0), row(1, "starting", -1)], False, [], Verdict.WAITING, "t-1 starting"),
-        ([row(0), row(1, "waiting", 3, "slot_silent")], False, [], Verdict.WAITING, "t-1 slot_silent"),
+        ([row(0), row(1, "waiting", 3, "slot_silent")], False, [], Verdict.FAILED, "t-1 slot_silent"),
         (
             [row(0, "waiting", 3, "paused"), row(1, "waiting", 3, "slot_silent")],
             False,
@@ -68,6 +68,12 @@ def test_everything_must_be_copied_at_first(
     check = failover.copying(rows, stopped=stopped, pending=pending)
     assert check.verdict is verdict
     assert word in check.detail
+
+
+def test_a_silent_slot_is_waited_for_by_a_failover_alone() -> None:
+    silent, paused = row(0, "waiting", 3, "slot_silent"), row(1, "waiting", 3, "paused")
+    assert failover.copying([silent], stopped=False, pending=[], patient=True).verdict is Verdict.WAITING
+    assert failover.copying([silent, paused], stopped=False, pending=[], patient=True).verdict is Verdict.FAILED
 
 
 def test_a_log_that_changes_or_holds_an_open_transaction_still_has_producers() -> None:

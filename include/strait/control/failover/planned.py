@@ -77,7 +77,7 @@ class PlannedFailover:
         """A slot that was heard a moment ago may come back; one that was not is an operator's to look at."""
         began = time.monotonic()
         while True:
-            check = whole(self._look)
+            check = whole(self._look, patient=not self._dry_run)
             if check.verdict is not Verdict.WAITING or self._dry_run:
                 return check
             if time.monotonic() >= began + _COPYING_PATIENCE_SECONDS:
@@ -231,10 +231,10 @@ class PlannedFailover:
         return recovery_point.late(found)
 
 
-def whole(look: Observation) -> Check:
-    """Whether everything that the link selects is being copied."""
+def whole(look: Observation, *, patient: bool = False) -> Check:
+    """Whether everything that the link selects is being copied; see `failover.copying`."""
     status = look.status(listen_seconds=_LISTEN_SECONDS)
-    return failover.copying(status.rows, stopped=status.stopped, pending=look.pending())
+    return failover.copying(status.rows, stopped=status.stopped, pending=look.pending(), patient=patient)
 
 
 def tail_of(look: Observation, settings: Settings) -> Check:
