@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-SUPPORT = Path(__file__).parents[2]
+SUPPORT = Path(__file__).parents[1]
 
 
 def run_pytest(folder: Path, source: str, *options: str | Path, ci: str = "") -> subprocess.CompletedProcess[str]:
@@ -47,6 +47,7 @@ def test_a_skipped_unit_test_is_fine_everywhere(tmp_path):
     assert run_pytest(tmp_path, SKIPPED.replace("@pytest.mark.broker\n", ""), ci="true").returncode == 0
 
 
+@pytest.mark.core
 def test_a_skipped_module_fails_the_run(tmp_path):
     done = run_pytest(tmp_path, 'import pytest; pytest.importorskip("no_such_module")', ci="true")
     assert done.returncode != 0, done.stdout
@@ -111,6 +112,7 @@ def test_that_waits():
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.core
 def test_a_skipped_integration_test_fails_a_run_of_workers_too(tmp_path):
     done = run_pytest(tmp_path, SKIPPED, "-n", "2", ci="true")
     assert done.returncode == 1, done.stdout

@@ -12,7 +12,7 @@ from support import durations
 from support.checks import each
 from support.fixtures import tiers
 
-PROJECT = Path(__file__).parents[3]
+PROJECT = Path(__file__).parents[2]
 OTHERS = [path for path in (PROJECT / "tests").rglob("test_*.py") if not path.is_relative_to(PROJECT / "tests/unit")]
 README = (PROJECT / "tests/README.md").read_text(encoding="utf-8")
 
@@ -29,6 +29,7 @@ def functions(nodes: list[str]) -> set[str]:
     return {node.partition("::")[2].partition("[")[0] for node in nodes}
 
 
+@pytest.mark.core
 def test_each_claim_has_a_test_with_every_change() -> None:
     assert len(tiers.claims()) > 15
     assert [claim for claim, (first, _) in tiers.claims().items() if not first] == []
@@ -89,7 +90,7 @@ def test_long_files_start_first_and_one_airflow_is_one_workers() -> None:
 def test_durations_are_those_of_the_newest_report_without_what_is_short_or_gone(tmp_path: Path) -> None:
     report = tmp_path / "junit.xml"
     cases = [
-        ("tests.unit.suite.test_tiers", "test_b[1]", 2.04),
+        ("tests.suite.test_tiers", "test_b[1]", 2.04),
         ("tests.gone", "test_c", 9.0),
         ("tests.conftest", "t", 0.1),
     ]
@@ -98,7 +99,7 @@ def test_durations_are_those_of_the_newest_report_without_what_is_short_or_gone(
         + "".join(f'<testcase classname="{module}" name="{name}" time="{time}"/>' for module, name, time in cases)
         + "</testsuite></testsuites>"
     )
-    here = "tests/unit/suite/test_tiers.py"
+    here = "tests/suite/test_tiers.py"
     known = {f"{here}::test_a": 7.0, f"{here}::test_b[1]": 5.0}
     assert durations.merged(known, durations.reported(report)) == {f"{here}::test_a": 7.0, f"{here}::test_b[1]": 2.0}
 
