@@ -189,6 +189,8 @@ def test_another_source_is_a_persons_decision(pair: Pair, other: Cluster) -> Non
         assert [(one.link, one.source) for one in known] == [(LINK, foreign)], "links back know it by its new source"
     with Control(pair.file, LINK) as control, pytest.raises(OtherCluster):
         control.propose()
+    with Control(pair.links_file(pin=mine), LINK) as control:
+        assert control.apply().plan.source_cluster == mine, "and back"
 
 
 def test_a_wiped_destination_is_filled_again_as_by_a_new_link(pair: Pair, tmp_path: Path) -> None:
