@@ -14,7 +14,8 @@ EXCLUDED_CONFIGS = (
     r"min\.insync\.replicas",
     r"unclean\.leader\.election\.enable",
 )
-"""MirrorMaker 2's list, never set from the source. It names the bounds of timestamps as brokers do; topics have them without ``log.`` in front."""
+"""MirrorMaker 2's list, never set from the source. It names the bounds of timestamps as brokers do; topics have them
+without ``log.`` in front."""
 
 _MOST_REPLICAS = 32767
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from confluent_kafka import Message
 
 from strait.config import naming
-from strait.control.registration import register_repair
+from strait.control.registration import repair_writer
 from strait.kafka.admin import Admin
 from strait.kafka.reading import log_range, read_topic
-from strait.kafka.transactions import FIRST_MS, TRANSACTION_MS, TransactionalWriter, chunks, transactional_writer
+from strait.kafka.transactions import TransactionalWriter, chunks
 from strait.state.quarantine_log import (
     Chosen,
     Contents,
@@ -27,7 +27,6 @@ from strait.state.quarantine_log import (
 )
 from strait.state.quarantine_replay import in_source_order, targets
 from strait.state.reader import StateReader
-from strait.state.writer import QUARANTINED_BYTES
 
 
 class Quarantine:
@@ -97,17 +96,14 @@ class Quarantine:
             PlanConflict: somebody else settles since; nothing was written that is not settled.
             StateError: the registrations cannot be read.
         """
-        transactional_id = naming.quarantine_transactional_id(self._link)
-        admin = Admin(self._properties, self._cluster)
-        register_repair(admin, self._properties, self._link, transactional_id, TRANSACTION_MS)
-        with transactional_writer(
+        with repair_writer(
+            Admin(self._properties, self._cluster),
             self._properties,
-            self._cluster,
-            transactional_id,
+            self._link,
+            naming.quarantine_transactional_id(self._link),
             doing="taking over the quarantine",
             taken_over="somebody else settles the quarantine now",
             hint="list it again to see what is left",
-            message_max_bytes=QUARANTINED_BYTES,
         ) as writer:
             yield Settling(writer, self)
 
@@ -144,12 +140,15 @@ class Settling:
                     target = into[entry.topic]
                     doing = f"replaying {entry} into {target}"
                     headers = original_headers(_headers(message))
-                    place = {
-                        "topic": target,
-                        "partition": entry.partition,
-                        "timestamp": max(FIRST_MS, entry.timestamp_ms),
-                    }
-                    self._writer.produce(doing, key=message.key(), value=message.value(), headers=headers, **place)
+                    self._writer.produce(
+                        doing,
+                        topic=target,
+                        partition=entry.partition,
+                        timestamp=entry.timestamp_ms,
+                        key=message.key(),
+                        value=message.value(),
+                        headers=headers,
+                    )
                     self._settle(entry, "replayed")
             done += len(messages)
         return done

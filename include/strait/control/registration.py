@@ -5,11 +5,13 @@ acknowledged by all in-sync replicas, and only then the plan is published. It is
 transaction's end reaches its partitions one after the other, so the plan could be seen before the registration.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from strait.config import naming
 from strait.errors import StateError
 from strait.kafka.admin import Admin
+from strait.kafka.transactions import TRANSACTION_MS, TransactionalWriter, transactional_writer
 from strait.kafka.writing import write_record
 from strait.net.broker_requests import await_topic_everywhere
 from strait.net.producer_id import allocate_producer_id, transactional_producer_id
@@ -18,6 +20,7 @@ from strait.state.reader import StateReader
 from strait.state.registrations import registrations
 from strait.state.schema import Plan, Registration
 from strait.state.topics import ensure_producers_topic
+from strait.state.writer import QUARANTINED_BYTES
 
 
 def register(
@@ -40,20 +43,34 @@ def is_registered(plans: Iterable[Plan], source_id: str) -> bool:
     return any(plan.registered and plan.source_cluster == source_id for plan in plans)
 
 
-def register_repair(
-    admin: Admin, properties: Mapping[str, str], link: str, transactional_id: str, transaction_ms: int
-) -> None:
-    """Register who writes into copies of a link next under a transactional id, so that a link back leaves that out, too.
-    A link that has none yet is not registered, and has no copies.
+@contextmanager
+def repair_writer(
+    admin: Admin, properties: Mapping[str, str], link: str, transactional_id: str, **told: str
+) -> Iterator[TransactionalWriter]:
+    """Become the one who writes what a person has a command of the link write, as a replay. It is registered before, so
+    that a link back leaves it out, too.
+
+    Args:
+        told: ``doing``, ``taken_over`` and ``hint``, as `transactional_writer` takes them.
 
     Raises:
-        ClusterUnavailable, NotAuthorized, StateError: try again before anything is written.
+        PlanConflict: another process takes over at the same moment.
+        ClusterUnavailable, NotAuthorized, StateError: nothing is written.
     """
+    _register_repair(admin, properties, link, transactional_id)
+    with transactional_writer(
+        properties, admin.cluster, transactional_id, message_max_bytes=QUARANTINED_BYTES, **told
+    ) as writer:
+        yield writer
+
+
+def _register_repair(admin: Admin, properties: Mapping[str, str], link: str, transactional_id: str) -> None:
+    """A link that has no registration yet has no copies."""
     known = writing_links(properties, admin.cluster)
     of_link = [one for one in known if one.link == link and one.purpose == "link"]
     if not of_link:
         return
-    producer_id = transactional_producer_id(properties, admin.cluster, transactional_id, transaction_ms)
+    producer_id = transactional_producer_id(properties, admin.cluster, transactional_id, TRANSACTION_MS)
     repair = of_link[-1].model_copy(update={"producer_id": producer_id, "purpose": "repair"})
     if repair not in known:
         register(admin, properties, repair, None)

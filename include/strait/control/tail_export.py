@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import IO
 
 from strait.config import naming
-from strait.control.registration import register_repair
+from strait.control.registration import repair_writer
 from strait.errors import ConfigError, PlanConflict, SetupError
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_ranges
-from strait.kafka.transactions import FIRST_MS, TRANSACTION_MS, TransactionalWriter, chunks, transactional_writer
+from strait.kafka.transactions import TransactionalWriter, chunks
 from strait.model import TopicPartition
 from strait.planning.tail import TailPart
 from strait.state.tail_records import Origin, TailRecord, as_line, origin_headers, origin_of
-from strait.state.writer import QUARANTINED_BYTES
 
 _WHERE = "tail export"
 _CONFIGS = ("cleanup.policy", "message.timestamp.type")
@@ -115,16 +114,14 @@ class TopicExport:
                 the topic.
             ClusterError: the destination rejects a record; those before it may be there.
         """
-        transactional_id = naming.tail_transactional_id(self._link)
-        register_repair(self._admin, self._properties, self._link, transactional_id, TRANSACTION_MS)
-        with transactional_writer(
+        with repair_writer(
+            self._admin,
             self._properties,
-            self._admin.cluster,
-            transactional_id,
+            self._link,
+            naming.tail_transactional_id(self._link),
             doing="taking over the export of the tail",
             taken_over="another export of the tail has begun",
             hint="run it again once that one is over",
-            message_max_bytes=QUARANTINED_BYTES,
         ) as writer:
             there = self._exported()
             new = (record for record in records if record.origin(self._link) not in there)
@@ -143,7 +140,7 @@ class TopicExport:
                         key=record.key,
                         value=record.value,
                         headers=origin_headers(record, self._link),
-                        timestamp=max(FIRST_MS, record.timestamp_ms),
+                        timestamp=record.timestamp_ms,
                     )
                     counted[place] += 1
         return counted

@@ -13,8 +13,7 @@ from strait.kafka.clients import Watch, ask, make_producer
 
 _SECONDS = 60.0  # that a step may take
 TRANSACTION_MS = 90_000
-FIRST_MS = 1
-"""The first time that librdkafka writes as it is given: it takes 0 for now."""
+_FIRST_MS = 1  # the first time that librdkafka writes as it is given: it takes 0 for now
 
 _CHUNK_BYTES = 16 << 20
 _CHUNK_RECORDS = 500
@@ -53,8 +52,14 @@ class TransactionalWriter:
         except StraitError as error:
             raise self._given_up(doing, error) from error
 
-    def produce(self, doing: str, **record: Any) -> None:
-        """Queue one record, as `confluent_kafka.Producer.produce` takes it. That it is rejected shows at the commit."""
+    def produce(self, doing: str, *, timestamp: int | None = None, **record: Any) -> None:
+        """Queue one record, as `confluent_kafka.Producer.produce` takes it. That it is rejected shows at the commit.
+
+        Args:
+            timestamp: in ms; 0 becomes 1, the earliest that librdkafka writes. None: now.
+        """
+        if timestamp is not None:
+            record["timestamp"] = max(_FIRST_MS, timestamp)
 
         def done(error: KafkaError | None, _: Message) -> None:
             if error is not None and self._refused is None and error.code() != KafkaError._PURGE_QUEUE:  # noqa: SLF001
