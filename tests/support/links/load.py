@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from strait.embedded.kafka import Cluster
 
@@ -55,7 +55,8 @@ class Writer:
         self._records = records
         self._first_ms = int((time.time() - age_seconds) * 1000)
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="writer")
+        self._thread = threading.Thread(target=self._write_all, name="writer")
+        self._failure: Exception | None = None
         self.written = 0
 
     def start(self) -> None:
@@ -68,11 +69,19 @@ class Writer:
     def stop(self) -> None:
         """Return when all that was begun is written."""
         self._stop.set()
-        self._thread.join()
+        self.finish()
 
     def finish(self) -> None:
-        """Return when all ``records`` are written."""
+        """Return when all ``records`` are written. Raises what kept it from that."""
         self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _write_all(self) -> None:
+        try:
+            self._run()
+        except (AssertionError, BufferError, KafkaException) as failure:
+            self._failure = failure
 
     def _run(self) -> None:
         begun = time.monotonic()
@@ -84,9 +93,11 @@ class Writer:
                 producer.poll(0)
                 self._stop.wait(max(0.0, begun + self.written / self._per_second - time.monotonic()))
         for producer in self._producers:
-            left = producer.flush(_PATIENCE_SECONDS)
-            if left:
-                raise AssertionError(f"the source does not take the last {left} records")
+            before = len(producer) + 1
+            while left := producer.flush(_PATIENCE_SECONDS):
+                if left >= before:
+                    raise AssertionError(f"the source does not take the last {left} records")
+                before = left
 
     def _write(self, producer: Producer) -> None:
         topic, partition = self._places[self._rng.randrange(len(self._places))]
