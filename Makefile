@@ -117,11 +117,20 @@ package: install ## Pack Strait and its libraries into one archive for the hosts
 	$(BIN)/python -m strait.launch.package $(PACKAGE)
 	$(done)
 
+COMPILE = "$$uv" pip compile --quiet --universal --python-version 3.11 --no-annotate --generate-hashes \
+	--custom-compile-command "make lock" $(ARGS)
+
 .PHONY: lock
-lock: $(INSTALLED) ## Resolve requirements.txt into requirements.lock; newer versions: make lock ARGS=--upgrade
+lock: $(INSTALLED) ## Resolve requirements*.txt into requirements*.lock; newer versions: make lock ARGS=--upgrade
 	@$(FIND_UV)
-	"$$uv" pip compile --quiet --universal --python-version 3.11 --no-annotate --custom-compile-command "make lock" \
-		$(ARGS) --output-file requirements.lock requirements.txt
+	$(COMPILE) --output-file requirements.lock requirements.txt
+	$(COMPILE) --output-file requirements-dev.lock --constraint requirements.lock requirements-dev.txt
+
+.PHONY: sbom
+sbom: $(INSTALLED) ## Write the bill of materials of what Strait runs on, build/sbom.json (CycloneDX)
+	@mkdir -p build
+	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
+		--output-file build/sbom.json
 
 $(BIN)/python:
 	$(call step,virtual environment)
@@ -143,7 +152,7 @@ $(BIN)/python:
 	fi
 	$(done)
 
-$(INSTALLED): requirements.lock pyproject.toml $(COMPILED) | $(BIN)/python
+$(INSTALLED): requirements-dev.lock pyproject.toml $(COMPILED) | $(BIN)/python
 	$(call step,Python packages)
 	if ! command -v gcc cc >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 		export DEBIAN_FRONTEND=noninteractive
@@ -154,12 +163,13 @@ $(INSTALLED): requirements.lock pyproject.toml $(COMPILED) | $(BIN)/python
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 		uv=$(BIN)/uv
 	fi
-	"$$uv" pip install --quiet --python $(BIN)/python -r requirements.lock
+	"$$uv" pip install --quiet --python $(BIN)/python --require-hashes -r requirements-dev.lock
 	"$$uv" pip install --quiet --python $(BIN)/python --no-deps --editable .
 	if ! $(BIN)/python -c "import strait.wire.moving" 2>/dev/null; then
 		echo "install: compiling strait.wire.moving: no C compiler, or no headers of Python; all works, but small batches take" >&2
 		echo "  several times the CPU (Debian, Ubuntu: apt-get install gcc python3-dev, then make -B install)" >&2
 	fi
+	$(BIN)/python -m strait.launch.bytecode >/dev/null
 	touch $@
 	$(done)
 
@@ -191,14 +201,10 @@ browser:
 
 .PHONY: jars
 jars: $(INSTALLED) java
-	$(call step,jars of Kafka)
+	@echo "==> jars of Kafka, and class data of Spark (it starts in two thirds of the time) and brokers (in half the time)"
+	begin=$$SECONDS
+	$(BIN)/python -m strait.launch.class_data >/dev/null & spark=$$!   # meanwhile: one computes, the other waits for the network
 	$(BIN)/python -m strait.embedded.jars >/dev/null
-	$(done)
-	echo "==> class data of brokers (they start in half the time)"
-	begin=$$SECONDS
 	$(BIN)/python -m strait.embedded.class_data >/dev/null
-	$(done)
-	echo "==> class data of Spark (it starts in two thirds of the time)"
-	begin=$$SECONDS
-	$(BIN)/python -m strait.launch.class_data >/dev/null || true  # says why; only starts take longer then
+	wait $$spark || true   # says why it has none; only starts take longer then
 	$(done)

@@ -1,5 +1,7 @@
 """`strait exporter` as Prometheus scrapes it, over links on real brokers."""
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -126,6 +128,25 @@ def test_partitions_on_request_and_a_bound_on_their_number(
         eventually(lambda: scraped.value("strait_series_left_out", link=link.name) == 1, what="one is left out")
         found = {dict(labels)["partition"] for name, labels in scraped.samples() if name == "strait_lag_records"}
         assert len(found) == 2
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "exporter.example"])  # noqa: S104
+def test_beyond_loopback_it_listens_with_a_token_alone(tmp_path: Path, address: str) -> None:
+    links = tmp_path / "links.json"
+    cluster = {"bootstrap.servers": "127.0.0.1:1"}
+    link = {"source": "a", "destination": "b", "topics": {"include": ["t"]}}
+    links.write_text(json.dumps({"clusters": {"a": cluster, "b": cluster}, "links": {"a-to-b": link}}))
+    refused = subprocess.run(
+        [Path(sys.executable).with_name("strait"), "exporter", "-f", str(links), "--address", address, "--port", "0"],
+        env={name: value for name, value in os.environ.items() if name != "STRAIT_EXPORTER_TOKEN"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert f"listening on {address} without a token" in refused.stderr
+    assert "--no-token" in refused.stderr
 
 
 def test_who_has_not_the_token_learns_nothing(make_link: MakeLink, topic_name: str, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Fetching Kafka's jars, with the real Ivy and a small Maven repository on this machine."""
 
+import hashlib
+import shutil
 import subprocess
 import sys
 import threading
@@ -19,7 +21,13 @@ IVY_FILE = Path(jars.__file__).with_name("ivy.xml")
 VERSIONS = {"${kafka.version}": jars.KAFKA_VERSION, "${log4j.version}": jars.LOG4J_VERSION}
 
 
-def publish(root: Path, organisation: str, name: str, version: str) -> None:
+@pytest.fixture(scope="module")
+def kafka_jars() -> Path:
+    """Those of this machine, found before a test has it look elsewhere."""
+    return jars.kafka_jars()
+
+
+def publish(root: Path, kafka_jars: Path, organisation: str, name: str, version: str) -> None:
     folder = root / organisation.replace(".", "/") / name / version
     folder.mkdir(parents=True)
     (folder / f"{name}-{version}.pom").write_text(
@@ -27,7 +35,8 @@ def publish(root: Path, organisation: str, name: str, version: str) -> None:
         f"<groupId>{organisation}</groupId><artifactId>{name}</artifactId><version>{version}</version></project>",
         encoding="utf-8",
     )
-    (folder / f"{name}-{version}.jar").write_bytes(name.encode())
+    jar = f"{name}-{version}.jar"
+    shutil.copy(kafka_jars / jar, folder / jar)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -35,11 +44,11 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Iterator[str]:
-    """Has what ivy.xml asks for, without any further dependency."""
+def repository(tmp_path: Path, kafka_jars: Path) -> Iterator[str]:
+    """Has the jars that ivy.xml asks for, without any further dependency."""
     root = tmp_path / "repository"
     for wanted in ElementTree.parse(IVY_FILE).iter("dependency"):  # noqa: S314 - our own file
-        publish(root, wanted.attrib["org"], wanted.attrib["name"], VERSIONS[wanted.attrib["rev"]])
+        publish(root, kafka_jars, wanted.attrib["org"], wanted.attrib["name"], VERSIONS[wanted.attrib["rev"]])
     server = ThreadingHTTPServer(("127.0.0.1", 0), lambda *args: Quiet(*args, directory=str(root)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -88,5 +97,21 @@ def test_an_unreachable_repository_is_named_and_leaves_nothing_that_looks_comple
     assert error.startswith(f"setup: fetching Kafka {jars.KAFKA_VERSION} from {address}: Server access error")
     assert error.endswith(
         f"(check this machine's network and proxy, or name a mirror of Maven Central in {jars.REPOSITORY_VARIABLE})"
+    )
+    assert [path.name for path in environment.iterdir() if path.name.startswith("kafka")] == []
+
+
+def test_another_jar_than_the_one_that_strait_was_made_with_is_not_used(environment, repository, tmp_path, monkeypatch):
+    monkeypatch.setenv(jars.REPOSITORY_VARIABLE, repository)
+    jar = next((tmp_path / "repository").rglob(f"connect-mirror-{jars.KAFKA_VERSION}.jar"))
+    changed = bytearray(jar.read_bytes())
+    changed[100] ^= 1
+    jar.write_bytes(changed)
+    process = fetcher()
+    _, said = process.communicate()
+    assert process.returncode == 1
+    found = hashlib.sha256(changed).hexdigest()
+    assert said.splitlines()[-1].startswith(
+        f"setup: {jar.name} from {repository} is not the file that Strait was made with: its SHA-256 is {found}"
     )
     assert [path.name for path in environment.iterdir() if path.name.startswith("kafka")] == []

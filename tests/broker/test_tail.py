@@ -558,7 +558,6 @@ def test_a_transaction_of_which_a_part_is_gone_otherwise_is_not_called_replicate
     assert "was dropped before" in found["unknown"][0]
 
 
-@pytest.mark.core
 def test_what_is_dropped_is_never_copied_and_all_after_it_is(make_site: Callable[..., Site]) -> None:
     """Also through crashes of the link before and after its next record; the map stays exact."""
     site = make_site()

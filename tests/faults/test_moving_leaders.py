@@ -42,7 +42,6 @@ def test_replicas_and_leaders_moved_all_the_time(
     assert [slot.poll() for slot in racing] == [None, None], link.log()
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("seed", [52])
 def test_the_destinations_leader_dies_with_requests_in_flight(
     make_long_link: MakeLink, topic_name: str, three_brokers: Cluster, seed: int

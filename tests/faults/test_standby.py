@@ -27,7 +27,7 @@ def test_a_standby_takes_over_again_and_again_and_steps_back(make_link: MakeLink
     link = make_link(source=clusters.source, destination=clusters.destination, topics={f"standby-{seed}": 4})
     link.make_topics()
     link.publish()
-    assert len(take_over(link, kills=6, seed=seed)) == 6
+    assert len(take_over(link, kills=3, seed=seed)) == 3
 
 
 def test_a_standby_copies_nothing_while_another_one_does(make_link: MakeLink, clusters: Any, topic_name: str) -> None:

@@ -1,5 +1,6 @@
 """`strait exporter`: metrics of links for Prometheus."""
 
+import ipaddress
 import os
 import signal
 import threading
@@ -35,6 +36,9 @@ def exporter(
         Path | None,
         typer.Option("--token-file", help=f"Bearer token, mode 0600. Default: ${TOKEN_VARIABLE}.", show_default=False),
     ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Answer whoever reaches a port that is not on loopback.")
+    ] = False,
     certificate: Annotated[
         Path | None, typer.Option("--certificate", help="PEM certificate chain, for HTTPS.", show_default=False)
     ] = None,
@@ -44,8 +48,8 @@ def exporter(
 ) -> None:
     """Serve metrics of links to Prometheus, until Ctrl-C.
 
-    Each link is looked at in the background, so one whose cluster is away delays no other. Without a token whoever reaches
-    the port is answered.
+    Each link is looked at in the background, so one whose cluster is away delays no other. Beyond loopback it listens with
+    a token alone, unless told otherwise: metrics name topics, groups and hosts.
     """
     import logging
 
@@ -54,6 +58,12 @@ def exporter(
     from strait.exporter.server import MetricsServer
     from strait.exporter.watch import LinkWatch
 
+    token = _token(token_file)
+    if not token and not no_token and not _is_loopback(address):
+        raise SetupError(
+            f"exporter: listening on {address} without a token: whoever reaches it would read names of topics and hosts",
+            hint="give --token-file, or --no-token",
+        )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     # It tells each of its attempts; a link that is away is told once.
     logging.getLogger("strait.librdkafka").setLevel(logging.CRITICAL)
@@ -62,7 +72,7 @@ def exporter(
         lambda: [found for watch in watches if (found := watch.newest) is not None],
         Options(by_partition=by_partition, most=most, conventional=conventional),
     )
-    server = MetricsServer(registry, address, port, token=_token(token_file), certificate=certificate, key=key)
+    server = MetricsServer(registry, address, port, token=token, certificate=certificate, key=key)
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
@@ -78,6 +88,13 @@ def exporter(
     if not all(watch.ended(_END_SECONDS) for watch in watches):
         # librdkafka's threads may wait for an interpreter that is ending, and nothing is left to be written.
         os._exit(0)
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
 
 
 def _token(file: Path | None) -> str:

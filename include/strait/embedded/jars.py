@@ -4,6 +4,7 @@
 """
 
 import fcntl
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -29,6 +30,8 @@ REPOSITORY_VARIABLE = "DEFAULT_ARTIFACT_REPOSITORY"  # the name that Spark gives
 _ATTEMPTS = 3  # Ivy gives up at the first hiccup of a connection; what it has already is kept in its cache
 _EXPECTED = 93  # of progress, not a check
 _HERE = Path(__file__).parent
+CHECKSUMS = _HERE / "jars.sha256"
+"""As ``sha256sum kafka-*/*.jar`` prints them in the folder of jars."""
 
 
 def kafka_jars(version: str = KAFKA_VERSION) -> Path:
@@ -105,9 +108,30 @@ def _fetch(folder: Path, what: str, ivy_file: Path, versions: Mapping[str, str],
                     hint="check this machine's network and proxy, or name a mirror of Maven Central "
                     f"in {REPOSITORY_VARIABLE}",
                 )
-        retrieved.rename(folder)
-    shutil.rmtree(cache)
+        try:
+            _verify(folder.name, retrieved, repository)
+            retrieved.rename(folder)
+        finally:
+            shutil.rmtree(cache)
     console.print(f"{what} is in {folder}")
+
+
+def _verify(name: str, retrieved: Path, repository: str) -> None:
+    """Hold what came against the checksums that this file's neighbour has of it. They are of the versions that are used
+    by default; of others Ivy alone has checked what the repository itself says. Raises SetupError."""
+    known = dict(
+        reversed(line.split())
+        for line in CHECKSUMS.read_text(encoding="ascii").splitlines()
+        if line.endswith(".jar") and f"  {name}/" in line
+    )
+    for jar in sorted(retrieved.iterdir()) if known else ():
+        with jar.open("rb") as opened:
+            found = hashlib.file_digest(opened, "sha256").hexdigest()
+        if known.get(f"{name}/{jar.name}") != found:
+            raise SetupError(
+                f"setup: {jar.name} from {repository} is not the file that Strait was made with: its SHA-256 is {found}",
+                hint="do not use it, and tell who runs that repository",
+            )
 
 
 def _ivy(ivy_file: Path, versions: Mapping[str, str], mirror: str | None, cache: Path, retrieved: Path) -> list[str]:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from strait.engine.destination_quota import DestinationQuota
+from strait.engine.in_flight import InFlight
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.send_queue import BATCH_OVERHEAD_BYTES, OutBatch
 from strait.engine.request_size import RequestSize
@@ -20,7 +21,6 @@ from strait.wire.primitives import Topic
 
 REQUEST_BYTES = 4 << 20
 UNSENT_BYTES = 1 << 20  # what waits for the kernel: enough to keep it busy
-IN_FLIGHT_BYTES = 64 << 20
 SPARSE_BYTES = 1 << 16
 """A partition with nothing in flight and no more than this to send is not one of a backlog. Such ones go first, with up
 to half of a request: so what trickles passes by any backlog, and no number of them stops one. So does what was just
@@ -79,7 +79,7 @@ class Sender:
         self._on_lost = on_lost
         self._request_size = RequestSize(REQUEST_BYTES)
         self._turns = _Turns()
-        self._in_flight_bytes = 0
+        self._in_flight = InFlight()
         self._pause_until = 0.0
         self._resumes = False
 
@@ -90,7 +90,7 @@ class Sender:
 
     def send(self) -> None:
         """Send as much as the connection takes."""
-        while self._turns and self._in_flight_bytes < IN_FLIGHT_BYTES and self._loop.now >= self._pause_until:
+        while self._turns and self._in_flight.has_room(self._loop.now) and self._loop.now >= self._pause_until:
             if wait := self._quota.wait(self._loop.now):
                 self._resume_in(wait)
                 return
@@ -161,8 +161,9 @@ class Sender:
         size: int,
         limit: int,
     ) -> None:
-        self._in_flight_bytes += size
-        self._quota.sent(size, self._loop.now)
+        sent_at = self._loop.now
+        self._in_flight.sent(size)
+        self._quota.sent(size, sent_at)
 
         def give_up(cause: str) -> None:
             for partition, batch in sent.values():
@@ -174,7 +175,7 @@ class Sender:
                 throttle_ms, results = produce.decode_reply(version, frame.view())
             finally:
                 frame.release()
-            self._in_flight_bytes -= size
+            self._in_flight.answered(size, self._loop.now - sent_at, self._loop.now)
             self._quota.answered(size, throttle_ms, self._loop.now)
             self._request_size.answered(size)
             if throttle_ms:
@@ -190,7 +191,7 @@ class Sender:
                 give_up("the reply does not mention it")
 
         def lost(cause: str) -> None:
-            self._in_flight_bytes -= size
+            self._in_flight.lost(size)
             if cause != NO_REPLY:
                 self._request_size.lost(size, limit, self._loop.now)
             give_up(cause)

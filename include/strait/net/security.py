@@ -4,11 +4,13 @@ Files are read at each connect, so rotated certificates and passwords are used f
 in an error.
 """
 
+import re
 import ssl
 from collections.abc import Mapping
 from typing import Any
 
 from kafka.net.sasl import get_sasl_mechanism
+from kafka.net.sasl.scram import SaslMechanismScram
 
 from strait.config import credentials
 from strait.config.client_properties import SECURITY
@@ -19,6 +21,9 @@ from strait.net import oauth, tls_context
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_LEAST_ITERATIONS = 4096
+"""RFC 7677, and what Kafka's brokers and Java clients hold to. Whoever answers in a broker's place could ask for one, and
+then find the password by trying."""
 
 
 class Security:
@@ -72,14 +77,24 @@ class Security:
         properties = credentials.resolve(self._cluster, self._properties)
         if self.mechanism == "OAUTHBEARER":
             return get_sasl_mechanism(self.mechanism)(sasl_oauth_token_provider=self._tokens.provider(properties))
-        username = properties.get("sasl.username", "")
-        return get_sasl_mechanism(self.mechanism)(
+        username, is_plain = properties.get("sasl.username", ""), self.mechanism == "PLAIN"
+        return (get_sasl_mechanism(self.mechanism) if is_plain else _Scram)(
             security_protocol=self.protocol,
             sasl_mechanism=self.mechanism,
-            sasl_plain_username=username if self.mechanism == "PLAIN" else _escaped(username),
+            sasl_plain_username=username if is_plain else _escaped(username),
             sasl_plain_password=properties.get("sasl.password", ""),
             host=host,
         )
+
+
+class _Scram(SaslMechanismScram):  # type: ignore[misc]
+    """Refuses a broker that asks for too few iterations, by a ValueError."""
+
+    def receive(self, auth_bytes: bytes) -> bool:
+        asked = re.search(rb",i=(\d{1,9})", auth_bytes)
+        if asked is not None and int(asked[1]) < _LEAST_ITERATIONS:
+            raise ValueError(f"{int(asked[1])} iterations are asked for, fewer than {_LEAST_ITERATIONS}")
+        return bool(super().receive(auth_bytes))
 
 
 def _secures(key: str) -> bool:

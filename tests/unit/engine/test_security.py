@@ -36,3 +36,17 @@ def test_a_scram_message_keeps_a_name_apart_from_what_follows(mechanism: str) ->
     properties = {"security.protocol": "sasl_ssl", "sasl.mechanism": mechanism, "sasl.username": "a=b,c"}
     first = Security("a", properties).sasl("broker").auth_bytes()
     assert first.startswith(b"n,,n=a=3Db=2Cc,r=")
+
+
+@pytest.mark.parametrize(("iterations", "refused"), [(1, True), (4095, True), (4096, False), (8192, False)])
+def test_a_broker_that_asks_for_few_iterations_gets_no_proof_of_the_password(iterations: int, refused: bool) -> None:
+    properties = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "a"}
+    exchange = Security("a", properties | {"sasl.password": "b"}).sasl("broker")
+    nonce = exchange.auth_bytes().rpartition(b"r=")[2]
+    message = b"r=%bmore,s=c2FsdA==,i=%d" % (nonce, iterations)
+    if refused:
+        with pytest.raises(ValueError, match=f"{iterations} iterations are asked for, fewer than 4096"):
+            exchange.receive(message)
+    else:
+        exchange.receive(message)
+        assert exchange.auth_bytes().startswith(b"c=biws,r=")
