@@ -119,11 +119,8 @@ def _fetch(folder: Path, what: str, ivy_file: Path, versions: Mapping[str, str],
 def _verify(name: str, retrieved: Path, repository: str) -> None:
     """Hold what came against the checksums that this file's neighbour has of it. They are of the versions that are used
     by default; of others Ivy alone has checked what the repository itself says. Raises SetupError."""
-    known = dict(
-        reversed(line.split())
-        for line in CHECKSUMS.read_text(encoding="ascii").splitlines()
-        if line.endswith(".jar") and f"  {name}/" in line
-    )
+    lines = (line.split() for line in CHECKSUMS.read_text(encoding="ascii").splitlines())
+    known = {file: checksum for checksum, file in lines if file.startswith(f"{name}/")}
     for jar in sorted(retrieved.iterdir()) if known else ():
         with jar.open("rb") as opened:
             found = hashlib.file_digest(opened, "sha256").hexdigest()
