@@ -17,6 +17,7 @@ StraitError
 └── WireError                bytes that break Kafka's formats; never skipped silently
     ├── CorruptBatch           a record batch whose length, magic or checksum cannot be right
     └── ProtocolError          a reply that is not what was asked for
+        └── UnsupportedRequest   the broker does not serve a request, or not in a version that is spoken here
 
 The text of every error reads: who, doing what, what happened; ``hint`` says what to do.
 """
@@ -117,3 +118,7 @@ class CorruptBatch(WireError):
 
 class ProtocolError(WireError):
     """A reply that does not follow from the request it answers."""
+
+
+class UnsupportedRequest(ProtocolError):
+    """A broker does not serve a request that is needed, or only in other versions."""

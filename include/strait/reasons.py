@@ -54,6 +54,8 @@ class Reason(StrEnum):
     DESTINATION_UNREACHABLE = "destination_unreachable"
     SOURCE_OTHER_CLUSTER = "source_other_cluster"
     DESTINATION_OTHER_CLUSTER = "destination_other_cluster"
+    SOURCE_UNSUPPORTED = "source_unsupported"
+    DESTINATION_UNSUPPORTED = "destination_unsupported"
     DESTINATION_NOT_ENOUGH_REPLICAS = "destination_not_enough_replicas"
     DESTINATION_DISK = "destination_disk"
     PRODUCERS_UNREADABLE = "producers_unreadable"
@@ -312,6 +314,18 @@ _TEXTS = {
         "written to it.",
         "Correct `bootstrap.servers`, DNS or the broker's port. Copying resumes automatically once the link's cluster "
         "answers. If the change is meant, set `cluster.id` of the destination to the new ID.",
+        Kind.RETRIES,
+    ),
+    Reason.SOURCE_UNSUPPORTED: _Text(
+        "A broker of the source does not serve a request that Strait needs; the detail has its name.",
+        "Run `strait validate --connect`, and upgrade the broker, or allow the request in the proxy or service that "
+        "withholds it. Copying resumes automatically.",
+        Kind.RETRIES,
+    ),
+    Reason.DESTINATION_UNSUPPORTED: _Text(
+        "A broker of the destination does not serve a request that Strait needs; the detail has its name.",
+        "Run `strait validate --connect`, and upgrade the broker, or allow the request in the proxy or service that "
+        "withholds it. Copying resumes automatically.",
         Kind.RETRIES,
     ),
     Reason.DESTINATION_NOT_ENOUGH_REPLICAS: _Text(

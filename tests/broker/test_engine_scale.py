@@ -49,6 +49,7 @@ def write(link: EngineLink, topic: str, records: int, *, size: int, seed: int) -
     assert producer.flush(120) == 0
 
 
+@pytest.mark.timeout(1200)
 def test_two_thousand_partitions_on_five_brokers(
     make_link: MakeLink, topic_name: str, five_brokers: Cluster, clusters: object
 ) -> None:

@@ -74,8 +74,8 @@ def test_copying_goes_on_without_an_executor_the_resource_manager_or_the_drivers
     lost = cluster.node_of(site.driver(name))
     cluster.lose_node(lost)
     goes_on(4000)
+    eventually(lambda: _runs_on_another(site, name, lost), what="another node has the driver", within_seconds=300)
     eventually(lambda: link.application().state is State.RUNNING, what="the new driver is found", within_seconds=180)
-    assert cluster.node_of(site.driver(name)) != lost
     again = link.application()
     assert again.id == first.id and again.log != first.log
     assert len(link.launcher.history(name)) == 1
@@ -131,6 +131,12 @@ def _slots_of_another(site: YarnSite, name: str, executor: psutil.Process) -> li
         other = site.executor(name)
         return other.children(recursive=True) if other.pid != executor.pid else []
     return []
+
+
+def _runs_on_another(site: YarnSite, name: str, node: int) -> bool:
+    with suppress(StopIteration, psutil.Error):
+        return site.cluster.node_of(site.driver(name)) != node
+    return False
 
 
 def _staged(site: YarnSite) -> set[str]:

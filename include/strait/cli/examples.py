@@ -7,7 +7,8 @@ _EXAMPLES = {
         strait run                                  # the only link of ./links.yaml
         strait run a-to-b -f /etc/strait/links.yaml --interval 10s""",
     "validate": """
-        strait validate -f links.yaml""",
+        strait validate -f links.yaml
+        strait validate --connect""",
     "plan": """
         strait plan a-to-b
         strait plan a-to-b --out plan.json          # then, after a review: strait apply plan.json

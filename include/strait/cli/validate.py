@@ -1,19 +1,79 @@
-"""`strait validate`: check a links file without a connection to any cluster."""
+"""`strait validate`: check a links file, and what its clusters serve."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, Output, OutputOption
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, Output, OutputOption
+
+if TYPE_CHECKING:
+    from strait.config.links import LinksFile
+    from strait.net.served import End
+    from strait.net.survey import Surveyed
 
 
-def validate(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TABLE) -> None:
-    """Check the links file, without connecting to any cluster.
+def validate(
+    links: LinksArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    output: OutputOption = Output.TABLE,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Also ask the clusters' brokers which requests they serve.")
+    ] = False,
+) -> None:
+    """Check the links file, without connecting to any cluster unless asked to.
 
-    Every mistake is listed, with the nearest valid key. Secrets that the file refers to are not read.
+    Every mistake is listed, with the nearest valid key. Secrets that the file refers to are not read. With --connect, the
+    exit code is 1 if a cluster cannot be reached or lacks a request without which nothing can be copied.
     """
+    from strait.cli.options import known_links
     from strait.config.links import load
 
     file = load(config)
+    names = known_links(config, links) if links else sorted(file.links)
+    found = _connected(file, names) if connect else []
     if output.structured:
-        output.write({"file": str(config), "valid": True, "links": sorted(file.links)})
+        clusters = {"clusters": [_data(*one) for one in found]} if connect else {}
+        output.write({"file": str(config), "valid": True, "links": sorted(file.links), **clusters})
     else:
         typer.echo(f"{config}: valid: {', '.join(sorted(file.links))}")
+        for line in (line for one in found for line in _lines(*one)):
+            typer.echo(line)
+    if not all(surveyed.copies and not surveyed.unasked for _, _, surveyed in found):
+        raise typer.Exit(1)
+
+
+def _connected(file: "LinksFile", names: Sequence[str]) -> "list[tuple[str, End, Surveyed]]":
+    """Each cluster once for each end of a link that it is."""
+    from strait.net.survey import survey
+
+    ends: dict[tuple[str, End], None] = {}
+    for name in names:
+        link = file.links[name]
+        ends |= {(link.source, "source"): None, (link.destination, "destination"): None}
+    return [(cluster, end, survey(file.clusters[cluster], cluster, end)) for cluster, end in ends]
+
+
+def _lines(cluster: str, end: "End", surveyed: "Surveyed") -> Iterator[str]:
+    asked = len(surveyed.brokers)
+    verdict = "serve what Strait needs" if not surveyed.lacks else "lack:"
+    yield f"{cluster} as {end}: {asked} brokers {verdict}" if asked else f"{cluster} as {end}: no broker was asked"
+    for need, where in surveyed.lacks:
+        on = "" if len(where) == asked else f" on {', '.join(where)}"
+        yield f"  {need.request}{on}: {need.without or 'nothing can be copied'}"
+    for broker, why in surveyed.unasked.items():
+        yield f"  {broker} was not asked: {why}"
+
+
+def _data(cluster: str, end: "End", surveyed: "Surveyed") -> dict[str, Any]:
+    return {
+        "cluster": cluster,
+        "end": end,
+        "copies": surveyed.copies,
+        "brokers": list(surveyed.brokers),
+        "lacks": [
+            {"request": need.request, "required": not need.without, "without": need.without, "brokers": list(where)}
+            for need, where in surveyed.lacks
+        ],
+        "unasked": dict(surveyed.unasked),
+    }

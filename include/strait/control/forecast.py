@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 from strait.config.links import Link
 from strait.control.registration import registered
 from strait.control.start_offsets import ranges_of
-from strait.errors import ClusterError
+from strait.errors import ClusterError, ProtocolError
 from strait.kafka.admin import Admin
 from strait.net.cluster_facts import partition_bytes, quotas
+from strait.net.served import End
+from strait.net.survey import survey
 from strait.planning.assignment.slots import group_of
 from strait.planning.plan.draft import Draft
 from strait.planning.plan.planner import Proposal
@@ -72,7 +74,8 @@ def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callab
     """Look at topics that begin to be copied, and at what the link relies on all its life."""
     unknown: list[str] = []
     standing = (
-        _producer_state(clusters, unknown)
+        _lacks(clusters)
+        + _producer_state(clusters, unknown)
         + crowded(link.groups, _partitions(link, proposal))
         + kept_less(proposal.survey.destinations.pairs)
     )
@@ -121,6 +124,21 @@ def _known(clusters: Clusters, proposal: Proposal, begin: Collection[str], unkno
     return Known(on_source or {}, on_destination or {}, read or {}, written or {})
 
 
+def _lacks(clusters: Clusters) -> tuple[Risk, ...]:
+    """Of brokers that cannot be asked nothing is said here: whatever asks them next says so."""
+    ends: tuple[tuple[End, str], ...] = (
+        ("source", clusters.source.cluster),
+        ("destination", clusters.destination.cluster),
+    )
+    return tuple(
+        Risk(
+            "missing_request", "", f"the {end} does not serve {need.request}: {need.without or 'nothing can be copied'}"
+        )
+        for end, cluster in ends
+        for need, _ in survey(clusters.properties[cluster], cluster, end).lacks
+    )
+
+
 def _producer_state(clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:
     expirations = _or_none(lambda: clusters.destination.on_brokers(PRODUCER_EXPIRATION), unknown)
     return forgetful(min(map(int, expirations.values()))) if expirations else ()
@@ -135,7 +153,7 @@ def _loops(link: Link, clusters: Clusters, unknown: list[str]) -> tuple[Risk, ..
 def _or_none(ask: Callable[[], Answer], unknown: list[str]) -> Answer | None:
     try:
         return ask()
-    except ClusterError as error:
+    except (ClusterError, ProtocolError) as error:
         if str(error) not in unknown:
             unknown.append(str(error))
         return None

@@ -320,8 +320,7 @@ class Fetcher:
         trouble = self._source.trouble(self._node, self._line)
         if trouble and self._loop.now >= self._tell_trouble_at:
             self._tell_trouble_at = self._loop.now + _TROUBLE_SECONDS
-            is_other = self._source.is_other(self._node, self._line)
-            reason = error_policy.away(Reason.SOURCE_UNREACHABLE, is_other=is_other)
+            reason = error_policy.away(Reason.SOURCE_UNREACHABLE, self._source.why_away(self._node, self._line))
             for partition in self._set.partitions():
                 if partition.position.phase is Phase.REPLICATING:
                     partition.block(reason, trouble, 0.0)

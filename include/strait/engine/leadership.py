@@ -4,7 +4,7 @@ News of the clusters are taken up topic by topic, those that have changed.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from strait.engine.broker_fetcher import BrokerFetcher
@@ -69,13 +69,17 @@ class Leadership:
             self._destination.refresh(destinations)
 
     def tell_away(self) -> None:
-        """A source that was never heard has told no leaders: show why."""
+        """A cluster that was never heard has told no leaders: show why."""
         trouble = "" if self._source.nodes else self._source.trouble(_NOBODY)
         if trouble:
-            reason = error_policy.away(Reason.SOURCE_UNREACHABLE, is_other=self._source.is_other(_NOBODY))
-            for partitions in self._by_source.values():
-                for partition in partitions.values():
-                    partition.block(reason, trouble, until=0.0)
+            reason = error_policy.away(Reason.SOURCE_UNREACHABLE, self._source.why_away(_NOBODY))
+            for partition in _all(self._by_source):
+                partition.block(reason, trouble, until=0.0)
+        trouble = "" if self._destination.nodes else self._destination.trouble(_NOBODY)
+        if trouble:
+            reason = error_policy.away(Reason.DESTINATION_UNREACHABLE, self._destination.why_away(_NOBODY))
+            for partition in _all(self._by_destination):
+                partition.show(reason, trouble)
 
     def fetch(self) -> None:
         """Ask for more: first where the least is held."""
@@ -161,6 +165,10 @@ class Leadership:
 
     def _reset(self, partition: Partition, detail: str) -> None:
         self._recovery.reset(partition, None, detail, error_policy.SOON_SECONDS)
+
+
+def _all(topics: Mapping[str, Mapping[int, Partition]]) -> Iterator[Partition]:
+    return (partition for partitions in topics.values() for partition in partitions.values())
 
 
 def _held_bytes(fetcher: BrokerFetcher) -> int:

@@ -54,8 +54,10 @@ class Replicator:
         loop.on_stall = self._take_stall
         self._metrics = metrics
         pool = self._pool = BufferPool(spec.slot_memory_bytes)
-        source = self._source = ClusterClient(loop, pool, spec.source_name, spec.source)
-        destination = self._destination = ClusterClient(loop, pool, spec.destination_name, spec.destination)
+        source = self._source = ClusterClient(loop, pool, spec.source_name, spec.source, "source")
+        destination = self._destination = ClusterClient(
+            loop, pool, spec.destination_name, spec.destination, "destination"
+        )
         map_topic = naming.map_topic(spec.link)
         self._planned: dict[str, PlannedTopic] = {}
         self._partitions: dict[Key, Partition] = {}

@@ -18,11 +18,13 @@ from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from strait.errors import OtherCluster, StraitError
+from strait.errors import OtherCluster, StraitError, UnsupportedRequest
+from strait.net import served
 from strait.net.addresses import parse_addresses
 from strait.net.buffers import BufferPool
 from strait.net.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
 from strait.net.earlier_leaders import LAGGING_SECONDS, LOST_SECONDS, EarlierLeaders
+from strait.net.error_policy import Away
 from strait.net.event_loop import Loop
 from strait.net.handshake import Connection, dial
 from strait.net.metadata_due import MetadataDue
@@ -36,7 +38,7 @@ SESSION_SHARE = (0.5, 0.7)  # of a session's time, after which its channel gets 
 _ROUND_TRIPS = 5
 _QUIET = -1
 _NO_ID = UUID(int=0)
-METADATA = (3, (9, 12))
+METADATA = (3, served.METADATA)
 """Its API key and the versions that are spoken."""
 
 
@@ -64,9 +66,12 @@ _BOOTSTRAP = Line(-1, _QUIET)  # to any broker, for metadata
 
 class ClusterClient:
     """Names, ids and leaders of the topics in ``interest``; ``on_metadata`` gets those of which something has changed,
-    and those that were asked for by name."""
+    and those that were asked for by name. ``end``: a broker that lacks a request without which this end of a link cannot
+    be copied is not asked."""
 
-    def __init__(self, loop: Loop, pool: BufferPool, name: str, properties: Mapping[str, str]) -> None:
+    def __init__(
+        self, loop: Loop, pool: BufferPool, name: str, properties: Mapping[str, str], end: served.End | None = None
+    ) -> None:
         self.name = name
         self.leaders: dict[tuple[str, int], Leader] = {}
         self.topic_ids: dict[str, bytes] = {}
@@ -89,7 +94,8 @@ class ClusterClient:
         self._failures: dict[Line, int] = {}
         self._silences: dict[Line, int] = {}  # one after the other, with no reply in time between them
         self._troubles: dict[Line, str] = {}
-        self._strangers: set[Line] = set()  # whose address another cluster has answered
+        self._end = end
+        self._why_away: dict[Line, Away] = {}  # where somebody has answered
         self._due = MetadataDue(loop, self.interest, self._ask_metadata)
         self._asked: dict[str, bool] | None = (
             None  # the topics of the request in flight, each with whether it was named
@@ -133,12 +139,13 @@ class ClusterClient:
     def trouble(self, node: int, number: int = 0) -> str:
         """Why there is no channel to a broker, or why the cluster cannot be asked at all; "" where nothing is known."""
         lines = (Line(node, number), _BOOTSTRAP)
-        first = sorted(lines, key=lambda line: line not in self._strangers)
+        first = sorted(lines, key=lambda line: line not in self._why_away)
         return next(filter(None, (self._troubles.get(line) for line in first)), "")
 
-    def is_other(self, node: int, number: int = 0) -> bool:
-        """Whether that trouble is that another cluster answers at the address."""
-        return not self._strangers.isdisjoint((Line(node, number), _BOOTSTRAP))
+    def why_away(self, node: int, number: int = 0) -> Away:
+        """Of what kind that trouble is."""
+        lines = (Line(node, number), _BOOTSTRAP)
+        return next((self._why_away[line] for line in lines if line in self._why_away), Away.UNREACHABLE)
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -266,14 +273,24 @@ class ClusterClient:
 
         def work() -> None:
             try:
-                connection = dial(self.name, address, self._security)
+                connection = self._connect(address)
             except StraitError as error:
-                cause, is_other = str(error), isinstance(error, OtherCluster)
-                self._loop.call_from_thread(lambda: self._dial_failed(line, address, cause, is_other=is_other))
+                cause, why = str(error), _why(error)
+                self._loop.call_from_thread(lambda: self._dial_failed(line, address, cause, why))
             else:
                 self._loop.call_from_thread(lambda: self._dialled(line, connection))
 
         threading.Thread(target=work, name=f"dial-{self.name}-{line.node}", daemon=True).start()
+
+    def _connect(self, address: tuple[str, int]) -> Connection:
+        connection = dial(self.name, address, self._security)
+        try:
+            if self._end is not None:
+                connection.require(self._end)
+        except UnsupportedRequest:
+            connection.close()
+            raise
+        return connection
 
     def _renew_in_time(self, line: Line, channel: Channel, connection: Connection) -> None:
         """Dial again before the broker ends the connection's session."""
@@ -285,9 +302,11 @@ class ClusterClient:
         if self._channels.get(line) is channel and line not in self._dialling:
             self._dial(line, self._addresses.get(line.node, address))
 
-    def _dial_failed(self, line: Line, address: tuple[str, int], cause: str, *, is_other: bool) -> None:
+    def _dial_failed(self, line: Line, address: tuple[str, int], cause: str, why: Away) -> None:
         self._dialling.discard(line)
-        (self._strangers.add if is_other else self._strangers.discard)(line)
+        self._why_away.pop(line, None)
+        if why is not Away.UNREACHABLE:
+            self._why_away[line] = why
         self._failures[line] = min(10, self._failures.get(line, 0) + 1)
         self._troubles[line] = cause
         self.refresh()  # the broker may be gone for good, or have moved
@@ -301,7 +320,7 @@ class ClusterClient:
             return
         self._failures.pop(line, None)
         self._troubles.pop(line, None)
-        self._strangers.discard(line)
+        self._why_away.pop(line, None)
         channel = self._channels.get(line)
         if channel is not None:
             channel.go_on_with(connection)
@@ -334,6 +353,12 @@ class ClusterClient:
 
     def _was_heard(self, channel: Channel) -> bool:
         return channel.heard_at >= self._loop.now - ALIVE_SECONDS
+
+
+def _why(error: StraitError) -> Away:
+    if isinstance(error, OtherCluster):
+        return Away.OTHER_CLUSTER
+    return Away.UNSUPPORTED if isinstance(error, UnsupportedRequest) else Away.UNREACHABLE
 
 
 def _patience_after(silences: int) -> float:

@@ -1,6 +1,7 @@
 """What Kafka's error codes mean for one partition: the reason to show, and how soon to look again."""
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import NamedTuple
 
 from kafka import errors
@@ -80,11 +81,26 @@ PRODUCE = {
     error_codes.INCONSISTENT_TOPIC_ID: _moved(Reason.DESTINATION_MISSING),
 }
 
-_OTHER_CLUSTER = {
-    Reason.SOURCE_UNREACHABLE: Reason.SOURCE_OTHER_CLUSTER,
-    Reason.DESTINATION_UNREACHABLE: Reason.DESTINATION_OTHER_CLUSTER,
+
+class Away(Enum):
+    """Why a broker cannot be asked."""
+
+    UNREACHABLE = "nobody answers at its address"
+    OTHER_CLUSTER = "another cluster answers at its address"
+    UNSUPPORTED = "it lacks a request that is needed"
+
+
+_AWAY = {
+    Reason.SOURCE_UNREACHABLE: {
+        Away.OTHER_CLUSTER: Reason.SOURCE_OTHER_CLUSTER,
+        Away.UNSUPPORTED: Reason.SOURCE_UNSUPPORTED,
+    },
+    Reason.DESTINATION_UNREACHABLE: {
+        Away.OTHER_CLUSTER: Reason.DESTINATION_OTHER_CLUSTER,
+        Away.UNSUPPORTED: Reason.DESTINATION_UNSUPPORTED,
+    },
 }
-AWAY = frozenset({*_OTHER_CLUSTER, *_OTHER_CLUSTER.values()})
+AWAY = frozenset(_AWAY).union(*(reasons.values() for reasons in _AWAY.values()))
 """The cluster cannot be asked: over with the next answer."""
 
 CONFLICTS = frozenset(
@@ -104,9 +120,9 @@ def answer(table: Mapping[int, Answer], code: int, otherwise: Reason = Reason.UN
     return table.get(code) or Answer(reason, SHORTLY_SECONDS, refresh=True)
 
 
-def away(reason: Reason, *, is_other: bool) -> Reason:
-    """The reason if a cluster cannot be asked: ``reason``, unless another cluster answers at its address."""
-    return _OTHER_CLUSTER[reason] if is_other else reason
+def away(reason: Reason, why: Away) -> Reason:
+    """The reason if a cluster cannot be asked: ``reason``, which says that it is unreachable, or the one that fits."""
+    return _AWAY[reason].get(why, reason)
 
 
 def name(code: int) -> str:

@@ -20,8 +20,9 @@ from kafka.protocol.sasl import (
 )
 
 from strait import __version__
-from strait.errors import ClusterUnavailable, NotAuthorized, ProtocolError
+from strait.errors import ClusterUnavailable, NotAuthorized, ProtocolError, UnsupportedRequest
 from strait.net.security import Security
+from strait.net.served import NAMES, End, missing
 from strait.net.tls_socket import TlsSocket
 
 CLIENT_ID = f"strait-{__version__}"
@@ -29,6 +30,7 @@ CONNECT_SECONDS = 3.0  # a host that was unreachable is tried anew before the ke
 _UNACKNOWLEDGED_MS = 5_000  # then its host is taken for gone; the kernel alone would try for a quarter of an hour
 _MAX_HANDSHAKE_FRAME_BYTES = 1 << 20
 _CORRELATION_BYTES = 4
+_OLDEST = "`strait validate --connect` lists what is missing; Apache Kafka has it since 2.8"
 _BROKERS_ALONE = (3, 9, 12)
 _CREDENTIALS = {"OAUTHBEARER": "check what the token endpoint puts into tokens, and `sasl.oauthbearer.scope`"}
 
@@ -56,16 +58,15 @@ class Connection:
         self._correlation = 0
 
     def version(self, api_key: int, lowest: int, highest: int) -> int:
-        """The highest version of a request that both sides speak. Raises ProtocolError where there is none."""
+        """The highest version of a request that both sides speak. Raises UnsupportedRequest where there is none."""
         low, high = self.versions.get(api_key, (0, -1))
         chosen = min(high, highest)
         if chosen < max(low, lowest):
-            host, port = self.address
-            raise ProtocolError(
-                f"broker {host}:{port} of {self.cluster} serves versions {low} to {high} of request {api_key}, "
-                f"Strait speaks {lowest} to {highest}",
-                hint="Kafka 2.8 is the oldest supported",
+            name = NAMES.get(api_key, f"request {api_key}")
+            served = (
+                f"versions {low} to {high} of {name}, Strait sends {lowest} to {highest}" if high >= 0 else f"no {name}"
             )
+            raise UnsupportedRequest(f"{self.where} of {self.cluster} serves {served}", hint=_OLDEST)
         return chosen
 
     def ask(self, request: Any, response_class: Any, most_bytes: int = _MAX_HANDSHAKE_FRAME_BYTES) -> Any:
@@ -107,6 +108,12 @@ class Connection:
                 reply = response_class.decode(frame, version=request.API_VERSION, header=True)
                 answers.append(Answer(told, reply))
         return answers
+
+    def require(self, end: End) -> None:
+        """Raises UnsupportedRequest where a request is missing without which this end of a link cannot be copied."""
+        for need in missing(self.versions, end):
+            if not need.without:
+                self.version(need.key, *need.versions)
 
     def close(self) -> None:
         self.socket.close()
@@ -199,7 +206,7 @@ def _negotiate(connection: Connection) -> None:
     if reply.error_code:
         raise ProtocolError(
             f"broker {connection.address} of {connection.cluster} answers ApiVersions with error {reply.error_code}",
-            hint="Kafka 2.8 is the oldest supported",
+            hint=_OLDEST,
         )
     connection.versions = {api.api_key: (api.min_version, api.max_version) for api in reply.api_keys}
 

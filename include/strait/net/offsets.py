@@ -9,13 +9,14 @@ from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 from strait.net import error_policy
 from strait.net.channel import Channel
 from strait.net.event_loop import Loop
+from strait.net.served import LIST_OFFSETS
 from strait.net.tasks import Future, ask
 from strait.wire.fetch import READ_UNCOMMITTED
 
 LATEST = -1
 EARLIEST = -2
 API_KEY = 2
-VERSIONS = (6, 7)
+VERSIONS = LIST_OFFSETS
 
 Key = tuple[str, int]
 """Topic and partition."""

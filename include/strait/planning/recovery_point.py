@@ -18,7 +18,13 @@ from strait.state.schema import PartitionReport, Plan, Report
 _SILENT_MS = 60_000
 """Partitions that were last reported so much earlier than the newest were not copied meanwhile."""
 _SOURCE_AWAY = frozenset(
-    {Reason.SOURCE_UNREACHABLE, Reason.SOURCE_OTHER_CLUSTER, Reason.SOURCE_LEADERLESS, Reason.SOURCE_DENIED}
+    {
+        Reason.SOURCE_UNREACHABLE,
+        Reason.SOURCE_OTHER_CLUSTER,
+        Reason.SOURCE_UNSUPPORTED,
+        Reason.SOURCE_LEADERLESS,
+        Reason.SOURCE_DENIED,
+    }
 )
 """Partitions wait for these when the source is lost, which says nothing about how they were before."""
 

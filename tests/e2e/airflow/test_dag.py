@@ -50,7 +50,8 @@ def test_an_invalid_variable_fails_one_run_with_one_line_while_copying_goes_on(a
     for topic in PARTITIONS:
         copies_more(clusters, topic)
     time.sleep(30)
-    assert len({run["dag_run_id"] for run in airflow.client.runs(airflow.monitor)} - before) == 1, "it is tried once"
+    begun = {run["dag_run_id"] for run in airflow.client.runs(airflow.monitor)} - before
+    assert len([run for run in begun if not run.startswith("scheduled")]) == 1, f"it is tried once: {begun}"
     airflow.copy(*PARTITIONS)
     eventually(
         lambda: airflow.client.runs(airflow.monitor)[0]["state"] == "success",

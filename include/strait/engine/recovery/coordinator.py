@@ -142,7 +142,7 @@ class RecoveryCoordinator:
         channel = self._destination.prompt_channel(node)
         if channel is None:
             trouble = self._destination.trouble(node)
-            reason = error_policy.away(Reason.DESTINATION_UNREACHABLE, is_other=self._destination.is_other(node))
+            reason = error_policy.away(Reason.DESTINATION_UNREACHABLE, self._destination.why_away(node))
             for partition in partitions if trouble else ():
                 partition.show(reason, trouble)
             return

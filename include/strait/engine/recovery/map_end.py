@@ -11,6 +11,7 @@ from strait.errors import ProtocolError
 from strait.net import error_policy
 from strait.net.channel import Channel
 from strait.net.cluster_client import ClusterClient
+from strait.net.error_policy import Away
 from strait.net.event_loop import Loop
 from strait.net.offsets import LATEST, offset_at
 from strait.net.tasks import Future, RequestLost, run
@@ -73,17 +74,18 @@ class MapEnd:
         if channel is None:
             self._destination.refresh((self._topic,))
             error = self._destination.topic_errors.get(self._topic, 0)
-            is_other = self._destination.is_other(node)
+            why = self._destination.why_away(node)
+            is_known = node >= 0 or why is not Away.UNREACHABLE
             trouble = (
                 error_policy.name(error)
                 if error
                 else self._destination.trouble(node)
-                if node >= 0 or is_other
+                if is_known
                 else "it has no leader"
             )
             for partition, _ in self._standing if trouble else ():
-                away = error_policy.away(Reason.DESTINATION_UNREACHABLE, is_other=is_other)
-                reason = Reason.DESTINATION_LEADERLESS if node < 0 and not is_other else away
+                away = error_policy.away(Reason.DESTINATION_UNREACHABLE, why)
+                reason = away if is_known else Reason.DESTINATION_LEADERLESS
                 partition.show(reason, f"the link's map, topic {self._topic}: {trouble}")
             return
         asked, self._standing = [standing for _, standing in self._standing], []

@@ -12,6 +12,7 @@ from strait.net import error_policy, offsets
 from strait.net.channel import Channel
 from strait.net.event_loop import Loop
 from strait.net.producers import by_topic, describe_request
+from strait.net.served import LOG_END
 from strait.net.tasks import Future, ask
 from strait.wire import error_codes
 
@@ -19,7 +20,7 @@ Key = tuple[str, int]
 """Destination topic and partition."""
 
 _DESCRIBE_PRODUCERS_API_KEY = 61
-_LOG_END = (23, (2, 4))
+_LOG_END = (23, LOG_END)
 """OffsetForLeaderEpoch. Asked for the current epoch it tells the log's end, with what is not replicated yet."""
 _NOT_TOLD = -1
 
