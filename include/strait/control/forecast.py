@@ -23,7 +23,16 @@ from strait.planning.plan.planner import Proposal
 from strait.planning.review.backfill import Backfill, Reports, backfill_of, starts_at
 from strait.planning.review.effects import effects
 from strait.planning.risks.loops import loops_of
-from strait.planning.risks.risks import PRODUCER_EXPIRATION, Known, Risk, forgetful, kept_less, risks, similar_names
+from strait.planning.risks.risks import (
+    PRODUCER_EXPIRATION,
+    Known,
+    Risk,
+    forgetful,
+    kept_less,
+    lacking,
+    risks,
+    similar_names,
+)
 from strait.planning.risks.slot_size import crowded
 from strait.planning.topic_sync.actions import GrowTopic
 from strait.state.schema import Plan
@@ -131,9 +140,7 @@ def _lacks(clusters: Clusters) -> tuple[Risk, ...]:
         ("destination", clusters.destination.cluster),
     )
     return tuple(
-        Risk(
-            "missing_request", "", f"the {end} does not serve {need.request}: {need.without or 'nothing can be copied'}"
-        )
+        lacking(end, need.request, need.without)
         for end, cluster in ends
         for need, _ in survey(clusters.properties[cluster], cluster, end).lacks
     )

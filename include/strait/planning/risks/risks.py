@@ -74,6 +74,11 @@ def risks(pairs: Iterable[Pair], growing: Collection[str], sources: Collection[s
     return tuple(sorted(found, key=lambda risk: (risk.topic, risk.code)))
 
 
+def lacking(end: str, request: str, without: str) -> Risk:
+    """A broker at this end does not serve a request. ``without``: what is impossible then, "" where that is copying."""
+    return Risk("missing_request", "", f"the {end} does not serve {request}: {without or 'nothing can be copied'}")
+
+
 def forgetful(expiration_ms: int) -> tuple[Risk, ...]:
     """Brokers that discard a producer's state too early. ``expiration_ms``: the shortest of the destination's brokers."""
     if expiration_ms >= SHORTEST_EXPIRATION_MS:
