@@ -75,6 +75,13 @@ def test_validate_says_what_is_missing_and_what_that_costs(tmp_path: Path) -> No
         assert "b as destination: 1 brokers lack:" in shown.output
         assert "DescribeProducers: each start reads the end of each destination log" in shown.output
 
+        shown = CliRunner().invoke(app, ["doctor", "-f", str(file), "--json"])
+        found = {one["subject"]: one for one in json.loads(shown.output)["checks"]}
+        assert (found["a as source"]["verdict"], found["a as source"]["found"]) == (
+            "warning",
+            "2 brokers answer, without DescribeLogDirs",
+        )
+
         file = links_file(tmp_path, old, destination)
         shown = CliRunner().invoke(app, ["validate", "-f", str(file), "--connect", "--json"])
         assert shown.exit_code == 1

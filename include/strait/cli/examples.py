@@ -9,6 +9,9 @@ _EXAMPLES = {
     "validate": """
         strait validate -f links.yaml
         strait validate --connect""",
+    "doctor": """
+        strait doctor -f links.yaml
+        strait doctor -o json                       # exit code 1 if something fails""",
     "plan": """
         strait plan a-to-b
         strait plan a-to-b --out plan.json          # then, after a review: strait apply plan.json

@@ -18,6 +18,7 @@ from strait import __version__
 from strait.cli import (
     applications,
     demo,
+    doctor,
     explain,
     exporter,
     failover,
@@ -78,6 +79,7 @@ def _add(name: str, command: Callable[..., None]) -> None:
 
 _add("run", run.run)
 _add("validate", validate.validate)
+_add("doctor", doctor.doctor)
 _add("plan", plan.plan)
 _add("apply", plan.apply)
 _add("settings", settings.settings)

@@ -44,14 +44,18 @@ def validate(
 
 
 def _connected(file: "LinksFile", names: Sequence[str]) -> "list[tuple[str, End, Surveyed]]":
-    """Each cluster once for each end of a link that it is."""
     from strait.net.survey import survey
 
+    return [(cluster, end, survey(file.clusters[cluster], cluster, end)) for cluster, end in ends_of(file, names)]
+
+
+def ends_of(file: "LinksFile", names: Sequence[str]) -> "list[tuple[str, End]]":
+    """Each cluster once for each end of one of these links that it is."""
     ends: dict[tuple[str, End], None] = {}
     for name in names:
         link = file.links[name]
         ends |= {(link.source, "source"): None, (link.destination, "destination"): None}
-    return [(cluster, end, survey(file.clusters[cluster], cluster, end)) for cluster, end in ends]
+    return list(ends)
 
 
 def _lines(cluster: str, end: "End", surveyed: "Surveyed") -> Iterator[str]:

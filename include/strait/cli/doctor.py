@@ -1,0 +1,77 @@
+"""`strait doctor`: whether this host, the links file and the clusters have what Strait needs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from strait.cli.options import DEFAULT_FILE, ConfigOption, Output, OutputOption
+
+if TYPE_CHECKING:
+    from strait.launch.host import Check
+    from strait.net.survey import Surveyed
+
+
+def doctor(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TABLE) -> None:
+    """Check this host, the links file and its clusters, and say what to do.
+
+    The clusters are asked only which requests their brokers serve. The exit code is 1 if something is missing without
+    which Strait cannot run; warnings do not count.
+    """
+    from strait.cli.tables import plain_table
+    from strait.launch.host import Verdict, checks
+
+    found = [*checks(Path.cwd()), *_links(config)]
+    if output.structured:
+        output.write({"checks": [check._asdict() for check in found]})
+    else:
+        plain_table(
+            ("check", "verdict", "found", "what to do"),
+            ((check.subject, check.verdict, check.found, check.remedy) for check in found),
+        )
+    if any(check.verdict is Verdict.FAILED for check in found):
+        raise typer.Exit(1)
+
+
+def _links(config: Path) -> "Iterator[Check]":
+    from strait.cli.validate import ends_of
+    from strait.config.links import load
+    from strait.errors import ConfigError
+    from strait.launch.host import Check, Verdict
+    from strait.net.survey import survey
+
+    if not config.exists():
+        yield Check(
+            "links file", Verdict.WARNING, f"{config}: there is none", "give it with -f; `strait schema` describes it"
+        )
+        return
+    try:
+        file = load(config)
+    except ConfigError as error:
+        yield Check("links file", Verdict.FAILED, str(error), "correct it, then run `strait validate`")
+        return
+    yield Check("links file", Verdict.OK, f"{config}: {', '.join(sorted(file.links))}")
+    for cluster, end in ends_of(file, sorted(file.links)):
+        yield _cluster(f"{cluster} as {end}", survey(file.clusters[cluster], cluster, end))
+
+
+def _cluster(subject: str, surveyed: "Surveyed") -> "Check":
+    from strait.launch.host import Check, Verdict
+
+    if not surveyed.brokers:
+        return Check(subject, Verdict.FAILED, "; ".join(surveyed.unasked.values()), "correct the cluster's properties")
+    asked = f"{len(surveyed.brokers)} brokers answer"
+    if not surveyed.copies:
+        names = ", ".join(need.request for need, _ in surveyed.lacks if not need.without)
+        return Check(subject, Verdict.FAILED, f"{asked}, without {names}", "upgrade them: nothing can be copied")
+    if surveyed.unasked:
+        return Check(
+            subject, Verdict.WARNING, f"{asked}; {'; '.join(surveyed.unasked.values())}", "see to these brokers"
+        )
+    if surveyed.lacks:
+        names = ", ".join(need.request for need, _ in surveyed.lacks)
+        return Check(
+            subject, Verdict.WARNING, f"{asked}, without {names}", "`strait validate --connect` says what that costs"
+        )
+    return Check(subject, Verdict.OK, asked)
