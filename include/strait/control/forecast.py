@@ -34,6 +34,7 @@ from strait.planning.risks.risks import (
     similar_names,
 )
 from strait.planning.risks.slot_size import crowded
+from strait.planning.risks.state_safety import state_writers
 from strait.planning.topic_sync.actions import GrowTopic
 from strait.state.schema import Plan
 
@@ -79,13 +80,14 @@ class Clusters:
     properties: Mapping[str, Mapping[str, str]]
 
 
-def forecast(link: Link, proposal: Proposal, clusters: Clusters, reports: Callable[[], Reports]) -> Forecast:
+def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, reports: Callable[[], Reports]) -> Forecast:
     """Look at topics that begin to be copied, and at what the link relies on all its life."""
     unknown: list[str] = []
     standing = (
         _lacks(clusters)
         + _producer_state(clusters, unknown)
         + crowded(link.groups, _partitions(link, proposal))
+        + _writers(name, clusters)
         + kept_less(proposal.survey.destinations.pairs)
     )
     begin = {subject for verb, subject, _ in effects(link, proposal) if verb == "copies"}
@@ -131,6 +133,14 @@ def _known(clusters: Clusters, proposal: Proposal, begin: Collection[str], unkno
         lambda: quotas(clusters.properties[destination.cluster], destination.cluster, "producer_byte_rate"), unknown
     )
     return Known(on_source or {}, on_destination or {}, read or {}, written or {})
+
+
+def _writers(link: str, clusters: Clusters) -> tuple[Risk, ...]:
+    """Nothing where the destination has no authorizer, or does not tell its rules: a copier need not read them."""
+    try:
+        return state_writers(link, clusters.destination.acls())
+    except ClusterError:
+        return ()
 
 
 def _lacks(clusters: Clusters) -> tuple[Risk, ...]:

@@ -126,7 +126,9 @@ class Control:
     def forecast(self, proposal: Proposal) -> Forecast:
         """How much there is to copy of topics that begin to be copied, how long that takes, and what may go wrong."""
         properties = {self.link.source: self._source_properties, self.link.destination: self._destination_properties}
-        return forecast(self.link, proposal, Clusters(self._source, self._destination, properties), self._heard)
+        return forecast(
+            self.name, self.link, proposal, Clusters(self._source, self._destination, properties), self._heard
+        )
 
     def apply(
         self, proposal: Proposal | None = None, *, stopped: bool | None = None, shown: ShownPlan | None = None

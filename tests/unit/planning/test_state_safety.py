@@ -1,8 +1,8 @@
 """State topics are kept as safely as what they describe, and small; what an operator has set stays and is named."""
 
 from strait.config.naming import map_topic, plan_topic, reports_topic
-from strait.model import TopicFacts
-from strait.planning.risks.state_safety import state_changes, state_risks, wanted_replicas
+from strait.model import TopicAcl, TopicFacts
+from strait.planning.risks.state_safety import state_changes, state_risks, state_writers, wanted_replicas
 
 
 def state_topic(name: str, replicas: int, *, own: bool = False, **configs: str) -> dict[str, TopicFacts]:
@@ -62,3 +62,19 @@ def test_segments_that_an_operator_has_set_stay_and_are_a_risk_with_the_command(
     (risk,) = state_risks("a", topics, 3)
     assert risk.code == "state_growth"
     assert f"--entity-name {map_topic('a')} --add-config segment.ms=600000" in risk.detail
+
+
+def may(principal: str, name: str, operation: str = "WRITE", pattern: str = "LITERAL", rule: str = "ALLOW") -> TopicAcl:
+    return TopicAcl(name, pattern, principal, "*", operation, rule)
+
+
+def test_who_else_may_write_to_what_decides_what_is_copied_is_a_risk() -> None:
+    own = [may("User:control", "strait.a.plan"), may("User:slots", "strait.a.map")]
+    assert state_writers("a", own) == ()
+    assert state_writers("a", [*own, may("User:x", "strait.a.reports"), may("User:y", "strait.a.plan", "READ")]) == ()
+    assert state_writers("a", [*own, may("User:z", "strait.a.plan", rule="DENY")]) == ()
+    (risk,) = state_writers("a", [*own, may("User:x", "strait.", "ALL", "PREFIXED")])
+    assert risk.code == "state_writers"
+    assert "may be written by User:control, User:slots, User:x" in risk.detail
+    (risk,) = state_writers("a", [may("User:*", "*", "ALL")])
+    assert "User:*" in risk.detail

@@ -5,7 +5,8 @@ An existing link is never stopped for it: what the control plane may set without
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from strait.model import TopicFacts
+from strait.config.naming import map_topic, plan_topic
+from strait.model import TopicAcl, TopicFacts
 from strait.planning.risks.risks import Risk
 from strait.state.safety import MIN_IN_SYNC, UNCLEAN, kept_safe, safer_configs
 from strait.state.segments import segments_of, smaller_configs
@@ -43,6 +44,27 @@ def state_risks(link: str, topics: Mapping[str, TopicFacts], wanted_replicas: in
     return tuple(risk for topic in _shown(link, topics) for risk in _of(link, topic, wanted_replicas))
 
 
+def state_writers(link: str, acls: Iterable[TopicAcl]) -> tuple[Risk, ...]:
+    """Who else than the link may decide what it copies, and where: whoever may write to its plan or its map.
+
+    Args:
+        acls: the destination's rules about topics.
+    """
+    rules = [acl for acl in acls if acl.permission == "ALLOW" and acl.operation in ("WRITE", "ALL")]
+    decisive = plan_topic(link), map_topic(link)
+    found = sorted({acl.principal for acl in rules if any(_covers(acl, topic) for topic in decisive)})
+    if len(found) <= _OWN_PRINCIPALS and _EVERYBODY not in found:
+        return ()
+    detail = f"{' and '.join(decisive)} may be written by {', '.join(found)}: each of them decides what the link copies"
+    return (Risk("state_writers", "", f"{detail}; grant WRITE and ALL on strait.* to the link's own principals alone"),)
+
+
+def _covers(acl: TopicAcl, topic: str) -> bool:
+    if acl.pattern == "PREFIXED":
+        return topic.startswith(acl.name)
+    return acl.name in ("*", topic)
+
+
 def wanted_replicas(replication_factor: int | None, copies: Iterable[TopicFacts]) -> int:
     """How many replicas the state topics need so that they are not lost before the destination topics are."""
     return replication_factor or max((copy.replicas for copy in copies), default=0)
@@ -65,6 +87,8 @@ def _of(link: str, topic: TopicFacts, wanted: int) -> Iterator[Risk]:
         )
 
 
+_OWN_PRINCIPALS = 2  # the control plane's, and the slots'
+_EVERYBODY = "User:*"
 _CONFIGS = {
     MIN_IN_SYNC: ("state_min_insync", "the failure of one broker can lose its last records"),
     UNCLEAN: ("state_unclean_election", "an unclean leader election loses its last records"),
