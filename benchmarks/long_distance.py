@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measuring import append_table, middle_rate
 from mm2.topics import Topics
-from support.kafka.records import assert_copied, ends
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_copied
 from support.links.far import FarCluster, FarLink, running
 
 RESULTS = Path(__file__).parent / "results-long-distance.md"

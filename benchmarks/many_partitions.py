@@ -25,7 +25,7 @@ from measuring import add_row
 from strait.embedded.kafka import Cluster
 from strait.state.schema import Budget
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 from support.links.engine_link import EngineLink
 
 RESULTS = Path(__file__).parent / "results-many-partitions.md"

@@ -14,7 +14,7 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.state.topics import ensure_state_topics
 from strait.wire.records import Record
 from strait_airflow.settling import settle
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 from support.links.quarantined import keep_aside
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker]

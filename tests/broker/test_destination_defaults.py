@@ -15,7 +15,8 @@ from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from support.fixtures.waiting import eventually
-from support.kafka.records import assert_copied, ends
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_copied
 from support.kafka.topics import create, look
 from support.links.copying import copying
 

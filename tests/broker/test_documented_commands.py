@@ -29,7 +29,8 @@ from strait.state.writer import StateWriter
 from strait.wire.records import Record
 from support import pages
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import read_all
 from support.links.copying import copying
 from support.pages import Command, SavedFile
 

@@ -21,7 +21,8 @@ from strait.reasons import Reason
 from strait.state.schema import Registration
 from support.fixtures.waiting import eventually
 from support.kafka.acls import Right, decided, documented, grant, withdraw
-from support.kafka.records import assert_equal, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_equal, read_all
 from support.security.secured import Secured, SecuredLink, produce
 
 pytestmark = pytest.mark.broker

@@ -13,7 +13,8 @@ from strait.embedded.kafka import Cluster
 from strait.state.schema import TopicPolicy
 from support.fixtures.background import background
 from support.fixtures.waiting import eventually
-from support.kafka.records import Record, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import Record, read_all
 from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker

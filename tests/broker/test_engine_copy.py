@@ -12,7 +12,7 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.reasons import Reason
 from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 from support.links.engine_link import EngineLink, replicas
 
 pytestmark = pytest.mark.broker

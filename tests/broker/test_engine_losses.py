@@ -15,7 +15,8 @@ from strait.state.codec import key_of
 from strait.state.offset_map import covering, destination_offset
 from strait.state.schema import Loss, TopicPolicy
 from support.fixtures.waiting import eventually
-from support.kafka.records import Record, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import Record, read_all
 from support.kafka.transactions import Transactions
 from support.links.engine_link import EngineLink
 

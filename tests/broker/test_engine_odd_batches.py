@@ -16,8 +16,9 @@ from strait.state.schema import TopicPolicy
 from strait.wire.batch import CODEC_MASK, Batch, split_batches
 from strait.wire.records import Record, build_batch
 from support.fixtures.waiting import eventually
+from support.kafka.log_ends import ends
 from support.kafka.raw import RawClient
-from support.kafka.records import ends, read_all
+from support.kafka.records import read_all
 from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker

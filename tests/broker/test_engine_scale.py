@@ -14,7 +14,7 @@ from strait.state.schema import Budget, TopicPolicy
 from support.fixtures.clusters import Clusters
 from support.fixtures.waiting import eventually
 from support.kafka.administration import put_on, quotas
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker

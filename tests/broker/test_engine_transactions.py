@@ -12,7 +12,8 @@ from strait.reasons import Reason
 from strait.state.offset_map import gaps_of
 from strait.state.schema import PartitionReport
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import read_all
 from support.kafka.transactions import Transactions, assert_map_is_exact, small_transactions
 from support.links.engine_link import EngineLink
 

@@ -35,7 +35,8 @@ from strait.state.failover_records import Failover, FailoverStep
 from strait.wire import error_codes
 from support.fixtures.waiting import eventually
 from support.kafka.groups import Reader, commit, committed
-from support.kafka.records import ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import read_all
 from support.kafka.transactions import Transactions
 from support.links.mesh import Mesh
 from support.security.secured import Secured

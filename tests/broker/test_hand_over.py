@@ -17,8 +17,8 @@ from strait.embedded.kafka import Cluster
 from strait.model import TopicPartition
 from strait.state.positions import ConnectOffset, connect_record
 from support.fixtures.waiting import eventually
+from support.kafka.log_ends import ends
 from support.kafka.mirror_maker import OFFSETS_TOPIC, mirror_maker
-from support.kafka.records import ends
 from support.kafka.topics import create, exists
 from support.links.copying import copying
 from support.links.engine_link import EngineLink

@@ -10,8 +10,9 @@ from strait.embedded.kafka import Cluster
 from strait.state.offset_map import covering, destination_offset
 from strait.state.schema import TopicPolicy
 from support.fixtures.waiting import eventually
+from support.kafka.log_ends import ends
 from support.kafka.producers import FORGETFUL, until_forgotten
-from support.kafka.records import ends, read_all
+from support.kafka.records import read_all
 from support.links.engine_link import EngineLink
 from support.links.far import FarCluster, FarLink, running
 

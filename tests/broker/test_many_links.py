@@ -19,7 +19,7 @@ from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 
 pytestmark = pytest.mark.broker
 

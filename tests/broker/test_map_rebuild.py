@@ -20,7 +20,8 @@ from strait.state.reader import StateReader
 from strait.state.schema import Loss, TopicPolicy
 from strait.state.translation import Fit
 from support.fixtures.waiting import eventually
-from support.kafka.records import assert_same_records, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_same_records, read_all
 from support.kafka.topics import create, delete, exists
 from support.kafka.transactions import Transactions, small_transactions
 from support.links.copying import copying

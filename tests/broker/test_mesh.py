@@ -27,7 +27,8 @@ from strait.state.codec import decode
 from strait.state.schema import Registration, TopicPolicy
 from strait.wire.records import Record
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import read_all
 from support.links.engine_link import EngineLink
 from support.links.mesh import Mesh
 from support.links.quarantined import keep_aside

@@ -22,8 +22,9 @@ from strait.state.schema import PlannedGroupSync
 from support.fixtures.waiting import eventually
 from support.kafka.acls import Right, grant
 from support.kafka.groups import Reader, commit
+from support.kafka.log_ends import ends
 from support.kafka.mirror_client import mirror_client
-from support.kafka.records import Record, ends, read_all
+from support.kafka.records import Record, read_all
 from support.kafka.transactions import Transactions
 from support.links.copying import copying
 from support.links.engine_link import EngineLink

@@ -18,7 +18,8 @@ from strait.model import TopicPartition
 from strait.reasons import Reason
 from support.fixtures.waiting import eventually
 from support.kafka.groups import Reader, commit
-from support.kafka.records import assert_same_records, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_same_records, read_all
 from support.kafka.topics import create
 from support.kafka.transactions import Transactions
 from support.links.copying import copying

@@ -17,7 +17,8 @@ from strait.errors import ConfigError
 from strait.reasons import Reason
 from strait.state.reader import StateReader
 from support.fixtures.waiting import eventually
-from support.kafka.records import assert_equal, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_equal, read_all
 from support.kafka.topics import create, exists, produce
 from support.links.engine_link import EngineLink
 

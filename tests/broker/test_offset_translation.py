@@ -21,7 +21,8 @@ from strait.model import TopicPartition
 from strait.state.schema import TopicPolicy
 from strait.state.translation import Fit, Translation
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import read_all
 from support.kafka.transactions import Transactions, small_transactions
 from support.links.engine_link import EngineLink
 

@@ -24,7 +24,8 @@ from strait.reasons import Reason
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
 from support.fixtures.waiting import eventually
-from support.kafka.records import assert_copied, ends
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_copied
 from support.kafka.topics import create, produce
 from support.links.copying import copying
 

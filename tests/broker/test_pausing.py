@@ -20,7 +20,7 @@ from strait.errors import ConfigError, StateError
 from strait.planning.plan.pauses import Scope
 from strait.state.reader import StateReader
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker

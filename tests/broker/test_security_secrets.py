@@ -20,7 +20,7 @@ from strait.kafka.admin import Admin
 from strait.net.addresses import parse_addresses
 from strait.net.handshake import dial
 from strait.net.security import Security
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 from support.security.secured import PASSWORD, SCRAM_PASSWORD, SECRET, Properties, Secured, link_between, produce
 
 pytestmark = pytest.mark.broker

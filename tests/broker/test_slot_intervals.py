@@ -9,7 +9,7 @@ import pytest
 from strait.state.reader import StateReader
 from strait.state.schema import Report
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 from support.links.engine_link import EngineLink
 from support.links.load import writing
 

@@ -35,7 +35,8 @@ from strait.state.tail_records import TailRecord
 from strait.state.translation import Translator
 from strait.state.writer import StateWriter
 from support.fixtures.waiting import eventually
-from support.kafka.records import Record, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import Record, read_all
 from support.kafka.transactions import Transactions
 from support.links.mesh import Mesh
 

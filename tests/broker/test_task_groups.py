@@ -20,7 +20,7 @@ from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.schema import PartitionReport, Plan, PlannedTopic
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 from support.kafka.topics import alter
 from support.links.engine_link import EngineLink
 from support.model.reports import plain_report

@@ -11,7 +11,8 @@ from strait.control.outcome import Outcome
 from strait.control.plane import Control
 from strait.planning.status.metrics import missing_destination_partitions
 from support.fixtures.waiting import eventually
-from support.kafka.records import assert_equal, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_equal, read_all
 from support.kafka.topics import alter, create, delete, exists, grow, look, produce
 from support.links.copying import copying
 

@@ -23,7 +23,8 @@ from strait.net.security import Security
 from strait.reasons import Reason
 from strait.wire import fetch, produce
 from support.fixtures.waiting import eventually
-from support.kafka.records import assert_equal, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_equal, read_all
 from support.kafka.releases import WHOLE_MATRIX
 from support.kafka.topics import create, delete, grow
 from support.kafka.topics import produce as produce_numbers

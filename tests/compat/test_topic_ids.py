@@ -13,7 +13,8 @@ from strait.kafka.admin import Admin
 from strait.model import is_known_id
 from strait.state.reader import StateReader
 from support.fixtures.waiting import eventually
-from support.kafka.records import assert_copied, ends
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_copied
 from support.kafka.topics import create, produce
 from support.links.copying import copying
 

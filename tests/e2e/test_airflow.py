@@ -27,7 +27,8 @@ from support.fixtures.airflow import (
     launch,
 )
 from support.fixtures.waiting import eventually
-from support.kafka.records import assert_equal, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_equal, read_all
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 

@@ -16,8 +16,9 @@ from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from support.fixtures.waiting import eventually
 from support.kafka.administration import asleep, elect_preferred, in_sync, leaders, reassign
+from support.kafka.log_ends import ends
 from support.kafka.producers import FORGETFUL, until_forgotten
-from support.kafka.records import ends, read_all
+from support.kafka.records import read_all
 from support.links.engine_link import EngineLink
 
 pytestmark = pytest.mark.broker

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from strait.reasons import Reason
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 from support.links.engine_link import EngineLink
 from support.links.far import FarCluster, running
 from support.links.load import writing

@@ -12,7 +12,8 @@ from strait.state.schema import TopicPolicy
 from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
 from support.kafka.administration import elect_unclean, in_sync, put_on
-from support.kafka.records import assert_same_records, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_same_records, read_all
 from support.kafka.topics import alter, delete
 from support.kafka.transactions import Transactions
 from support.links.engine_link import EngineLink

@@ -9,7 +9,7 @@ import pytest
 
 from strait.engine.slot import run_slot
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 from support.links.engine_link import EngineLink
 from support.links.load import writing
 from support.links.taking_over import take_over

@@ -11,7 +11,8 @@ from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from support.fixtures.waiting import eventually
 from support.kafka.administration import elect_preferred, elect_unclean, in_sync, leaders, put_on, reassign
-from support.kafka.records import ends, read, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import read, read_all
 from support.kafka.transactions import Transactions
 from support.links.engine_link import EngineLink
 from support.links.far import FarCluster

@@ -8,7 +8,7 @@ import pytest
 from support.fixtures.airflow import PARTITIONS, Deployment, copied, copies_more, joined
 from support.fixtures.page import RUN
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
 

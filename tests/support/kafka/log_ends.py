@@ -1,8 +1,9 @@
 """Where logs end, asked of every broker over connections that stay: an answer takes a millisecond, also while leaders
 move."""
 
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kafka.protocol.consumer import ListOffsetsResponse
 
@@ -18,45 +19,81 @@ _ANSWER_SECONDS = 2.0
 _PAUSE_SECONDS = 0.02
 
 
-class LogEnds:
-    """Of the partitions of ``topics`` (name -> partitions) in ``cluster``, of plain listeners."""
+class Brokers:
+    """Connections to all brokers of a cluster."""
 
-    def __init__(self, cluster: Cluster, topics: Mapping[str, int]) -> None:
-        properties = cluster.client_properties
+    def __init__(self, properties: Mapping[str, str]) -> None:
         self._security = Security("it", properties)
-        self._brokers: dict[tuple[str, int], Connection | None] = dict.fromkeys(
+        self._connections: dict[tuple[str, int], Connection | None] = dict.fromkeys(
             parse_addresses("it", properties["bootstrap.servers"])
         )
-        self._partitions = [(topic, number) for topic, count in topics.items() for number in range(count)]
 
-    def now(self, patience_seconds: float = _PATIENCE_SECONDS) -> list[int]:
-        """In the order of ``topics``. Asks again while a partition has no leader."""
+    def ends(self, partitions: Sequence[tuple[str, int]], patience_seconds: float = _PATIENCE_SECONDS) -> list[int]:
+        """In the order of ``partitions``. Asks again while one has no leader."""
         deadline = time.monotonic() + patience_seconds
         while True:
             found: dict[tuple[str, int], int] = {}
-            for address in self._brokers:
-                found |= self._led_by(address)
-            missing = [partition for partition in self._partitions if partition not in found]
+            for address in self._connections:
+                found |= self._led_by(address, [partition for partition in partitions if partition not in found])
+            missing = [partition for partition in partitions if partition not in found]
             if not missing:
-                return [found[partition] for partition in self._partitions]
+                return [found[partition] for partition in partitions]
             assert time.monotonic() < deadline, f"nobody leads {len(missing)} partitions: {missing[:5]} …"
             time.sleep(_PAUSE_SECONDS)
 
     def close(self) -> None:
-        for connection in filter(None, self._brokers.values()):
+        for connection in filter(None, self._connections.values()):
             connection.close()
 
-    def _led_by(self, address: tuple[str, int]) -> dict[tuple[str, int], int]:
-        """What a broker leads; nothing while it is not there."""
+    def _led_by(self, address: tuple[str, int], partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """What a broker leads of these; nothing while it is not there."""
+        if not partitions:
+            return {}
         try:
-            connection = self._brokers[address] or dial("it", address, self._security, _ANSWER_SECONDS)
-            self._brokers[address] = connection
+            connection = self._connections[address] or dial("it", address, self._security, _ANSWER_SECONDS)
+            self._connections[address] = connection
             version = connection.version(offsets.API_KEY, *offsets.VERSIONS)
-            request = offsets.offsets_request(version, self._partitions, offsets.LATEST)
+            request = offsets.offsets_request(version, partitions, offsets.LATEST)
             answers = offsets.offsets_of(connection.ask(request, ListOffsetsResponse))
         except StraitError:
-            if (broken := self._brokers[address]) is not None:
+            if (broken := self._connections[address]) is not None:
                 broken.close()
-                self._brokers[address] = None
+                self._connections[address] = None
             return {}
         return {partition: offset for partition, (error, offset) in answers.items() if not error}
+
+
+class LogEnds:
+    """Of the partitions of ``topics`` (name -> partitions) in ``cluster``."""
+
+    def __init__(self, cluster: Cluster, topics: Mapping[str, int]) -> None:
+        self._brokers = Brokers(cluster.client_properties)
+        self._partitions = [(topic, number) for topic, count in topics.items() for number in range(count)]
+
+    def now(self, patience_seconds: float = _PATIENCE_SECONDS) -> list[int]:
+        """In the order of ``topics``. Asks again while a partition has no leader."""
+        return self._brokers.ends(self._partitions, patience_seconds)
+
+    def close(self) -> None:
+        self._brokers.close()
+
+
+class _Asked(threading.local):
+    """Clusters that this thread has asked before. A client made for each question would cost a hundred times more, and
+    tests ask many times a second."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[tuple[tuple[str, str], ...], Brokers] = {}
+
+
+_asked = _Asked()
+
+
+def ends(cluster: Cluster, topic: str, partitions: int) -> list[int]:
+    """The end offset of each partition. Asks again while leaders move."""
+    properties = cluster.client_properties
+    key = tuple(sorted(properties.items()))
+    brokers = _asked.brokers.get(key)
+    if brokers is None:
+        brokers = _asked.brokers[key] = Brokers(properties)
+    return brokers.ends([(topic, number) for number in range(partitions)])

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_CREATE_TIME, Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_CREATE_TIME, Consumer, TopicPartition
 
 from strait.embedded.kafka import Cluster
-from strait.kafka.translate import translate
+from support.kafka.log_ends import ends
 
 _PATIENCE_SECONDS = 60.0
 
@@ -23,32 +22,6 @@ class Record(NamedTuple):
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     timestamp: tuple[int, int]
-
-
-def ends(cluster: Cluster, topic: str, partitions: int) -> list[int]:
-    """The end offset of each partition. Asks again while leaders move.
-
-    In one of two hundred cases a client that was just made answers after one or three seconds, so another one is soon
-    asked; an old one may go on asking an old leader. Who measures times takes `support.kafka.log_ends`.
-    """
-    asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    patience_seconds = 0.5
-    while True:
-        client = AdminClient(cluster.client_properties)  # kept until the answers are there: without it they never come
-        found = client.list_offsets(asked, request_timeout=patience_seconds)
-        try:
-            told = [found[TopicPartition(topic, partition)].result().offset for partition in range(partitions)]
-            if min(told) >= 0 or time.monotonic() > deadline:
-                assert min(told) >= 0, f"{topic}: end offsets {told}"
-                return told
-            # librdkafka answers -1001, without an error, for what it could not ask in time.
-        except KafkaException as error:
-            passing = translate(error, cluster="it", doing="asking for end offsets").retriable
-            if not passing or time.monotonic() > deadline:
-                raise
-        patience_seconds = min(30.0, 2 * patience_seconds)
-        time.sleep(0.05)
 
 
 def read(cluster: Cluster, topic: str, partitions: int) -> Iterator[tuple[int, Record]]:

@@ -26,7 +26,8 @@ from strait.state.reader import StateReader
 from strait.state.schema import Budget, Loss, OffsetMapping, PartitionReport, Plan, PlannedGroupSync, TopicPolicy
 from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
-from support.kafka.records import assert_copied, assert_same_records, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_copied, assert_same_records, read_all
 from support.links.handmade import publish
 
 _KEEP = {"retention.ms": "-1"}  # records here have old timestamps: retention must not eat them during a test

@@ -12,7 +12,7 @@ from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.schema import Budget, OffsetMapping, Plan, PlannedGroupSync, PlannedTopic, TopicPolicy
 from support.fixtures.waiting import eventually
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 
 
 def publish(

@@ -21,7 +21,8 @@ from strait.launch.local import LocalLauncher
 from strait.state.schema import Plan
 from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
-from support.kafka.records import assert_copied, ends
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_copied
 from support.links.handmade import publish
 
 

@@ -24,7 +24,8 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, PartitionReport
 from support.fixtures.waiting import eventually
-from support.kafka.records import Record, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import Record, read_all
 from support.links.far import FarCluster
 
 

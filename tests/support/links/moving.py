@@ -15,7 +15,8 @@ from confluent_kafka import Producer
 
 from strait.embedded.kafka import Cluster
 from support.fixtures.waiting import eventually
-from support.kafka.records import assert_same_records, ends, read_all
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_same_records, read_all
 
 STARTED_MS = int(time.time() * 1000)
 

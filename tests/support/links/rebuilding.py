@@ -19,7 +19,7 @@ from strait.embedded.kafka import Cluster
 from strait.model import TopicPartition
 from strait.state.reader import StateReader
 from strait.state.translation import Fit
-from support.kafka.records import ends
+from support.kafka.log_ends import ends
 from support.links.engine_link import EngineLink
 
 
