@@ -19,15 +19,16 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 MakeLink = Callable[..., EngineLink]
 
 
-@pytest.mark.core
-@pytest.mark.parametrize("seed", [31])
-def test_a_standby_takes_over_again_and_again_and_steps_back(make_link: MakeLink, clusters: Any, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "kills"), [pytest.param(31, 3, marks=pytest.mark.core), (32, 6)])
+def test_a_standby_takes_over_again_and_again_and_steps_back(
+    make_link: MakeLink, clusters: Any, seed: int, kills: int
+) -> None:
     """Each time the one that copies is killed under load; the other one goes on, and the next one takes the work
     back. `benchmarks/standby.py` does it more often, and measures it."""
     link = make_link(source=clusters.source, destination=clusters.destination, topics={f"standby-{seed}": 4})
     link.make_topics()
     link.publish()
-    assert len(take_over(link, kills=3, seed=seed)) == 3
+    assert len(take_over(link, kills=kills, seed=seed)) == kills
 
 
 def test_a_standby_copies_nothing_while_another_one_does(make_link: MakeLink, clusters: Any, topic_name: str) -> None:

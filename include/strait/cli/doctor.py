@@ -35,11 +35,10 @@ def doctor(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TA
 
 
 def _links(config: Path) -> "Iterator[Check]":
-    from strait.cli.validate import ends_of
+    from strait.cli.validate import surveys
     from strait.config.links import load
     from strait.errors import ConfigError
     from strait.launch.host import Check, Verdict
-    from strait.net.survey import survey
 
     if not config.exists():
         yield Check(
@@ -52,8 +51,8 @@ def _links(config: Path) -> "Iterator[Check]":
         yield Check("links file", Verdict.FAILED, str(error), "correct it, then run `strait validate`")
         return
     yield Check("links file", Verdict.OK, f"{config}: {', '.join(sorted(file.links))}")
-    for cluster, end in ends_of(file, sorted(file.links)):
-        yield _cluster(f"{cluster} as {end}", survey(file.clusters[cluster], cluster, end))
+    for cluster, end, surveyed in surveys(file, sorted(file.links)):
+        yield _cluster(f"{cluster} as {end}", surveyed)
 
 
 def _cluster(subject: str, surveyed: "Surveyed") -> "Check":
@@ -63,7 +62,7 @@ def _cluster(subject: str, surveyed: "Surveyed") -> "Check":
         return Check(subject, Verdict.FAILED, "; ".join(surveyed.unasked.values()), "correct the cluster's properties")
     asked = f"{len(surveyed.brokers)} brokers answer"
     if not surveyed.copies:
-        names = ", ".join(need.request for need, _ in surveyed.lacks if not need.without)
+        names = ", ".join(need.request for need, _ in surveyed.lacks if need.is_required)
         return Check(subject, Verdict.FAILED, f"{asked}, without {names}", "upgrade them: nothing can be copied")
     if surveyed.unasked:
         return Check(

@@ -31,7 +31,7 @@ def validate(
 
     file = load(config)
     names = known_links(config, links) if links else sorted(file.links)
-    found = _connected(file, names) if connect else []
+    found = list(surveys(file, names)) if connect else []
     if output.structured:
         clusters = {"clusters": [_data(*one) for one in found]} if connect else {}
         output.write({"file": str(config), "valid": True, "links": sorted(file.links), **clusters})
@@ -43,19 +43,16 @@ def validate(
         raise typer.Exit(1)
 
 
-def _connected(file: "LinksFile", names: Sequence[str]) -> "list[tuple[str, End, Surveyed]]":
+def surveys(file: "LinksFile", names: Sequence[str]) -> "Iterator[tuple[str, End, Surveyed]]":
+    """Ask each cluster once for each end of one of these links that it is: cluster, end, and what came of it."""
     from strait.net.survey import survey
 
-    return [(cluster, end, survey(file.clusters[cluster], cluster, end)) for cluster, end in ends_of(file, names)]
-
-
-def ends_of(file: "LinksFile", names: Sequence[str]) -> "list[tuple[str, End]]":
-    """Each cluster once for each end of one of these links that it is."""
     ends: dict[tuple[str, End], None] = {}
     for name in names:
         link = file.links[name]
         ends |= {(link.source, "source"): None, (link.destination, "destination"): None}
-    return list(ends)
+    for cluster, end in ends:
+        yield cluster, end, survey(file.clusters[cluster], cluster, end)
 
 
 def _lines(cluster: str, end: "End", surveyed: "Surveyed") -> Iterator[str]:
@@ -64,7 +61,7 @@ def _lines(cluster: str, end: "End", surveyed: "Surveyed") -> Iterator[str]:
     yield f"{cluster} as {end}: {asked} brokers {verdict}" if asked else f"{cluster} as {end}: no broker was asked"
     for need, where in surveyed.lacks:
         on = "" if len(where) == asked else f" on {', '.join(where)}"
-        yield f"  {need.request}{on}: {need.without or 'nothing can be copied'}"
+        yield f"  {need.request}{on}: {need.cost}"
     for broker, why in surveyed.unasked.items():
         yield f"  {broker} was not asked: {why}"
 
@@ -76,7 +73,7 @@ def _data(cluster: str, end: "End", surveyed: "Surveyed") -> dict[str, Any]:
         "copies": surveyed.copies,
         "brokers": list(surveyed.brokers),
         "lacks": [
-            {"request": need.request, "required": not need.without, "without": need.without, "brokers": list(where)}
+            {"request": need.request, "required": need.is_required, "without": need.without, "brokers": list(where)}
             for need, where in surveyed.lacks
         ],
         "unasked": dict(surveyed.unasked),

@@ -150,7 +150,7 @@ def _lacks(clusters: Clusters) -> tuple[Risk, ...]:
         ("destination", clusters.destination.cluster),
     )
     return tuple(
-        lacking(end, need.request, need.without)
+        lacking(end, need.request, need.cost)
         for end, cluster in ends
         for need, _ in survey(clusters.properties[cluster], cluster, end).lacks
     )

@@ -17,7 +17,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from strait.embedded import jars
 from strait.embedded.kafka import Cluster
-from strait.errors import SetupError, StraitError
+from strait.errors import SetupError
+from strait.launch.step import run_step
 
 _DUMP_SECONDS = 120.0
 _TOPIC = "classes"
@@ -65,14 +66,5 @@ def _use(cluster: Cluster) -> None:
     consumer.close()
 
 
-def main() -> int:
-    try:
-        sys.stdout.write(f"{make()}\n")
-    except StraitError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_step(make))

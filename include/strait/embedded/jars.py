@@ -20,8 +20,9 @@ from pathlib import Path
 from rich.console import Console
 
 from strait.embedded import paths
-from strait.errors import SetupError, StraitError
+from strait.errors import SetupError
 from strait.launch.java import build_of, find_java
+from strait.launch.step import run_step
 
 KAFKA_VERSION = "4.3.1"
 LOG4J_VERSION = "2.25.4"
@@ -192,14 +193,5 @@ def _cause(output: list[str]) -> str:
     return output[-1] if output else "Ivy said nothing"
 
 
-def main() -> int:
-    try:
-        sys.stdout.write(f"{kafka_jars()}\n")
-    except StraitError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_step(kafka_jars))

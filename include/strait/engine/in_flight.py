@@ -27,7 +27,6 @@ class InFlight:
     def __init__(self) -> None:
         self.size = 0
         self._answered: deque[list[float]] = deque()  # since when, and how much, in short stretches
-        self._recent = 0.0
         self._way_seconds = (math.inf, math.inf)  # of this stretch of time, and of the one before
         self._way_until = -math.inf
 
@@ -53,13 +52,12 @@ class InFlight:
             self._answered[-1][1] += size
         else:
             self._answered.append([now, size])
-        self._recent += size
 
     def _most(self, now: float) -> float:
         answered = self._answered
         while answered and answered[0][0] <= now - _PACE_SECONDS:
-            self._recent -= answered.popleft()[1]
+            answered.popleft()
         if not answered:
             return LEAST_BYTES
-        pace = self._recent / max(2 * _STRETCH_SECONDS, now - answered[0][0])
+        pace = sum(size for _, size in answered) / max(2 * _STRETCH_SECONDS, now - answered[0][0])
         return min(MOST_BYTES, pace * (BUSY_SECONDS + min(self._way_seconds)))

@@ -13,6 +13,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from strait.errors import SetupError
 from strait.launch.spark_home import find_spark_submit
+from strait.launch.step import run_step
 
 
 def make(archive: Path | None = None) -> Path:
@@ -50,14 +51,5 @@ def _replace(archive: Path, packed: ZipFile) -> None:
         whole.replace(archive)
 
 
-def main() -> int:
-    try:
-        sys.stdout.write(f"{make()}\n")
-    except SetupError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_step(make))

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import strait
 from strait.config.links import Spark
-from strait.errors import SetupError, StraitError
+from strait.errors import SetupError
 from strait.launch.java import build_of, find_java
 from strait.launch.properties import spark_environment, spark_properties, written
 from strait.launch.spark_home import find_spark_submit
+from strait.launch.step import run_step
 
 _TRAINING = Path(strait.__file__).with_name("spark") / "class_data_training.py"
 _SECONDS = 300.0
@@ -73,14 +74,5 @@ def _archive(spark_home: Path, java: Path) -> Path:
     return spark_home / f"class-data.{build_of(java)}.jsa"
 
 
-def main() -> int:
-    try:
-        sys.stdout.write(f"{make(find_spark_submit().parents[1])}\n")
-    except StraitError as error:
-        sys.stderr.write(f"{error}; applications work without it\n")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_step(lambda: make(find_spark_submit().parents[1]), otherwise="; applications work without it"))

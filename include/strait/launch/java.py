@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from strait.errors import SetupError
+from strait.launch.step import run_step
 
 MINIMUM_VERSION = 17
 INSTALL_HINT = (
@@ -59,14 +60,5 @@ def build_of(java: Path) -> str:
     return hashlib.sha256(f"{java} {facts.st_size} {facts.st_mtime_ns}".encode()).hexdigest()[:12]
 
 
-def main() -> int:
-    try:
-        sys.stdout.write(f"{find_java()}\n")
-    except SetupError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_step(find_java))

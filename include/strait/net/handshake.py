@@ -112,7 +112,7 @@ class Connection:
     def require(self, end: End) -> None:
         """Raises UnsupportedRequest where a request is missing without which this end of a link cannot be copied."""
         for need in missing(self.versions, end):
-            if not need.without:
+            if need.is_required:
                 self.version(need.key, *need.versions)
 
     def close(self) -> None:

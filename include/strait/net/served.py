@@ -33,6 +33,16 @@ class Need(NamedTuple):
     ends: tuple[End, ...]
     without: str = ""
 
+    @property
+    def is_required(self) -> bool:
+        """Whether nothing can be copied without it."""
+        return not self.without
+
+    @property
+    def cost(self) -> str:
+        """What is impossible without it, for people."""
+        return self.without or "nothing can be copied"
+
     def is_met(self, served: Mapping[int, Versions]) -> bool:
         """Whether a broker that serves these versions of requests, by API key, serves this one."""
         low, high = served.get(self.key, (0, -1))

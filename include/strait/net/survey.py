@@ -26,7 +26,7 @@ class Surveyed(NamedTuple):
     @property
     def copies(self) -> bool:
         """Whether all that were asked serve what copying needs, and one was."""
-        return bool(self.brokers) and all(need.without for need, _ in self.lacks)
+        return bool(self.brokers) and not any(need.is_required for need, _ in self.lacks)
 
 
 def survey(properties: Mapping[str, str], cluster: str, end: End) -> Surveyed:
@@ -47,7 +47,7 @@ def survey(properties: Mapping[str, str], cluster: str, end: End) -> Surveyed:
                     lacks.setdefault(need, []).append(where)
         except (ClusterError, ProtocolError) as error:
             unasked[where] = str(error)
-    first = sorted(lacks.items(), key=lambda item: bool(item[0].without))
+    first = sorted(lacks.items(), key=lambda item: not item[0].is_required)
     return Surveyed(tuple(brokers), tuple((need, tuple(where)) for need, where in first), unasked)
 
 

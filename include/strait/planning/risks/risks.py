@@ -74,9 +74,9 @@ def risks(pairs: Iterable[Pair], growing: Collection[str], sources: Collection[s
     return tuple(sorted(found, key=lambda risk: (risk.topic, risk.code)))
 
 
-def lacking(end: str, request: str, without: str) -> Risk:
-    """A broker at this end does not serve a request. ``without``: what is impossible then, "" where that is copying."""
-    return Risk("missing_request", "", f"the {end} does not serve {request}: {without or 'nothing can be copied'}")
+def lacking(end: str, request: str, cost: str) -> Risk:
+    """A broker at this end does not serve a request. ``cost``: what is impossible then."""
+    return Risk("missing_request", "", f"the {end} does not serve {request}: {cost}")
 
 
 def forgetful(expiration_ms: int) -> tuple[Risk, ...]:
