@@ -240,6 +240,18 @@ def failover(links: tuple[str, ...]) -> DAG:
                 description="unplanned: the source is lost; rehearsal: with groups of other names, touching no client.",
             ),
             "dry_run": Param(True, type="boolean", description="Only show what each step finds now."),
+            "topics": Param(
+                [],
+                type="array",
+                items={"type": "string"},
+                description="A wave: only topics whose name matches one of these expressions, with their groups.",
+            ),
+            "groups": Param(
+                [],
+                type="array",
+                items={"type": "string"},
+                description="Of the groups with offsets in them only these.",
+            ),
             "fence": Param(
                 [], type="array", items={"type": "string"}, description="Principals to deny WRITE, by ACLs."
             ),

@@ -11,7 +11,8 @@ StraitError
 ├── PlanConflict             another control plane published first; retriable: observe and plan again
 ├── ApprovalMissing          what would be done has not been approved, or is not what was; nothing was done
 ├── FailoverStopped          a step of a failover did not hold; the record of the failover says which, and what stays
-│   └── FailoverTakenOver     another process goes on with it
+│   ├── FailoverTakenOver     another process goes on with it
+│   └── HookFailed            a command or DAG that a link's operators let run beside it
 ├── LaunchError              a Spark application could not be started, found or stopped
 ├── MeasurementError         a benchmark's numbers would mean nothing: records missing, batches of another size
 └── WireError                bytes that break Kafka's formats; never skipped silently
@@ -98,6 +99,10 @@ class FailoverStopped(StraitError):
 
 class FailoverTakenOver(FailoverStopped):
     """Another process has gone on with the failover; nothing of it is this one's to take back."""
+
+
+class HookFailed(FailoverStopped):
+    """A command or DAG that is run beside a failover could not be run, or failed; the text says what it did."""
 
 
 class LaunchError(StraitError):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from strait_airflow.page_address import page_address
 
 if TYPE_CHECKING:
+    from strait.planning.waves import Wave
     from strait.state.failover_records import FailoverStep
 
 log = logging.getLogger(__name__)
@@ -22,14 +23,17 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     from strait.control.failover.turn import Settings
     from strait.planning.failover import summary
     from strait.planning.failover_report import screen
+    from strait.planning.waves import Wave
     from strait_airflow.errors import airflow_errors
+    from strait_airflow.hook_dags import run_dag
     from strait_airflow.settings import clusters_of, with_live_topics
 
     link = asked["link"]
     if asked["unfence"]:
         return unfence(link)
+    wave = Wave.of(asked["topics"] or (), asked["groups"] or ())
     if asked["kind"] == "rehearsal":
-        return rehearse(link, by, asked["reason"])
+        return rehearse(link, by, asked["reason"], wave)
     settings = Settings(
         by=by,
         reason=asked["reason"],
@@ -40,12 +44,13 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
         accept_tail=asked["accept_tail"],
         include_moved=asked["include_moved"],
         even_if_source_answers=asked["even_if_source_answers"],
+        wave=wave,
     )
     log.info("on the page: %s", page_address(link))
     with airflow_errors():
         file = with_live_topics(clusters_of(link, reverse=True), link)
         act = failover.dry_run if asked["dry_run"] else failover.run
-        record = act(file, link, asked["kind"], settings, _tell)
+        record = act(file, link, asked["kind"], settings, _tell, run_dag)
     if asked["dry_run"]:
         held = [step.name for step in record.steps if step.verdict in ("waiting", "failed")]
         return f"link {link}: dry run: " + (f"would wait for, or fail at: {', '.join(held)}" if held else "all holds")
@@ -59,25 +64,29 @@ def unfence(link: str) -> str:
     """Remove the ACLs of the last failover; one that has not stopped the link is given up. Returns a line about it."""
     from strait.control.failover import failover
     from strait_airflow.errors import airflow_errors
+    from strait_airflow.hook_dags import run_dag
     from strait_airflow.settings import clusters_of
 
     with airflow_errors():
-        record, lifted = failover.unfence(clusters_of(link), link)
+        record, lifted = failover.unfence(clusters_of(link), link, _tell, run_dag)
     return f"link {link}: failover {record.id}, {record.outcome}: {lifted} ACLs removed"
 
 
-def rehearse(link: str, by: str, reason: str = "") -> str:
+def rehearse(link: str, by: str, reason: str = "", wave: "Wave | None" = None) -> str:
     """Go through a failover of a link with groups of other names. Returns a line that says what it came to."""
     from strait.control.failover import failover
     from strait.control.failover.turn import Settings
     from strait.planning.failover import summary
+    from strait.planning.waves import WHOLE_LINK
     from strait_airflow.errors import airflow_errors
+    from strait_airflow.hook_dags import run_dag
     from strait_airflow.settings import clusters_of, with_live_topics
 
     log.info("on the page: %s", page_address(link))
     with airflow_errors():
         file = with_live_topics(clusters_of(link, reverse=True), link)
-        return summary(failover.rehearse(file, link, Settings(by=by, reason=reason), _tell))
+        settings = Settings(by=by, reason=reason, wave=wave or WHOLE_LINK)
+        return summary(failover.rehearse(file, link, settings, _tell, run_dag))
 
 
 def _tell(step: "FailoverStep") -> None:

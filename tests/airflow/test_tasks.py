@@ -366,8 +366,10 @@ def test_a_failover_is_rehearsed_and_then_done_by_the_dag_task(link, clusters):
     asked |= dict.fromkeys(
         ("accept_inexact", "accept_tail", "include_moved", "even_if_source_answers", "unfence"), False
     )
-    asked["reason"] = "to see"
+    asked |= {"reason": "to see", "topics": [], "groups": []}
     control.apply(link)
+    with pytest.raises(AirflowFailException, match="copies no topic for a wave of nothing"):
+        fail_over(asked | {"topics": ["nothing"], "dry_run": False}, "me")
     assert fail_over(asked, "me") == f"link {link}: dry run: would wait for, or fail at: copying, drain"
     with pytest.raises(AirflowFailException, match="2 of 2 partitions are not copied"):
         fail_over(asked | {"dry_run": False}, "me")

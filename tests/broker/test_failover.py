@@ -1,5 +1,7 @@
 """A link's clients move to its destination: none of their records twice, none missed, whatever is cut off between."""
 
+import json
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,11 +28,13 @@ from strait.control.pausing import set_stopped
 from strait.control.plane import Control
 from strait.control.tail import TailReader
 from strait.embedded.kafka import Cluster
+from strait.embedded.ports import free_ports
 from strait.errors import FailoverStopped, FailoverTakenOver
 from strait.kafka.admin import Admin, ConfigChange, NewTopic
 from strait.model import TopicAcl, TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups
-from strait.planning.failover_report import screen
+from strait.planning.failover_report import left_behind, next_steps, screen
+from strait.planning.waves import Wave
 from strait.state.failover_records import Failover, FailoverStep
 from strait.wire import error_codes
 from support.fixtures.waiting import eventually
@@ -39,6 +43,8 @@ from support.kafka.log_ends import ends
 from support.kafka.records import read_all
 from support.kafka.transactions import Transactions
 from support.links.mesh import Mesh
+from support.proxy import switch
+from support.proxy.gateway import GatedCluster, Gateway
 from support.security.secured import Secured
 
 pytestmark = pytest.mark.broker
@@ -60,13 +66,15 @@ def make_link(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[MakeLi
     """One link from a to b, with its slot at work."""
     made: list[Mesh] = []
 
-    def make(**settings: Any) -> Mesh:
+    def make(second: str = "", **settings: Any) -> Mesh:
         both = {"a": clusters.source, "b": clusters.destination}
         link = Mesh(
             **{"clusters": both, "links": [LINK], "topic": topic_name, "folder": tmp_path, "rule": {}} | settings
         )
         made.append(link)
         link.make_topics()
+        if second:
+            Admin(clusters.source.client_properties, "a").create([NewTopic(second, 2, 1)])
         link.start(LINK)
         return link
 
@@ -92,7 +100,8 @@ def at_work(until: threading.Event, *works: Callable[[threading.Event], None]) -
 class Writer:
     """Writes numbered records to a until it is told to stop."""
 
-    def __init__(self, link: Mesh) -> None:
+    def __init__(self, link: Mesh, topic: str = "") -> None:
+        self._topic = topic or link.topic
         self._producer = Producer(link.clusters["a"].client_properties | {"linger.ms": 5, "enable.idempotence": True})
         self._link = link
         self.keys: list[bytes] = []
@@ -101,7 +110,7 @@ class Writer:
         for _ in range(records):
             number = len(self.keys)
             self.keys.append(b"%d" % number)
-            self._producer.produce(self._link.topic, b"value", self.keys[-1], number % self._link.partitions)
+            self._producer.produce(self._topic, b"value", self.keys[-1], number % self._link.partitions)
         assert self._producer.flush(60) == 0
 
     def work(self, stopped: threading.Event) -> None:
@@ -182,10 +191,12 @@ class Killed(BaseException):
     """As SIGKILL: nothing is taken back."""
 
 
+@pytest.mark.parametrize("part", [False, True], ids=["the link", "a wave"])
 def test_a_process_killed_after_any_step_is_continued_by_the_next(
-    make_link: MakeLink, monkeypatch: pytest.MonkeyPatch
+    make_link: MakeLink, monkeypatch: pytest.MonkeyPatch, *, part: bool
 ) -> None:
     link = make_link()
+    settings = replace(QUICK, wave=Wave((link.topic,))) if part else QUICK
     until_ready(link)
     Writer(link).write(100)
     real = Turn._put
@@ -203,7 +214,7 @@ def test_a_process_killed_after_any_step_is_continued_by_the_next(
     ids = set()
     for _ in range(30):
         try:
-            record = run(link)
+            record = run(link, settings)
         except Killed:
             ids |= {item.id for item in failovers.history(link.file, link.name(LINK))}
         else:
@@ -250,7 +261,7 @@ def test_what_was_done_is_taken_back_where_producers_go_on(secured: Secured, top
         done = run(link, replace(fenced, timeout_seconds=60.0))
         assert (done.outcome, done.id != record.id) == ("done", True)
         assert rules() == {f"DENY WRITE on topic {topic_name} to {mine}"}
-        _, lifted = failovers.unfence(link.file, link.name(LINK))
+        _, lifted = failovers.unfence(link.file, link.name(LINK), lambda _: None)
         assert (lifted, rules()) == (1, before)
         again = run(link, fenced)  # what is asked for now is done now
         assert (again.id != done.id, len(again.fence), len(rules() - before)) == (True, 1, 1)
@@ -646,6 +657,139 @@ def test_a_failover_and_one_in_the_other_direction_exclude_each_other(
     assert "is not over: strait failover" in refused[0]
     assert [item.outcome for item in failovers.history(mesh.file, mesh.name(back))] == ["aborted"]
     assert not link_groups(mesh.file, mesh.name(back)).stopped
+
+
+def test_topics_move_in_waves_while_the_link_copies_the_others(make_link: MakeLink, topic_name: str) -> None:
+    """Producers of the second topic write, and a consumer of it works, while the first one moves; then the rest moves."""
+    first, second = topic_name, f"{topic_name}-second"
+    link = make_link(topics={"include": [first, second]}, second=second)
+    until_ready(link)
+    name, clusters = link.name(LINK), link.clusters
+    writer, on_second = Writer(link), Writer(link, second)
+    writer.write(100)
+    groups = {f"{topic_name}-{which}": topics for which, topics in {"one": [first], "both": [first, second]}.items()}
+    for group, topics in groups.items():
+        for topic in topics:
+            commit(clusters["a"], group, {TopicPartition(topic, 0): 20})
+    staying = f"{topic_name}-two"
+    beside = Reader(clusters["a"], staying, second)
+    wave = replace(QUICK, wave=Wave((first,)))
+    with at_work(written := threading.Event(), on_second.work, beside.work):
+        eventually(lambda: len(beside.keys) > 20, what="a consumer is at work beside")
+        record = run(link, wave)
+        assert not written.is_set()
+        before = sum(ends(clusters["b"], second, 2))
+        eventually(lambda: sum(ends(clusters["b"], second, 2)) > before, what="the other topic is copied on")
+    assert record.outcome == "done", record.steps
+    assert (record.wave_topics, record.topics_left, [item.topic for item in record.topics]) == ((first,), 1, [first])
+    assert {item.group: item.continues for item in record.group_list} == dict.fromkeys(groups, "exactly")
+    assert not stopped(link)
+    assert f"link {name} still copies 1 other topics: strait failover {name}" in "\n".join(next_steps(record, ""))
+    assert left_behind(record) == [
+        f"1 topics are paused on link {name}: {first}: strait resume {name} TOPIC lets it copy one again"
+    ]
+    for group in groups:
+        assert committed(clusters["b"], group, first) == {0: 20}
+    writer.write(2)  # somebody has forgotten a producer
+    again = run(link, wave)
+    assert (verdicts(again)["earlier"], again.rpo_records, again.topics_left) == ("warning", 2, 1)
+    assert ends(clusters["b"], first, 2) == [50, 50]
+    with pytest.raises(FailoverStopped, match="but those moved before"):
+        run(link, replace(QUICK, wave=Wave((f"{first}.{{0}}",))))
+    rest = run(link)
+    assert (rest.outcome, rest.rpo_records, [item.topic for item in rest.topics]) == ("done", 0, [second])
+    assert {item.group for item in rest.group_list} == {staying, f"{topic_name}-both"}
+    assert stopped(link)
+    assert read_all(clusters["a"], second, 2) == read_all(clusters["b"], second, 2)
+
+
+def test_of_a_waves_groups_only_those_that_are_named_move(make_link: MakeLink, topic_name: str) -> None:
+    link = make_link()
+    until_ready(link)
+    Writer(link).write(40)
+    mine, other = f"{topic_name}-mine", f"{topic_name}-other"
+    commit(link.clusters["a"], mine, {TopicPartition(topic_name, 0): 5})
+    reader = Reader(link.clusters["a"], other, topic_name)
+    reader.read(40)
+    reader.commit()  # it stays, and holds nothing up
+    record = run(link, replace(QUICK, wave=Wave((topic_name,), (mine,))))
+    reader.leave()
+    assert {item.group: item.continues for item in record.group_list} == {mine: "exactly", other: "not_moved"}
+    assert (
+        f"not moved, though they have offsets in these topics: {other}"
+        in {step.name: step.detail for step in record.steps}["groups"]
+    )
+    with pytest.raises(FailoverStopped, match="needs the source"):
+        run(link, replace(QUICK, wave=Wave((topic_name,))), kind="unplanned")
+
+
+def test_hooks_switch_a_gateway_and_its_clients_do_not_notice(tmp_path: Path, topic_name: str) -> None:
+    """Clients that know the gateway alone work all the time; hooks close it, lead it to the destination, and, where
+    the failover is taken back, to the source again."""
+    (door,) = free_ports(1)
+    clusters = {name: GatedCluster(tmp_path / name, door) for name in "ab"}
+    leads_to, ready = tmp_path / "gateway", tmp_path / "ready"
+    with clusters["a"], clusters["b"]:
+        ports = json.dumps({name: cluster.inside for name, cluster in clusters.items()})
+
+        def lead(**moment: str) -> dict[str, Any]:
+            ((when, step), (_, to)) = moment.items()
+            return {when: step, "command": [sys.executable, switch.__file__, str(leads_to), ports, to]}
+
+        hooks = [
+            lead(after="fence", to="none"),
+            {"before": "stop", "command": ["test", "-e", str(ready)]},
+            lead(after="stop", to="destination"),
+            lead(after="take_back", to="source"),
+        ]
+        mesh = Mesh(
+            clusters=clusters,
+            links=[LINK],
+            topic=topic_name,
+            folder=tmp_path,
+            rule={},
+            settings={"failover": {"hooks": hooks}},
+        )
+        mesh.make_topics()
+        mesh.start(LINK)
+        leads_to.write_text(str(clusters["a"].inside))
+        through = clusters["a"].door_properties
+        keys: set[bytes] = set()
+        producer = Producer(through | {"message.timeout.ms": 300_000, "reconnect.backoff.max.ms": 500})
+
+        def write(stopped: threading.Event) -> None:
+            number = 0
+            while not stopped.is_set():
+                producer.produce(topic_name, b"value", b"%d" % number, on_delivery=lambda _, it: keys.add(it.key()))
+                number += 1
+                producer.poll(0.02)
+            assert producer.flush(60) == 0
+
+        group = f"{topic_name}-group"
+        try:
+            with Gateway(door, leads_to):
+                reader = Reader(clusters["a"], group, topic_name, properties=through)
+                with at_work(threading.Event(), write, reader.work):
+                    eventually(lambda: len(reader.keys) > 50, what="clients are at work")
+                    until_ready(mesh)
+                    with pytest.raises(FailoverStopped, match="before stop: test exited with 1"):
+                        run(mesh)
+                    record = failovers.history(mesh.file, mesh.name(LINK))[-1]
+                    assert verdicts(record)["after take back"] == "done"
+                    before = len(reader.keys)
+                    eventually(lambda: len(reader.keys) > before + 20, what="clients are at work on the source again")
+                    ready.touch()
+                    record = run(mesh)
+                    assert (record.outcome, record.missing) == ("done", ()), record.steps
+                    assert (verdicts(record)["after fence"], verdicts(record)["after stop"]) == ("done", "done")
+                    moved_at = len(reader.keys)
+                    eventually(lambda: len(reader.keys) > moved_at + 50, what="clients are at work on the destination")
+                    assert sum(ends(clusters["b"], topic_name, 2)) > sum(ends(clusters["a"], topic_name, 2))
+        finally:
+            mesh.stop()
+        rest = Reader(clusters["b"], group, topic_name)
+        eventually(lambda: (rest.take(), keys <= {*reader.keys, *rest.keys})[1], what="every record is read")
+        rest.leave()
 
 
 def test_back_and_forth_with_links_both_ways(make_mesh: Callable[..., Mesh], topic_name: str) -> None:

@@ -70,6 +70,25 @@ AcceptTailOption = Annotated[
         help="Go on although the link that copies the other way has not copied all that the destination has.",
     ),
 ]
+TopicsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topics",
+        metavar="PATTERN",
+        help="A wave: move only topics whose whole name on the source matches, and their groups; the link copies the "
+        "others on. May be repeated.",
+        show_default=False,
+    ),
+]
+GroupsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--groups",
+        metavar="PATTERN",
+        help="With `--topics`: of the groups with offsets in them, move only these. May be repeated.",
+        show_default=False,
+    ),
+]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Reason, kept in the report.", show_default=False)]
 ByOption = Annotated[
     str, typer.Option("--by", help="Who asks for it. Default: the current user and host.", show_default=False)
@@ -96,6 +115,8 @@ def failover(
             "score. Exits with 1 unless all steps hold.",
         ),
     ] = False,
+    topics: TopicsOption = None,
+    groups: GroupsOption = None,
     fence: FenceOption = None,
     unfence: Annotated[
         bool,
@@ -127,14 +148,16 @@ def failover(
     from strait.config.links import load_link
     from strait.control.failover import failover as failovers
     from strait.control.failover.turn import Settings
+    from strait.planning.waves import Wave
 
     name, _ = one_link(config, link, first)
+    wave = Wave.of(topics or (), groups or ())
     file = load_link(config, name, reverse=True)
     if history:
         _show(failovers.history(file, name), name, output)
         return
     if unfence:
-        record, lifted = failovers.unfence(file, name)
+        record, lifted = failovers.unfence(file, name, _say)
         typer.echo(f"link {name}: failover {record.id}, {record.outcome}: {lifted} ACLs removed")
         return
     if unplanned and fence:
@@ -153,6 +176,7 @@ def failover(
         accept_tail=accept_tail,
         include_moved=include_moved,
         even_if_source_answers=even_if_source_answers,
+        wave=wave,
     )
     tell = _say if not output.structured else (lambda _: None)
     if rehearse:
@@ -171,6 +195,8 @@ def failback(
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
     dry_run: DryRunOption = False,
+    topics: TopicsOption = None,
+    groups: GroupsOption = None,
     fence: FenceOption = None,
     quiet: QuietOption = 10.0,
     timeout: TimeoutOption = 600.0,
@@ -192,6 +218,8 @@ def failback(
         _opposite(load_link(config, name, reverse=True), name),
         config,
         dry_run=dry_run,
+        topics=topics,
+        groups=groups,
         fence=fence,
         quiet=quiet,
         timeout=timeout,

@@ -15,6 +15,7 @@ from strait.config import client_properties
 from strait.config.cluster_identity import expecting
 from strait.config.consumer_groups import ConsumerGroups
 from strait.config.copy_settings import Acls, Configs, ReplicationFactor
+from strait.config.failover import Failover, Hook
 from strait.config.groups import DEFAULT_GROUP, Backfill, Group
 from strait.config.kubernetes_settings import Kubernetes
 from strait.config.settings import Copies, Name, Settings, TopicName
@@ -32,7 +33,9 @@ __all__ = [
     "Budget",
     "Configs",
     "ConsumerGroups",
+    "Failover",
     "Group",
+    "Hook",
     "Kubernetes",
     "Link",
     "LinksFile",
@@ -121,6 +124,9 @@ class Link(Settings):
     consumer_groups: ConsumerGroups = Field(
         default_factory=ConsumerGroups,
         description="Consumer groups whose translated offsets are committed on the destination.",
+    )
+    failover: Failover = Field(
+        default_factory=Failover, description="Commands and DAGs that are run in failovers of the link."
     )
     approval: Literal["none", "required"] = Field(
         "none",

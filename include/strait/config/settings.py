@@ -10,7 +10,8 @@ TOPIC_NAME = r"^[A-Za-z0-9._-]{1,249}$"
 AFFIX = r"^[A-Za-z0-9._-]{0,248}$"
 
 
-def _regex(pattern: str) -> str:
+def checked_regex(pattern: str) -> str:
+    """The expression. Raises ValueError where it is none."""
     try:
         regex.compile(pattern)
     except (regex.error, OverflowError, RecursionError) as error:
@@ -22,7 +23,7 @@ def _regex(pattern: str) -> str:
 Name = Annotated[str, Field(pattern=NAME)]
 TopicName = Annotated[str, Field(pattern=TOPIC_NAME)]
 Affix = Annotated[str, Field(pattern=AFFIX)]
-Regex = Annotated[str, AfterValidator(_regex)]
+Regex = Annotated[str, AfterValidator(checked_regex)]
 
 
 Copies = Literal["skip", "forward", "all"]

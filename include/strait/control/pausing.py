@@ -7,7 +7,7 @@ on the destination, as after any other interruption, so nothing is lost or doubl
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from strait.config.links import LinksFile
@@ -63,6 +63,27 @@ def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
         before = pauses.pauses_of(state.plans.values())
         meant = scope.among(_topics(state) | {item.topic for item in before})
         return meant, *_with_pauses(state, pauses.resume(before, meant))
+
+    return edit(file, link, change)
+
+
+def pause_topics(
+    file: LinksFile, link: str, topics: Collection[str], *, by: str, reason: str, check: Callable[[], None]
+) -> Edited:
+    """Pause these source topics in one edit; one that is paused as a whole keeps who paused it. Raises as `pause`.
+
+    Args:
+        check: as of `set_stopped`.
+    """
+
+    def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
+        before = pauses.pauses_of(state.plans.values())
+        wanted = before
+        for topic in sorted(set(topics) - {item.topic for item in before if item.partition is None}):
+            wanted = pauses.pause(wanted, Pause(topic=topic, by=by, at_ms=_now_ms(), reason=reason))
+        if wanted != before:
+            check()
+        return Scope(), *_with_pauses(state, wanted)
 
     return edit(file, link, change)
 

@@ -139,6 +139,7 @@ class GroupStatus:
         committed: offsets that were just committed on the destination.
         moved: it had members on the destination, or has committed an offset there itself.
         outside: source topics that the link does not copy, in which it has committed offsets as well.
+        left_out: why it stays where it is although the link selects it; empty: it does not.
     """
 
     group: str
@@ -150,6 +151,7 @@ class GroupStatus:
     committed: int = 0
     moved: bool = False
     outside: tuple[str, ...] = ()
+    left_out: str = ""
 
     @property
     def note(self) -> str:
@@ -157,7 +159,7 @@ class GroupStatus:
         if reserved(self.group):
             return f"names that begin with {naming.STATE_PREFIX} are reserved, so it is not synchronized"
         if not self.selected:
-            return "the link's consumer_groups do not select it"
+            return self.left_out or "the link's consumer_groups do not select it"
         if self.destination.kind and (self.source.kind == SHARE) != (self.destination.kind == SHARE):
             what = "a share group" if self.destination.kind == SHARE else "another group, not a share group,"
             return f"the destination has {what} of this name"

@@ -9,6 +9,7 @@ from strait.model import TopicAcl, TopicPartition
 from strait.planning.consumer_groups import GroupStatus, OffsetState, reserved
 from strait.planning.history.overrun import duration
 from strait.planning.status.rows import PartitionStatus
+from strait.planning.waves import WHOLE_LINK, Wave, wave_of
 from strait.reasons import Reason
 from strait.state.failover_records import Failover, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
@@ -58,16 +59,31 @@ class Member(NamedTuple):
         return f"{self.client_id} at {self.host.lstrip('/')}"
 
 
-def copying(rows: Sequence[PartitionStatus], *, stopped: bool, pending: Sequence[str], patient: bool = False) -> Check:
-    """Whether everything that the link selects is being copied. A slot that was just started may be in a while.
+def copying(
+    rows: Sequence[PartitionStatus],
+    *,
+    stopped: bool,
+    pending: Sequence[str],
+    patient: bool = False,
+    wave: Wave = WHOLE_LINK,
+    moved: Collection[str] = (),
+) -> Check:
+    """Whether everything that is to be moved is being copied. A slot that was just started may be in a while.
 
     Args:
-        rows: of all partitions of the link's plans.
+        rows: of all partitions of it in the link's plans.
         pending: what a new plan would change.
         patient: of a slot that is silent, something may be heard later, too.
+        moved: topics that waves have moved before.
     """
     if stopped:
         return Check(Verdict.FAILED, "the link is stopped, so what is missing will not be copied: run strait start")
+    if not rows and moved and not wave:
+        return Check(Verdict.DONE, f"waves have moved all that the link copies: {listed(sorted(moved))}")
+    if not rows and wave:
+        before = sorted(topic for topic in moved if wave.takes(topic))
+        text = f"the link copies no topic for {wave}" + (f" but those moved before: {listed(before)}" if before else "")
+        return Check(Verdict.FAILED, text)
     if not rows:
         return Check(Verdict.FAILED, "the link has no plan with topics")
     if pending:
@@ -133,7 +149,8 @@ def fence_for_all(topics: Sequence[str]) -> Check:
 def done_before(record: Failover) -> Check:
     """That nothing is drained and stopped again."""
     at = utc(record.ended_at_ms or record.began_at_ms)
-    text = f"{called(record)} {record.id} was done at {at} UTC, and the link is stopped since: it is not gone through again"
+    since = "its topics are paused" if wave_of(record) else "the link is stopped"
+    text = f"{called(record)} {record.id} was done at {at} UTC, and {since} since: it is not gone through again"
     return Check(Verdict.WARNING, text)
 
 
@@ -168,22 +185,25 @@ def opposite(record: Failover) -> Check:
     return Check(Verdict.FAILED, f"{text}: {ways}")
 
 
-def tail(link: str, found: Sequence[MissingRecords], *, stopped: bool, accept: bool) -> Check:
+def tail(
+    link: str, found: Sequence[MissingRecords], *, stopped: bool, accept: bool, paused: Collection[str] = ()
+) -> Check:
     """Whether the link that copies the other way has copied all that is on the destination. What it has not, clients
     would meet there out of order: records that were written before an earlier failover, and nobody has seen since.
 
     Args:
         accept: go on although there is something.
+        paused: topics that it does not copy now.
     """
     if not found:
         return Check(Verdict.DONE, f"link {link} has copied all that the destination has")
     text = f"link {link} has not copied {records(found):,} offsets: {listed([range_of(item) for item in found])}"
     if accept:
         return Check(Verdict.WARNING, text)
-    if stopped:
-        ways = (
-            f"strait start {link} copies them, strait tail list {link} names them, --accept-tail goes on without them"
-        )
+    held = sorted({item.topic for item in found} & set(paused))
+    if stopped or held:
+        copies = f"strait start {link}" if stopped else f"strait resume {link} {held[0]}"
+        ways = f"{copies} copies them, strait tail list {link} names them, --accept-tail goes on without them"
         return Check(Verdict.FAILED, f"{text}; {ways}")
     return Check(Verdict.WAITING, text)
 
@@ -223,7 +243,10 @@ def _not_moved(statuses: Sequence[GroupStatus]) -> list[str]:
     """What stays behind: offsets in topics that the link does not copy, and groups whose names are Strait's own."""
     outside = [status for status in statuses if status.selected and status.outside]
     names = [status.group for status in statuses if reserved(status.group)]
+    staying = [status.group for status in statuses if status.left_out]
     parts = []
+    if staying:
+        parts.append(f"not moved, though they have offsets in these topics: {listed(staying)}")
     if outside:
         shown = [f"{status.group} ({listed(status.outside)})" for status in outside]
         parts.append(
@@ -276,7 +299,8 @@ def called(record: Failover) -> str:
 def summary(record: Failover) -> str:
     """A failover in a line."""
     ended = "" if record.rto_seconds is None else f" in {record.rto_seconds:,.1f} s"
-    text = f"link {record.link}: {called(record)} {record.id} from {record.source} to {record.destination}: "
+    part = f" of {wave}" if (wave := wave_of(record)) else ""
+    text = f"link {record.link}: {called(record)} {record.id}{part} from {record.source} to {record.destination}: "
     text += f"{record.outcome}{ended}"
     if record.rpo_records is not None:
         text += f"; missing: {record.rpo_records:,} offsets"

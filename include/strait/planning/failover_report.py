@@ -118,7 +118,8 @@ def screen(record: Failover, servers: str) -> list[str]:
 
 def next_steps(record: Failover, servers: str) -> list[str]:
     """What an operator does next."""
-    steps = [f"start producers and consumers on {record.destination}: bootstrap.servers={servers}"]
+    who = "producers and consumers" + (" of these topics" if record.wave_topics else "")
+    steps = [f"start {who} on {record.destination}: bootstrap.servers={servers}"]
     waiting = [group for group in record.group_list if group.continues in ("elsewhere", "unknown")]
     if waiting:
         names = listed([group.group for group in waiting])
@@ -126,14 +127,25 @@ def next_steps(record: Failover, servers: str) -> list[str]:
     if record.kind == "unplanned":
         steps.append(f"once {record.source} is back: strait tail list {record.link} names what never arrived")
     elif record.missing:
-        steps.append(f"strait start {record.link} copies what was written to {record.source} too late")
-    steps.append(f"to go back later: strait failback {record.link}, with a link in the opposite direction")
+        late = sorted({item.topic for item in record.missing})
+        copies = f"strait resume {record.link} {late[0]}" if record.wave_topics else f"strait start {record.link}"
+        steps.append(f"{copies} copies what was written to {record.source} too late")
+    if record.topics_left:
+        text = f"link {record.link} still copies {record.topics_left} other topics: strait failover {record.link} moves them"
+        steps.append(f"{text}, with --topics some of them")
+    part = "".join(f" --topics '{pattern}'" for pattern in record.wave_topics)
+    steps.append(f"to go back later: strait failback {record.link}{part}, with a link in the opposite direction")
     return steps
 
 
 def left_behind(record: Failover) -> list[str]:
     """What the failover has changed and not changed back, with how to undo it."""
-    left = [f"link {record.link} is stopped: strait start {record.link} lets it copy again"]
+    if record.wave_topics:
+        names = listed([item.topic for item in record.topics])
+        how = f"strait resume {record.link} TOPIC lets it copy one again"
+        left = [f"{len(record.topics)} topics are paused on link {record.link}: {names}: {how}"]
+    else:
+        left = [f"link {record.link} is stopped: strait start {record.link} lets it copy again"]
     if record.fence:
         principals = listed(sorted({rule.principal for rule in record.fence}))
         text = f"{len(record.fence)} ACLs on {record.source} deny {principals} to write"

@@ -76,6 +76,12 @@ class Failover(Record):
     by: Told
     reason: Told = ""
     turn: str = Field(description="Which process runs it; another one that begins takes it over.")
+    wave_topics: tuple[Told, ...] = Field(
+        (),
+        description="Regular expressions of the source topics that a wave moves. Written only by waves, as all of theirs.",
+    )
+    wave_groups: tuple[Told, ...] = Field((), description="Of the consumer groups that it moves; none: all.")
+    topics_left: int | None = Field(None, description="Topics that the link still copies after the wave.")
     strait_version: str
     began_at_ms: int = Field(ge=0)
     ended_at_ms: int | None = None

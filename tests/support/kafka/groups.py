@@ -1,6 +1,7 @@
 """Consumers of a group, and its committed offsets."""
 
 import threading
+from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
@@ -14,9 +15,17 @@ from support.fixtures.waiting import eventually
 class Reader:
     """A member of a group: what it has read, by key and by value."""
 
-    def __init__(self, cluster: Cluster, group: str, topic: str, protocol: str = "classic") -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: str,
+        topic: str,
+        protocol: str = "classic",
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """``properties``: another way to the cluster."""
         self._consumer = Consumer(
-            cluster.client_properties
+            dict(properties or cluster.client_properties)
             | {
                 "group.id": group,
                 "group.protocol": protocol,

@@ -11,6 +11,7 @@ from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetStat
 from strait.planning.failover import Check, Member, Verdict, Writer
 from strait.planning.recovery_point import LastWord
 from strait.planning.status.rows import PartitionStatus
+from strait.planning.waves import Wave
 from strait.reasons import Reason
 from strait.state.failover_records import MissingRecords
 from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Waiting
@@ -68,6 +69,19 @@ def test_everything_must_be_copied_at_first(
     check = failover.copying(rows, stopped=stopped, pending=pending)
     assert check.verdict is verdict
     assert word in check.detail
+
+
+def test_of_a_wave_only_its_topics_must_be_copied() -> None:
+    def copying(rows: list[PartitionStatus], **how: object) -> Check:
+        return failover.copying(rows, stopped=False, pending=[], **how)  # type: ignore[arg-type]
+
+    nothing = copying([], wave=Wave(("orders.*",)), moved={"orders1", "pay"})
+    assert nothing == (
+        Verdict.FAILED,
+        "the link copies no topic for a wave of orders.* but those moved before: orders1",
+    )
+    assert copying([], wave=Wave(("x",))).detail == "the link copies no topic for a wave of x"
+    assert copying([], moved={"t"}) == (Verdict.DONE, "waves have moved all that the link copies: t")
 
 
 def test_a_silent_slot_is_waited_for_by_a_failover_alone() -> None:

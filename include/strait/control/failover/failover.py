@@ -12,13 +12,15 @@ from typing import Literal, NoReturn
 from strait import __version__
 from strait.config.links import LinksFile
 from strait.control import pausing
+from strait.control.failover.hooks import Hooks, RunDag
 from strait.control.failover.journal import Journal
 from strait.control.failover.observation import Observation
-from strait.control.failover.planned import STOP, PlannedFailover, lift_fence
+from strait.control.failover.planned import STOP, PlannedFailover, is_stopped, lift_fence
 from strait.control.failover.rehearsal import Rehearsal
 from strait.control.failover.turn import Settings, Tell, Turn
 from strait.control.failover.unplanned import UnplannedFailover
 from strait.errors import FailoverStopped
+from strait.planning.waves import wave_of
 from strait.state.failover_records import Failover
 
 Kind = Literal["planned", "unplanned"]
@@ -28,21 +30,29 @@ _KINDS: Mapping[Kind, type[PlannedFailover] | type[UnplannedFailover]] = {
 }
 
 
-def run(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell) -> Failover:
-    """Begin a failover, or go on with the one that was cut off. After one that is done, and of which nothing was taken
-    back since, another one says so, does what can still be done, and looks again.
+def run(
+    file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell, run_dag: RunDag | None = None
+) -> Failover:
+    """Begin a failover, or go on with the one that was cut off. After one of the same topics that is done, and of which
+    nothing was taken back since, another one says so, does what can still be done, and looks again.
+
+    Args:
+        run_dag: in Airflow, runs hooks that are DAGs.
 
     Raises:
         FailoverStopped: a step does not hold, or another process has taken over.
         ClusterUnavailable, NotAuthorized, ConfigError, StateError
     """
-    look, journal = Observation(file, link), _journal(file, link)
+    look = Observation(file, link, settings.wave)
+    journal = look.journal()
     before = [record for record in journal.all() if record.kind != "rehearsal"]
     record = _begun(look, kind, settings, before[-1] if before else None)
     earlier = [other for other in before if other.id != record.id]
-    turn = Turn(record, journal, tell, settings.timeout_seconds, earlier[-1].fence if earlier else ())
+    fence_before = earlier[-1].fence if earlier else ()
+    turn = Turn(record, journal, tell, settings.timeout_seconds, fence_before, Hooks(file, link, run_dag))
     steps = _KINDS[kind](look, turn, settings)
-    done = next((other for other in reversed(earlier) if (other.kind, other.outcome) == (kind, "done")), None)
+    same = (other for other in reversed(earlier) if other.kind == kind and wave_of(other) == settings.wave)
+    done = next((other for other in same if other.outcome == "done"), None)
     if turn.took(STOP):  # what the process before may be publishing is published now, or never
         pausing.end_publications(file, link)
     with _signals_as_errors():
@@ -53,24 +63,27 @@ def run(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell) 
     return turn.record
 
 
-def dry_run(file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell) -> Failover:
-    """Look at what each step would find. Changes nothing, keeps nothing. Raises as `run`."""
-    look = Observation(file, link)
-    turn = Turn(_begun(look, kind, settings, None), None, tell, None)
+def dry_run(
+    file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell, run_dag: RunDag | None = None
+) -> Failover:
+    """Look at what each step would find. Changes nothing, runs no hook, keeps nothing. Raises as `run`."""
+    look = Observation(file, link, settings.wave)
+    turn = Turn(_begun(look, kind, settings, None), None, tell, None, hooks=Hooks(file, link, run_dag))
     _KINDS[kind](look, turn, settings, dry_run=True).run()
     return turn.record
 
 
-def rehearse(file: LinksFile, link: str, settings: Settings, tell: Tell) -> Failover:
+def rehearse(file: LinksFile, link: str, settings: Settings, tell: Tell, run_dag: RunDag | None = None) -> Failover:
     """Go through a failover with groups of other names, touching no client, and keep what it comes to. Raises as
     `run`."""
-    look = Observation(file, link)
-    turn = Turn(_begun(look, "rehearsal", settings, None), _journal(file, link), tell, None)
+    look = Observation(file, link, settings.wave)
+    hooks = Hooks(file, link, run_dag)
+    turn = Turn(_begun(look, "rehearsal", settings, None), look.journal(), tell, None, hooks=hooks)
     Rehearsal(look, turn, settings).run()
     return turn.record
 
 
-def unfence(file: LinksFile, link: str) -> tuple[Failover, int]:
+def unfence(file: LinksFile, link: str, tell: Tell, run_dag: RunDag | None = None) -> tuple[Failover, int]:
     """Lift the fence of the newest failover; one that was cut off before its link was stopped is given up. Returns it,
     and how many rules were removed.
 
@@ -78,29 +91,46 @@ def unfence(file: LinksFile, link: str) -> tuple[Failover, int]:
         FailoverStopped: there was none.
         ClusterUnavailable, NotAuthorized, StateError
     """
-    journal = _journal(file, link)
+    journal = Observation(file, link).journal()
     newest = _newest(journal)
     if newest is None:
         raise FailoverStopped(f"link {link}: no failover was ever begun")
-    look = Observation(file, link)
-    turn = Turn(newest, journal, lambda _: None, 0.0)
-    lifted = lift_fence(look, turn, newest.fence)
-    if newest.outcome == "running" and not (turn.took(STOP) and look.status().stopped):
-        turn.end("aborted")
+    look = Observation(file, link, wave_of(newest))
+    turn = Turn(newest, journal, tell, 0.0, hooks=Hooks(file, link, run_dag))
+    lifted = 0
+
+    def lift() -> None:
+        nonlocal lifted
+        lifted = lift_fence(look, turn, newest.fence)
+
+    if newest.outcome == "running" and not (turn.took(STOP) and is_stopped(look)):
+        turn.give_up(lift)
+    else:
+        lift()
     return turn.record, lifted
 
 
 def history(file: LinksFile, link: str) -> Sequence[Failover]:
     """All failovers of the link, the oldest first. Raises ClusterUnavailable, NotAuthorized, StateError."""
-    return _journal(file, link).all()
+    return Observation(file, link).journal().all()
 
 
 def _begun(
     look: Observation, kind: Literal[Kind, "rehearsal"], settings: Settings, newest: Failover | None
 ) -> Failover:
+    if kind == "unplanned" and settings.wave:
+        raise FailoverStopped(
+            f"link {look.name}: a wave drains its topics, which needs the source",
+            hint="run --unplanned without --topics",
+        )
     if newest is not None and newest.outcome == "running":
-        if newest.kind == kind:
+        if newest.kind == kind and wave_of(newest) == settings.wave:
             return newest
+        if newest.kind == kind:
+            raise FailoverStopped(
+                f"link {look.name}: failover {newest.id}, of {wave_of(newest)}, is not over",
+                hint="go on with it by the same --topics and --groups, or give it up with --unfence",
+            )
         if newest.kind == "unplanned":
             raise FailoverStopped(
                 f"link {look.name}: failover {newest.id}, an unplanned one, is not over", hint="go on with --unplanned"
@@ -116,6 +146,8 @@ def _begun(
         by=settings.by,
         reason=settings.reason,
         turn="",
+        wave_topics=settings.wave.topics,
+        wave_groups=settings.wave.groups,
         strait_version=__version__,
         began_at_ms=now_ms,
         fence=() if newest is None else newest.fence,  # still to be lifted by whoever can
@@ -123,8 +155,14 @@ def _begun(
 
 
 def _still_over(look: Observation, record: Failover) -> bool:
-    """Nobody has started the link since."""
-    return look.status().stopped and look.plan_versions() == record.plans
+    """Nobody has started the link since or, of a wave, nothing is left for it to move; then it looks at what it moved."""
+    if not wave_of(record):
+        return look.status().stopped and look.plan_versions() == record.plans
+    before = {item.topic for item in record.topics}
+    over = before <= look.moved and not look.topics()
+    if over:
+        look.look_again_at(before)
+    return over
 
 
 @contextlib.contextmanager
@@ -149,8 +187,3 @@ def _signals_as_errors() -> Iterator[None]:
 def _newest(journal: Journal) -> Failover | None:
     """The last one that was more than a rehearsal."""
     return next((record for record in reversed(journal.all()) if record.kind != "rehearsal"), None)
-
-
-def _journal(file: LinksFile, link: str) -> Journal:
-    destination = file.links[link].destination
-    return Journal(file.clusters[destination], destination, link)

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from strait.config.consumer_groups import GroupFilter
@@ -21,9 +22,12 @@ from strait.net.consumer_groups import ConsumerGroups
 from strait.net.producers import active_producers
 from strait.planning.consumer_groups import GroupStatus, Side, can_move
 from strait.planning.failover import Ends, Member, Writer
+from strait.planning.plan.pauses import pauses_of
 from strait.planning.recovery_point import LastWords, LastWordsRead, missing
 from strait.planning.review.effects import effects
+from strait.planning.status.rows import PartitionStatus
 from strait.planning.topic_sync.heartbeats import written_by_links
+from strait.planning.waves import WHOLE_LINK, Wave, moved, wave_of
 from strait.state.failover_records import Failover, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.reader import REPORTS_SINCE_SECONDS, StateReader
@@ -35,19 +39,21 @@ all its partitions within the first of these times."""
 
 
 class Observation:
-    """Of one link. Asks a cluster only where the answer needs it, so that the source may be gone.
+    """Of one link, or of a wave of it. Asks a cluster only where the answer needs it, so that the source may be gone.
 
     Raises (every method): ClusterUnavailable, NotAuthorized, ConfigError, StateError.
     """
 
-    def __init__(self, file: LinksFile, name: str) -> None:
+    def __init__(self, file: LinksFile, name: str, wave: Wave = WHOLE_LINK) -> None:
         self.file = file
         self.name = name
+        self.wave = wave
         self.link = file.links[name]
         settings = self.link.consumer_groups
         self._selected = GroupFilter(settings.include, settings.exclude)
         self.synchronizes = settings.sync
         self._tail_ends: dict[str, Ends] = {}
+        self._again: Collection[str] | None = None
 
     @cached_property
     def source(self) -> Admin:
@@ -69,6 +75,37 @@ class Observation:
         """What the link does, by its plans and its slots' reports. ``listen_seconds``: a slot that seems silent is listened
         to for so long, since the clock here may be ahead of its own."""
         return link_groups(self.file, self.name, listen_seconds=listen_seconds)
+
+    @cached_property
+    def moved(self) -> frozenset[str]:
+        """Topics that waves have moved, and that nobody has resumed since."""
+        records = self.journal().all()
+        return moved(records, pauses_of(self.plans().values())) if any(map(wave_of, records)) else frozenset()
+
+    def journal(self) -> Journal:
+        """Of the link's failovers."""
+        return Journal(self.file.clusters[self.link.destination], self.link.destination, self.name)
+
+    def look_again_at(self, topics: Collection[str]) -> None:
+        """Look at these topics alone, though a wave has moved them."""
+        self._again = topics
+
+    def takes(self, topic: str) -> bool:
+        """Whether a source topic that the link copies is moved."""
+        return topic in self._again if self._again is not None else self.wave.takes(topic) and topic not in self.moved
+
+    def among(self, rows: Iterable[PartitionStatus]) -> list[PartitionStatus]:
+        """Those of topics that are moved."""
+        return [row for row in rows if self.takes(row.topic)]
+
+    def topics(self) -> set[str]:
+        """The source topics that are moved: planned ones, but for heartbeats."""
+        return {row.topic for row in self.among(self.status().rows)} - self.heartbeats()
+
+    def topics_left(self) -> int:
+        """How many others the link copies, which no wave has moved."""
+        planned = {row.topic for row in self.status().rows} - self.heartbeats()
+        return sum(not self.takes(topic) and topic not in self.moved for topic in planned)
 
     def plans(self, link: str | None = None) -> dict[str, Plan]:
         """The plans in force, by task group. ``link``: another one of the links file."""
@@ -109,19 +146,38 @@ class Observation:
         ``sync``: after the others' offsets were committed on the destination."""
         if not self.synchronizes:
             return []
-        of_link = GroupSync(
-            LinkClusters.of(self.file, self.name),
-            selected=self._selected,
-            include_moved=include_moved or self.link.consumer_groups.include_moved,
-        )
-        return of_link.sync(unselected=True) if sync else of_link.status(unselected=True)
+        clusters = LinkClusters.of(self.file, self.name)
+        include_moved = include_moved or self.link.consumer_groups.include_moved
+        look = GroupSync(clusters, selected=self._selected, include_moved=include_moved)
+        if not self._partial:
+            return look.sync(unselected=True) if sync else look.status(unselected=True)
+        found = [self._of_wave(status) for status in look.status(unselected=True) if self._touches(status)]
+        if sync:
+            names = {status.group for status in found if status.selected}
+            done = GroupSync(clusters, selected=names.__contains__, include_moved=include_moved).sync(names)
+            written = {status.group: status for status in done}
+            found = [written.get(status.group, status) for status in found]
+        return found
+
+    @property
+    def _partial(self) -> bool:
+        return bool(self.wave or self.moved)
+
+    def _of_wave(self, status: GroupStatus) -> GroupStatus:
+        if self.wave.takes_group(status.group):
+            return status
+        return replace(status, selected=False, left_out="--groups does not name it")
+
+    def _touches(self, status: GroupStatus) -> bool:
+        """It has offsets in the topics that are moved; where its offsets cannot be read, it may."""
+        return bool(status.refusal) or any(self.takes(item.topic) for item in status.offsets)
 
     def groups_there(self) -> list[str]:
         """Groups that have offsets in the link's destination topics, as the destination tells; none without
         synchronization."""
         if not self.synchronizes:
             return []
-        topics = {topic.destination for plan in self.plans().values() for topic in plan.topics}
+        topics = self._copies()
         with ConsumerGroups(self.file.clusters[self.link.destination], self.link.destination) as groups:
             told = groups.committed(groups.listed())
         return sorted(
@@ -129,6 +185,12 @@ class Observation:
             for name, offsets in told.items()
             if self._selected(name) and not isinstance(offsets, int) and any(place.topic in topics for place in offsets)
         )
+
+    def _copies(self) -> set[str]:
+        """The destination topics of what is moved."""
+        return {
+            topic.destination for plan in self.plans().values() for topic in plan.topics if self.takes(topic.source)
+        }
 
     def trial(self, *, include_moved: bool) -> list[GroupStatus]:
         """How the link's consumer groups stand, with what the destination would refuse to be told."""
@@ -142,7 +204,8 @@ class Observation:
         committed = {status.group for status in statuses if status.selected and status.source.active}
         with ConsumerGroups(self.file.clusters[self.link.source], self.link.source) as groups:
             sides = {name: Side(*group) for name, group in groups.listed().items()}
-        active = {name for name, side in sides.items() if side.active and can_move(name, side) and self._selected(name)}
+        moving = {name for name in sides if self._selected(name) and self.wave.takes_group(name)}
+        active = {name for name, side in sides.items() if side.active and can_move(name, side) and name in moving}
         told = self.source.members_each(sorted(active | committed)).results
         found = {}
         for group in sorted(active | committed):
@@ -168,7 +231,10 @@ class Observation:
             group_sync, until_ms = group_sync or newest, since_ms  # what was read is not read again
             if read.complete and group_sync is not None:
                 break
-        return read.words, group_sync
+        words = read.words
+        if link is None:
+            words = {place: word for place, word in words.items() if self.takes(place.topic)}
+        return words, group_sync
 
     def reverse(self) -> str | None:
         """The link of the links file that copies the other way; None: there is none."""
@@ -191,6 +257,9 @@ class Observation:
     def tail(self, link: str) -> tuple[MissingRecords, ...]:
         """What the destination had at the first call that the link which copies the other way has not copied yet."""
         words, _ = self.last_words(link)
+        if self._partial:
+            copies = self._copies()
+            words = {place: word for place, word in words.items() if place.topic in copies}
         if link not in self._tail_ends:
             self._tail_ends[link] = self.destination.offsets_each(words, "end").results
         positions = {place: max(0, word.position) for place, word in words.items()}

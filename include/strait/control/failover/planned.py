@@ -7,6 +7,7 @@ record that the next one goes on with. From then on the steps only go forward.
 import contextlib
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from strait.control import pausing
 from strait.control.failover.observation import Observation
@@ -46,7 +47,7 @@ class PlannedFailover:
     def run(self) -> None:
         """Raises FailoverStopped, and what clusters raise; all that was changed is then as it was before, or, from the
         stop on, stays as it is for the next run."""
-        if not (self._turn.took(STOP) and self._look.status().stopped):
+        if not (self._turn.took(STOP) and is_stopped(self._look)):
             try:
                 if self._turn.record.steps:  # what an earlier turn has found may be long ago
                     self._turn.keep(steps=(), ends=())
@@ -62,16 +63,18 @@ class PlannedFailover:
 
     def _before(self) -> None:
         take = self._turn.take
+        if self._dry_run:
+            self._turn.look_ahead()
         take("copying", self._copying)
         self._places = self._source_partitions()
         take("tail", lambda: tail_of(self._look, self._settings))
-        if self._settings.fence:
-            take("fence", self._fence)
+        self._take_fence()
         take("producers", self._producers)
-        take("drain", lambda: failover.drained(self._look.status().rows, self._ends()))
+        take("drain", lambda: failover.drained(self._look.among(self._look.status().rows), self._ends()))
         take("consumers", self._consumers)
         take("groups", self._groups)
         take("quiet", self._quiet)
+        self._turn.run_hooks("before", STOP)  # one that fails is taken back
 
     def _copying(self) -> Check:
         """A slot that was heard a moment ago may come back; one that was not is an operator's to look at."""
@@ -86,13 +89,21 @@ class PlannedFailover:
 
     def _source_partitions(self) -> list[TopicPartition]:
         """All that the source has of the planned topics, also those that no plan knows yet."""
-        planned = {row.topic for row in self._look.status().rows} - self._look.heartbeats()
+        planned = self._look.topics()
         topics = self._look.source.observe(lambda _: False).topics
         return [
             TopicPartition(name, number)
             for name in sorted(planned & topics.keys())
             for number in range(topics[name].partitions)
         ]
+
+    def _take_fence(self) -> None:
+        """Somebody's own fence, such as a gateway's, is a hook."""
+        if self._settings.fence:
+            self._turn.take("fence", self._fence)
+        else:
+            self._turn.run_hooks("before", "fence")
+            self._turn.run_hooks("after", "fence")
 
     def _fence(self) -> Check:
         topics = {place.topic for place in self._places}
@@ -179,8 +190,7 @@ class PlannedFailover:
             except FailoverTakenOver:
                 return
         try:
-            lift_fence(self._look, self._turn, self._turn.added_fence)
-            self._turn.end("aborted")
+            self._turn.give_up(lambda: lift_fence(self._look, self._turn, self._turn.added_fence))
         except StraitError as error:
             left = f"{len(self._turn.added_fence)} ACLs may be left on {self._look.link.source}"
             self._turn.say(
@@ -190,13 +200,12 @@ class PlannedFailover:
     def again(self, done: Failover) -> None:
         """What is asked for now, after a failover that is done, and another look at the source. Raises as `run`."""
         take = self._turn.take
-        facts = ("ends", "plans", "groups", "groups_exact", "group_list", "topics")
+        facts = ("ends", "plans", "groups", "groups_exact", "group_list", "topics", "topics_left")
         self._turn.keep(**{name: getattr(done, name) for name in facts})
         take("earlier", lambda: failover.done_before(done))
         try:
             self._places = self._source_partitions()
-            if self._settings.fence:
-                take("fence", self._fence)
+            self._take_fence()
         except FailoverTakenOver:
             raise
         except BaseException:
@@ -212,7 +221,8 @@ class PlannedFailover:
         take = self._turn.take
         if not self._dry_run:
             take(STOP, lambda: stop(self._look, self._turn), announced=True)
-            self._turn.keep(plans=self._look.plan_versions())
+            left = self._look.topics_left() if self._look.wave else None
+            self._turn.keep(plans=self._look.plan_versions(), topics_left=left)
             take("verify", self._verify)
         take("reverse", lambda: reverse(self._look))
         self._turn.end("done")
@@ -234,7 +244,8 @@ class PlannedFailover:
 def whole(look: Observation, *, patient: bool = False) -> Check:
     """Whether everything that the link selects is being copied; see `failover.copying`."""
     status = look.status(listen_seconds=_LISTEN_SECONDS)
-    return failover.copying(status.rows, stopped=status.stopped, pending=look.pending(), patient=patient)
+    how: Any = {"stopped": status.stopped, "pending": look.pending(), "patient": patient}
+    return failover.copying(look.among(status.rows), wave=look.wave, moved=look.moved, **how)
 
 
 def tail_of(look: Observation, settings: Settings) -> Check:
@@ -245,21 +256,44 @@ def tail_of(look: Observation, settings: Settings) -> Check:
     link = look.reverse()
     if link is None or not look.has_plan(link):
         return Check(Verdict.DONE, "no link copies the other way")
-    stopped = link_groups(look.file, link).stopped
-    return failover.tail(link, look.tail(link), stopped=stopped, accept=settings.accept_tail)
+    there = link_groups(look.file, link)
+    paused = [item.topic for item in there.pauses]
+    return failover.tail(link, look.tail(link), stopped=there.stopped, accept=settings.accept_tail, paused=paused)
+
+
+def is_stopped(look: Observation) -> bool:
+    """Nothing of what is moved is copied any more: the link is stopped or, of a wave, its topics are paused."""
+    status = look.status()
+    if not look.wave:
+        return status.stopped
+    return look.topics() <= {item.topic for item in status.pauses if item.partition is None}
 
 
 def stop(look: Observation, turn: Turn) -> Check:
-    """End the link's applications. Does nothing where that was done. Raises FailoverTakenOver where another process has
-    taken the failover over: its turn is looked at once nobody else can publish."""
+    """End the link's applications, or pause the topics of a wave. Does nothing where that was done. Raises
+    FailoverTakenOver where another process has taken the failover over: its turn is looked at once nobody else can
+    publish."""
     record = turn.record
     reason = f"{failover.called(record)} {record.id}" + (f", {record.reason}" if record.reason else "")
+    if look.wave:
+        return _pause(look, turn, reason)
     pausing.set_stopped(look.file, look.name, stopped=True, by=record.by, reason=reason, check=turn.keep)
     groups = look.status(listen_seconds=_LISTEN_SECONDS).groups
     heard = [f"{group.group}/{slot.slot}" for group in groups for slot in group.slots if not slot.silent]
     if heard:
         return Check(Verdict.WAITING, f"{len(heard)} slots still report: {failover.listed(heard)}")
     return Check(Verdict.DONE, "the link is stopped, and no slot reports")
+
+
+def _pause(look: Observation, turn: Turn, reason: str) -> Check:
+    topics = look.topics()
+    pausing.pause_topics(look.file, look.name, topics, by=turn.record.by, reason=reason, check=turn.keep)
+    groups = look.status(listen_seconds=_LISTEN_SECONDS).groups
+    heard = [(group, slot) for group in groups for slot in group.slots if not slot.silent]
+    behind = [f"{group.group}/{slot.slot}" for group, slot in heard if slot.plan_version < group.plan_version]
+    if behind:
+        return Check(Verdict.WAITING, f"{len(behind)} slots do not follow the plan yet: {failover.listed(behind)}")
+    return Check(Verdict.DONE, f"{len(topics)} topics are paused: {failover.listed(sorted(topics))}")
 
 
 def reverse(look: Observation, *, ask: bool = True) -> Check:

@@ -29,6 +29,7 @@ class Rehearsal:
     def run(self) -> None:
         """Raises what clusters raise."""
         take = self._turn.take
+        self._turn.look_ahead()
         take("copying", lambda: whole(self._look))
         take("topics", self._topics)
         take("settings", lambda: readiness.settings(self._pairs()))
@@ -37,7 +38,7 @@ class Rehearsal:
         take("shadow", self._shadow)
         take("records", self._records)
         take("reverse", lambda: reverse(self._look))
-        rows = self._look.status().rows
+        rows = self._look.among(self._look.status().rows)
         self._turn.end(
             "done",
             score=readiness.score(self._turn.record.steps),
@@ -50,7 +51,8 @@ class Rehearsal:
         return readiness.topics(status.left_out, status.source_trouble)
 
     def _pairs(self) -> list[tuple[TopicFacts, TopicFacts | None]]:
-        names = {topic.source: topic.destination for plan in self._look.plans().values() for topic in plan.topics}
+        planned = [topic for plan in self._look.plans().values() for topic in plan.topics]
+        names = {topic.source: topic.destination for topic in planned if self._look.takes(topic.source)}
         here = self._look.source.observe(names.__contains__, _CONFIGS).topics
         there = self._look.destination.observe({*names.values()}.__contains__, _CONFIGS).topics
         return [(here[name], there.get(copy)) for name, copy in sorted(names.items()) if name in here]

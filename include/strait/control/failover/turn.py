@@ -4,11 +4,15 @@ import time
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from strait.config.failover import When
+from strait.control.failover.hooks import Hooks
 from strait.control.failover.journal import Journal
 from strait.errors import FailoverStopped
 from strait.planning.failover import Check, Verdict
+from strait.planning.waves import WHOLE_LINK, Wave
 from strait.state.failover_records import Failover, FailoverStep
 from strait.state.schema import GivenAcl
 
@@ -31,6 +35,7 @@ class Settings:
         accept_tail: go on although the link that copies the other way has not copied all that the destination has.
         include_moved: commit, forward, also for groups that have consumed on the destination before.
         even_if_source_answers: of an unplanned one.
+        wave: what is moved.
     """
 
     by: str
@@ -42,6 +47,7 @@ class Settings:
     accept_tail: bool = False
     include_moved: bool = False
     even_if_source_answers: bool = False
+    wave: Wave = WHOLE_LINK
 
 
 class Turn:
@@ -49,7 +55,9 @@ class Turn:
 
     Args:
         journal: None: nothing is kept.
-        timeout_seconds: for each step; None: nothing is waited for, and a step that does not hold ends nothing.
+        timeout_seconds: for each step; None: nothing is waited for, a step that does not hold ends nothing, and no hook
+            is run.
+        hooks: None: none are run.
         fence_before: rules that earlier failovers left on purpose.
     """
 
@@ -60,12 +68,14 @@ class Turn:
         tell: Tell,
         timeout_seconds: float | None,
         fence_before: Collection[GivenAcl] = (),
+        hooks: Hooks | None = None,
     ) -> None:
         self.record = record.model_copy(update={"turn": uuid.uuid4().hex})
         self._journal = journal
         self._tell = tell
         self._timeout_seconds = timeout_seconds
         self._fence_before = fence_before
+        self._hooks = hooks
         self.keep()
 
     @property
@@ -75,26 +85,40 @@ class Turn:
 
     def say(self, name: str, check: Check) -> None:
         """Tell of something that is no step."""
-        self._tell(
-            FailoverStep(
-                name=name, verdict=check.verdict.value, detail=check.detail, began_at_ms=_now_ms(), seconds=0.0
-            )
-        )
+        self._tell(_step(name, check, _now_ms(), time.monotonic()))
 
-    def take(self, name: str, look: Callable[[], Check], *, announced: bool = False) -> None:
-        """Take one step. ``announced``: that it has begun is kept before it is.
+    def look_ahead(self) -> None:
+        """Tell whether the hooks could be run, where none are."""
+        if self._hooks:
+            self._take("hooks", self._hooks.look_ahead)
+
+    def take(self, name: str, look: Callable[[], Check], *, announced: bool = False, hooked: str = "") -> None:
+        """Take one step, between the hooks of ``hooked``, by default its name. ``announced``: that it has begun is kept
+        before it is.
 
         Raises:
-            FailoverStopped: it does not hold, or not in time.
+            FailoverStopped: it, or a hook, does not hold, or not in time.
         """
+        self.run_hooks("before", hooked or name)
+        self._take(name, look, announced=announced)
+        self.run_hooks("after", hooked or name)
+
+    def run_hooks(self, when: When, step: str) -> None:
+        """Each is a step, too; one that is done, in this turn or one before, is not run again. Raises FailoverStopped."""
+        if self._hooks is None or self._timeout_seconds is None:
+            return
+        done = {item.name for item in self.record.steps if item.verdict == "done"}
+        for name, hook in self._hooks.at(when, step):
+            if name not in done:
+                self.say(name, Check(Verdict.WAITING, f"{hook} is run"))
+                self._take(name, partial(self._hooks.run, hook, when, step, self.record))
+
+    def _take(self, name: str, look: Callable[[], Check], *, announced: bool = False) -> None:
         began_ms, began = _now_ms(), time.monotonic()
         tell_at = began + _TELL_SECONDS
 
         def step(check: Check) -> FailoverStep:
-            seconds = round(time.monotonic() - began, 3)
-            return FailoverStep(
-                name=name, verdict=check.verdict.value, detail=check.detail, began_at_ms=began_ms, seconds=seconds
-            )
+            return _step(name, check, began_ms, began)
 
         if announced:
             self._put(step(Check(Verdict.WAITING, "begun")))
@@ -124,6 +148,25 @@ class Turn:
         if self._journal is not None:
             self._journal.write(self.record)
 
+    def give_up(self, undo: Callable[[], object] = lambda: None) -> None:
+        """Take back what was done, with the hooks around it, and close the record. Raises what ``undo`` raises."""
+        self._take_back_hooks("before")
+        try:
+            undo()
+        finally:
+            self._take_back_hooks("after")
+        self.end("aborted")
+
+    def _take_back_hooks(self, when: When) -> None:
+        """One that fails is told, and ends nothing; kept with the record's end, since its cluster may be away now."""
+        if self._hooks is None:
+            return
+        for name, hook in self._hooks.at(when, "take_back"):
+            began_ms, began = _now_ms(), time.monotonic()
+            step = _step(name, self._hooks.run(hook, when, "take_back", self.record), began_ms, began)
+            self.record = self.record.model_copy(update={"steps": (*self.record.steps, step)})
+            self._tell(step)
+
     def end(self, outcome: str, *, timed: bool = True, **changes: Any) -> None:
         """Close the record. ``timed``: it took as long as a failover takes."""
         now_ms = _now_ms()
@@ -133,6 +176,13 @@ class Turn:
     def _put(self, step: FailoverStep) -> None:
         before = tuple(other for other in self.record.steps if other.name != step.name)
         self.keep(steps=(*before, step))
+
+
+def _step(name: str, check: Check, began_ms: int, began: float) -> FailoverStep:
+    seconds = round(time.monotonic() - began, 3)
+    return FailoverStep(
+        name=name, verdict=check.verdict.value, detail=check.detail, began_at_ms=began_ms, seconds=seconds
+    )
 
 
 def _now_ms() -> int:

@@ -28,17 +28,20 @@ class UnplannedFailover:
         take = self._turn.take
         if not (self._turn.took(STOP) and self._look.status().stopped):
             try:
+                if self._dry_run:
+                    self._turn.look_ahead()
                 take("source", self._source)
+                self._turn.run_hooks("before", STOP)
             except FailoverTakenOver:
                 raise
             except BaseException:
                 if not self._dry_run:
-                    self._turn.end("aborted")
+                    self._turn.give_up()
                 raise
         if not self._dry_run:
             take(STOP, lambda: stop(self._look, self._turn), announced=True)
             self._turn.keep(plans=self._look.plan_versions())
-        take("missing", self._missing)
+        take("missing", self._missing, hooked="verify")
         take("groups", self._groups)
         take("reverse", lambda: reverse(self._look, ask=False))
         self._turn.end("done")

@@ -1,0 +1,88 @@
+"""A failover of a part of a link: which topics and consumer groups it moves, and what earlier ones have moved. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from strait.config.patterns import FirstMatch
+from strait.config.settings import checked_regex
+from strait.errors import ConfigError
+from strait.state.failover_records import Failover
+from strait.state.schema import Pause
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Regular expressions, each for a whole name.
+
+    Attributes:
+        topics: of the source; none: all that the link copies, but for what waves have moved before.
+        groups: of those consumer groups that have offsets in these topics; none: all.
+    """
+
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, topics: Sequence[str], groups: Sequence[str]) -> "Wave":
+        """From what somebody has typed. Raises ConfigError."""
+        problems = ["--groups needs --topics: a wave moves topics, and these groups with them"] * (
+            bool(groups) and not topics
+        )
+        for pattern in (*topics, *groups):
+            try:
+                checked_regex(pattern)
+            except ValueError as error:
+                problems.append(str(error))
+        if problems:
+            raise ConfigError("command line", problems)
+        return cls(tuple(topics), tuple(groups))
+
+    def __bool__(self) -> bool:
+        """It is a part of the link, not all of it."""
+        return bool(self.topics)
+
+    def __str__(self) -> str:
+        text = f"a wave of {', '.join(self.topics)}" if self else "the whole link"
+        return text + (f" with groups {', '.join(self.groups)}" if self.groups else "")
+
+    def takes(self, topic: str) -> bool:
+        """Raises ConfigError where an expression takes too long."""
+        return not self.topics or self._topics(topic) is not None
+
+    def takes_group(self, name: str) -> bool:
+        """Of a group with offsets in its topics. Raises ConfigError where an expression takes too long."""
+        return not self.groups or self._groups(name) is not None
+
+    @cached_property
+    def _topics(self) -> FirstMatch:
+        return FirstMatch("--topics", self.topics)
+
+    @cached_property
+    def _groups(self) -> FirstMatch:
+        return FirstMatch("--groups", self.groups, of="consumer group", any_text=True)
+
+
+WHOLE_LINK = Wave()
+
+
+def wave_of(record: Failover) -> Wave:
+    """What a failover moves."""
+    return Wave(record.wave_topics, record.wave_groups)
+
+
+def moved(records: Iterable[Failover], pauses: Iterable[Pause]) -> frozenset[str]:
+    """Topics that waves have moved and that nobody has resumed since.
+
+    Args:
+        records: all failovers of the link.
+        pauses: what is paused now.
+    """
+    reasons = {item.topic: item.reason for item in pauses if item.partition is None}
+    return frozenset(
+        item.topic
+        for record in records
+        if record.outcome == "done" and wave_of(record)
+        for item in record.topics
+        if record.id in reasons.get(item.topic, "")
+    )
