@@ -34,21 +34,21 @@ install: $(INSTALLED) java jars ## Make .venv with everything in it, `strait` to
 demo: install ## Copy real topics between two Kafka clusters, with Airflow and Spark, and show how it goes
 	@$(BIN)/strait demo
 
-WORKERS ?= 3   # side by side, each with clusters of its own: on two cores, since tests wait for a third of their time
-
-# $(call pytest,name of the report) runs tests and keeps how long each took, which `make durations` takes up.
-pytest = $(BIN)/python -m pytest -n $(WORKERS) --durations=50 --durations-min=1 --junitxml=build/junit-$(1).xml
+# $(call pytest,name of the report,workers) runs tests side by side, each worker with clusters of its own, and keeps how long
+# each took, which `make durations` takes up. On two cores the first tier, whose tests wait for a third of their time, has
+# three; the long faults of the second would then wait for each other. WORKERS=1 is for small machines.
+pytest = $(BIN)/python -m pytest -n $(or $(WORKERS),$(2)) --durations=50 --durations-min=1 --junitxml=build/junit-$(1).xml
 
 .PHONY: test
 test: install browser check ## Run what every change has to pass (20 minutes); one part of the suite: make test ARGS="tests/unit -k naming"
 	$(call step,tests)
-	$(or $(and $(ARGS),$(BIN)/python -m pytest $(ARGS)),$(call pytest,test) --tier first)
+	$(or $(and $(ARGS),$(BIN)/python -m pytest $(ARGS)),$(call pytest,test,3) --tier first)
 	$(done)
 
 .PHONY: test-all
 test-all: install browser check ## Run the whole suite, with long faults, older brokers, Java clients, MirrorMaker 2 and YARN (75 minutes)
 	$(call step,all tests)
-	STRAIT_SITES="local standalone yarn" $(call pytest,all) $(ARGS)
+	STRAIT_SITES="local standalone yarn" $(call pytest,all,2) $(ARGS)
 	$(done)
 
 .PHONY: durations

@@ -101,9 +101,18 @@ class LoadMonitor:
 
 
 def reports_between(
-    properties: Mapping[str, str], cluster: str, link: str, since_ms: int, until_ms: int
+    properties: Mapping[str, str],
+    cluster: str,
+    link: str,
+    since_ms: int,
+    until_ms: int,
+    *,
+    wanted: Callable[[bytes], bool] = lambda _: True,
 ) -> Iterator[Report | ReportChanges | GroupSyncReport]:
     """What was reported in a time, one after the other; what cannot be read is left out.
+
+    Args:
+        wanted: by the key of a record; others are not decoded.
 
     Raises:
         ClusterUnavailable, NotAuthorized
@@ -111,8 +120,9 @@ def reports_between(
     for message in read_topic(properties, cluster, naming.reports_topic(link), since_ms=since_ms):
         if message.timestamp()[1] >= until_ms:
             return
-        with contextlib.suppress(Unreadable):
-            yield decode_report(message.key(), message.value() or b"")
+        if wanted(message.key() or b""):
+            with contextlib.suppress(Unreadable):
+                yield decode_report(message.key(), message.value() or b"")
 
 
 def history_points(

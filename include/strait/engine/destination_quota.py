@@ -12,12 +12,12 @@ _WINDOW_SECONDS = 10.5
 """Kafka's default: eleven samples of a second (`quota.window.num`, `quota.window.size.seconds`), of which the last one
 is not over yet."""
 _BELOW = 0.98  # of what the quota lets through, so that what it counts besides records fits
-_LEAST_FALL = 0.5  # in one step: part of what the broker has counted may be forgotten here by now
 _LEAST_BYTES_PER_SECOND = 1e3
 _STRETCH_SECONDS = 0.25
 _BURST_SECONDS = 0.05
 _REQUEST_SECONDS = 0.1
 _FORGOTTEN_SECONDS = 60.0
+_TURN_SECONDS = 0.02  # so long the line whose turn it is is waited for: it may have nothing to send any more
 
 
 class DestinationQuota:
@@ -28,16 +28,28 @@ class DestinationQuota:
         self._bytes_per_second = math.inf
         self._held_up_at = -math.inf
         self._next_at = -math.inf
+        self._waiting: dict[int, None] = {}  # lines, the one that has waited longest first
 
-    def wait(self, now: float) -> float:
-        """Seconds until something may be sent; 0 now."""
-        return max(0.0, self._next_at - now)
+    def wait(self, line: int, now: float) -> float:
+        """Seconds until something may be sent over a line; 0 now. Lines that wait take turns: a timer of one that always
+        comes first would leave nothing to the others."""
+        waiting = self._waiting
+        if now < self._next_at:
+            waiting[line] = None
+            return self._next_at - now
+        while waiting and (first := next(iter(waiting))) != line:
+            if now < self._next_at + _TURN_SECONDS:
+                waiting[line] = None
+                return self._next_at + _TURN_SECONDS - now
+            del waiting[first]
+        return 0.0
 
     def request_bytes(self, most: int, now: float) -> int:
         """How large a request should be, so that what comes after it need not wait for long."""
         return int(min(most, self._rate(now) * _REQUEST_SECONDS))
 
-    def sent(self, size: int, now: float) -> None:
+    def sent(self, line: int, size: int, now: float) -> None:
+        self._waiting.pop(line, None)
         self._next_at = max(self._next_at, now - _BURST_SECONDS) + size / self._rate(now)
 
     def answered(self, size: int, throttle_ms: int, now: float) -> None:
@@ -54,11 +66,16 @@ class DestinationQuota:
 
     def _hold_up(self, seconds: float, now: float) -> None:
         """The broker's wait is such that what it has counted makes the quota, as a mean over its window and the wait.
-        It goes on counting a burst until its window is over, so it would hold up whatever came before then again."""
+        It goes on counting a burst until its window is over, so it would hold up whatever came before then again.
+
+        What was counted may be forgotten here by now, so the quota is no less than that; nor is it less than what would
+        make a whole window at the present rate wait for so long.
+        """
         counted = sum(size for _, size in self._taken)
-        quota = counted / (_WINDOW_SECONDS + seconds) * _BELOW
+        part = _WINDOW_SECONDS + seconds
+        quota = counted / part * _BELOW
         if self._bytes_per_second != math.inf:
-            quota = max(quota, self._bytes_per_second * _LEAST_FALL)
+            quota = max(quota, self._rate(now) * _WINDOW_SECONDS / part * _BELOW)
         self._bytes_per_second = max(quota, _LEAST_BYTES_PER_SECOND)
         self._held_up_at = now
         free_at = now + seconds

@@ -22,9 +22,9 @@ from strait.wire.primitives import Topic
 REQUEST_BYTES = 4 << 20
 UNSENT_BYTES = 1 << 20  # what waits for the kernel: enough to keep it busy
 SPARSE_BYTES = 1 << 16
-"""A partition with nothing in flight and no more than this to send is not one of a backlog. Such ones go first, with up
-to half of a request: so what trickles passes by any backlog, and no number of them stops one. So does what was just
-looked up, while that still holds."""
+"""A partition with no more than this to send and in flight is not one of a backlog. Such ones go first, with up to half
+of a request: so what trickles passes by any backlog, and no number of them stops one. So does what was just looked up,
+while that still holds."""
 PRODUCE_TIMEOUT_MS = 2_000
 """How long the broker may wait for its followers. Then it says so, and the log tells what it has; were it given longer,
 it could not be told from one that is dead."""
@@ -44,7 +44,8 @@ class _Turns:
 
     def add(self, partition: Partition) -> None:
         queue = partition.queue
-        first = not queue.in_flight and (queue.bytes <= SPARSE_BYTES or partition.untried)
+        sparse = queue.bytes + queue.in_flight_bytes <= SPARSE_BYTES
+        first = sparse or (partition.untried and not queue.in_flight)
         (self._sparse if first else self._others).append(partition)
 
     def next(self, *, sparse: bool = True) -> Partition:
@@ -91,7 +92,7 @@ class Sender:
     def send(self) -> None:
         """Send as much as the connection takes."""
         while self._turns and self._in_flight.has_room(self._loop.now) and self._loop.now >= self._pause_until:
-            if wait := self._quota.wait(self._loop.now):
+            if wait := self._quota.wait(self._line, self._loop.now):
                 self._resume_in(wait)
                 return
             channel = self._destination.channel(self._node, self._line)
@@ -163,7 +164,7 @@ class Sender:
     ) -> None:
         sent_at = self._loop.now
         self._in_flight.sent(size)
-        self._quota.sent(size, sent_at)
+        self._quota.sent(self._line, size, sent_at)
 
         def give_up(cause: str) -> None:
             for partition, batch in sent.values():
@@ -185,7 +186,7 @@ class Sender:
                 one = sent.pop((result.topic, result.partition), None)
                 if one is not None:
                     partition, batch = one
-                    partition.queue.landed()
+                    partition.queue.landed(batch)
                     self._on_result(partition, batch, result)
             if sent:
                 give_up("the reply does not mention it")

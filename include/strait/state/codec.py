@@ -258,10 +258,15 @@ def _version(raw_value: bytes) -> object:
         return _V  # not ours at all: the schema says precisely what is wrong with it
 
 
+def is_of_groups(key: bytes) -> bool:
+    """Whether a record of the reports topic tells how consumer groups stand."""
+    return key.startswith(b'{"consumer_groups":')
+
+
 def decode_report(raw_key: bytes | None, raw_value: bytes) -> Report | ReportChanges | GroupSyncReport:
     """A record of the reports topic, whichever it is. Raises Unreadable."""
     key = raw_key or b""
-    if key.startswith(b'{"consumer_groups":'):
+    if is_of_groups(key):
         return decode(GroupSyncReport, raw_key, raw_value)
     if key.endswith(b',"part":"changes"}'):
         return decode(ReportChanges, raw_key, raw_value)

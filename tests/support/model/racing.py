@@ -162,7 +162,7 @@ class Copy:
         """Send what may go out; False if the destination expected another record."""
         world, partition = self._world, self.partition
         while (batch := partition.queue.take(0.0)) is not None:
-            partition.queue.landed()
+            partition.queue.landed(batch)
             batch.buffer.release()
             if batch.sequence != len(world.log):
                 partition.reset_position(None, "conflict", 0.0)

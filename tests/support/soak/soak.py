@@ -23,6 +23,7 @@ from support.links.far import FarCluster, FarLink, running
 from support.links.load import writing
 from support.soak.failovers import rounds
 from support.soak.storm import Storm
+from support.soak.unplanned import unplanned_rounds
 
 GOAL_SECONDS = 5.0
 _PROGRESS_SECONDS = 10.0
@@ -147,10 +148,12 @@ if __name__ == "__main__":
     options.add_argument("--minutes", type=float, default=30.0)
     options.add_argument("--seed", type=int, default=secrets.randbelow(1 << 31))
     options.add_argument("--failovers", type=int, help="instead, fail over to and fro so often, and compare consumers")
+    options.add_argument("--unplanned", action="store_true", help="with --failovers: each time the source is lost")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="strait-soak-") as directory:
         if chosen.failovers:
-            rounds(Path(directory), chosen.failovers, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))
+            fail_over = unplanned_rounds if chosen.unplanned else rounds
+            fail_over(Path(directory), chosen.failovers, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))
         else:
             recoveries = soak(
                 Path(directory), chosen.seed, lambda line: sys.stdout.write(f"{line}\n"), minutes=chosen.minutes

@@ -66,7 +66,7 @@ def test_who_was_writing_goes_on_at_once_unless_another_copy_has_been_at_it() ->
         contention.note(partition, partition.queue.batches[0], NOW_MS)
         first = partition.queue.take(0.0)
         assert first is not None
-        partition.queue.landed()
+        partition.queue.landed(first)
         partition.acked(first, 0.0)
         assert partition.queue.take(0.0) is not None
         return partition
@@ -91,7 +91,7 @@ def cut_off(until: float = 0.0) -> Partition:
         partition.queue.acked(batch, 0.0)  # so that the next goes with it
         assert partition.queue.take(0.0) is batch
         sent.append(batch)
-    partition.queue.landed()
+    partition.queue.landed(sent[0])
     partition.acked(sent[0], 0.0)
     for batch in reversed(sent[1:]):
         partition.queue.given_up(batch, until)
@@ -146,8 +146,9 @@ def test_a_refusal_costs_no_wait() -> None:
     for now in (14.0, 15.0, 18.0, 27.0):
         partition.found([plain_run()], 6, 6)
         partition.queue.append(batch_of(partition, OLD_MS))
-        assert partition.queue.take(now) is not None
-        partition.queue.landed()
+        batch = partition.queue.take(now)
+        assert batch is not None
+        partition.queue.landed(batch)
         assert not keeps_out(partition, 6, now), now
     partition.queue.append(batch_of(partition, OLD_MS))
     lost = partition.queue.take(27.0)
@@ -177,7 +178,7 @@ def test_a_copy_that_was_writing_needs_one_look_after_a_pause() -> None:
     batch = batch_of(partition, OLD_MS)._replace(sequence=6)
     partition.queue.append(batch)
     assert partition.queue.take(20.0) is batch
-    partition.queue.landed()
+    partition.queue.landed(batch)
     partition.acked(batch, 20.0)
     assert not looks_first(partition, batch._replace(sequence=7), 21.0)
     assert looks_first(partition, batch._replace(sequence=7), 60.0)
@@ -206,7 +207,7 @@ def test_old_records_that_waited_for_their_turn_while_another_copy_may_have_come
     assert not contention.is_late(partition, now + 6.0)
     assert partition.queue.take(now + 6.0) is batch
     assert not contention.is_late(partition, now + 60.0)  # it is in flight: what answers it tells
-    partition.queue.landed()
+    partition.queue.landed(batch)
     partition.acked(batch, now + 60.0)
     assert not contention.is_late(partition, now + 64.0)
 
@@ -219,7 +220,7 @@ def test_after_a_young_record_there_is_nothing_to_wait_for() -> None:
     young = batch_of(partition, NOW_MS)._replace(sequence=8)
     partition.queue.append(young)
     assert partition.queue.take(20.0) is young
-    partition.queue.landed()
+    partition.queue.landed(young)
     partition.acked(young, 20.0)
     assert not partition.position.forgettable
     partition.queue.given_up(young._replace(sequence=9), 0.0)
@@ -242,7 +243,7 @@ def test_an_old_batch_goes_alone_and_so_does_the_first_young_one_after_it() -> N
             sent.append(batch)
         together.append(len(sent))
         for batch in sent:
-            partition.queue.landed()
+            partition.queue.landed(batch)
             partition.acked(batch, 0.0)
     assert together == [1, 1, 1, 1, 1, 1, 2]  # the first three wait behind an old one: that is safe, too
 
@@ -250,23 +251,21 @@ def test_an_old_batch_goes_alone_and_so_does_the_first_young_one_after_it() -> N
 def test_where_the_log_s_end_shows_a_loss_old_batches_go_together_until_one_is_refused() -> None:
     partition = placed(5)
 
-    def sent_at_once() -> int:
+    def sent_at_once() -> list[OutBatch]:
         for _ in range(3):
             batch = batch_of(partition, OLD_MS)
             partition.queue.append(batch)
             contention.note(partition, batch, NOW_MS)
             partition.cursor.stamped(1, 1, 1, 0)
-        sent = 0
-        while partition.queue.take(0.0) is not None:
-            sent += 1
-        return sent
+        return list(iter(lambda: partition.queue.take(0.0), None))
 
     partition.acked(batch_of(partition, NOW_MS), 0.0)
-    assert sent_at_once() == 3
-    for _ in range(3):
-        partition.queue.landed()
+    sent = sent_at_once()
+    assert len(sent) == 3
+    for batch in sent:
+        partition.queue.landed(batch)
     partition.queue.failed()
-    assert sent_at_once() == 1
+    assert len(sent_at_once()) == 1
 
 
 def test_young_records_are_copied_by_as_many_as_there_are() -> None:

@@ -200,7 +200,7 @@ class Slot:
             batch = partition.queue.take(self.loop.now)
             idle = 0 if batch else idle + 1
             if batch is not None:
-                partition.queue.landed()
+                partition.queue.landed(batch)
                 partition.acked(batch, self.loop.now)
                 batch.buffer.release()
                 self._allowed -= BATCH_BYTES

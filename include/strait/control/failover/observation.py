@@ -28,6 +28,7 @@ from strait.planning.review.effects import effects
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.planning.waves import WHOLE_LINK, Wave, moved, wave_of
+from strait.state.codec import is_of_groups
 from strait.state.failover_records import Failover, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.reader import REPORTS_SINCE_SECONDS, StateReader
@@ -220,16 +221,18 @@ class Observation:
         name = link or self.name
         destination = self.file.links[name].destination
         properties, plans = self.file.clusters[destination], self.plans(name)
+        synchronizes = self.file.links[name].consumer_groups.sync
         read, group_sync, until_ms = LastWordsRead(plans), None, sys.maxsize
         for seconds in _LOOK_BACK_SECONDS:
             since_ms, newest = time.time_ns() // 1_000_000 - seconds * 1000, None
-            for report in reports_between(properties, destination, name, since_ms, until_ms):
+            wanted = is_of_groups if read.complete else (lambda _: True)
+            for report in reports_between(properties, destination, name, since_ms, until_ms, wanted=wanted):
                 if isinstance(report, GroupSyncReport):
                     newest = report
                 else:
                     read.take(report)
             group_sync, until_ms = group_sync or newest, since_ms  # what was read is not read again
-            if read.complete and group_sync is not None:
+            if read.complete and (group_sync is not None or not synchronizes):
                 break
         words = read.words
         if link is None:

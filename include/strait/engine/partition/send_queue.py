@@ -64,7 +64,7 @@ class SendQueue:
 
     __slots__ = (
         "_acked_end", "_alone_to", "_home_line", "_open_promises", "_signal", "_slow_until", "_waits", "batches", "bytes",
-        "conflicts", "had_error", "in_flight", "last_ack_at", "last_promise", "late_until", "line", "node",
+        "conflicts", "had_error", "in_flight", "in_flight_bytes", "last_ack_at", "last_promise", "late_until", "line", "node",
         "sent_sequence", "unanswered_end",
     )  # fmt: skip
 
@@ -75,6 +75,7 @@ class SendQueue:
         self.batches: deque[OutBatch] = deque()
         self.bytes = 0
         self.in_flight = 0
+        self.in_flight_bytes = 0
         self.last_ack_at = float("-inf")
         self.sent_sequence = -1
         self.unanswered_end = -1
@@ -133,7 +134,9 @@ class SendQueue:
         if not self.batches or not self._may_send(now):
             return None
         batch = self.batches.popleft()
-        self.bytes -= len(batch.view) + BATCH_OVERHEAD_BYTES
+        size = len(batch.view) + BATCH_OVERHEAD_BYTES
+        self.bytes -= size
+        self.in_flight_bytes += size
         self.sent_sequence = batch.sequence + batch.records
         self.in_flight += 1
         self._signal.notify()
@@ -147,13 +150,14 @@ class SendQueue:
             return True
         return self._acked_end > self._alone_to and now - self.last_ack_at < PROOF_SECONDS
 
-    def landed(self) -> None:
+    def landed(self, batch: OutBatch) -> None:
         """A batch in flight was answered."""
         self.in_flight -= 1
+        self.in_flight_bytes -= len(batch.view) + BATCH_OVERHEAD_BYTES
 
     def given_up(self, batch: OutBatch, late_until: float) -> None:
         """No answer will come to this batch in flight. The broker takes nothing from its connection before then."""
-        self.in_flight -= 1
+        self.landed(batch)
         self.unanswered_end = max(self.unanswered_end, batch.sequence + batch.records)
         self.late_until = max(self.late_until, late_until)
 
