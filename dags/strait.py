@@ -1,9 +1,9 @@
-"""The DAGs of each link of the links file: `strait_<link>` keeps it planned and alive, and `strait_<link>_approval` asks
-a person first where the link wants that. `strait-pause` pauses and resumes any of them, `strait-quarantine` settles
-records that were put aside, `strait-failover` moves the clients of a link to its destination, and `strait-rehearsal`
-tries every week whether it could.
+"""The DAGs of each link of the links file: `strait_<link>` keeps its plan current and its applications running, and
+`strait_<link>_approval` requests an operator's approval first if the link requires it. `strait-pause` pauses and
+resumes any link, `strait-quarantine` replays or discards quarantined records, `strait-failover` moves the clients of a
+link to its destination, and `strait-rehearsal` tests every week whether that would succeed.
 
-The copying itself is done by Spark applications. They are submitted from here and outlive every run, and Airflow too.
+Spark applications do the replication. They are submitted from here and outlive every run, and Airflow too.
 """
 
 import zlib
@@ -48,12 +48,12 @@ from strait_airflow.triggers import LinkTrigger
 COMMON = {
     "start_date": pendulum.datetime(2025, 1, 1, tz="UTC"),
     "catchup": False,
-    "max_active_runs": 1,  # a second planner would only be refused by the first one's publication
+    "max_active_runs": 1,  # of two concurrent planners, one would fail with a conflict
     "default_args": {
-        "retries": 1,  # also because a stop of Airflow fails the tasks that run
+        "retries": 1,  # also because stopping Airflow fails the running tasks
         "retry_delay": timedelta(seconds=5),
         "execution_timeout": timedelta(minutes=2),
-        "show_return_value_in_logs": False,  # it was logged already
+        "show_return_value_in_logs": False,  # it is already logged
     },
 }
 ON_DEMAND = {
@@ -63,7 +63,7 @@ ON_DEMAND = {
     "is_paused_upon_creation": False,
     "tags": ["strait"],
 }
-ANSWER_WITHIN = timedelta(hours=1)  # then the question is withdrawn and asked anew, about the plan as it is then
+ANSWER_WITHIN = timedelta(hours=1)  # then the request is canceled and made again for the current plan
 
 SETTLED_WITHIN = timedelta(hours=1)
 REHEARSAL_WITHIN = timedelta(hours=1)
@@ -71,13 +71,16 @@ FAILOVER_WITHIN = timedelta(hours=4)  # longer than all its steps together
 
 
 def watched(link: str) -> Asset:
-    """Stands for all that a link depends on. The triggerer watches it, and its state holds what was acted upon."""
+    """Return the asset that represents everything a link depends on.
+
+    The triggerer watches it, and its state stores the facts that runs have acted upon.
+    """
     watcher = AssetWatcher(name="watch", trigger=LinkTrigger(link=link))
     return Asset(watch_name(link), uri=f"strait://watch/{dag_id(link)}", watchers=[watcher])
 
 
 def when_woken(link: str, asset: Asset) -> AssetOrTimeSchedule:
-    """When the watch fires, and once an hour whatever it saw: each link in a minute of its own."""
+    """Return the schedule: when the watch fires, and hourly in any case, at a minute derived from the link's name."""
     minute = zlib.crc32(link.encode()) % 60
     hourly = CronTriggerTimetable(f"{minute} * * * *", timezone="UTC", run_immediately=True)
     return AssetOrTimeSchedule(timetable=hourly, assets=[asset])
@@ -165,14 +168,18 @@ def approval(link: str, asset: Asset) -> DAG:
 def pause(links: tuple[str, ...]) -> DAG:
     @dag(
         dag_id=PAUSE_DAG,
-        description="Pause or resume a link, a topic or a partition.",
+        description="Pause or resume a link, a topic or a partition, or decide about a deleted topic.",
         doc_md=PAUSE_PAGE,
         max_active_runs=1,
         dagrun_timeout=timedelta(minutes=5),
         default_args=COMMON["default_args"],
         params={
             "link": Param(links[0], enum=list(links)),
-            "action": Param("pause", enum=["pause", "resume"]),
+            "action": Param(
+                "pause",
+                enum=["pause", "resume", "continue", "restart"],
+                description="continue, restart: decide about a topic that was deleted on one side.",
+            ),
             "what": Param("", type="string", description="TOPIC or TOPIC:PARTITION; empty: the whole link."),
             "reason": Param("", type="string", description="Reason, shown in `strait status`."),
         },
@@ -197,7 +204,7 @@ def quarantine(links: tuple[str, ...]) -> DAG:
         dag_id=QUARANTINE_DAG,
         description="Replay or drop records that a destination rejected.",
         doc_md=QUARANTINE_PAGE,
-        max_active_runs=1,  # of two that settle, the later one takes over
+        max_active_runs=1,  # if two resolve records, the later one takes over
         dagrun_timeout=SETTLED_WITHIN,
         default_args=COMMON["default_args"] | {"execution_timeout": SETTLED_WITHIN},
         params={
@@ -229,7 +236,7 @@ def failover(links: tuple[str, ...]) -> DAG:
         dag_id=FAILOVER_DAG,
         description="Move the clients of a link to its destination.",
         doc_md=FAILOVER_PAGE,
-        max_active_runs=16,  # a disaster of one link does not wait for another link
+        max_active_runs=16,  # a failover of one link does not wait for another link's
         dagrun_timeout=FAILOVER_WITHIN,
         default_args=COMMON["default_args"] | {"execution_timeout": FAILOVER_WITHIN},
         params={

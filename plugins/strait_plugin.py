@@ -1,7 +1,7 @@
-"""Registers with Airflow: Strait's page, its address and its place in the navigation, the widget on the home page, and
-who writes the notes of runs.
+"""Registers with Airflow: Strait's page, its address and its navigation entry, the widget on the home page, and the
+listener that writes the notes of runs.
 
-Every process of Airflow loads this file, tasks too, so the page itself is imported by its first request.
+Every Airflow process loads this file, including tasks, so the page itself is imported on its first request.
 """
 
 from typing import Any, ClassVar
@@ -14,11 +14,11 @@ from strait_airflow.run_notes import RunNotes
 
 PREFIX = "/strait"
 _PAGE = f"{urlsplit(base_url()).path}{PREFIX}"
-"""On this host."""
+"""Path of the page on this host."""
 
 
 class LazyPage:
-    """The page's ASGI application."""
+    """The page's ASGI application, imported on the first request."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         from strait_airflow.page.app import app
@@ -27,7 +27,7 @@ class LazyPage:
 
 
 class StraitPlugin(AirflowPlugin):
-    """Found by Airflow."""
+    """Airflow discovers this class."""
 
     name = "strait"
     listeners: ClassVar = [RunNotes()]
@@ -45,6 +45,6 @@ class StraitPlugin(AirflowPlugin):
             "name": "Strait links",
             "bundle_url": f"{_PAGE}/home.js",
             "destination": "dashboard",
-            "url_route": "strait-links",  # no page of its own, but Airflow shows nothing without one
+            "url_route": "strait-links",  # has no separate page, but Airflow shows nothing without a route
         }
     ]

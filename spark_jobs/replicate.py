@@ -1,4 +1,4 @@
-"""spark-submit entry point: run one replication application until it is stopped or cannot go on."""
+"""spark-submit entry point: run one replication application until it is stopped or cannot continue."""
 
 import argparse
 import sys
@@ -9,7 +9,7 @@ from strait.launch import supervised
 
 
 def main() -> int:
-    """Returns the exit code: see strait.launch.base."""
+    """Run the application and return its exit code: see strait.launch.base."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", type=Path, required=True, help="application spec, JSON (strait/config/app_spec.py)")
     parser.add_argument("--properties", type=Path, help="Spark properties of the session, a JSON object")
@@ -19,8 +19,8 @@ def main() -> int:
 
         session = begin_session(arguments.properties)
 
-        from strait.spark.app import run  # takes as long as Spark does for its part
-    except Exception:  # noqa: BLE001  such as a damaged package; a cluster would start it again without limit
+        from strait.spark.app import run  # takes as long as the session's start, beside it
+    except Exception:  # noqa: BLE001  such as a damaged package; a cluster would restart it without limit
         traceback.print_exc()
         return supervised.fail_to_begin()
     return run(arguments.spec, session)

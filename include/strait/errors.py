@@ -1,33 +1,33 @@
-"""Every error this package raises on purpose.
+"""All errors that this package raises deliberately.
 
 StraitError
 ├── ConfigError              a setting must be changed by the user; never retried; carries every problem found
 ├── SetupError               this machine lacks something: Java, cores, disk, a free port
-├── ClusterError             a Kafka cluster did something; carries which cluster
-│   ├── ClusterUnavailable     retriable: brokers down, time-outs, leaders moving
-│   │   └── OtherCluster         an address answers as another cluster than the link's; over once its own is back
-│   └── NotAuthorized          a person must grant a right or correct a credential
-├── StateError               a state topic holds what this version cannot read; the last good plan stays in force
+├── ClusterError             a request to a Kafka cluster failed; carries the cluster's name
+│   ├── ClusterUnavailable     retriable: brokers down, timeouts, leader changes
+│   │   └── OtherCluster         the address belongs to another cluster than the link's; ends when its own answers
+│   └── NotAuthorized          an operator must grant a permission or correct a credential
+├── StateError               a state topic has a record that this version cannot read; the last valid plan stays active
 ├── PlanConflict             another control plane published first; retriable: observe and plan again
-├── ApprovalMissing          what would be done has not been approved, or is not what was; nothing was done
-├── FailoverStopped          a step of a failover did not hold; the record of the failover says which, and what stays
-│   ├── FailoverTakenOver     another process goes on with it
-│   └── HookFailed            a command or DAG that a link's operators let run beside it
+├── ApprovalMissing          the changes are not approved, or differ from the approved ones; none of these was made
+├── FailoverStopped          a check of a failover step failed; the record has the step and the changes that stay
+│   ├── FailoverTakenOver     another process continues the failover
+│   └── HookFailed            a command or DAG that the link's `failover.hooks` run during it failed
 ├── LaunchError              a Spark application could not be started, found or stopped
-├── MeasurementError         a benchmark's numbers would mean nothing: records missing, batches of another size
+├── MeasurementError         a benchmark's result would be invalid: records missing, batches of another size
 └── WireError                bytes that break Kafka's formats; never skipped silently
-    ├── CorruptBatch           a record batch whose length, magic or checksum cannot be right
-    └── ProtocolError          a reply that is not what was asked for
-        └── UnsupportedRequest   the broker does not serve a request, or not in a version that is spoken here
+    ├── CorruptBatch           a record batch with an invalid length, magic or checksum
+    └── ProtocolError          a response that does not match its request
+        └── UnsupportedRequest   the broker does not serve a request, or not in a version that Strait supports
 
-The text of every error reads: who, doing what, what happened; ``hint`` says what to do.
+The text of every error names the component, the operation and the failure; ``hint`` names the action to take.
 """
 
 from collections.abc import Sequence
 
 
 class StraitError(Exception):
-    """Base of all errors raised on purpose. ``hint`` tells the user the next step, or is empty."""
+    """Base of all errors raised deliberately. ``hint`` is the user's next step, or empty."""
 
     retriable = False
 
@@ -41,7 +41,7 @@ class StraitError(Exception):
 
 
 class ConfigError(StraitError):
-    """The configuration is wrong. ``problems`` holds one line for each thing to change."""
+    """The configuration is invalid. ``problems`` has one line for each correction to make."""
 
     def __init__(self, where: str, problems: Sequence[str], *, hint: str = "") -> None:
         self.problems = tuple(problems)
@@ -54,7 +54,7 @@ class SetupError(StraitError):
 
 
 class ClusterError(StraitError):
-    """A Kafka cluster refused or failed a request. ``cluster`` is its name in the links file."""
+    """A Kafka cluster rejected a request, or the request failed. ``cluster`` is its name in the links file."""
 
     def __init__(self, cluster: str, message: str, *, hint: str = "") -> None:
         super().__init__(f"cluster {cluster}: {message}", hint=hint)
@@ -62,31 +62,31 @@ class ClusterError(StraitError):
 
 
 class ClusterUnavailable(ClusterError):
-    """Brokers cannot be reached or did not answer in time; trying again may help."""
+    """Brokers cannot be reached or did not respond in time; a retry may succeed."""
 
     retriable = True
 
 
 class OtherCluster(ClusterUnavailable):
-    """Whoever answers is another Kafka cluster than the link's: nothing may be read, written or created there."""
+    """The address belongs to another Kafka cluster than the link's: nothing may be read, written or created there."""
 
 
 class NotAuthorized(ClusterError):
-    """The cluster refuses these credentials, or this principal lacks a right."""
+    """The cluster rejects these credentials, or this principal lacks a permission."""
 
 
 class StateError(StraitError):
-    """A state topic holds a record that this version cannot read. Nothing is written over it."""
+    """A state topic holds a record that this version cannot read. It is not overwritten."""
 
 
 class PlanConflict(StraitError):
-    """Another control plane of the same link published while this one was deciding."""
+    """Another control plane of the same link published a plan while this one was computing its own."""
 
     retriable = True
 
 
 class ApprovalMissing(StraitError):
-    """A link does what a person has seen, and nothing else. ``unseen`` holds one line for each thing in the way."""
+    """The link may make only approved changes. ``unseen`` has one line for each unapproved change or difference."""
 
     def __init__(self, message: str, unseen: Sequence[str], *, hint: str = "") -> None:
         super().__init__("\n  ".join([message, *unseen]), hint=hint)
@@ -94,15 +94,15 @@ class ApprovalMissing(StraitError):
 
 
 class FailoverStopped(StraitError):
-    """A step of a failover did not hold, so the steps after it were not taken."""
+    """A check of a failover step failed, so the following steps were not run."""
 
 
 class FailoverTakenOver(FailoverStopped):
-    """Another process has gone on with the failover; nothing of it is this one's to take back."""
+    """Another process has taken over the failover; this process must not revert any of its steps."""
 
 
 class HookFailed(FailoverStopped):
-    """A command or DAG that is run beside a failover could not be run, or failed; the text says what it did."""
+    """A command or DAG of a failover hook could not be run, or failed; the message has its result."""
 
 
 class LaunchError(StraitError):
@@ -110,7 +110,7 @@ class LaunchError(StraitError):
 
 
 class MeasurementError(StraitError):
-    """A benchmark cannot be judged: what was to be compared is not what was measured."""
+    """A benchmark's result is invalid: the measurement does not cover the intended comparison."""
 
 
 class WireError(StraitError):
@@ -118,12 +118,12 @@ class WireError(StraitError):
 
 
 class CorruptBatch(WireError):
-    """A record batch whose length, magic or checksum cannot be right."""
+    """A record batch with an invalid length, magic or checksum."""
 
 
 class ProtocolError(WireError):
-    """A reply that does not follow from the request it answers."""
+    """A response that does not match its request."""
 
 
 class UnsupportedRequest(ProtocolError):
-    """A broker does not serve a request that is needed, or only in other versions."""
+    """A broker does not serve a request that Strait needs, or only in other versions."""

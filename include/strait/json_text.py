@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote."""
+"""Parsing of JSON text that Strait did not write itself."""
 
 from typing import Any
 
@@ -6,6 +6,10 @@ from pydantic_core import from_json
 
 
 def value_of(text: str | bytes) -> Any:
-    """What it holds. Raises ValueError, whatever is wrong: also where it is nested too deeply, or a number is too long,
-    on which `json.loads` fails in other ways."""
+    """Return the parsed value.
+
+    Raises:
+        ValueError: the text is invalid in any way, including nesting that is too deep and numbers that are too long,
+            for which `json.loads` raises other errors.
+    """
     return from_json(text, allow_inf_nan=False)

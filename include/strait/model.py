@@ -1,4 +1,4 @@
-"""Plain facts about clusters: what was observed, without any decision in it."""
+"""Observed facts about clusters, without any decision based on them."""
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,14 +22,14 @@ class TopicFacts:
     """One topic as its cluster describes it.
 
     Attributes:
-        topic_id: Kafka's UUID (KIP-516) in its usual text form, "" where the cluster has none; a topic deleted and
-            created again has another one.
-        configs: values in force, only of what the planner asks for.
-        topic_configs: what is set on this very topic.
-        cluster_configs: what is set for all topics of the cluster while it runs, and not on this one.
-        replicas: of its first partition; 0 where not known.
-        denied: why its cluster does not tell more of it to this principal; "" where it does. ``configs`` are then those
-            that the plan in force goes by, or none.
+        topic_id: Kafka's UUID (KIP-516) in its usual text form, "" if the cluster has none. A recreated topic has
+            another ID.
+        configs: effective values, only of the configurations that the planner asks for.
+        topic_configs: configurations set on the topic itself.
+        cluster_configs: dynamic broker configurations that apply to the topic and are not set on the topic itself.
+        replicas: number of replicas of its first partition; 0 if unknown.
+        denied: error with which the cluster denied a description of the topic to this principal; "" if it did not.
+            ``configs`` are then the values that the current plan is based on, or empty.
     """
 
     topic: str
@@ -44,12 +44,12 @@ class TopicFacts:
 
     @property
     def unknown(self) -> bool:
-        """Nothing is known that copying could go by."""
+        """Whether no configuration is known that copying could be based on."""
         return bool(self.denied) and not self.configs
 
 
 class TopicAcl(NamedTuple):
-    """One rule of a cluster's authorizer about topics, in Kafka's words. ``pattern``: LITERAL or PREFIXED."""
+    """One topic ACL of a cluster's authorizer, in Kafka's terms. ``pattern``: LITERAL or PREFIXED."""
 
     name: str
     pattern: str
@@ -69,8 +69,8 @@ class ClusterFacts:
     """One cluster at one moment.
 
     Attributes:
-        name: in the links file; ``cluster_id`` is Kafka's own id.
-        acls: rules about topics; None: not asked for, or not told, and then ``acls_denied`` says why.
+        name: name in the links file; ``cluster_id`` is Kafka's cluster ID.
+        acls: topic ACLs; None: not requested, or denied, in which case ``acls_denied`` has the error.
     """
 
     name: str
@@ -81,31 +81,31 @@ class ClusterFacts:
 
 
 NO_TOPIC_ID = bytes(16)
-"""That of a topic whose cluster gives none: its brokers are older, or their `inter.broker.protocol.version` is."""
+"""ID of a topic in a cluster without topic IDs: its brokers or their `inter.broker.protocol.version` are too old."""
 
 
 def is_known_id(topic_id: str) -> bool:
-    """Whether it is a topic's ID, in Kafka's text form, and not that of a topic without one."""
+    """Whether the text is a topic ID in Kafka's text form, other than the all-zero ID of a topic without one."""
     return bool(topic_id.strip("A"))
 
 
 def topic_id_bytes(topic_id: str) -> bytes:
-    """A topic id as it is on the wire, 16 bytes, from Kafka's text form (URL-safe base64 without padding)."""
+    """Convert a topic ID from Kafka's text form (URL-safe base64 without padding) to the 16 bytes of the protocol."""
     return base64.urlsafe_b64decode(topic_id + "==")
 
 
 def topic_id_text(topic_id: bytes) -> str:
-    """Kafka's text form of a topic id."""
+    """Return Kafka's text form of a topic ID."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
 def spans(partitions: Iterable[TopicPartition]) -> Iterator[str]:
-    """Partitions in few words, by topic: ``orders 0-5, 8``. ``partitions`` are in order."""
+    """Yield a short text for each topic's partitions: ``orders 0-5, 8``. ``partitions`` must be sorted."""
     for topic, of_topic in groupby(partitions, key=lambda partition: partition.topic):
         yield f"{topic} {ranges(partition.partition for partition in of_topic)}"
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers in few words: ``0-5, 8``. They are in order."""
+    """Return a short text for sorted numbers: ``0-5, 8``."""
     runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])]
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

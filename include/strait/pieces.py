@@ -1,4 +1,4 @@
-"""Many things in pieces of a bounded size, for requests that a broker accepts. Pure."""
+"""Splitting of items into lists of bounded size, for requests that a broker accepts. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -7,7 +7,7 @@ Item = TypeVar("Item")
 
 
 def pieces(items: Iterable[Item], most: int, size_of: Callable[[Item], int] = lambda _: 1) -> Iterator[list[Item]]:
-    """The items in their order, as many together as are of size ``most`` or less; a larger one is alone."""
+    """Yield the items in order, in lists of total size ``most`` or less; a larger item is alone in its list."""
     piece: list[Item] = []
     size = 0
     for item in items:

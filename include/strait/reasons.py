@@ -1,4 +1,4 @@
-"""Every reason code: what Strait observed about a topic or partition, and what to do about it. The only list of them.
+"""The list of all reason codes, each with Strait's observation about a topic or partition and the remedy for it.
 
 Reports, plans, metrics and tests carry the code, which never changes its meaning. The texts are for operators.
 """
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a reason asks of the operator; each kind has its table in the documentation."""
+    """The action that a reason requires of the operator; each kind has its own table in the documentation."""
 
     INFORMATIONAL = "informational"  # the partition is copied; the reason is a note
     SKIPPED = "skipped"  # the configuration or an operator excludes it
@@ -71,7 +71,7 @@ class Reason(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """What Strait observed, with the consequence."""
+        """Strait's observation and its consequence."""
         return _TEXTS[self].meaning
 
     @property
@@ -99,7 +99,7 @@ _REPLICATE_AGAIN = (
 )
 
 _TEXTS = {
-    # what the configuration or an operator excludes
+    # topics and partitions that the configuration or an operator excludes
     Reason.NOT_SELECTED: _Text(
         "No `topics.include` name or `topics.regex` pattern of the link selects this topic, so it is not copied.",
         "To copy it, add it to `topics.include` or `topics.regex`; copying starts with the next plan.",
@@ -136,7 +136,7 @@ _TEXTS = {
         "Run `strait start` to copy again. After a failover, run `strait tail list` first.",
         Kind.SKIPPED,
     ),
-    # what is copied, with a note
+    # partitions that are copied, with a note
     Reason.THROTTLED: _Text(
         "The partition is copied, but the link or its class of topics has reached its `topics.budget`.",
         "No action is needed. To catch up sooner, raise `topics.budget`.",

@@ -1,4 +1,5 @@
-"""Airflow's side of Strait: thin glue between its tasks, triggers, Variables and Connections and the package `strait`.
+"""Airflow's side of Strait: a thin layer between Airflow's tasks, triggers, Variables and Connections and `strait`.
 
-Airflow loads plugin modules once for each process. So everything here imports `strait` inside functions.
+Every Airflow process loads plugin modules once. So the modules here import `strait` inside functions; the package
+`page` is imported on its first request.
 """

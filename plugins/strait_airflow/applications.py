@@ -1,5 +1,5 @@
-"""Brings applications to what the plan in force says. Decisions are `strait.launch.applications`'; here they are
-done."""
+"""Makes applications match the current plan. `strait.launch.applications` chooses the actions; this module executes
+them."""
 
 import logging
 import time
@@ -18,25 +18,26 @@ log = logging.getLogger(__name__)
 
 
 def launcher(spark: "Spark") -> "Launcher":
-    """The one that knows every application that this Airflow has submitted to run there."""
+    """Return the launcher for these settings; it knows every application that this Airflow has submitted there."""
     from strait.launch.launchers import launcher_for
 
     return launcher_for(spark, launch_directory())
 
 
 def launch_directory() -> Path:
-    """Where launchers keep what they submit."""
+    """Return the directory in which launchers keep their submissions."""
     return _folder("applications")
 
 
 def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]", *, insist: str = "") -> list[str]:
-    """Bring the applications of each task group to what its plan says; what fails for one stops no other.
+    """Make the applications of each task group match its plan; if one fails, the others are unaffected. Return the
+    lines of `ensure`.
 
     Args:
-        insist: a task group whose application is submitted however often it has ended; "": none.
+        insist: a task group whose application is submitted regardless of how often it has exited; "": none.
 
     Raises:
-        StraitError: the first that failed.
+        StraitError: the first failure, after all applications were handled.
     """
     from strait.errors import StraitError
 
@@ -45,7 +46,7 @@ def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]", *, insist:
         try:
             done += ensure(file, link, plan, standby=standby, insist=plan.group == insist)
         except StraitError as error:
-            log.error("group %s: %s", plan.group, error)  # noqa: TRY400  its text says it all
+            log.error("group %s: %s", plan.group, error)  # noqa: TRY400  the message is complete
             failed.append(error)
     if failed:
         raise failed[0]
@@ -53,14 +54,14 @@ def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]", *, insist:
 
 
 def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False, insist: bool = False) -> list[str]:
-    """Leave, submit or replace an application of one task group. Returns a line that says what was done; none for a
-    standby that is neither wanted nor there.
+    """Leave, submit, replace or stop an application of one task group. Return a line with the action taken; none for a
+    standby that is neither configured nor running.
 
     Args:
-        insist: submit it however often it has ended.
+        insist: submit it regardless of how often it has exited.
 
     Raises:
-        LaunchError: it could not be submitted, or it keeps ending and a person must look.
+        LaunchError: it could not be stopped or submitted, or it exits repeatedly and an operator must investigate.
     """
     from strait.config.naming import application_name
     from strait.errors import LaunchError
@@ -103,12 +104,12 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False,
 
 
 def has_standby(file: "LinksFile", link: str, group: str) -> bool:
-    """Whether a second application of the task group is to stand by."""
+    """Return whether the task group is configured to have a standby application."""
     return group in file.links[link].groups and file.links[link].groups[group].standby
 
 
 def starting(file: "LinksFile", link: str, group: str) -> bool:
-    """Whether the application of a task group is submitted and has not begun to copy yet."""
+    """Return whether the application of a task group is submitted and does not copy yet."""
     from strait.config.naming import application_name
     from strait.launch.base import State
 
@@ -117,13 +118,13 @@ def starting(file: "LinksFile", link: str, group: str) -> bool:
 
 
 def end(launch: "Launcher", name: str, because: str) -> None:
-    """End an application, whatever it does."""
+    """Stop an application in any state. Raises LaunchError."""
     log.warning("application %s: stopping it: %s", name, because)
     launch.stop(name)
 
 
 def end_orphans(spark: "Spark") -> list[str]:
-    """End what runs there and belongs to no link of the links file. Returns a line for each."""
+    """Stop applications that run there and belong to no link of the links file. Return a line for each."""
     from strait.launch.applications import orphans
     from strait_airflow.settings import link_names
 
@@ -138,7 +139,7 @@ def end_orphans(spark: "Spark") -> list[str]:
 
 
 def _spec(file: "LinksFile", link: str, plan: "Plan", *, standby: bool) -> "AppSpec":
-    """By the plan in force, which may differ from the links file until the next one is published."""
+    """Return the spec for the current plan, which may differ from the links file until the next plan is published."""
     from strait.config.naming import application_name
     from strait.control.plane import Control
 
@@ -148,7 +149,7 @@ def _spec(file: "LinksFile", link: str, plan: "Plan", *, standby: bool) -> "AppS
 
 
 def _belongs_to(launch: "Launcher", application: "Application", links: "Collection[str]") -> bool:
-    """Whether it is some task group's of one of these links; by its name where its spec cannot be read."""
+    """Return whether the application belongs to one of these links; by its name if its spec cannot be read."""
     from strait.config.naming import application_name
 
     spec = launch.spec(application)

@@ -1,6 +1,6 @@
-"""What the tasks of the approval DAG do: look for something to ask about, and act on the answer.
+"""Tasks of the approval DAG: determine the changes that need approval, and act on the response.
 
-What was shown goes from task to task: it is what the answer is about, and nothing else is done.
+The shown plan is passed from task to task: the response applies to it, and no other change is made.
 """
 
 import json
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 APPROVE, REJECT = "Approve", "Reject"
-_BODY_LINES_MOST = 200  # Airflow keeps it in its database, and nobody reads more
+_BODY_LINES_MOST = 200  # Airflow stores it in its database, and no operator reads more
 
 
 def look(link: str) -> dict[str, Any]:
-    """What somebody is to be asked about: a `ShownPlan`, and `body` for the page. Skips when there is nothing."""
+    """Return the changes to approve: `shown`, a `ShownPlan`, and `body` for the page.
+
+    Skips the task if no change needs approval, or if the same changes were rejected before.
+    """
     from airflow.sdk.exceptions import AirflowSkipException
 
     from strait_airflow.control import live_control
@@ -43,10 +46,10 @@ def look(link: str) -> dict[str, Any]:
 
 
 def act(link: str, found: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
-    """Do what was shown where it was approved. A rejection by a person is remembered, so that he is asked once.
+    """Apply the shown plan if it was approved. Store a user's rejection, so that these changes are not proposed again.
 
     Raises:
-        AirflowFailException: what would be done now is not what was shown; the next run asks anew.
+        AirflowFailException: the changes would now differ from the shown ones; the next run asks again.
     """
     from strait.planning.review.approval import ShownPlan
     from strait_airflow.control import live_control
@@ -74,7 +77,7 @@ def _rejected(link: str) -> dict[str, Any]:
     try:
         found = value_of(Variable.get(rejected_name(link), default="{}"))
     except ValueError:
-        return {}  # not of our making: whoever is asked once more is not harmed
+        return {}  # not written by Strait; one more request does no harm
     return found if isinstance(found, dict) else {}
 
 

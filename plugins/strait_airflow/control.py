@@ -1,6 +1,6 @@
-"""What the tasks of a link's DAG do. Each looks for itself: nothing but a line of text goes from task to task.
+"""Tasks of a link's DAG. Each reads the state itself: only a line of text is passed from task to task.
 
-What is returned is that line; Airflow shows it as the task's XCom.
+A task returns that line; Airflow shows it as the task's XCom.
 """
 
 import logging
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CLUSTERS = "clusters"
-"""Key of the store: cluster -> Kafka's ID."""
+"""Key of the store: cluster -> its Kafka cluster ID."""
 
 METRICS_SECONDS = 3.0
-"""How far apart the two looks are from which rates are taken. Slots report once a second."""
+"""Time between the two readings from which rates are computed. Slots report once per second."""
 
 
 class Store(Protocol):
-    """The state of the link's asset, which the watch reads too."""
+    """The state of the link's asset, which the watch also reads."""
 
     def get(self, key: str, default: Any = None) -> Any: ...
 
@@ -42,15 +42,15 @@ class Store(Protocol):
 def act(
     link: str, notices: Sequence[Mapping[str, Any]], store: Store, *, restart: str = "", by: str = "Airflow"
 ) -> str:
-    """Do what the watch woke the DAG for; all there is to do if nothing did.
+    """Do the work that the watch woke the DAG for; without notices, all pending work.
 
     Args:
-        notices: what `LinkTrigger` fired, the oldest first. Without any it is the hour's run, or one by hand.
-        store: where it is written down what was acted upon.
-        restart: a task group whose application ``by`` wants to be started anew; "": none.
+        notices: the payloads that `LinkTrigger` fired, oldest first. Empty in an hourly run and one triggered manually.
+        store: records the facts that were acted upon.
+        restart: a task group whose application ``by`` wants to restart; "": none.
 
     Raises:
-        AirflowFailException: the first thing that failed; what does not depend on it was done.
+        AirflowFailException: the first failure; steps that do not depend on it were done.
     """
     from strait.errors import ConfigError
     from strait_airflow.errors import one_line, raise_for
@@ -61,25 +61,25 @@ def act(
     seen = dict(Acted.of(store.get(ACTED)).seen)
     for found in [notice["seen"] for notice in notices] or [look_at(link)]:
         seen |= found
-    # What an earlier one has told may be over, and what it has led to may be done.
+    # Only the newest notice: the silence in an earlier one may be over, or already handled.
     silent = dict.fromkeys(notices[-1]["silent"], int(notices[-1]["at_ms"])) if notices else {}
     steps: list[Callable[[], str]] = [lambda: applications(link, silent, restart=restart, by=by)]
 
     def planned() -> str:
         line, done = apply(link, store)
         if done:
-            seen.pop(WORK, None)  # the same work is news when it is there again
+            seen.pop(WORK, None)  # the same work is new if it appears again
         return line
 
     if not notices or any(notice["plan"] for notice in notices):
-        # A plan that cannot be made now is no reason to stop looking after the last one.
+        # If planning fails, the applications are still made to match the last plan.
         steps.insert(0, planned)
     lines, failed = _all_of(steps)
-    # Wrong settings are tried again when they are other ones; anything else may be mended from outside.
+    # Invalid settings are tried again once they change; any other failure may be fixed from outside.
     kind = "" if not failed else "final" if isinstance(failed[0], ConfigError) else "retriable"
     store.set(ACTED, Acted(seen, kind).data())
     if failed:
-        raise_for(one_line(str(failed[0])), retriable=False)  # the watch tries again, and meanwhile runs what is new
+        raise_for(one_line(str(failed[0])), retriable=False)  # the watch retries, and starts runs for new findings
     return "; ".join(lines)
 
 
@@ -93,18 +93,18 @@ def _all_of(steps: Sequence[Callable[[], Any]]) -> "tuple[list[Any], list[Strait
             lines.append(step())
         except StraitError as error:
             if failed:
-                log.error("%s", error)  # noqa: TRY400  the first one is raised, and its text says it all
+                log.error("%s", error)  # noqa: TRY400  the first is raised; messages are complete
             failed.append(error)
     return lines, failed
 
 
 def apply(link: str, store: Store | None = None) -> tuple[str, bool]:
-    """Plan, create missing topics, publish the plan. What needs approval is left to the approval DAG.
+    """Plan, create missing topics, publish the plan. Changes that need approval are left to the approval DAG.
 
     Args:
-        store: remembers which clusters the link has, so that no other one at their addresses is taken for them.
+        store: keeps the IDs of the link's clusters, so that another cluster at the same address is not taken for it.
 
-    Returns: a line that sums it up, and whether all of it was done.
+    Returns: a summary line, and whether everything was done.
     """
     from strait.errors import ApprovalMissing
     from strait.planning.review.text import proposal_text
@@ -125,12 +125,12 @@ def apply(link: str, store: Store | None = None) -> tuple[str, bool]:
 def applications(
     link: str, silent: Mapping[str, int] = MappingProxyType({}), *, restart: str = "", by: str = "Airflow"
 ) -> str:
-    """Make the applications those of the plan in force, whether or not a newer plan could be made.
+    """Make the applications match the current plan, regardless of whether a newer plan could be made.
 
     Args:
-        silent: task groups whose applications run and did not report, and when that was seen (ms since 1970): those that
-            still do not are started anew.
-        restart: a task group whose application is started anew whatever it does, also if it ended too often; "": none.
+        silent: task groups whose applications run and did not report -> when that was observed (ms since 1970); those
+            that still do not report are restarted.
+        restart: a task group whose application is restarted in any state, also if it exited too often; "": none.
 
     Raises:
         ConfigError: the plan has no such task group.
@@ -152,7 +152,7 @@ def applications(
     ]
     if restart:
         steps.append(partial(_end_to_restart, launch, link, restart, plans, by))
-    _, failed = _all_of(steps)  # one that cannot be ended now is no reason to leave the others alone
+    _, failed = _all_of(steps)  # if one cannot be stopped now, the others are still handled
     done = ensure_all(file, link, [found for _, found in sorted(plans.items())], insist=restart)
     done += end_orphans(spark)
     if failed:
@@ -161,7 +161,7 @@ def applications(
 
 
 def metrics(link: str) -> str:
-    """Log a line of figures for each topic, and send them as gauges."""
+    """Log a line of metrics for each topic, and send them as gauges."""
     from strait.state.reader import StateReader
     from strait_airflow import gauges
     from strait_airflow.errors import airflow_errors
@@ -180,10 +180,10 @@ def metrics(link: str) -> str:
 
 
 def live_control(link: str, known: Mapping[str, str] = MappingProxyType({})) -> "Control":
-    """The link as the links file, the Connections and its Variable have it.
+    """Return the control plane of the link as configured by the links file, the Connections and its Variable.
 
     Args:
-        known: cluster -> Kafka's ID of it.
+        known: cluster -> its Kafka cluster ID.
     """
     from strait.config.links import with_known
     from strait.control.plane import Control
@@ -194,7 +194,7 @@ def live_control(link: str, known: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 def _plans(file: "LinksFile", link: str) -> "tuple[dict[str, Plan], Reports]":
-    """Group -> the plan in force; and the newest reports."""
+    """Return task group -> its current plan, and the newest reports."""
     from strait.state.reader import StateReader
 
     destination = file.links[link].destination
@@ -215,7 +215,8 @@ def _end_to_restart(launch: "Launcher", link: str, group: str, plans: "Mapping[s
 
 
 def _still_silent(launch: "Launcher", name: str, plan: "Plan", reports: "Reports", at_ms: int) -> bool:
-    """Whether an application that did not report at that time has neither been replaced nor has reported since."""
+    """Return whether an application that did not report at ``at_ms`` (ms since 1970) has not been replaced since, and
+    at least one of its slots has not reported since."""
     found = launch.state(name)
     if found is None or found.submitted_at_ms > at_ms:
         return False
@@ -224,7 +225,7 @@ def _still_silent(launch: "Launcher", name: str, plan: "Plan", reports: "Reports
 
 
 def _logged(text: str) -> str:
-    """Log each line of it; return the one that sums up a plan, else the first."""
+    """Log each line of the text; return the line that summarizes the plan, else the first one."""
     lines = text.splitlines()
     for line in lines:
         log.info("%s", line)

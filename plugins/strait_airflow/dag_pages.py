@@ -1,4 +1,4 @@
-"""What the pages of the DAGs say in Airflow."""
+"""Texts of the DAGs' pages in Airflow."""
 
 MONITOR_PAGE = """
 ### What this DAG does, whenever there is something to do
@@ -35,6 +35,10 @@ PAUSE_PAGE = """
 Trigger it with the scope in `what`: TOPIC or TOPIC:PARTITION of the source; empty means the whole link. Slots stop
 within 2 s, and resume within a few seconds at the offset where they stopped. `strait status` shows the operator, the
 time and the reason.
+
+A topic that was deleted on one side waits for a decision (`destination_deleted`, `destination_recreated`,
+`source_recreated`). Trigger the DAG with the topic in `what` and `continue` or `restart` as `action`: replication
+resumes from the last confirmed record, or copies the topic again from its first one, with the next plan.
 """
 
 QUARANTINE_PAGE = """

@@ -1,4 +1,4 @@
-"""Strait's errors as Airflow understands them: what trying again may help is retried, the rest fails at once."""
+"""Maps Strait's errors to Airflow's: tasks with a retriable error are retried, all others fail immediately."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import NoReturn
 
 @contextmanager
 def airflow_errors() -> Iterator[None]:
-    """Every StraitError raised inside becomes one of Airflow's, with the one line of its message."""
+    """Convert every StraitError raised inside to an Airflow exception with its message in one line."""
     from strait.errors import StraitError
 
     try:
@@ -18,12 +18,12 @@ def airflow_errors() -> Iterator[None]:
 
 
 def one_line(text: str) -> str:
-    """Several problems, which stand one below the other, side by side."""
+    """Return the text with its lines joined into one; a message lists problems one per line."""
     return re.sub(r"\s*\n\s*", "; ", re.sub(r":\s*\n\s*", ": ", text))
 
 
 def raise_for(message: str, *, retriable: bool) -> NoReturn:
-    """Fail the task with one line, for good unless ``retriable``."""
+    """Fail the task with one line, without a retry unless ``retriable``."""
     from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
     raise (AirflowException if retriable else AirflowFailException)(message) from None

@@ -1,4 +1,4 @@
-"""What the failover DAG does: fail over a link, or look at what that would find, on behalf of whoever triggered it."""
+"""Tasks of the failover and rehearsal DAGs: fail over a link, preview or rehearse that, for the triggering user."""
 
 import logging
 from collections.abc import Mapping
@@ -14,10 +14,11 @@ log = logging.getLogger(__name__)
 
 
 def fail_over(asked: Mapping[str, Any], by: str) -> str:
-    """Take the steps, each a line of the log. Returns a line that says how it ended.
+    """Run the steps of a failover, and log each as one line. Return a line with the result.
 
     Args:
         asked: the DAG's Params.
+        by: user that triggered the DAG.
     """
     from strait.control.failover import failover
     from strait.control.failover.turn import Settings
@@ -61,7 +62,7 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
 
 
 def unfence(link: str) -> str:
-    """Remove the ACLs of the last failover; one that has not stopped the link is given up. Returns a line about it."""
+    """Remove the last failover's ACLs; abort it if it runs and has not stopped the link. Return a result line."""
     from strait.control.failover import failover
     from strait_airflow.errors import airflow_errors
     from strait_airflow.hook_dags import run_dag
@@ -73,7 +74,7 @@ def unfence(link: str) -> str:
 
 
 def rehearse(link: str, by: str, reason: str = "", wave: "Wave | None" = None) -> str:
-    """Go through a failover of a link with groups of other names. Returns a line that says what it came to."""
+    """Rehearse a failover of a link with consumer groups of other names. Return a line with the result."""
     from strait.control.failover import failover
     from strait.control.failover.turn import Settings
     from strait.planning.failover import summary

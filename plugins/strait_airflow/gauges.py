@@ -1,6 +1,6 @@
-"""A link's figures as gauges of Airflow's own metrics, wherever those are sent. Without `statsd_on` or OTel: nowhere.
+"""Sends a link's metrics as gauges, together with Airflow's own metrics. Without `statsd_on` or OTel they are not sent.
 
-Tags tell links and topics apart. Plain StatsD drops tags, so use its DogStatsD or Influx form, or OpenTelemetry.
+Tags distinguish links and topics. Plain StatsD drops tags, so use its DogStatsD or Influx form, or OpenTelemetry.
 """
 
 import time
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def connect() -> None:
-    """In the triggerer: Airflow prepares this side of its metrics in tasks only."""
+    """Initialize the metrics of Airflow's task SDK in the triggerer; Airflow does so only in tasks."""
     from airflow.configuration import conf
     from airflow.sdk.observability import stats
     from airflow.sdk.observability.metrics import stats_utils
@@ -30,11 +30,12 @@ def connect() -> None:
 def measure(
     file: "LinksFile", link: str, state: "StateReader", earlier: "Mapping[tuple[str, int], tuple[Report, ...]]"
 ) -> list[str]:
-    """Send a link's figures as gauges. Returns a line for each topic, and for what stands still.
+    """Send a link's metrics as gauges. Return a line per topic, then lines about partitions without a destination,
+    slots that do not report, and consumer groups.
 
     Args:
         state: follows `plan`, `map` and `reports`, and has caught up.
-        earlier: its reports some seconds ago.
+        earlier: its reports from some seconds ago.
 
     Raises:
         ClusterUnavailable, NotAuthorized: older reports cannot be read.
@@ -69,8 +70,8 @@ def measure(
 
 
 def send(status: "Status", topics: "Sequence[TopicMetrics]", missing: int) -> None:
-    """One gauge for each figure. ``missing``: partitions that the destination does not have, under Mirus' name for
-    it."""
+    """Send one gauge per metric. ``missing``: number of partitions that the destination does not have, sent under
+    Mirus' name for it."""
     from airflow.sdk.observability import stats
 
     group = {"link": status.link, "group": status.group}
@@ -97,7 +98,7 @@ def send(status: "Status", topics: "Sequence[TopicMetrics]", missing: int) -> No
 
 
 def send_groups(report: "GroupSyncReport", now_ms: int) -> None:
-    """How the link's consumer groups stand on the destination."""
+    """Send the state of the link's consumer groups on the destination as gauges."""
     from airflow.sdk.observability import stats
 
     link = {"link": report.link}

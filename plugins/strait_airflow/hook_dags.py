@@ -1,4 +1,4 @@
-"""Hooks of a failover that are DAGs: begun and waited for by the task that fails over, through its supervisor."""
+"""Failover hooks that are DAGs: the failover task triggers them through its supervisor, and waits for their end."""
 
 import time
 import uuid
@@ -9,7 +9,7 @@ _POLL_SECONDS = 1.0
 
 
 def run_dag(dag: str, conf: Mapping[str, Any], timeout_seconds: float) -> str:
-    """Run a DAG to its end, with this configuration; returns its run's ID. Raises HookFailed."""
+    """Run a DAG with this configuration and wait until it ends. Return a text with the run's ID. Raises HookFailed."""
     from airflow.sdk.execution_time import task_runner
     from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
 

@@ -1,5 +1,5 @@
-"""What a link's watch does about once a minute, beside its quick looks: plan, to see whether a run would change anything,
-and send the gauges. Blocking, for seconds where much is to be planned."""
+"""The slow part of a link's watch, about once per minute: plan, to determine whether a run would change anything, and
+send the gauges. Blocks, for seconds if there is much to plan."""
 
 import time
 from typing import TYPE_CHECKING
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 EVERY_SECONDS = 60.0
 _SHARE = 20
-"""A look takes at most one part in so many of the time."""
+"""The pause after a pass is at least this many times its duration, up to `_LONGEST_PAUSE_SECONDS`."""
 
 _LONGEST_PAUSE_SECONDS = 300.0
 
 
 class MinuteLook:
-    """One link, as long as its settings stay the same. Not for two threads at once."""
+    """The periodic pass for one link, while its settings stay unchanged. Not thread-safe."""
 
     def __init__(self, settings: "LiveSettings", link: str) -> None:
         self.settings = settings
         self.due_at = 0.0
-        """On the monotonic clock."""
+        """Time of the next pass, in seconds of `time.monotonic`."""
 
         self._link = link
         self._control: Control | None = None
@@ -33,10 +33,11 @@ class MinuteLook:
         self._earlier: dict[tuple[str, int], tuple[Report, ...]] = {}
 
     def look(self, plan: bool) -> Finding | None:
-        """What a run would do; an empty value: nothing; None unless it is to ``plan``.
+        """Send the gauges. With ``plan``, return the work for a run, with an empty value if there is none; else return
+        None.
 
         Raises:
-            StraitError: it could not be found out. What was open is closed.
+            StraitError: the work could not be determined, or the metrics not be read. Open connections were closed.
         """
         began = time.monotonic()
         try:

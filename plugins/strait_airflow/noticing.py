@@ -1,19 +1,19 @@
-"""Decides when a link's watch wakes its DAG: at once for what is new, with growing pauses for what persists. Pure.
+"""When a link's watch wakes its DAG: immediately for a new finding, with growing pauses for one that persists. Pure.
 
-What a watch saw is compared with what a run last acted upon, which the runs write down. So nothing is lost while the
-triggerer is down or the DAG is paused, and what a run could not mend starts no stream of runs.
+A watch's findings are compared with those that a run last acted upon, which the runs store. So no finding is lost while
+the triggerer is down or the DAG is paused, and a finding that a run could not resolve does not start a stream of runs.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 FIRST_PAUSE_SECONDS = 15.0
-"""So long a run has to change what woke it."""
+"""Time that a run has to resolve the finding that woke it; doubled each time, up to `LONGEST_PAUSE_SECONDS`."""
 
 LONGEST_PAUSE_SECONDS = 600.0
 
 ACTED = "acted"
-"""The key of the asset's state under which runs write what they acted upon."""
+"""Key of the asset's state under which runs store the facts that they acted upon."""
 
 WORK = "work"
 FACTS = frozenset({"settings", "source", "destination", WORK})
@@ -21,11 +21,11 @@ RETRY = "retry"
 
 
 class Finding(NamedTuple):
-    """One thing that a watch saw.
+    """One finding of a watch.
 
     Attributes:
-        value: what of it is compared: a digest, never a secret.
-        text: one line for people.
+        value: the part that is compared: a digest or a constant, never a secret.
+        text: one human-readable line.
     """
 
     value: str
@@ -33,15 +33,15 @@ class Finding(NamedTuple):
 
 
 class Acted(NamedTuple):
-    """What the runs of a link last acted upon, and how that ended. It is stored as JSON."""
+    """The facts that the runs of a link last acted upon, and the result. Stored as JSON."""
 
     seen: Mapping[str, str] = {}
     failed: str = ""
-    """`retriable` or `final`; empty: the last run did all that it wanted."""
+    """`retriable` or `final`; empty: the last run completed all its work."""
 
     @classmethod
     def of(cls, stored: Any) -> "Acted":
-        """What `data` made; nothing for anything else."""
+        """Return the value that `data` was called on; an empty one for any other stored data."""
         if not isinstance(stored, dict):
             return cls()
         seen = stored.get("seen")
@@ -57,7 +57,7 @@ class _Told(NamedTuple):
 
 
 class Noticing:
-    """One link's watch from its start to its end."""
+    """State of one link's watch from start to end: the findings that woke the DAG, and when they do so again."""
 
     def __init__(self, acted: Acted) -> None:
         self.acted = acted
@@ -65,29 +65,29 @@ class Noticing:
 
     @property
     def waiting(self) -> bool:
-        """Whether something woke the DAG and is still so: then what the runs act upon is worth reading again."""
+        """Whether a finding that woke the DAG persists: then a run may have acted upon it, so `Acted` is read again."""
         return bool(self._told)
 
     @property
     def waits_for_plan(self) -> bool:
-        """The same of what a run plans for."""
+        """Whether such a finding is one of `FACTS`, for which a run plans."""
         return any(name in FACTS for name, _ in self._told)
 
     def due(self, facts: Mapping[str, Finding], troubles: Mapping[str, Finding], now: float) -> list[str]:
-        """The names of what is to wake the DAG now; none: it stays asleep.
+        """Return the names of all present findings if at least one is due to wake the DAG now, else an empty list.
 
         Args:
-            facts: what was acted upon once and is news when it has another value; an empty one is what nobody expects
-                otherwise.
-            troubles: what is wrong for as long as it is there.
-            now: seconds, on one clock.
+            facts: new if their value differs from the one last acted upon. An empty value is the normal state: new only
+                after another value, and never for `WORK`.
+            troubles: problems, present for as long as they persist.
+            now: seconds, always on the same clock.
         """
         new = {name: fact for name, fact in facts.items() if self._is_news(name, fact)}
         present = {(name, finding.value) for name, finding in {**new, **troubles}.items()}
         if self.acted.failed == "retriable":
             present.add((RETRY, ""))
         self._told = {key: told for key, told in self._told.items() if key in present}
-        if (RETRY, "") in present:  # the run that failed has just been
+        if (RETRY, "") in present:  # the failed run has just ended
             self._told.setdefault((RETRY, ""), _Told(1, now + FIRST_PAUSE_SECONDS))
         if not any(key not in self._told or self._told[key].again_at <= now for key in present):
             return []

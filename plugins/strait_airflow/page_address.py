@@ -1,4 +1,4 @@
-"""Where the page shows a link: for the logs of tasks, the pages of DAGs, and a button on the pages of tasks."""
+"""The address of a link on the page: for task logs, the pages of DAGs, and a button on the pages of tasks."""
 
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
 ROUTE = "strait"
-"""Below `/plugin/`, where Airflow shows the page in its frame."""
+"""Path below `/plugin/`, under which Airflow shows the page in its frame."""
 
 
 def base_url() -> str:
-    """Of Airflow's UI, without a slash at its end; "" where it is not configured, so that addresses have only a path."""
+    """Return the base URL of Airflow's UI without a trailing slash; "" if not configured: addresses are then paths."""
     return str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
 
 
@@ -24,7 +24,7 @@ def page_address(link: str) -> str:
 
 
 class PageButton(BaseOperatorLink):
-    """A button on a task's page that leads to its link. Airflow fills it in when the task ends."""
+    """A button on a task's page that opens its link. Airflow sets its address when the task ends."""
 
     name = "Strait"
 

@@ -1,15 +1,24 @@
-"""What the pause DAG does: pause or resume a link, a topic or a partition on behalf of whoever triggered it."""
+"""The task of the pause DAG: pause or resume a link, a topic or a partition, or resolve a deleted topic."""
 
 import logging
+from typing import Literal
 
 from strait_airflow.page_address import page_address
 
 log = logging.getLogger(__name__)
 
+Action = Literal["pause", "resume", "continue", "restart"]
 
-def change(link: str, action: str, what: str, reason: str, by: str) -> str:
-    """Pause or resume. Returns a line that says what was done."""
-    from strait.control import pausing
+
+def change(link: str, action: Action, what: str, reason: str, by: str) -> str:
+    """Pause, resume or resolve. Return a one-line summary.
+
+    Args:
+        action: `continue` and `restart` are the decisions of `strait resolve`.
+        `what`: TOPIC or TOPIC:PARTITION; empty: the whole link. A decision needs a TOPIC.
+        by: user that triggered the DAG.
+    """
+    from strait.control import pausing, resolving
     from strait.planning.plan.pauses import Scope, described
     from strait_airflow.errors import airflow_errors
     from strait_airflow.settings import clusters_of
@@ -19,8 +28,10 @@ def change(link: str, action: str, what: str, reason: str, by: str) -> str:
         scope, file = Scope.parse(what), clusters_of(link)
         if action == "pause":
             done = pausing.pause(file, link, scope, by=by, reason=reason)
-        else:
+        elif action == "resume":
             done = pausing.resume(file, link, scope)
+        else:
+            done = resolving.resolve(file, link, what, action, by=by, reason=reason)
     for item in done.pauses:
         log.info("paused: %s", described(item))
     plans = ", ".join(f"plan {plan.version} of group {plan.group}" for plan in done.published)

@@ -1,6 +1,6 @@
-"""Writes on each run that a link's watch has started why it was: as the run's note, which Airflow shows in its lists.
+"""Stores why a link's watch has started a run as the run's note, which Airflow shows in its lists of runs.
 
-A task cannot do that, as it has no access to Airflow's database; the scheduler calls this when the run begins.
+A task cannot do that, as it has no access to Airflow's database; the scheduler calls this when the run starts.
 """
 
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 NOTE_CHARACTERS = 1000
-"""Of Airflow's column. A database that keeps to it refuses the row, and with it ends the scheduler, again and again."""
+"""Limit of Airflow's column. A database that enforces it rejects a longer note, and the scheduler exits each time."""
 
 
 class RunNotes:
-    """Airflow logs what is raised here, and goes on."""
+    """Listener for started runs. Airflow logs exceptions that are raised here, and continues."""
 
     @hookimpl
     def on_dag_run_running(self, dag_run: "DagRun", msg: str) -> None:
@@ -35,6 +35,6 @@ class RunNotes:
 
 
 def note_of(reasons: "Iterable[str]") -> str:
-    """Each reason once, as many as there is room for."""
+    """Return each distinct reason on its own line, cut to `NOTE_CHARACTERS`."""
     text = "\n".join(dict.fromkeys(reasons)).replace("\0", "")
     return text if len(text) <= NOTE_CHARACTERS else f"{text[: NOTE_CHARACTERS - 1]}…"

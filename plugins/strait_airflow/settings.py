@@ -1,8 +1,8 @@
-"""Where Airflow finds a link's configuration: the links file, Connections over its clusters, a Variable over its
-topics.
+"""A link's configuration in Airflow: the links file, Connections that override its clusters, and a Variable that
+overrides its topics.
 
-`link_names` is cheap and is called whenever the DAG file is parsed. The rest is for tasks and triggers only: it asks
-Airflow's database, through Airflow.
+`link_names` and `links_with_approval` are cheap, and are called whenever the DAG file is parsed. Functions that read
+Connections or Variables must not be called then: they query Airflow's database, through Airflow.
 """
 
 import hashlib
@@ -21,58 +21,60 @@ CONNECTION_PREFIX = "strait_"
 VARIABLE_PREFIX = "strait_topics_"
 REJECTED_PREFIX = "strait_rejected_"
 SECRETS_DIR = "STRAIT_SECRETS_DIR"
-"""Environment variable: the folder below which Connections may refer to files."""
+"""Environment variable: the directory below which Connections may refer to files."""
 _WATCH = "_watch"
 
 PAUSE_DAG, QUARANTINE_DAG = "strait-pause", "strait-quarantine"
 FAILOVER_DAG, REHEARSAL_DAG = "strait-failover", "strait-rehearsal"
-"""Those that all links share. No link's: theirs begin with `strait_`."""
+"""IDs of the DAGs that all links share. They differ from those of every link, which start with `strait_`."""
 
 
 def links_file() -> Path:
-    """``$STRAIT_LINKS_FILE``, else ``links.yaml`` in the project."""
+    """Return ``$STRAIT_LINKS_FILE``, else ``links.yaml`` in the project."""
     from strait.embedded.paths import project_root
 
     return Path(os.environ.get("STRAIT_LINKS_FILE") or project_root() / "links.yaml")
 
 
 def link_names() -> tuple[str, ...]:
-    """The links that get DAGs. What is wrong inside a link is said by its own runs, and hides no other link."""
+    """Return the links, each of which gets DAGs. A link's invalid settings fail only its own runs."""
     from strait.config.links import link_names
 
     return link_names(links_file())
 
 
 def links_with_approval() -> frozenset[str]:
-    """Those that also get an approval DAG."""
+    """Return the links that also get an approval DAG."""
     from strait.config.links import links_with_approval
 
     return links_with_approval(links_file())
 
 
 def dag_id(link: str, *suffix: str) -> str:
-    """Airflow takes fewer characters than a links file may hold; a link with others fails in its runs."""
+    """Return a DAG ID of the link. Characters that Airflow does not accept become `_`; runs of such a link fail."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", "_".join(["strait", link, *suffix]))
 
 
 def dags_of(link: str, asked: frozenset[str]) -> tuple[str, ...]:
-    """The ids of the DAGs that are this link's alone. ``asked``: the links that also get an approval DAG."""
+    """Return the IDs of the DAGs of this link alone. ``asked``: the links that also get an approval DAG."""
     return dag_id(link), *((dag_id(link, "approval"),) if link in asked else ())
 
 
 def watch_name(link: str) -> str:
-    """The asset that stands for all that the link depends on."""
+    """Return the name of the asset that represents everything the link depends on."""
     return f"{dag_id(link)}{_WATCH}"
 
 
 def is_watch(asset: str) -> bool:
-    """Whether the asset is some link's."""
+    """Return whether an asset of this name is the watch of a link."""
     return asset.startswith(dag_id("")) and asset.endswith(_WATCH)
 
 
 def clusters_of(link: str, *, reverse: bool = False) -> "LinksFile":
-    """The links file with this link alone, its clusters and its Spark as the Connections have them, its topics as in the file;
-    ``reverse``: also with the links that copy the other way."""
+    """Return the links file with this link alone: clusters and Spark with Connections applied, topics as in the file.
+
+    ``reverse``: include the links in the opposite direction.
+    """
     from strait.config.links import load_link, with_origin
 
     _refuse_shared_dag(link)
@@ -90,7 +92,7 @@ def clusters_of(link: str, *, reverse: bool = False) -> "LinksFile":
 
 
 def with_live_topics(file: "LinksFile", link: str) -> "LinksFile":
-    """The same with the whitelist of the link's Variable, where there is one. Raises ConfigError for an invalid one."""
+    """Return the file with the topics of the link's Variable, if it exists. Raises ConfigError if that is invalid."""
     from strait.config.links import with_topics
 
     topics = _live_topics(link)
@@ -101,12 +103,12 @@ def with_live_topics(file: "LinksFile", link: str) -> "LinksFile":
 
 
 class LiveSettings(NamedTuple):
-    """What a link is configured with. It holds secrets, and its ``digest`` none.
+    """The configuration of a link. It holds secrets; its ``digest`` reveals none.
 
     Attributes:
-        digest: another one whenever something is configured differently.
-        file: as far as it can be read: with a wrong Variable, the link as the links file has it; None: nothing of it.
-        error: what is wrong.
+        digest: changes with every change of the configuration.
+        file: the part that can be read: if the Variable is invalid, with the topics of the links file; None: no part.
+        error: why not all of it can be used; None if it can.
     """
 
     digest: str
@@ -115,7 +117,7 @@ class LiveSettings(NamedTuple):
 
 
 def live_settings(link: str) -> LiveSettings:
-    """As the links file, the Connections and the Variables have it now."""
+    """Return the current configuration by the links file, the Connections and the Variables."""
     from strait import __version__
     from strait.errors import ConfigError
 
@@ -124,7 +126,8 @@ def live_settings(link: str) -> LiveSettings:
         file = clusters_of(link)
         live = with_live_topics(file, link)
         found = live.links[link]
-        # An approval is asked for anew when what was rejected is deleted. One link ends what removed links have left.
+        # Deleting the Variable of rejected changes wakes the DAGs, so approval is requested again. A change of the set
+        # of links wakes those of the first link, which stops the applications of removed links.
         rejected = _variable(rejected_name(link)) if found.approval == "required" else None
         names = link_names()
         others = names if link == names[0] else ()
@@ -134,7 +137,10 @@ def live_settings(link: str) -> LiveSettings:
 
 
 def digest(of: Any) -> str:
-    """Of anything that is JSON. Keyed, as passwords may be in it: who reads Airflow's database cannot try them out."""
+    """Return a digest of any JSON value.
+
+    It is keyed, since the value may contain passwords: a reader of Airflow's database cannot test guesses against it.
+    """
     from airflow.configuration import conf
 
     key = hashlib.sha256(conf.get("core", "fernet_key", fallback="").encode()).digest()
@@ -143,27 +149,27 @@ def digest(of: Any) -> str:
 
 
 def variable_name(link: str) -> str:
-    """The Variable whose JSON replaces the `topics` block of the link."""
+    """Return the name of the Variable whose JSON replaces the link's `topics` block."""
     return f"{VARIABLE_PREFIX}{link}"
 
 
 def topics_text(link: str) -> str | None:
-    """What the link's Variable holds; None: it has none, and the links file counts."""
+    """Return the text of the link's Variable; None: it does not exist, and the links file applies."""
     return _variable(variable_name(link))
 
 
 def rejected_name(link: str) -> str:
-    """The Variable that holds which changes of the link were rejected last."""
+    """Return the name of the Variable that identifies the link's last rejected changes."""
     return f"{REJECTED_PREFIX}{link}"
 
 
 def connection_id(cluster: str) -> str:
-    """The Connection, of type kafka, whose extra goes over the properties of the cluster."""
+    """Return the ID of the Connection, of type kafka, whose extra overrides properties of the cluster."""
     return f"{CONNECTION_PREFIX}{cluster}"
 
 
 def _refuse_shared_dag(link: str) -> None:
-    """Of two links whose DAGs have one id, Airflow would run one link's and say nothing of the other."""
+    """Raise ConfigError if another link has a DAG of the same ID: Airflow would silently ignore one of them."""
     from strait.errors import ConfigError
 
     asked = links_with_approval()
@@ -187,7 +193,7 @@ def _live_topics(link: str) -> "Topics | None":
 
 
 def _spark(spark: "Spark", conn_id: str) -> "Spark":
-    """The `spark` block with what its Connection says. Raises ConfigError, also if there is no such Connection."""
+    """Return the `spark` block with its Connection applied. Raises ConfigError, also if the Connection is missing."""
     from airflow.sdk import Connection
     from airflow.sdk.exceptions import AirflowNotFoundException
 
@@ -213,7 +219,7 @@ def _variable(name: str) -> str | None:
 
 
 def _connection(cluster: str) -> dict[str, str]:
-    """librdkafka's properties from the extra of the cluster's Connection; none where there is no such Connection."""
+    """Return the librdkafka properties in the extra of the cluster's Connection; none if it does not exist."""
     from airflow.sdk import Connection
     from airflow.sdk.exceptions import AirflowNotFoundException
 
@@ -225,7 +231,10 @@ def _connection(cluster: str) -> dict[str, str]:
 
 
 def _properties(extra: str | None, connection: str) -> dict[str, str]:
-    """Values are texts in librdkafka; JSON's numbers and booleans are spelt as it wants them."""
+    """Return the properties in a Connection's extra. Raises ConfigError.
+
+    Values are strings in librdkafka; JSON numbers and booleans are converted to its notation.
+    """
     from strait.config.client_properties import file_problems, problems
     from strait.errors import ConfigError
 

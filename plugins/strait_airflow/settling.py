@@ -1,4 +1,4 @@
-"""What the quarantine DAG does: replay or drop quarantined records on behalf of whoever triggered it."""
+"""The task of the quarantine DAG: replay or discard quarantined records on behalf of the user that triggered it."""
 
 import logging
 from collections.abc import Mapping
@@ -10,10 +10,11 @@ _LINES_MOST = 50
 
 
 def settle(asked: Mapping[str, Any], by: str) -> str:
-    """Replay or drop, or only show what that would do. Returns a line that says what was done.
+    """Replay or discard records, or only log those that would be affected. Return a one-line summary.
 
     Args:
         asked: the DAG's Params.
+        by: user that triggered the DAG.
     """
     from strait.control.quarantine import Quarantine
     from strait.state.quarantine_log import Chosen

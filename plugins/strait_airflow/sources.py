@@ -1,4 +1,4 @@
-"""The topics of source clusters as all watches of a triggerer share them: one request for each cluster and look."""
+"""The topics of source clusters, shared by all watches of a triggerer: one request per cluster and poll."""
 
 import logging
 import threading
@@ -14,30 +14,31 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY_SECONDS = 2.0
 _SHARE = 50
-"""A look takes at most one part in so many of the time: large clusters are looked at less often."""
+"""The pause after a poll is at least this many times its duration, up to `_LONGEST_PAUSE_SECONDS`: large clusters are
+polled less often."""
 
 _LONGEST_PAUSE_SECONDS = 30.0
 
 
 class Topics(NamedTuple):
-    """A cluster at the last look. The same object as long as nothing has changed."""
+    """A cluster's topics in the last poll. The same object as long as nothing changes."""
 
     partitions: Mapping[str, int]
-    """Topic -> number of its partitions."""
+    """Topic -> number of partitions."""
 
     away: "StraitError | None" = None
-    """Why the cluster could not be asked."""
+    """Why the cluster could not be queried."""
 
 
 class SourceTopics:
-    """One cluster, looked at by a thread of its own, so that one that does not answer holds up nobody."""
+    """Polls one cluster in a separate thread, so that a cluster that does not respond delays no other."""
 
     def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
         self._properties = dict(properties)
         self._cluster = cluster
         self._ended = threading.Event()
         self.latest: Topics | None = None
-        """None until the first look has ended."""
+        """None until the first poll is complete."""
         threading.Thread(target=self._follow, name=f"strait-topics-{cluster}", daemon=True).start()
 
     def end(self) -> None:
@@ -79,7 +80,7 @@ _shared: dict[tuple[str, frozenset[tuple[str, str]]], tuple[SourceTopics, int]] 
 
 
 def join(properties: Mapping[str, str], cluster: str) -> SourceTopics:
-    """The one that looks at this cluster with these properties, to be left with `leave`."""
+    """Return the shared poller of this cluster with these properties. Release it with `leave`."""
     key = (cluster, frozenset(properties.items()))
     with _lock:
         source, users = _shared.get(key) or (SourceTopics(properties, cluster), 0)
@@ -88,7 +89,7 @@ def join(properties: Mapping[str, str], cluster: str) -> SourceTopics:
 
 
 def leave(source: SourceTopics) -> None:
-    """The last to leave ends it."""
+    """Release a poller; it stops once all users have released it."""
     with _lock:
         key, users = next((key, users) for key, (one, users) in _shared.items() if one is source)
         if users > 1:

@@ -1,4 +1,4 @@
-"""The trigger that watches a link and wakes its DAG. Runs in the triggerer, beside those of all other links."""
+"""The trigger that watches a link and wakes its DAG. It runs in the triggerer with those of all other links."""
 
 import asyncio
 import logging
@@ -19,20 +19,20 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY_SECONDS = 1.0
 READ_ACTED_EVERY_SECONDS = 60.0
-"""While nothing waits for a run; else with every look. A run that was triggered by hand may have written it."""
+"""While no finding waits for a run; otherwise with every poll. A manually triggered run may have stored it."""
 
 AFTER_TROUBLE_SECONDS = 10.0
-_PLANNERS = 2  # so many links plan at once: the triggerer stays quick
+_PLANNERS = 2  # links that plan at the same time: the triggerer stays responsive
 
 _planners = ThreadPoolExecutor(_PLANNERS, thread_name_prefix="strait-minute-look")
 
 
 class LinkTrigger(BaseEventTrigger):
-    """Fires when a run of the link's DAG has something to do: never twice for what a run has acted upon.
+    """Fires when a run of the link's DAG has work to do; not again for a fact that a run has acted upon.
 
-    What it fires holds `reasons`, lines for people; `plan`, whether planning may help; `silent`, the task groups whose
-    applications do not report; when that was (`at_ms`); and `seen`, to be written down as acted upon. Nothing else is kept: a triggerer that
-    starts again compares what is there with what was acted upon.
+    The payload has `reasons`, human-readable lines; `plan`, whether planning may help; `silent`, the task groups whose
+    applications do not report; `at_ms`, when that was observed (ms since 1970); and `seen`, the facts that the run
+    stores as acted upon. No other state is kept: a restarted triggerer compares the present facts with those.
     """
 
     def __init__(self, *, link: str) -> None:
@@ -47,7 +47,7 @@ class LinkTrigger(BaseEventTrigger):
             try:
                 async for payload in self._watch():
                     yield TriggerEvent(payload)  # type: ignore[no-untyped-call]  # Airflow's
-            except Exception:  # without this trigger nobody would look after the link
+            except Exception:  # without this trigger nothing would wake the link's DAG
                 log.exception("link %s: watching it failed; it goes on in %g s", self.link, AFTER_TROUBLE_SECONDS)
                 await asyncio.sleep(AFTER_TROUBLE_SECONDS)
 
@@ -62,7 +62,7 @@ class LinkTrigger(BaseEventTrigger):
                 if noticing.waiting or time.monotonic() > read_at + READ_ACTED_EVERY_SECONDS:
                     noticing.acted, read_at = await self._acted(), time.monotonic()
                 facts, troubles = await loop.run_in_executor(thread, watch.look)
-                if facts:  # else it has not seen everything yet
+                if facts:  # otherwise not everything has been read yet
                     facts |= background.facts(watch, resting=noticing.waits_for_plan)
                     if due := noticing.due(facts, troubles, time.monotonic()):
                         new = not noticing.acted.seen
@@ -71,7 +71,7 @@ class LinkTrigger(BaseEventTrigger):
         finally:
             background.close()
             thread.submit(watch.close)
-            thread.shutdown(wait=False)  # its last look may take seconds, for which no other link's watch waits
+            thread.shutdown(wait=False)  # its last poll may take seconds; watches of other links do not wait for it
 
     async def _acted(self) -> Acted:
         if self.asset_state_store is None:
@@ -80,7 +80,7 @@ class LinkTrigger(BaseEventTrigger):
 
 
 class _Background:
-    """The minute's look of one link, which must not hold up the others."""
+    """Runs the `MinuteLook` of one link in the background, so that it does not delay other links."""
 
     def __init__(self, link: str) -> None:
         self._link = link
@@ -89,10 +89,10 @@ class _Background:
         self._found: dict[str, Finding] = {}
 
     def facts(self, watch: "LinkWatch", *, resting: bool) -> dict[str, Finding]:
-        """What the last look found, if anything. Starts the next one when it is due.
+        """Return the findings of the last pass, if any. Start the next one when it is due.
 
         Args:
-            resting: a run is about to plan, so that looking for work can wait.
+            resting: a run is about to plan, so that planning here can wait.
         """
         if self._running is not None and self._running.done():
             self._take(self._running)

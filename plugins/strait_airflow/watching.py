@@ -1,5 +1,5 @@
-"""What the watch of one link sees: its settings, its source's topics, the reports and the applications. Blocking, and
-brief."""
+"""Watches one link: its settings, its source's topics, its reports and its applications. Calls block, but only
+briefly."""
 
 import math
 import time
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from strait_airflow.sources import SourceTopics, Topics
 
 READ_SETTINGS_EVERY_SECONDS = 2.0
-"""Each time asks Airflow for a Variable; Connections are shared by all links."""
+"""Each read queries Airflow for the link's Variables and Connections."""
 
 REOPEN_EVERY_SECONDS = 10.0
 CATCH_UP_SECONDS = 3.0
@@ -28,7 +28,7 @@ LOOK_WITHIN_SECONDS = 10.0
 
 
 def look_at(link: str) -> dict[str, str]:
-    """What a watch that starts now sees first: the values of its facts. None if that takes too long."""
+    """Return the values of the facts that a new watch reads first, by name; empty after `LOOK_WITHIN_SECONDS`."""
     watch, until = LinkWatch(link), time.monotonic() + LOOK_WITHIN_SECONDS
     try:
         while not (facts := watch.facts()) and time.monotonic() < until:
@@ -39,7 +39,7 @@ def look_at(link: str) -> dict[str, str]:
 
 
 class LinkWatch:
-    """One link from its opening to its closing. Not for two threads at once."""
+    """Watches one link until it is closed. Not thread-safe."""
 
     def __init__(self, link: str) -> None:
         self.settings: LiveSettings | None = None
@@ -52,11 +52,11 @@ class LinkWatch:
         self._selected: _Selected | None = None
 
     def look(self) -> tuple[dict[str, Finding], dict[str, Finding]]:
-        """`facts` and `troubles`."""
+        """Return `facts` and `troubles`."""
         return self.facts(), self.troubles()
 
     def facts(self) -> dict[str, Finding]:
-        """What is to be acted upon whenever it changes; nothing until all of it was seen once."""
+        """Return the state that a run must act upon whenever it changes; empty until all of it has been read once."""
         now = time.monotonic()
         if self.settings is None or now >= self._read_at:
             self._read_settings()
@@ -78,14 +78,14 @@ class LinkWatch:
         return found if source is not None or error is not None or self._away is not None else {}
 
     def troubles(self) -> dict[str, Finding]:
-        """What is wrong now with the applications, by a name of each."""
+        """Return the current problems with the applications, by name."""
         from strait.reasons import Reason
 
         found = {}
         for trouble in self._look():
             dead = trouble.reason is Reason.APPLICATION_DEAD
             name = f"{trouble.reason} {trouble.group}"
-            # Another application that ended is news; another slot that is silent is not.
+            # If another application exits, that is a new problem; if another slot stops reporting, that is not.
             found[f"{name} {trouble.detail}" if dead else name] = Finding(str(trouble.reason), str(trouble))
         return found
 
@@ -102,13 +102,13 @@ class LinkWatch:
 
     @property
     def reaches_clusters(self) -> bool:
-        """Whether both could be asked at the last look."""
+        """Whether both clusters responded in the last poll."""
         if self._open is None or self._open.source.latest is None:
             return False
         return self._open.source.latest.away is None
 
     def silent_groups(self) -> list[str]:
-        """The task groups whose applications run and do not report, as of the last look."""
+        """Return the task groups whose applications run and do not report, as of the last poll."""
         return [] if self._open is None else self._open.silent_groups
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class LinkWatch:
             self.settings, self._open_at = found, 0.0
 
     def _open_clusters(self, settings: "LiveSettings") -> None:
-        """Those of settings that cannot be read stay as they were."""
+        """Connect to the clusters of these settings; if they cannot be read, keep the present connections."""
         from strait.errors import StraitError
 
         try:
@@ -142,8 +142,8 @@ class LinkWatch:
         self._open = self._opened_for = None
 
     def _of_source(self, source: "Topics") -> Finding | None:
-        """The topics that the link selects, as far as their names tell. While its settings cannot be read, those before;
-        None without any."""
+        """Return the topics that the link selects, judged by their names. While the settings cannot be read, return the
+        previous ones; None if there are none."""
         assert self.settings is not None
         if source.away is not None:
             return Finding("away", str(source.away))
@@ -178,7 +178,7 @@ class _Selected:
         return source is self._source and settings is self._settings
 
     def _text(self, before: "_Selected | None") -> str:
-        """What is different, as far as that is known."""
+        """Return the differences from ``before``, as far as they are known."""
         if before is None:
             return "topics of its source have changed"
         gone = [f"-{name}" for name in before.partitions if name not in self.partitions]
@@ -194,7 +194,7 @@ class _Selected:
 
 
 class _Clusters:
-    """What needs the clusters: the link's plans and reports, and the topics of its source."""
+    """The parts that need the clusters: the link's plans and reports, and the topics of its source."""
 
     def __init__(self, file: "LinksFile", link: str) -> None:
         from strait.planning.status.health import Hearing
@@ -215,7 +215,7 @@ class _Clusters:
         self._hearing = Hearing(time.monotonic())
         self._found_at = time.monotonic()
         self._missing_since: dict[str, float] = {}
-        self._started_at: dict[str, float] = {}  # of applications that were seen to wait for their start
+        self._started_at: dict[str, float] = {}  # application -> when it was last seen waiting to start
         self.silent_groups: list[str] = []
         self.source: SourceTopics = sources.join(file.clusters[source], source)
 
@@ -226,23 +226,23 @@ class _Clusters:
         self._reader.close()
 
     def look(self) -> "list[Trouble]":
-        """What is wrong now, by group."""
+        """Return the current problems, sorted by task group. Raises StraitError."""
         from strait.reasons import Reason
 
         now = time.monotonic()
         if not self._reader.plans and now - self._found_at > REOPEN_EVERY_SECONDS:
             self._found_at = now
-            self._reader.catch_up(CATCH_UP_SECONDS)  # a state topic that was not there is looked for by this alone
+            self._reader.catch_up(CATCH_UP_SECONDS)  # only this searches again for a state topic that did not exist
         self._reader.poll()
         found = self._troubles(now)
         if any(trouble.reason is Reason.SLOT_SILENT for trouble in found):
-            self._reader.catch_up(CATCH_UP_SECONDS)  # raises where it is the destination that is silent
+            self._reader.catch_up(CATCH_UP_SECONDS)  # raises if the destination does not respond
             found = self._troubles(now)
         self.silent_groups = [trouble.group for trouble in found if trouble.reason is Reason.SLOT_SILENT]
         return sorted(found, key=lambda trouble: trouble.group)
 
     def _troubles(self, now: float) -> "list[Trouble]":
-        """By what has been read."""
+        """Return the problems by the data read so far."""
         self._hearing.listen(self._reader.reports, now)
         return [trouble for plan in self._reader.plans.values() for trouble in self._look_at(plan, now)]
 
@@ -271,7 +271,8 @@ class _Clusters:
                 yield trouble
 
     def _missing(self, name: str, group: str, now: float) -> "Trouble | None":
-        """Whoever has just published a plan is about to submit."""
+        """Return the problem that an application was never submitted. None during `SUBMITTED_WITHIN_SECONDS`: the
+        publisher of the plan may be about to submit it."""
         from strait.planning.status.health import Trouble
         from strait.reasons import Reason
 

@@ -1,12 +1,17 @@
-"""The rules for texts that a machine can check: those of reason codes and of configuration descriptions."""
+"""The rules for texts that a machine can check: of reason codes and configuration descriptions, docstrings and
+comments."""
 
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from strait.config import links
 from strait.config.app_spec import AppSpec
 from strait.reasons import Kind, Reason
 from support.checks import each
+from support.prose import texts_of
+
+ROOT = Path(__file__).parents[2]
 
 BANNED = (
     "somebody|someone|nobody|whoever|whatever|wherever|anew|afresh|for ever|goes on|go on|going on|by itself|"
@@ -15,9 +20,9 @@ BANNED = (
     "of its own|so (?:long|many|old)|at once|(?<!determine )where|what|who|docs/\\S+"
 )
 BRITISH = r"\w+isation|\w+ise[ds]?\b|\w+yse[ds]?\b|colour|behaviour|licence|cancell|time-out"
-_ALLOWED = {"otherwise", "raise", "raised", "advertise", "advertised", "precise"}
+_ALLOWED = {"otherwise", "raise", "raises", "raised", "advertise", "advertised", "precise", "exercise", "cancelled"}
 PREPOSITIONS = ("As", "At", "Before", "Behind", "Between", "By", "For", "From", "In", "Of", "On", "To", "Where", "With")
-PROSE = re.compile(r"`[^`]*`")
+PROSE = re.compile(r"``[^`]*``|`[^`]*`")
 
 # A command, a setting with or without a value, an ACL, or the statement that none is needed.
 ACTION = re.compile(r"`[^`]+`|\b(?:READ|WRITE|CREATE|ALTER|DESCRIBE|DESCRIBE_CONFIGS)\b|^No action is needed\.")
@@ -39,6 +44,9 @@ def offences(text: str) -> list[str]:
 
 
 DESCRIPTIONS = dict(descriptions())
+CODE = [
+    path for folder in ("include/strait", "plugins", "dags", "spark_jobs") for path in (ROOT / folder).rglob("*.py")
+]
 
 
 @each(DESCRIPTIONS)
@@ -76,6 +84,11 @@ def test_a_remedy_does_not_assume_airflow(reason: Reason) -> str:
 def test_a_remedy_says_how_copying_resumes(reason: Reason) -> str:
     automatic = r"automatically|resumes|takes over|restarts|starts? as soon"
     return "" if re.search(automatic, reason.remedy) else reason.remedy
+
+
+@each(CODE)
+def test_docstrings_and_comments_are_in_plain_words(path: Path) -> list[str]:
+    return [f"{line}: {', '.join(found)}" for line, text in texts_of(path) if (found := offences(text))]
 
 
 def _form(text: str, forbidden: Iterable[str]) -> list[str]:

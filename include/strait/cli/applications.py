@@ -1,4 +1,4 @@
-"""`strait applications`: the Spark applications of a link on this machine, and how their submissions ended."""
+"""`strait applications`: the Spark applications of a link on this machine, and the results of their submissions."""
 
 import time
 from collections.abc import Iterator
@@ -42,12 +42,13 @@ def applications(
 
 
 def launchers(link: str, spark: "Spark") -> "Iterator[Launcher]":
-    """Those of the DAGs, wherever they run, and of each `strait run` of the link on this machine, which runs here."""
+    """Yield the launcher of the DAGs' applications, on any host, and one for each `strait run` of the link on this
+    machine, whose drivers run here."""
     from strait.embedded.paths import home
     from strait.launch.launchers import launcher_for
 
     of_dags = home() / "applications"
-    if spark.manager in ("yarn", "kubernetes"):  # the cluster knows them all, whichever host and command submitted them
+    if spark.manager in ("yarn", "kubernetes"):  # the cluster lists all, from every host and command
         yield launcher_for(spark, of_dags)
         return
     if of_dags.is_dir() or spark.deploy_mode == "cluster":
@@ -66,7 +67,8 @@ def _all(link: str, spark: "Spark", groups: list[str]) -> Iterator[dict[str, Any
 
 
 def _rows(one: dict[str, Any], *, every: bool) -> Iterator[list[str]]:
-    """Why it ended the last time is told of an application that runs, too."""
+    """Yield the table rows of one application: one per submission if ``every``, else only the newest submission, with
+    the latest known cause of an end even if the application runs again."""
     from strait.text import utc
 
     submissions = one["submissions"]

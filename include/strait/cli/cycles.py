@@ -1,4 +1,4 @@
-"""The control cycle of `strait run`, on a thread of its own: copying and Ctrl-C never wait for a slow cluster."""
+"""The control cycle of `strait run`, in a separate thread: copying and Ctrl-C never wait for a slow cluster."""
 
 import queue
 import threading
@@ -15,11 +15,12 @@ _RETRY_SECONDS = 5.0  # at most, after an error
 
 
 class Cycles:
-    """Runs a cycle, pauses, runs the next, until `stop`. ``results`` has what came of each, in order; before the first one,
-    what it is going to do.
+    """Runs cycles with a pause between them, until `stop`. ``results`` receives the outcome or error of each cycle, in
+    order, and before the first outcome the proposal that is being applied.
 
-    An error does not end it: the plan in force stays in force, and the next cycle looks again. As for `strait apply`, the
-    topics are those in force where an Airflow Variable replaces them; ``topics_from`` then says which one.
+    An error does not stop the cycles: the current plan stays valid, and the next cycle tries again. As in `strait
+    apply`, the topics are those of the current plan if an Airflow Variable replaces those of the links file;
+    ``topics_from`` then names that Variable.
     """
 
     def __init__(
@@ -42,11 +43,12 @@ class Cycles:
         self._thread = threading.Thread(target=self._run, name="control cycles", daemon=True)
 
     def start(self) -> None:
-        """Begin with a cycle that also starts a stopped link, if that is asked for."""
+        """Start the thread. If ``start`` was given, its first cycle also starts a stopped link."""
         self._thread.start()
 
     def stop(self, timeout_seconds: float) -> None:
-        """Wait for the running cycle, but not for long: what it would publish is published by the next `strait run`."""
+        """Stop after the running cycle, but wait for it no longer than the timeout: the next `strait run` publishes any
+        plan that this cycle does not."""
         self._stopped.set()
         self._thread.join(timeout_seconds)
 

@@ -1,4 +1,4 @@
-"""`strait demo`: two local clusters, data, Airflow and a link between them, to look at and to play with."""
+"""`strait demo`: two local clusters, data, Airflow and links between the clusters, for trying Strait out."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _UpByDefault(TyperGroup):
-    """`strait demo`, with or without options, is `strait demo up`."""
+    """Runs `strait demo up` if `strait demo` is given no subcommand, with or without options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and args[0] != "--help"):
@@ -44,7 +44,7 @@ def up(
     destination_port: DestinationPort = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Start all of it and return once the copy has caught up. It goes on in the background."""
+    """Start the demo in the background and wait until it has caught up."""
     from rich.console import Console
 
     from strait.demo.folder import DemoFolder
@@ -71,7 +71,7 @@ def up(
 
 @app.command(cls=Command, epilog=examples("demo status"))
 def status(output: OutputOption = Output.TABLE) -> None:
-    """Say what runs and where, and what has been copied. Exit code 1 when not all of it runs."""
+    """Show the demo's processes and addresses, and the replicated records. Exits with 1 if a process does not run."""
     from strait.demo.folder import DemoFolder
 
     found = _status(DemoFolder())
@@ -82,7 +82,7 @@ def status(output: OutputOption = Output.TABLE) -> None:
 
 @app.command(cls=Command, epilog=examples("demo down"))
 def down(output: OutputOption = Output.TABLE) -> None:
-    """End all of it and delete what it wrote. The downloaded jars stay."""
+    """Stop the demo and delete its data. The downloaded jars stay."""
     from rich.console import Console
 
     from strait.demo.folder import DemoFolder
@@ -106,7 +106,7 @@ def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", help="The last so many lines of each.", min=1)] = 20,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show where the log of each part is, and its end."""
+    """Show the path and the last lines of each log."""
     from strait.demo.folder import DemoFolder
     from strait.demo.parts import Parts
     from strait.errors import ConfigError

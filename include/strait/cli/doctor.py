@@ -1,4 +1,4 @@
-"""`strait doctor`: whether this host, the links file and the clusters have what Strait needs."""
+"""`strait doctor`: check this host, the links file and the clusters for the prerequisites of Strait."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def doctor(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TABLE) -> None:
-    """Check this host, the links file and its clusters, and say what to do.
+    """Check this host, the links file and its clusters, and suggest remedies.
 
-    The clusters are asked only which requests their brokers serve. The exit code is 1 if something is missing without
-    which Strait cannot run; warnings do not count.
+    Of the clusters, only the requests that their brokers serve are checked. Exits with 1 if a requirement of Strait is
+    missing; warnings do not count.
     """
     from strait.cli.tables import plain_table
     from strait.launch.host import Verdict, checks

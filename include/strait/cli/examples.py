@@ -1,4 +1,4 @@
-"""Examples for the end of each command's help page. A test holds that every one of them can be typed."""
+"""Examples for the end of each command's help page. A test checks that every one is a valid command line."""
 
 import inspect
 
@@ -131,5 +131,5 @@ _EXAMPLES = {
 
 
 def examples(command: str) -> str:
-    """The end of a command's help page."""
+    """Return the examples that end a command's help page."""
     return inspect.cleandoc(_EXAMPLES[command])

@@ -1,4 +1,4 @@
-"""`strait explain`: what a reason code means and what to do about it."""
+"""`strait explain`: the meaning and remedy of a reason code."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ def explain(
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Explain a reason code: its meaning, and what to do."""
+    """Explain a reason code: its meaning and the remedy."""
     if code is not None and code not in set(Reason):
         raise ConfigError(
             "strait explain", [f"there is no reason code {code!r}{did_you_mean(code, [str(one) for one in Reason])}"]

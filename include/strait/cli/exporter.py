@@ -48,8 +48,8 @@ def exporter(
 ) -> None:
     """Serve metrics of links to Prometheus, until Ctrl-C.
 
-    Each link is looked at in the background, so one whose cluster is away delays no other. Beyond loopback it listens with
-    a token alone, unless told otherwise: metrics name topics, groups and hosts.
+    Each link is queried in the background, so an unreachable cluster delays no other link. Metrics name topics, groups and
+    hosts: beyond loopback, a token is required unless `--no-token` is given.
     """
     import logging
 
@@ -65,7 +65,7 @@ def exporter(
             hint="give --token-file, or --no-token",
         )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    # It tells each of its attempts; a link that is away is told once.
+    # librdkafka logs each connection attempt; the watch itself reports an unreachable link.
     logging.getLogger("strait.librdkafka").setLevel(logging.CRITICAL)
     watches = [LinkWatch(partial(load_link, config, name), name, interval) for name in known_links(config, links or ())]
     registry = registry_of(
@@ -86,7 +86,7 @@ def exporter(
     for watch in watches:
         watch.stop()
     if not all(watch.ended(_END_SECONDS) for watch in watches):
-        # librdkafka's threads may wait for an interpreter that is ending, and nothing is left to be written.
+        # librdkafka's threads may block on an interpreter that is shutting down, and no output is pending.
         os._exit(0)
 
 

@@ -142,7 +142,7 @@ def failover(
     """Move a link's clients to its destination: wait until producers have stopped and all is copied, commit the
     consumer groups' offsets, stop the link.
 
-    Run it again to go on where it was cut off. Until the link is stopped, an error takes back what was done.
+    Run it again to resume an interrupted failover. Until the link is stopped, an error reverts all changes.
     Exits with 1 if records were written to the source too late.
     """
     from strait.config.links import load_link
@@ -233,7 +233,7 @@ def failback(
 
 
 def _opposite(file: "LinksFile", link: str) -> str:
-    """The one link that copies the other way."""
+    """Return the only link that copies in the opposite direction. Raises ConfigError if there is none or several."""
     others = sorted(name for name in file.links if name != link)
     if len(others) != 1:
         found = f"several links copy the other way: {', '.join(others)}" if others else "no link copies the other way"
@@ -243,7 +243,8 @@ def _opposite(file: "LinksFile", link: str) -> str:
 
 
 def _with_topics_in_force(file: "LinksFile", link: str) -> "LinksFile":
-    """What an Airflow Variable has added is copied, too: it must neither be left out nor hold the failover up."""
+    """Return the file with the link's current topics. Topics that an Airflow Variable added are replicated too, so the
+    failover must include them, and they must not block it."""
     from strait.control.plane import Control
 
     with Control(file, link) as control:
@@ -256,7 +257,7 @@ def _say(step: "FailoverStep") -> None:
 
 
 def _report(record: "Failover", servers: str, output: Output, *, silent: bool) -> None:
-    """One screen: what the failover has come to, and what to do now."""
+    """Print the failover's result and, once it is done, the next steps, on one screen."""
     from strait.planning.failover import summary
     from strait.planning.failover_report import left_behind, next_steps, screen
 

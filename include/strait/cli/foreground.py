@@ -1,8 +1,8 @@
 """`strait run`: the control cycle and the Spark application of each task group, together in the foreground until a
 signal.
 
-Everything that it makes is in a folder of its own, so several may run on one link; the applications are tied to this
-process and end with it, however it ends.
+Each instance keeps its submissions, specs and checkpoints in a separate directory, so several may run on one link. The
+applications end with this process, even if it is killed; only on YARN and in Kubernetes they outlive a killed one.
 """
 
 import math
@@ -37,16 +37,16 @@ from strait.state.schema import Plan
 
 LOOK_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
-STOP_GRACE_SECONDS = 6.0  # of the ten in which all must have ended
-_STARTING_SECONDS = 60.0  # so long silent slots are no news
+STOP_GRACE_SECONDS = 6.0  # of the 10 s in which everything must have stopped
+_STARTING_SECONDS = 60.0  # after a submission; until then, missing reports mean that Spark is starting
 
 
 def run_in_foreground(config: Path, link: str, interval_seconds: float, output: Output, *, start: bool) -> None:
-    """Run until SIGINT or SIGTERM, or until the link is stopped by its plan. Returns then; at once if it is stopped
-    already, unless ``start`` asks for a start of it.
+    """Run until SIGINT or SIGTERM, or until the link is stopped by its plan. Return immediately if the link is already
+    stopped, unless ``start``, which starts it.
 
     Raises:
-        StraitError: it cannot be started, or the application says that only a change of configuration helps.
+        StraitError: it cannot be started, or an application reports that only a change of configuration helps.
     """
     with _stop_signals() as stopped:
         file = load_link(config, link)
@@ -61,7 +61,7 @@ def run_in_foreground(config: Path, link: str, interval_seconds: float, output: 
 
 
 class Foreground:
-    """One run: control cycles, with a pause between two of them, and the applications of all task groups watched once a
+    """One `strait run`: control cycles with a pause between them, and a check of all task groups' applications every
     second."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Foreground:
         self._plans: Mapping[str, Plan] = {}
         self._groups = file.links[link].groups
         self._applications: dict[str, GroupApplication] = {}
-        self._heard_at = -math.inf  # any slot
+        self._heard_at = -math.inf  # time of the last check that found a slot reporting
         self._last_error = ""
 
     def run(self, interval_seconds: float, *, start: bool) -> None:
@@ -102,7 +102,7 @@ class Foreground:
         self._progress.say("stopped", "stopped")
 
     def _first_cycle(self, cycles: Cycles) -> bool:
-        """Wait for it, since without a plan there is nothing to run. False: told to stop meanwhile."""
+        """Wait for the first plan, since without a plan there is nothing to run. Return False if stopped meanwhile."""
         while not self._stopped.is_set():
             if not cycles.results.empty():
                 first = cycles.results.get()
@@ -122,7 +122,8 @@ class Foreground:
         return False
 
     def _begin(self, proposal: Proposal) -> None:
-        """Submit the applications while the plan is being published: Spark takes longer. Not where a person may refuse."""
+        """Submit the applications while the plan is being published, since Spark takes longer to start. Do nothing if
+        the plan needs an operator's approval."""
         if self._file.links[self._link].approval == "none":
             for group, draft in proposal.groups.items():
                 plan = draft.as_plan(link=self._link, group=group, version=1, producer_id=0, now_ms=0)
@@ -141,7 +142,7 @@ class Foreground:
             self._stopped.wait(LOOK_SECONDS)
 
     def _keep_running(self) -> Application | None:
-        """Look after every group's application. Returns that of the group which every link has."""
+        """Keep all task groups' applications running. Return that of `default`, the task group that every link has."""
         for group, plan in self._plans.items():
             if group in self._groups and self._groups[group].standby:
                 self._of(group, standby=True).keep(plan)
@@ -167,7 +168,7 @@ class Foreground:
         return self._applications[name]
 
     def _end_applications(self) -> None:
-        """All at once, since each may take as long as all have together."""
+        """Stop all applications in parallel, since each may need the whole grace period."""
         with ThreadPoolExecutor(max(1, len(self._applications))) as pool:
             ends = [pool.submit(one.stop, STOP_GRACE_SECONDS) for one in self._applications.values()]
         for end in ends:
@@ -208,7 +209,7 @@ class Foreground:
             self._progress.say("starting", "Spark is starting")
 
     def _tell(self, error: StraitError) -> None:
-        """Once, until something else is wrong or nothing: copying goes on by the last plan."""
+        """Print an error once, until another error occurs or a cycle succeeds. Copying continues with the last plan."""
         if str(error) != self._last_error:
             self._last_error = str(error)
             self._progress.say("error", f"error: {error}; copying goes on by the plan in force", error=str(error))
@@ -237,7 +238,7 @@ def _stop_signals() -> Iterator[threading.Event]:
 
 @contextmanager
 def _folder(link: str) -> Iterator[Path]:
-    """This run's folder, gone afterwards; with it go those of runs that were killed."""
+    """Create this process's directory and delete it afterwards. Also delete those of processes that were killed."""
     runs = home() / "run"
     folder = runs / f"{link}-{os.getpid()}"
     try:

@@ -1,4 +1,4 @@
-"""The application of one task group while `strait run` runs: kept alive, and at rest while its plan says so."""
+"""The application of one task group under `strait run`: kept alive, except while its plan is stopped."""
 
 import time
 from collections.abc import Callable
@@ -11,16 +11,16 @@ from strait.errors import LaunchError, SetupError
 from strait.launch.base import EXIT_CONFIG, Application, Launcher, State
 from strait.state.schema import Plan
 
-_RESTART_SECONDS = (1.0, 5.0, 15.0, 30.0)  # pauses before the first, second, … restart in a row
-_SETTLED_SECONDS = 60.0  # an application that lived so long is no longer "in a row"
+_RESTART_SECONDS = (1.0, 5.0, 15.0, 30.0)  # pauses: after a run over _SETTLED_SECONDS, then after each shorter one
+_SETTLED_SECONDS = 60.0  # an application that ran longer is restarted after the first pause
 
 
 class GroupApplication:
-    """One application by the plan of its group.
+    """Runs one application according to its task group's plan.
 
     Args:
-        name: of the application.
-        make_spec: what it needs to run by a plan.
+        name: name of the application.
+        make_spec: returns the application's settings for a plan.
     """
 
     def __init__(
@@ -41,15 +41,16 @@ class GroupApplication:
         self._progress = progress
         self._make_spec = make_spec
         self._deaths = 0
-        self._start_at = 0.0  # when to start it again; 0.0: it runs, or has not ended yet
+        self._start_at = 0.0  # when to restart it, on the monotonic clock; 0.0: it runs, or its end is not handled yet
         self.submitted_at = 0.0
 
     def keep(self, plan: Plan) -> Application | None:
-        """The application as it is; started again after a pause where it has ended and its plan does not say stopped.
+        """Submit the application if it was never submitted, or again after a pause if it has ended, unless its plan is
+        stopped. Return the application as it was before that, or None.
 
         Raises:
-            LaunchError: it says that only a change of configuration helps.
-            SetupError: this machine lacks what it needs.
+            LaunchError: its exit code reports that only a change of configuration helps, or it could not be started.
+            SetupError: this machine lacks a prerequisite, or the spec cannot be written.
         """
         application = self._launcher.state(self.name)
         if application is not None and application.state.alive:
@@ -67,7 +68,7 @@ class GroupApplication:
         return application
 
     def stop(self, grace_seconds: float) -> None:
-        """End it."""
+        """Stop the application; kill it after the grace period."""
         self._launcher.stop(self.name, grace_seconds=grace_seconds)
 
     def _mourn(self, application: Application) -> None:

@@ -1,4 +1,4 @@
-"""`strait groups`: where consumer groups would continue on the destination, and putting them there."""
+"""`strait groups`: show the offsets at which consumer groups would continue on the destination, or commit them."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -50,10 +50,10 @@ def groups(
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show where consumer groups would continue on the destination; `--sync` commits that.
+    """Show the offsets at which consumer groups would resume on the destination; `--sync` commits them.
 
-    Of share groups, that is their start offset.
-    Of several groups a line each. Of one group, or with `-o wide`, a line for each partition.
+    For share groups, these are start offsets. Prints one line for each group; for one group, or with `-o wide`, one line
+    for each partition.
     """
     from strait.config.consumer_groups import GroupFilter
     from strait.config.links import load_link
@@ -84,7 +84,7 @@ def groups(
 
 
 def _split(config: Path, link: str | None, words: list[str]) -> tuple[str, list[str]]:
-    """The link, and the groups after it."""
+    """Return the link and the consumer groups named after it."""
     from strait.config.links import link_names
 
     names = link_names(config)

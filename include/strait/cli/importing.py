@@ -1,4 +1,4 @@
-"""`strait import`: a links file from the configuration of Mirus or MirrorMaker 2."""
+"""`strait import`: convert the configuration of Mirus or MirrorMaker 2 to a links file."""
 
 import sys
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def mirus(
     secrets_dir: SecretsDir = "/etc/strait/secrets",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Print the links file for a Mirus connector, and on standard error what it cannot say. Secrets become
+    """Convert a Mirus connector's configuration to a links file. Lists unsupported properties on stderr. Secrets become
     references."""
     from strait.importing.mirus import translate_mirus
 
@@ -48,7 +48,8 @@ def mm2(
     secrets_dir: SecretsDir = "/etc/strait/secrets",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Print the links file for MirrorMaker 2, and on standard error what it cannot say. Secrets become references."""
+    """Convert a MirrorMaker 2 configuration to a links file. Lists unsupported properties on stderr. Secrets become
+    references."""
     from strait.importing.mm2 import translate_mm2
 
     _print("mm2", files, translate_mm2(_read(files), link=link, secrets_dir=secrets_dir), output)

@@ -60,7 +60,7 @@ def logs(
 def _newest(
     link: str, spark: "Spark", groups: list[str], *, standby: bool
 ) -> "Mapping[str, tuple[Launcher, Application]]":
-    """Task group -> its newest application that has a log."""
+    """Return task group -> its newest application that has a log, with its launcher."""
     from strait.config import naming
 
     found: dict[str, tuple[Launcher, Application]] = {}

@@ -1,4 +1,4 @@
-"""How far work is that takes long, shown while a command is at it."""
+"""Progress of long operations, shown while a command runs."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ _SECONDS = 2.0
 
 
 def now_and_then(show: Callable[[str], None]) -> Callable[[str], None]:
-    """Show a line of progress every two seconds at most, none before that."""
+    """Return a function that passes lines of progress to ``show``: one every 2 s at most, none in the first 2 s."""
     shown_at = time.monotonic()
 
     def tell(text: str) -> None:
@@ -22,5 +22,5 @@ def now_and_then(show: Callable[[str], None]) -> Callable[[str], None]:
 
 
 def on_stderr() -> Callable[[str], None]:
-    """Progress of a command, beside what it prints."""
+    """Return a function that prints a command's progress on standard error, separate from its output."""
     return now_and_then(lambda text: typer.echo(text, err=True))

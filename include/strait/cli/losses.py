@@ -1,4 +1,4 @@
-"""`strait losses`: what a link could not copy or found gone, and what was done about it."""
+"""`strait losses`: records that a link could not copy or that were lost, and the action taken."""
 
 from typing import TYPE_CHECKING, Annotated
 

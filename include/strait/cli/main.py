@@ -1,10 +1,10 @@
-"""The `strait` command: where its commands are put together and where every error becomes one line.
+"""The `strait` command: assembles its commands and prints every error as one line.
 
 Exit codes: 0 done; 1 the command failed (a cluster, this machine, Spark); 2 the configuration or the command line is
-wrong, and trying again without a change cannot help.
+wrong, and a retry without a change cannot succeed.
 
-Every module that is imported here must stay cheap to import, so that `strait --help` answers at once: Kafka's and
-Spark's libraries are imported inside the functions that use them.
+Every module that is imported here must stay cheap to import, so that `strait --help` responds immediately: Kafka's
+and Spark's libraries are imported inside the functions that use them.
 """
 
 import logging
@@ -114,7 +114,7 @@ def main() -> None:
 
 
 def run_command(command: Callable[[], object]) -> None:
-    """Every error of ours becomes one line and an exit code. Long reading shows its progress on stderr."""
+    """Run a command. Print a `StraitError` as one line and exit with its code. Long reads report progress on stderr."""
     _show_progress()
     try:
         command()
@@ -131,5 +131,5 @@ def _show_progress() -> None:
 
 
 def exit_code(error: StraitError) -> int:
-    """The exit code that an error gives the command."""
+    """Return the command's exit code for an error."""
     return EXIT_USAGE if isinstance(error, ConfigError) else EXIT_FAILED

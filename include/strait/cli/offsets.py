@@ -1,4 +1,4 @@
-"""`strait offsets`: committed offsets of any client, translated between a link's clusters; and the link's own ones."""
+"""`strait offsets`: translate committed offsets between a link's clusters; export or import the link's own."""
 
 import csv
 import sys
@@ -72,7 +72,7 @@ def translate(
 
 
 def _split(config: Path, link: str | None, words: list[str]) -> tuple[str, list[str]]:
-    """The link, and the offsets after it."""
+    """Return the link and the offsets named after it."""
     from strait.config.links import link_names
 
     named = link is None and bool(words) and (words[0] in link_names(config) or ":" not in words[0])
@@ -87,7 +87,7 @@ def _parsed(word: str) -> Place:
 
 
 def _read_csv(lines: Iterable[str]) -> list[Place]:
-    """With or without a line of headings."""
+    """Parse CSV with or without a header line."""
     rows = [row for row in csv.reader(lines) if row]
     if rows and [cell.strip().lower() for cell in rows[0][:3]] == ["topic", "partition", "offset"]:
         rows = rows[1:]

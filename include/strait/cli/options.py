@@ -1,4 +1,4 @@
-"""Options and output that commands share, so that they are spelt and explained alike everywhere."""
+"""Options and output that commands share, so that all commands name and describe them alike."""
 
 import re
 import sys
@@ -15,11 +15,11 @@ from strait.errors import ConfigError
 
 DEFAULT_FILE = Path("links.yaml")
 SCHEMA_VERSION = 1
-"""Of what commands write for programs. It is raised where a key goes or changes its meaning, not where one comes."""
+"""Version of the machine-readable output. Raised if a key is removed or changes its meaning, not if one is added."""
 
 
 class Output(StrEnum):
-    """How a command writes what it has found."""
+    """Format in which a command prints its result."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -28,11 +28,11 @@ class Output(StrEnum):
 
     @property
     def structured(self) -> bool:
-        """For programs rather than people."""
+        """Whether the format is machine-readable."""
         return self in (Output.JSON, Output.YAML)
 
     def write(self, value: Any) -> None:
-        """Write one document to standard output, at once even into a pipe: a line of JSON, or YAML behind ``---``."""
+        """Write one document to standard output and flush it, also in a pipe: a JSON line, or YAML after ``---``."""
         import json
 
         text = json.dumps(_versioned(value), ensure_ascii=False)
@@ -45,14 +45,14 @@ class Output(StrEnum):
 
 
 def _versioned(value: Any) -> Any:
-    """A document, or each of a list of them, says what its keys mean."""
+    """Add the schema version to a document, or to each document of a list."""
     if isinstance(value, dict):
         return {"schema_version": SCHEMA_VERSION, **value}
     return [_versioned(item) for item in value] if isinstance(value, list) else value
 
 
 class Command(TyperCommand):
-    """Takes ``--json`` for ``--output json``, and shows examples line by line, which Typer would fill."""
+    """Accepts ``--json`` for ``--output json``, and shows examples line by line; Typer would join their lines."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         examples, self.epilog = self.epilog, None
@@ -109,7 +109,7 @@ def seconds(text: str | float) -> float:
 
 
 def myself() -> str:
-    """Who types this."""
+    """Return the current user and host, as ``user@host``."""
     import getpass
     import socket
 
@@ -117,15 +117,16 @@ def myself() -> str:
 
 
 def one_link(config: Path, link: str | None, *words: str | None, most: int = 0) -> tuple[str, str]:
-    """The link that a command is for, and the argument after its name, "" for none.
+    """Return the link that a command is for, and the argument after its name; "" if there is none.
 
     Args:
-        link: as given by ``--link``; then no argument names it.
-        words: all arguments, None for those that are missing.
-        most: how many of them may follow the link's name: 0 or 1.
+        link: value of ``--link``; if given, no argument names the link.
+        words: all arguments; None for a missing one.
+        most: maximum number of arguments after the link's name: 0 or 1.
 
     Raises:
-        ConfigError: the links file cannot be read, has no such link, or has several and none is named.
+        ConfigError: the links file cannot be read, has no such link, or has several and none is named; or there are too
+            many arguments.
     """
     from strait.config.links import link_names
     from strait.config.validation import did_you_mean
@@ -149,10 +150,10 @@ def one_link(config: Path, link: str | None, *words: str | None, most: int = 0) 
 
 
 def known_links(config: Path, named: Sequence[str]) -> Sequence[str]:
-    """The links that are named, or all of the links file.
+    """Return the named links, or all links of the links file if none is named.
 
     Raises:
-        ConfigError: the links file cannot be read, or has no such link.
+        ConfigError: the links file cannot be read, or lacks a named link.
     """
     from strait.config.links import link_names
     from strait.config.validation import did_you_mean

@@ -1,4 +1,4 @@
-"""`strait pause` and `resume`, of a link, a topic or a partition; `strait stop` and `start`, of a link."""
+"""`strait pause` and `resume` for a link, a topic or a partition; `strait stop` and `start` for a link."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,7 +65,8 @@ def resume(
 ) -> None:
     """Resume a paused link, topic or partition.
 
-    Copying resumes exactly where it stopped. What was paused separately stays paused, and is listed.
+    Copying resumes exactly at the offset at which it stopped. Topics and partitions that were paused separately stay
+    paused, and are listed.
     """
     from strait.config.links import load_link
     from strait.control import pausing

@@ -1,4 +1,4 @@
-"""`strait plan` shows what would change, `strait apply` does it."""
+"""`strait plan` shows pending changes, `strait apply` makes them."""
 
 import sys
 from pathlib import Path
@@ -39,7 +39,7 @@ def plan(
 ) -> None:
     """Preview changes, backlog and risks. Read-only.
 
-    Uses the topics of the links file; those of the plan in force if an Airflow Variable replaces that block.
+    Uses the topics of the links file; those of the current plan if an Airflow Variable replaces that block.
     """
     from strait.control.plane import Control
     from strait.planning.review import text
@@ -86,7 +86,7 @@ def apply(
 
     Running Spark applications follow a new plan within a second. On a terminal, asks before it deletes a topic.
     Exits with 1 if a cluster rejects a change, such as a topic to create; all others are applied.
-    Uses the topics of the links file; those of the plan in force if an Airflow Variable replaces that block.
+    Uses the topics of the links file; those of the current plan if an Airflow Variable replaces that block.
     """
     from strait.control.plane import Control
     from strait.planning.topic_sync.actions import DeleteTopic
@@ -111,7 +111,8 @@ def apply(
 
 
 def _settle_topics(control: "Control", *, from_file: bool) -> "dict[str, Any]":
-    """Plan with the topics in force. A links file that Airflow does not follow must not drop what it has added."""
+    """Plan with the current topics, unless ``from_file``: a links file whose topics an Airflow Variable replaces must
+    not drop the topics that the Variable added. Return the origin of the topics, for structured output."""
     found = control.settings_in_force(adopt=not from_file)
     if found.elsewhere:
         if from_file:
@@ -133,7 +134,7 @@ def _write(path: Path, shown: "ShownPlan") -> None:
 
 
 def _chosen(config: Path, link: str | None, first: str | None, second: str | None) -> "tuple[str, ShownPlan | None]":
-    """The link and the saved plan. A plan names its link, so that the file alone is enough."""
+    """Return the link and the saved plan, or None. A saved plan names its link, so the file alone is enough."""
     if link is None and first is not None and second is None and Path(first).is_file():
         shown = _read(Path(first))
         return shown.link, shown

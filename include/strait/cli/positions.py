@@ -1,4 +1,4 @@
-"""`strait offsets export` and `import`: a link's own positions, written for other tools and taken over from them."""
+"""`strait offsets export` and `import`: write a link's positions for other tools, or continue at theirs."""
 
 import sys
 from enum import StrEnum
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How positions are written."""
+    """Format in which positions are written."""
 
     CSV = "csv"
     JSON = "json"
@@ -163,10 +163,10 @@ def import_(
     ] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Continue where another tool stopped, without duplicates.
+    """Take over replication from another tool without duplicates.
 
     Stop the other tool first. The last records of each destination partition show the exact position, even if the tool
-    was killed. Imports all partitions or none; exits with 1 if one is refused.
+    was killed. Imports all partitions or none; exits with 1 if one is rejected.
     """
     from strait.config.links import load_link
     from strait.control.move_in import Force, MoveIn

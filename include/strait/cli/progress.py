@@ -1,4 +1,4 @@
-"""What `strait run` says while it runs: lines for people, or one JSON object for each event."""
+"""Output of `strait run` while it runs: one line of text, or one JSON or YAML document, for each event."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from strait.reasons import Reason
 
 
 class Progress:
-    """Prints events as they come; a reason for waiting once when it begins and once when it is over."""
+    """Prints events as they occur; a reason for waiting once when it appears and once when it ends."""
 
     def __init__(self, link: str, *, output: Output) -> None:
         self._link = link
@@ -23,18 +23,18 @@ class Progress:
         self._waits: dict[tuple[str, str, str], tuple[PartitionStatus, ...]] = {}
 
     def begin(self, before: Mapping[TopicPartition, int]) -> None:
-        """Count from here: what the link had written to each partition, 0 where nothing."""
+        """Count from here. ``before``: partition -> records that the link had written; 0 for a missing partition."""
         self._before = before
 
     def say(self, event: str, text: str, **data: Any) -> None:
-        """One event."""
+        """Print one event: ``text``, or ``data`` in structured output."""
         if self._output.structured:
             self._output.write({"event": event, "link": self._link, "at_ms": time.time_ns() // 1_000_000, **data})
         else:
             typer.echo(f"{time.strftime('%H:%M:%S')} {text}")
 
     def show(self, groups: Sequence[Status]) -> None:
-        """Where copying is in all task groups, and what has begun or ceased to wait."""
+        """Print the progress of all task groups, and the reasons for waiting that have appeared or ended."""
         rows = [row for status in groups for row in status.partitions]
         waiting = tuple(row for status in groups for row in status.waiting)
         self._show_waits(waiting)

@@ -46,7 +46,7 @@ def list_(
     settled: Annotated[bool, typer.Option("--settled", help="Include replayed and discarded records.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """List quarantined records: where they come from, and why the destination rejected them."""
+    """List quarantined records, with their source offsets and the reason for their rejection."""
     from strait.state.quarantine_log import Chosen
 
     name, quarantine = _open(config, link, first)
@@ -136,7 +136,7 @@ def _open(config: "Path", link: str | None, first: str | None) -> "tuple[str, Qu
 
 
 def _tell_unknown(quarantine: "Quarantine", contents: "Contents") -> None:
-    """Somebody else's records are said, and hide none of ours."""
+    """Print the records in the topic that Strait did not write. They do not hide quarantined records."""
     for offset, what in contents.unknown.items():
         typer.echo(f"topic {quarantine.topic} offset {offset} is not of Strait's making: {what}", err=True)
 

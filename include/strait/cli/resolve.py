@@ -37,10 +37,10 @@ def resolve(
     by: ByOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Decide once about a topic that was deleted.
+    """Resolve the deletion of a topic once.
 
-    For topics that wait with `destination_deleted`, `destination_recreated` or `source_recreated`. The next plan follows
-    the decision; it leaves no rule behind, and the topic's `on_loss` applies to later losses as before. A source topic
+    For topics that wait with `destination_deleted`, `destination_recreated` or `source_recreated`. The next plan applies
+    the resolution; it adds no rule, and the topic's `on_loss` applies to later losses as before. A source topic
     that was created again is copied from its first record by both options.
     """
     from strait.config.links import load_link

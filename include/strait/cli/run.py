@@ -37,7 +37,8 @@ def run(
 ) -> None:
     """Replicate one link in the foreground.
 
-    Until Ctrl-C, SIGTERM or `strait stop`. If the link is stopped, says who stopped it and exits. Starts the link's Spark applications on this machine, or on `spark.master`.
+    Runs until Ctrl-C, SIGTERM or `strait stop`. Exits if the link is stopped, and prints the user and the reason. Starts the
+    link's Spark applications on this machine, or on `spark.master`.
     """
     from strait.cli.foreground import run_in_foreground
 

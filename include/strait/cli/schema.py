@@ -1,4 +1,4 @@
-"""`strait schema`: what editors need to help with a links file."""
+"""`strait schema`: the JSON Schema with which editors complete and validate a links file."""
 
 import sys
 

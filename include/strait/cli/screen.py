@@ -1,4 +1,4 @@
-"""What a command prints, drawn anew in place on a terminal, without flicker, until Ctrl-C."""
+"""Redraws a command's output in place on a terminal, without flicker, until Ctrl-C."""
 
 import io
 import logging
@@ -14,13 +14,13 @@ from rich.text import Text
 
 
 def keep_showing(draw: Callable[[], None], title: str, seconds: float) -> None:
-    """Draw again and again until Ctrl-C. What the terminal showed before comes back at the end.
+    """Draw repeatedly until Ctrl-C, then restore the terminal's previous content.
 
-    Into a pipe, what is drawn is written one after another.
+    Into a pipe, the drawings are written one after another.
 
     Args:
-        draw: prints to standard output. What it raises ends the screen.
-        seconds: between two drawings.
+        draw: prints to standard output. An exception that it raises ends the screen.
+        seconds: pause between two drawings.
     """
     with suppress(KeyboardInterrupt):
         if not sys.stdout.isatty():
@@ -32,10 +32,10 @@ def keep_showing(draw: Callable[[], None], title: str, seconds: float) -> None:
 
 
 def _on_terminal(draw: Callable[[], None], title: str, seconds: float) -> None:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the terminal is put back
-    logging.getLogger("strait").setLevel(logging.CRITICAL)  # a link that is away is in what is drawn
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the terminal is restored
+    logging.getLogger("strait").setLevel(logging.CRITICAL)  # the output itself shows an unreachable link
     console = Console(highlight=False, markup=False, emoji=False)
-    # Nothing is refreshed between two drawings: standard output is redirected in one.
+    # No automatic refresh: standard output is redirected during a drawing.
     live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
     with live:
         while True:
@@ -48,7 +48,7 @@ def _on_terminal(draw: Callable[[], None], title: str, seconds: float) -> None:
 
 
 class _Drawn(io.StringIO):
-    """Takes colours and the terminal's width, as the terminal does."""
+    """Captures output with colors and the terminal's width, since it reports itself as a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""`strait settings`: which settings are in force, and where they come from."""
+"""`strait settings`: the current settings of a link, and their origins."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ def settings(
     link: LinkOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show the settings in force, and where they come from.
+    """Show the effective settings and their origins.
 
     Airflow's Variables and Connections can replace parts of the links file. Clusters' properties are not shown.
     """

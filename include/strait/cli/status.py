@@ -1,4 +1,4 @@
-"""`strait status`: what is copied, how far behind, and why not."""
+"""`strait status`: state, lag and issues of links, topics and partitions."""
 
 import sys
 import time
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from strait.planning.status.summary import LinkSummary
 
 _REFRESH_SECONDS = 2.0
-_AT_ONCE = 8  # links that are looked at together: one whose cluster is away takes ten seconds
+_AT_ONCE = 8  # links that are queried in parallel: one whose cluster is unreachable takes 10 s
 
 
 def status(
@@ -66,11 +66,11 @@ def status(
 
 
 def _watched(config: Path, link: str | None, first: str | None, second: str | None, output: Output) -> None:
-    """What is to be seen now, be it that a cluster cannot be asked: it may come back."""
+    """Print the current status, or the error if a cluster or the state cannot be read: it may recover."""
     try:
         _show(config, link, first, second, check=None, output=output)
     except typer.Exit:
-        pass  # a link that cannot be asked now is in the table
+        pass  # the table shows a link that cannot be queried
     except (ClusterUnavailable, StateError) as error:
         typer.echo(f"error: {printable_lines(str(error))}", err=not sys.stdout.isatty())
 
@@ -90,12 +90,13 @@ def _show(
         output.write(found.as_data())
     else:
         _print(found, by_partition=bool(topic), wide=output is Output.WIDE)
-    if check is not None and (not found.healthy or _stuck(config, [name], check, topic)):
+    if check is not None and (not found.healthy or _stuck(config, [name], check, topic or None)):
         raise typer.Exit(1)
 
 
 def _stuck(config: Path, links: Sequence[str], bound_seconds: float, topic: str | None = None) -> bool:
-    """Whether something waits for so long from now on; told on standard error."""
+    """Check every 2 s, for ``bound_seconds``, for partitions that are neither replicated nor paused. Return whether any
+    was so at every check, and print each of these on standard error."""
     from strait.config.links import load_link
     from strait.control.link_status import link_groups
 
@@ -149,7 +150,7 @@ def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
 
 
 def _all_links(config: Path, *, output: Output, check: float | None) -> None:
-    """Every link is looked at by itself; one that cannot be is a line with why, and makes the exit code 1."""
+    """Print one line per link. A link that cannot be read has the error in its line, and the exit code is then 1."""
     from concurrent.futures import ThreadPoolExecutor
 
     from strait.config.links import link_names

@@ -15,11 +15,11 @@ from strait.text import printable
 _STYLES = {"copying": "green", "caught_up": "green", "starting": "yellow", "waiting": "red"}
 _URGENT = {0: "bold red", 1: "red", 2: "yellow"}
 _NO_WIDTH = 10_000
-_LAST_WIDTH = 30  # of what is said at length, however narrow the terminal
+_LAST_WIDTH = 30  # minimum width of the last column, however narrow the terminal
 
 
 def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False) -> None:
-    """A table; columns whose name begins with ``>`` are numbers, and the last one may take several lines."""
+    """Print a table. Columns whose name starts with ``>`` hold numbers; the last column holds text and may wrap."""
     table = Table(box=None, pad_edge=False, show_edge=False)
     for name in head[:-1]:
         is_number = name.startswith(">")
@@ -33,7 +33,8 @@ def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool
 
 
 def _console(*, err: bool = False) -> Console:
-    """On a terminal its width counts; into a pipe each row is one line. Names of others are text, not markup."""
+    """Return a console that uses a terminal's width and, into a pipe, prints each row as one line. Text such as topic
+    names is not parsed as markup."""
     console = Console(highlight=False, markup=False, emoji=False, stderr=err)
     if console.is_terminal:
         return console
@@ -41,7 +42,7 @@ def _console(*, err: bool = False) -> Console:
 
 
 def print_status(status: Status, *, by_partition: bool = False, wide: bool = False) -> None:
-    """Topics or partitions, and slots, of one task group."""
+    """Print the topics or partitions, and the slots, of one task group."""
     console = _console()
     stopped = ", stopped" if status.stopped else ""
     console.print(f"link {status.link}, group {status.group}, plan {status.plan_version}{stopped}")
@@ -52,13 +53,13 @@ def print_status(status: Status, *, by_partition: bool = False, wide: bool = Fal
 
 
 def print_left_out(rows: Sequence[PartitionStatus]) -> None:
-    """Topics that are not to be copied, and why."""
+    """Print the topics that are not to be copied, and the reasons."""
     for row in rows:
         _console().print(f"left out  {row.topic}: {row.reason}: {row.detail}")
 
 
 def print_reasons(rows: Iterable[PartitionStatus]) -> None:
-    """What each reason means and what to do about it."""
+    """Print the meaning and remedy of each reason code."""
     for reason in sorted({row.reason for row in rows if row.reason in set(Reason)}):
         _console().print(f"{reason}: {Reason(reason).meaning} {Reason(reason).remedy}")
 

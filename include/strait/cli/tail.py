@@ -1,4 +1,4 @@
-"""`strait tail`: records that a link's source holds and its destination never got: listed, exported or dropped."""
+"""`strait tail`: list, export or drop records that a link's source holds and its destination never received."""
 
 import contextlib
 from dataclasses import asdict
@@ -118,7 +118,7 @@ def drop(
 ) -> None:
     """Never copy these records: the stopped link resumes after them.
 
-    They stay on the source. `strait losses` shows the offsets, who decided and why.
+    They stay on the source. `strait losses` shows the offsets, the operator and the reason.
     """
     from strait.config.links import load_link
     from strait.control.tail_drop import Decision, require_at_rest
@@ -244,7 +244,7 @@ def _show_dropped(dropped: "Iterable[Loss]") -> None:
 
 
 def _show_records(records: "Iterable[TailRecord]", output: Output) -> None:
-    """One document or line each, as they come: there may be many."""
+    """Print a document or a line for each record as it is read, since there may be many."""
     from strait.state.tail_records import summary
     from strait.text import utc
 
@@ -258,7 +258,7 @@ def _show_records(records: "Iterable[TailRecord]", output: Output) -> None:
 
 
 def _printed(key: bytes | None) -> str:
-    """A key in few characters, none of which moves a terminal's cursor."""
+    """Return a key as short text without characters that control a terminal."""
     if key is None:
         return "null"
     text = repr(key)[1:]

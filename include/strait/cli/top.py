@@ -1,4 +1,4 @@
-"""`strait top`: the partitions of all links that are furthest behind, or busiest, as they are now."""
+"""`strait top`: the current state of links, and their partitions with the most lag or the highest rate."""
 
 import os
 import sys
@@ -36,7 +36,7 @@ def top(
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show links and the partitions furthest behind, refreshed until Ctrl-C.
+    """Show links and the partitions with the largest lag, refreshed until Ctrl-C.
 
     Into a pipe, and as JSON or YAML, prints once.
     """
@@ -57,13 +57,13 @@ def top(
     for watch in watches:
         watch.stop()
     if not all(watch.ended(_END_SECONDS) for watch in watches):
-        os._exit(int(failed))  # a thread that waits for a cluster must not meet an interpreter that is ending
+        os._exit(int(failed))  # a thread that waits for a cluster must not run into the interpreter's shutdown
     if failed:
         raise typer.Exit(1)
 
 
 def _once(watches: "Sequence[LinkWatch]", by: By, most: int, output: Output) -> bool:
-    """Print when every link has been looked at; whether one of them could not be."""
+    """Wait until every link was queried, and print once. Return whether one of them could not be read."""
     from strait.planning.status.ranking import ranked
 
     while unseen := _unseen(watches):
@@ -111,7 +111,7 @@ def _summary(one: "Observation") -> "LinkSummary":
 
 
 def _figures(one: "Observation") -> dict[str, float | None]:
-    """What a summary has not; latencies of the slot that takes longest."""
+    """Return the figures that a summary lacks. The latencies are those of the slowest slot."""
     p50 = [status.latency_ms_p50 for status in one.statuses if status.latency_ms_p50 is not None]
     p99 = [status.latency_ms_p99 for status in one.statuses if status.latency_ms_p99 is not None]
     heard = (slot for status in one.statuses for slot in status.slots if not slot.silent)

@@ -1,4 +1,4 @@
-"""`strait validate`: check a links file, and what its clusters serve."""
+"""`strait validate`: check a links file and, on request, the requests that its clusters' brokers serve."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,7 +44,7 @@ def validate(
 
 
 def surveys(file: "LinksFile", names: Sequence[str]) -> "Iterator[tuple[str, End, Surveyed]]":
-    """Ask each cluster once for each end of one of these links that it is: cluster, end, and what came of it."""
+    """Query each cluster once for each end that it has in these links. Yield cluster, end and result."""
     from strait.net.survey import survey
 
     ends: dict[tuple[str, End], None] = {}

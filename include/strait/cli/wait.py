@@ -18,7 +18,7 @@ _PROGRESS_SECONDS = 5.0
 
 
 class Wanted(StrEnum):
-    """What to wait for."""
+    """State to wait for."""
 
     CAUGHT_UP = "caught-up"
     RUNNING = "running"
@@ -26,7 +26,7 @@ class Wanted(StrEnum):
 
 
 class WaitTimeout(StraitError):
-    """The link did not get there in time."""
+    """The link did not reach the state in time."""
 
 
 def wait(
@@ -49,7 +49,7 @@ def wait(
 ) -> None:
     """Wait until a link has caught up, runs or is stopped.
 
-    Shows what is missing on stderr every 5 s. Exits with 1 if the timeout ends first.
+    Reports progress on stderr every 5 s. Exits with 1 if the timeout ends first.
     """
     from strait.config.links import load_link
     from strait.control.link_status import link_groups
@@ -61,7 +61,7 @@ def wait(
     while True:
         try:
             left = _MISSING[wanted](link_groups(file, name))
-        except (ClusterUnavailable, StateError) as error:  # a cluster that starts is what scripts wait for
+        except (ClusterUnavailable, StateError) as error:  # scripts also wait for a cluster that is starting
             left = str(error)
         if not left:
             typer.echo(f"link {name}: {wanted}")
@@ -76,7 +76,7 @@ def wait(
 
 
 def not_caught_up(status: "LinkStatus") -> str:
-    """What is missing, in words; "" if nothing is."""
+    """Return why the link has not caught up, as text; "" if it has."""
     rows = status.rows
     if not rows:
         return "it has no plan yet, or its plan has no topic" if status.groups else "it has no plan yet"
@@ -96,7 +96,7 @@ def _not_running(status: "LinkStatus") -> str:
         return "it has no plan yet"
     if status.stopped:
         return "it is stopped"
-    running = [group for group in status.groups if not group.stopped]  # one without work stays stopped
+    running = [group for group in status.groups if not group.stopped]  # a task group without work stays stopped
     silent = [f"{group.group}/{slot.slot}" for group in running for slot in group.slots if slot.silent]
     return f"slots that do not report: {', '.join(silent)}" if silent else ""
 

@@ -1,1 +1,1 @@
-"""The links file and the names in it: what is wanted, checked, and nothing that does."""
+"""The links file and the names in it: the validated configuration, without code that acts on it."""

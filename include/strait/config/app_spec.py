@@ -1,7 +1,7 @@
-"""The one message that crosses into Spark: what an application needs to run one task group of one link.
+"""The application spec: all settings that a Spark application needs to run one task group of one link.
 
-Written as JSON to a file of mode 0600, because the clusters' properties hold secrets; only its path is ever named on a
-command line. Everything that may change while the application runs is in the plan (strait.state), not here.
+Written as JSON to a file of mode 0600, because the clusters' properties hold secrets; only its path is ever on a
+command line. Settings that may change while the application runs are in the plan (strait.state), not here.
 """
 
 import os
@@ -16,7 +16,7 @@ from strait.errors import ConfigError
 
 
 class AppSpec(BaseModel):
-    """What one Spark application runs. Equal specs mean that nothing has to be restarted."""
+    """The settings of one Spark application. If two specs are equal, no restart is needed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -38,7 +38,7 @@ class AppSpec(BaseModel):
     )
 
     def write(self, path: Path) -> None:
-        """Write the spec readable by its owner alone, in one step, so that no reader meets half of it."""
+        """Write the spec atomically, so that no reader sees a partial file, and readable only by its owner."""
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{path.name}.{os.getpid()}")
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
@@ -47,8 +47,12 @@ class AppSpec(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> "AppSpec":
-        """Raises ConfigError where the file cannot be read or is of another version. No value is ever in the
-        message."""
+        """Read a spec.
+
+        Raises:
+            ConfigError: the file cannot be read, is invalid, or was written by another version. The message contains no
+                value of the spec.
+        """
         try:
             return cls.parse(path.read_bytes(), str(path))
         except OSError as error:
@@ -60,7 +64,7 @@ class AppSpec(BaseModel):
 
     @classmethod
     def parse(cls, text: bytes, where: str) -> "AppSpec":
-        """The same for a text that is ``where``."""
+        """Parse a spec as `read` does. ``where`` names the source of the text in errors."""
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
@@ -72,7 +76,7 @@ class AppSpec(BaseModel):
             raise ConfigError(f"application spec {where}", problems, hint=_ONE_VERSION) from None
 
     def require_version(self) -> None:
-        """Raises ConfigError if this code is of another version than the one that wrote the spec."""
+        """Raise ConfigError if another version of Strait wrote the spec."""
         if self.strait != __version__:
             raise ConfigError(f"application of link {self.link}", [_other_version(self.strait)], hint=_ONE_VERSION)
 
@@ -81,7 +85,7 @@ _ONE_VERSION = "install one version of Strait on every host, or build its packag
 
 
 class _Version(BaseModel):
-    """The one field that every version can read, whatever the others are."""
+    """The field that every version can read, regardless of the other fields."""
 
     strait: str = ""
 
@@ -90,7 +94,7 @@ def _written_by(text: bytes) -> str:
     try:
         return _Version.model_validate_json(text).strait
     except ValidationError:
-        return __version__  # it is no spec of any version, so that is not what is wrong with it
+        return __version__  # not a spec of any version, so the version is not the problem
 
 
 def _other_version(written_by: str) -> str:

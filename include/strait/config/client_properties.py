@@ -1,5 +1,6 @@
-"""Which of librdkafka's properties a cluster's block may have. Whatever is not named here is refused: some of them load
-code (`plugin.library.paths`, `ssl.engine.location`), and in Airflow whoever may edit a Connection must not be able to."""
+"""The properties of librdkafka that a cluster's block may have. All others are rejected: some of them load code
+(`plugin.library.paths`, `ssl.engine.location`), which a user with permission to edit an Airflow Connection must not be
+able to do."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ SECURITY = frozenset(
         "https.ca.location", "https.ca.pem",
     }
 )  # fmt: skip
-"""What the engine knows, too, of how a connection is secured."""
+"""Properties that secure a connection; the engine supports them too."""
 
 _BOTH = frozenset({"bootstrap.servers", "security.protocol", "enable.ssl.certificate.verification"})
 _LIBRDKAFKA_ONLY = frozenset(
@@ -36,23 +37,25 @@ _LIBRDKAFKA_ONLY = frozenset(
     }
 )  # fmt: skip
 CLUSTER_ID = "cluster.id"
-"""Strait's own, and no client's: which cluster is meant (see strait.config.cluster_identity)."""
+"""Strait's own property, not passed to clients: the expected cluster's ID (see strait.config.cluster_identity)."""
 ALLOWED = SECURITY | _BOTH | _LIBRDKAFKA_ONLY | {CLUSTER_ID}
 
 REFERENCE = re.compile(r"\$\{directory:(?P<directory>[^:}]+):(?P<name>[^:/}]+)\}")
-"""Kafka's own word (its DirectoryConfigProvider) for the content of the file NAME in DIR."""
+"""Kafka's notation (of its DirectoryConfigProvider) for the content of the file NAME in DIR."""
 
 
 def problems(properties: Mapping[str, str]) -> Iterator[str]:
-    """A line for each property that a cluster may not have."""
+    """Yield a line for each property that a cluster may not have."""
     for key in properties:
         if key not in ALLOWED:
             yield f"`{key}` is not a property that a cluster may have{did_you_mean(key, ALLOWED)}"
 
 
 def file_problems(properties: Mapping[str, str], folder: Path | None) -> Iterator[str]:
-    """A line for each property that refers to a file outside of ``folder``; None: to any. Such a file's content is sent
-    to a broker, which whoever has written the properties has chosen."""
+    """Yield a line for each property that refers to a file outside ``folder``; None: to any file.
+
+    A client sends the file's content to a broker, and the author of the properties chooses that broker.
+    """
     for key, value in properties.items():
         for reference in REFERENCE.finditer(value):
             directory = Path(reference["directory"])

@@ -1,4 +1,4 @@
-"""The block of a link that says which consumer groups are kept ready to continue on the destination."""
+"""The block of a link for the consumer groups that are kept ready to continue on the destination."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from strait.config.settings import Regex, Settings
 
 
 class ConsumerGroups(Settings):
-    """Which consumer groups' committed offsets are translated and committed on the destination too, all the time."""
+    """Consumer groups whose committed offsets are continuously translated and committed on the destination."""
 
     sync: bool = Field(
         True, description="Commit the translated offsets of the source's consumer groups on the destination."
@@ -43,7 +43,7 @@ class ConsumerGroups(Settings):
 
 
 class GroupFilter:
-    """Which consumer groups the lists select, by name alone."""
+    """A selection of consumer groups by name, from a list to include and one to exclude."""
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str]) -> None:
         of = "consumer group"
@@ -51,5 +51,5 @@ class GroupFilter:
         self._exclude = FirstMatch("consumer_groups.exclude.{}", tuple(exclude), of=of, any_text=True)
 
     def __call__(self, name: str) -> bool:
-        """Raises ConfigError where an expression takes too long."""
+        """Return whether the consumer group is selected. Raises ConfigError if an expression takes too long."""
         return self._include(name) is not None and self._exclude(name) is None

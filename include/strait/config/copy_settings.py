@@ -1,4 +1,4 @@
-"""The blocks of a link that say which configurations and which rights its copies have."""
+"""The blocks of a link for the configurations and ACLs of its destination topics."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -14,8 +14,8 @@ EXCLUDED_CONFIGS = (
     r"min\.insync\.replicas",
     r"unclean\.leader\.election\.enable",
 )
-"""MirrorMaker 2's list, never set from the source. It names the bounds of timestamps as brokers do; topics have them
-without ``log.`` in front."""
+"""MirrorMaker 2's list; these are never set from the source. It has the brokers' names of the timestamp bounds; topics
+have them without the prefix ``log.``."""
 
 _MOST_REPLICAS = 32767
 
@@ -31,7 +31,7 @@ ReplicationFactor = Annotated[
     _Factor,
     BeforeValidator(_replication_factor, json_schema_input_type=_Factor),
 ]
-"""That of each topic's source, or a number."""
+"""`source` for that of each source topic, or a number."""
 
 ConfigName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9.]*$")]
 Overrides = Mapping[ConfigName, str]
@@ -40,7 +40,7 @@ _TIMESTAMP_TYPE = "message.timestamp.type"
 
 
 class Configs(Settings):
-    """Which configurations copies have."""
+    """Configurations of destination topics."""
 
     sync: bool = Field(
         False,
@@ -67,14 +67,14 @@ class Configs(Settings):
 
 
 class Acls(Settings):
-    """Which rights on copies follow from rights on their sources."""
+    """Which ACLs of destination topics follow from ACLs of their source topics."""
 
     sync: bool = Field(False, description="Create the ACLs of source topics on their destination topics.")
     remove: bool = Field(False, description="Remove an ACL that the link created when the source no longer has it.")
 
 
 def check_overrides(overrides: Overrides) -> None:
-    """Raises ValueError where records could not be copied with them."""
+    """Raise ValueError if records could not be copied with these overrides."""
     if _TIMESTAMP_TYPE in overrides:
         raise ValueError(
             f"overrides.{_TIMESTAMP_TYPE}: not allowed, since destination topics keep the timestamps of the source"

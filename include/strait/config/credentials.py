@@ -1,7 +1,7 @@
-"""Secrets that stand in files: what a cluster's properties refer to, read when it is needed.
+"""Secrets in files that a cluster's properties refer to, read when they are needed.
 
-A value may hold ``${directory:DIR:NAME}``. Such a secret is in no links file and no application spec, and a new one is
-used from the next connect on.
+A value may contain ``${directory:DIR:NAME}``. Such a secret is in no links file and no application spec, and a new
+secret is used from the next connection on.
 """
 
 import re
@@ -23,10 +23,10 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 def resolve(cluster: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties with each reference replaced by what its file holds now, without the line end behind it.
+    """Return the properties with each reference replaced by its file's current content, without trailing line breaks.
 
     Raises:
-        ConfigError: a file cannot be read; every such property is in it.
+        ConfigError: a file cannot be read; the error lists every affected property.
     """
     resolved, problems = {}, []
     for key, value in properties.items():
@@ -40,7 +40,7 @@ def resolve(cluster: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def stamp(properties: Mapping[str, str]) -> Stamp:
-    """Equal as long as none of the files that the properties name, for secrets or certificates, has changed."""
+    """Return a value that changes if a file changes that the properties name, for a secret or a certificate."""
     found = []
     for file in _files(properties):
         try:
@@ -66,5 +66,5 @@ def _content(reference: re.Match[str]) -> str:
 
 
 def _why(error: OSError | UnicodeDecodeError) -> str:
-    """Without the text that could not be decoded: it is a secret."""
+    """Return the cause, without the text that could not be decoded: it is a secret."""
     return error.strerror or type(error).__name__ if isinstance(error, OSError) else "it is not UTF-8"

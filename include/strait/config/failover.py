@@ -1,4 +1,4 @@
-"""The block of a link that says what else happens when its clients move."""
+"""The block of a link for additional actions when its clients move."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ When = Literal["before", "after"]
 
 
 class Hook(Settings):
-    """What is run before or after a step of a failover: to switch a gateway, DNS or a service registry."""
+    """A command or DAG run before or after a step of a failover: to switch a gateway, DNS or a service registry."""
 
     before: HookStep | None = Field(None, description="Step that it runs before.")
     after: HookStep | None = Field(None, description="Step that it runs after.")
@@ -32,7 +32,7 @@ class Hook(Settings):
         return self
 
     def runs(self, when: When, step: str) -> bool:
-        """Whether it is meant for this moment."""
+        """Return whether the hook runs at this point: before or after (``when``) the step."""
         return (self.before if when == "before" else self.after) == step
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Hook(Settings):
 
 
 class Failover(Settings):
-    """What else happens in a failover of the link."""
+    """Additional actions in a failover of the link."""
 
     hooks: tuple[Hook, ...] = Field(
         (), description="Commands or DAGs run before or after steps of a failover, in this order."

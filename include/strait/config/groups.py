@@ -1,13 +1,13 @@
-"""The blocks of a link that say how its copying is dealt out: task groups, and the lane for what is far behind."""
+"""The blocks of a link for the distribution of its partitions: task groups, and the backfill of large lags."""
 
 from pydantic import Field, model_validator
 
 from strait.config.settings import Name, Settings
 
 MOST_SLOTS = 1024
-"""Of one task group."""
+"""Maximum number of slots of one task group."""
 DEFAULT_GROUP = "default"
-"""The task group of every topic that no rule puts elsewhere; each link has it."""
+"""The task group of every topic that no rule assigns to another; each link has it."""
 
 
 class Group(Settings):
@@ -36,7 +36,7 @@ class Group(Settings):
 
     @property
     def most_slots(self) -> int:
-        """As many as there may ever be."""
+        """Return the maximum number of slots of the task group."""
         return self.slots if self.max_slots is None else self.max_slots
 
     @model_validator(mode="after")
@@ -47,7 +47,7 @@ class Group(Settings):
 
 
 class Backfill(Settings):
-    """The lane in which history is copied, so that it never delays what is written now."""
+    """A task group that copies history, so that history never delays newly written records."""
 
     group: Name = Field(
         "backfill", description="Task group that copies partitions with a large lag; must be listed in `groups`."

@@ -1,11 +1,11 @@
-"""What a link's `spark:` block says about Kubernetes."""
+"""The settings for Kubernetes in a link's `spark:` block."""
 
 from pydantic import Field, model_validator
 
 from strait.config.settings import Settings
 
 MASTER_PREFIX = "k8s://"
-CHECKPOINT_DIR = "/tmp/strait"  # noqa: S108  in the driver's container, which no one else is in
+CHECKPOINT_DIR = "/tmp/strait"  # noqa: S108  in the driver's container, which has no other users
 
 LAUNCHERS = (
     "spark.master",
@@ -26,9 +26,9 @@ _ABSOLUTE = r"^/\S+$"
 
 
 class Kubernetes(Settings):
-    """Where in a Kubernetes cluster drivers and executors run, and with which credentials they are submitted.
+    """Placement of drivers and executors in a Kubernetes cluster, and the credentials for their submission.
 
-    Nothing is taken from `~/.kube/config` or the environment: another context there must not move an application.
+    Neither `~/.kube/config` nor the environment is used: a changed context there must not move an application.
     """
 
     namespace: str = Field(

@@ -1,7 +1,7 @@
-"""The links file: which clusters there are, which links run between them, under which policy.
+"""The links file: the clusters, the links between them, and the policy of each link.
 
-Parsed once, at the edge, into frozen values. Unknown keys are errors, and every problem is reported in one go.
-A cluster's block is librdkafka's own properties, passed through untouched, so it is not listed here.
+It is parsed once, on input, into frozen values. Unknown keys are errors, and all problems are reported together.
+A cluster's block has librdkafka's own properties, passed through unchanged, so they are not listed here.
 """
 
 from collections import defaultdict
@@ -57,8 +57,7 @@ __all__ = [
 
 
 class Heartbeats(Settings):
-    """Small records that travel the link as any other, in MirrorMaker 2's form: they tell an idle link from a broken
-    one."""
+    """Small records in MirrorMaker 2's format, copied like any other, to distinguish an idle link from a broken one."""
 
     enabled: bool = Field(
         False, description="Write and copy heartbeats. Requires WRITE on the heartbeat topic of the source."
@@ -163,11 +162,11 @@ class Link(Settings):
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """Where what does not come from the links file comes from: `topics`, or a cluster's name -> that place."""
+        """Return the origins of parts that are not from the links file: `topics` or a cluster's name -> origin."""
         return self._origins
 
     def group_problems(self) -> Iterator[str]:
-        """Task groups that something names and `groups` does not have. To be asked again when `topics` is replaced."""
+        """Yield a line for each required task group that `groups` lacks. Call it again if `topics` is replaced."""
         if DEFAULT_GROUP not in self.groups:
             yield f"groups: `{DEFAULT_GROUP}` is required, for topics without a rule that names a group"
         named = [(f"topics.rules.{number}.group", rule.group) for number, rule in enumerate(self.topics.rules)]
@@ -178,7 +177,7 @@ class Link(Settings):
 
     @property
     def keeps_names(self) -> bool:
-        """Every copy has the name of its source."""
+        """Return whether every destination topic has the name of its source topic."""
         namings = [self.naming, *(rule.naming for rule in self.topics.rules if rule.naming is not None)]
         return all(naming.policy == "identity" for naming in namings)
 
@@ -213,7 +212,10 @@ class LinksFile(Settings):
 
 
 def _one_name_each(groups: Mapping[str, Iterable[str]]) -> Iterator[str]:
-    """Applications are found by their names, which are made of a link's and a task group's."""
+    """Yield a line for each task group whose application would have the name of another link's.
+
+    Applications are found by name, which consists of the link's and the task group's names.
+    """
     owners: dict[str, set[str]] = defaultdict(set)
     for link, names in groups.items():
         for group in names:
@@ -225,7 +227,10 @@ def _one_name_each(groups: Mapping[str, Iterable[str]]) -> Iterator[str]:
 
 
 def _heartbeats_in_one_place(links: Mapping[str, Link]) -> Iterator[str]:
-    """A copy has one writer, and that of heartbeats is called by the source's name whatever else a link copies."""
+    """Yield a line for each link whose heartbeats another link already copies to the same destination topic.
+
+    A destination topic has one writer, and the one for heartbeats is named after the source in every link.
+    """
     writers: dict[tuple[str, str, str], str] = {}
     for name, link in sorted(links.items()):
         if link.heartbeats.enabled:
@@ -238,19 +243,19 @@ def _heartbeats_in_one_place(links: Mapping[str, Link]) -> Iterator[str]:
 
 
 def load(path: Path) -> LinksFile:
-    """Read and check a links file, YAML or JSON.
+    """Read and validate a links file, YAML or JSON.
 
     Raises:
-        ConfigError: it cannot be read or is wrong; every problem is in it.
+        ConfigError: it cannot be read or is invalid; the error lists every problem.
     """
     return parse(read_yaml(path, f"links file {path}"), where=f"links file {path}")
 
 
 def load_link(path: Path, link: str, *, reverse: bool = False) -> LinksFile:
-    """Read one link and its clusters; a mistake in another link or cluster does not matter. Raises ConfigError.
+    """Read one link and its clusters; errors in another link or cluster are ignored. Raises ConfigError.
 
     Args:
-        reverse: also the links that copy the other way.
+        reverse: also read the links in the opposite direction.
     """
     raw = read_yaml(path, f"links file {path}")
     links = _links(raw, path)
@@ -274,7 +279,10 @@ def _is_reverse(one: Any, other: Any) -> bool:
 
 
 def _clusters_of(link: Any, raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A link's two clusters; all of them where it names others, so that the nearest names can be told."""
+    """Return a `clusters` block with the link's two clusters; an empty object if it names an unknown one.
+
+    The caller then keeps all clusters, so that the error can suggest the nearest name.
+    """
     clusters = raw.get("clusters")
     ends = [link.get("source"), link.get("destination")] if isinstance(link, dict) else []
     if not isinstance(clusters, dict) or not all(isinstance(end, str) and end in clusters for end in ends):
@@ -283,12 +291,12 @@ def _clusters_of(link: Any, raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def link_names(path: Path) -> tuple[str, ...]:
-    """The names of all links, sorted; what is said about them is not checked. Raises ConfigError."""
+    """Return the names of all links, sorted; their settings are not validated. Raises ConfigError."""
     return tuple(sorted(str(name) for name in _links(read_yaml(path, f"links file {path}"), path)))
 
 
 def links_with_approval(path: Path) -> frozenset[str]:
-    """The links that say `approval: required`, whatever else is wrong with them. Raises ConfigError."""
+    """Return the links that set `approval: required`, even if other settings are invalid. Raises ConfigError."""
     links = _links(read_yaml(path, f"links file {path}"), path)
     return frozenset(
         str(name) for name, link in links.items() if isinstance(link, dict) and link.get("approval") == "required"
@@ -303,10 +311,10 @@ def _links(raw: Any, path: Path) -> dict[Any, Any]:
 
 
 def parse(raw: Any, *, where: str) -> LinksFile:
-    """Check what a links file holds. Raises ConfigError with every problem."""
+    """Validate the content of a links file. Raises ConfigError with every problem."""
     try:
         return validated(LinksFile, raw, where)
-    except ConfigError as error:  # the names are only checked where every value by itself is right
+    except ConfigError as error:  # the model checks references only if each single value is valid
         names = [problem for problem in _names_that_lead_nowhere(raw) if problem not in error.problems]
         raise ConfigError(where, [*error.problems, *names], hint=error.hint) from None
 
@@ -327,7 +335,7 @@ def _unknown_clusters(name: str, link: Mapping[str, Any], clusters: Mapping[str,
 
 
 def with_topics(link: Link, topics: Topics, *, where: str) -> Link:
-    """The link with another ``topics`` block. Raises ConfigError where that names task groups that the link has not."""
+    """Return the link with another ``topics`` block. Raises ConfigError if it names task groups that the link lacks."""
     changed = link.model_copy(update={"topics": topics})
     if problems := list(changed.group_problems()):
         raise ConfigError(where, problems)
@@ -335,20 +343,20 @@ def with_topics(link: Link, topics: Topics, *, where: str) -> Link:
 
 
 def with_known(file: LinksFile, ids: Mapping[str, str]) -> LinksFile:
-    """The file for these very clusters (name -> Kafka's ID); where it has an ID itself, for that one."""
+    """Return the file with these expected cluster IDs (name -> Kafka's ID); an ID in the file takes precedence."""
     clusters = {name: expecting(properties, ids.get(name, "")) for name, properties in file.clusters.items()}
     return file.model_copy(update={"clusters": clusters})
 
 
 def with_origin(link: Link, what: str, where: str) -> Link:
-    """The link, knowing where a part of it comes from; see `Link.origins`."""
+    """Return the link with the origin of one of its parts; see `Link.origins`."""
     changed = link.model_copy()
     changed._origins = {**link.origins, what: where}  # noqa: SLF001  set here alone
     return changed
 
 
 def parse_topics(text: str, *, where: str) -> Topics:
-    """Check a ``topics`` block given as JSON text, as the Airflow Variable holds it. Raises ConfigError."""
+    """Validate a ``topics`` block given as JSON text, such as that of the Airflow Variable. Raises ConfigError."""
     try:
         raw = value_of(text)
     except ValueError as error:

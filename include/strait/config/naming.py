@@ -1,4 +1,4 @@
-"""Source topic -> destination topic, and every other name that Strait gives. The only place names are derived."""
+"""Names of destination topics, and all other names that Strait derives. No other module derives names."""
 
 from collections.abc import Iterable
 
@@ -8,19 +8,19 @@ from strait.config.rules import rule_of
 
 STATE_PREFIX = "strait."
 PRODUCERS_TOPIC = "strait.producers"
-"""Compacted, one on each cluster that links write into; key: producer id, value: whose it is."""
+"""Compacted, one on each cluster that links write to; key: producer ID, value: its registration."""
 _LONGEST = 249
 _LEGAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
 class Names:
-    """How a link calls its copies: by the naming of the topic's rule, else by its own."""
+    """A link's names of destination topics: by the `naming` of the topic's rule, else by the link's."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
 
     def destination(self, topic: str) -> str | None:
-        """The destination's name for a source topic; None where no naming rule matches and that is to be refused.
+        """Return a source topic's destination name; None if no naming rule matches and `otherwise` is `refuse`.
 
         Raises:
             ConfigError: a regular expression takes too long.
@@ -38,9 +38,9 @@ class Names:
                 return f"{naming.prefix}{topic}{naming.suffix}"
 
     def sources(self, topics: Iterable[str]) -> dict[str, str]:
-        """The way back for known source topics: destination's name -> source topic, the first of those that share one.
+        """Return destination name -> source topic, for known source topics; the first of those that share a name.
 
-        A regular expression cannot be turned round, so the way back is looked up, never guessed.
+        A regular expression cannot be inverted, so the source topic is looked up, never derived.
         """
         found: dict[str, str] = {}
         for topic in topics:
@@ -50,7 +50,7 @@ class Names:
         return found
 
     def came_from_destination(self, topic: str) -> bool:
-        """MirrorMaker 2's rule against loops: an alias in front of the name is that of the destination."""
+        """Return whether an alias before the name is the destination's: MirrorMaker 2's rule against loops."""
         naming = self._naming(topic)
         if naming.policy != "alias":
             return False
@@ -67,7 +67,7 @@ def _first_rule(naming: Naming) -> FirstMatch:
 
 
 def why_illegal(topic: str) -> str | None:
-    """Why Kafka takes no topic of this name; None where it does."""
+    """Return why Kafka allows no topic of this name; None if it does."""
     if topic in ("", ".", ".."):
         return "it is not an allowed name"
     if len(topic) > _LONGEST:
@@ -77,67 +77,69 @@ def why_illegal(topic: str) -> str | None:
 
 
 def plan_topic(link: str) -> str:
-    """Compacted; key: task group, value: its whole plan."""
+    """Return the name of the plan topic. Compacted; key: task group, value: its whole plan."""
     return f"{STATE_PREFIX}{link}.plan"
 
 
 def map_topic(link: str) -> str:
-    """Compacted; the runs that tie source positions, sequences and destination offsets together."""
+    """Return the name of the map topic. Compacted; relates source positions, sequences and destination offsets."""
     return f"{STATE_PREFIX}{link}.map"
 
 
 def reports_topic(link: str) -> str:
-    """Kept for a day; one report a second from each slot."""
+    """Return the name of the reports topic. Retained for one day; one record per second from each slot."""
     return f"{STATE_PREFIX}{link}.reports"
 
 
 def ledger_topic(link: str) -> str:
-    """Kept for three days; what the slots say that they have copied, until the driver has written it into the ledger."""
+    """Return the name of the ledger topic. Retained for three days; the slots' rows for the replication ledger, until
+    the driver has written them to the ledger's files."""
     return f"{STATE_PREFIX}{link}.ledger"
 
 
 def history_topic(link: str) -> str:
-    """Minutes and hours of its past."""
+    """Return the name of the history topic: points of the link's past, one per slot and minute or hour."""
     return f"{STATE_PREFIX}{link}.history"
 
 
 def losses_topic(link: str) -> str:
-    """Kept for ever; what the link could not copy, or found gone, and what was done about it."""
+    """Return the name of the loss log. Retained forever; records that were lost or not copied, and the action taken."""
     return f"{STATE_PREFIX}{link}.losses"
 
 
 def quarantine_topic(link: str) -> str:
-    """Kept for ever; records that the destination refused, as they were, with their source coordinates as headers."""
+    """Return the name of the quarantine topic. Retained forever; records that the destination rejected, unchanged, with
+    their source coordinates as headers."""
     return f"{STATE_PREFIX}{link}.quarantine"
 
 
 def failovers_topic(link: str) -> str:
-    """Kept for ever; every step of every failover of the link."""
+    """Return the name of the failovers topic. Retained forever; every step of every failover of the link."""
     return f"{STATE_PREFIX}{link}.failovers"
 
 
 def control_transactional_id(link: str) -> str:
-    """The transactional id under which one control plane at a time may publish for a link."""
+    """Return the transactional ID under which one control plane at a time may publish for a link."""
     return f"{STATE_PREFIX}{link}.control"
 
 
 def quarantine_transactional_id(link: str) -> str:
-    """The transactional id under which one person at a time settles what is in quarantine."""
+    """Return the transactional ID under which one process at a time resolves quarantined records."""
     return f"{STATE_PREFIX}{link}.quarantine"
 
 
 def tail_transactional_id(link: str) -> str:
-    """The transactional id under which one process at a time exports a link's tail into a topic."""
+    """Return the transactional ID under which one process at a time exports a link's tail to a topic."""
     return f"{STATE_PREFIX}{link}.tail"
 
 
 def checkpoints_topic(link: Link) -> str:
-    """MirrorMaker 2's, on the destination: its clients find it by the source's alias."""
+    """Return the name of MirrorMaker 2's checkpoints on the destination; clients find them by the source's alias."""
     return f"{_alias(link)}{_separator(link)}checkpoints{_separator(link)}internal"
 
 
 def offset_syncs_topic(link: Link) -> str:
-    """MirrorMaker 2's, as it names it on the destination (`offset-syncs.topic.location=target`)."""
+    """Return the name of MirrorMaker 2's offset syncs on the destination (`offset-syncs.topic.location=target`)."""
     return f"mm2-offset-syncs{_separator(link)}{_alias(link)}{_separator(link)}internal"
 
 
@@ -150,18 +152,23 @@ def _separator(link: Link) -> str:
 
 
 def application_name(link: str, group: str, *, standby: bool = False) -> str:
-    """The Spark application of one task group, as shown in Spark's own pages. ``standby``: the one that waits to take
-    over. Neither a link nor a group has a dot in its name."""
+    """Return the name of a task group's Spark application, shown in Spark's own pages.
+
+    ``standby``: of the application that waits to take over. The names of links and task groups contain no dot.
+    """
     return f"strait-{link}-{group}" + (".standby" if standby else "")
 
 
 def is_never_copied(topic: str) -> bool:
-    """Kafka's own topics and Strait's own."""
+    """Return whether the topic is Kafka's own or Strait's own."""
     return topic.startswith(("__", STATE_PREFIX))
 
 
 def is_internal(topic: str) -> bool:
-    """Topics that are not copied unless asked for: those, and MirrorMaker 2's internal ones (by its 4.3 rule)."""
+    """Return whether the topic is Kafka's, Strait's or, by the rule of MirrorMaker 2 4.3, MirrorMaker 2's internal one.
+
+    The last kind is copied only if `topics.internal` is set, the others never.
+    """
     if is_never_copied(topic) or topic.startswith("."):
         return True
     return topic.endswith(".checkpoints.internal") or (topic.startswith("mm2") and topic.endswith(".internal"))

@@ -1,8 +1,8 @@
-"""Which regular expression of a list is the first that matches a whole name, in bounded time.
+"""Lookup of the first regular expression of a list that matches a whole name, in bounded time.
 
 A list is tried as one alternation, so 50,000 names against 50 expressions take a fraction of a second. An expression
-that would try for ever (`(a|aa)+b`) is an error that names it: `regex` looks at the CPU's clock while it matches, and
-this module adds up what a whole list takes. Results are remembered: every decision of a cycle asks for the same names.
+with exponential backtracking (`(a|aa)+b`) is an error that names it: `regex` checks the CPU time while it matches, and
+this module adds up the time of a whole list. Results are cached, since each step of a cycle needs the same names.
 """
 
 import threading
@@ -19,20 +19,20 @@ from strait.errors import ConfigError
 Block = TypeVar("Block", bound=Settings)
 Made = TypeVar("Made")
 
-_NAME_SECONDS = 0.25  # of CPU, for one name against the whole list; thousands of times what a sound list takes
-_LIST_SECONDS = 5.0  # for all names that were tried so far, or …
-_MEAN_SECONDS = 0.0002  # … this for each of them, where they are many
+_NAME_SECONDS = 0.25  # of CPU, for one name against the whole list; thousands of times the usual
+_LIST_SECONDS = 5.0  # for all names matched so far, or …
+_MEAN_SECONDS = 0.0002  # … this for each of them, if that is more
 _REMEMBERED_MOST = 500_000  # names for each list
 _BLOCKS_MOST = 16
 
-# What means another thing inside a larger expression: numbers and names of groups, flags, recursion, verbs.
+# Constructs that change their meaning inside a larger expression: group numbers and names, flags, recursion, verbs.
 _NOT_PLAIN = regex.compile(r"\(\?(?![ims]*:|=|!|<=|<!)|\(\*|\\[0-9gkGKL]")
 _FLAGS_AHEAD = regex.compile(r"\(\?([ims]+)\)")
 
 
 class FirstMatch:
-    """A list of expressions. ``where`` is its place in the configuration, with `{}` for the number of the
-    expression; ``of``: what has the names; ``any_text``: these may hold line breaks, which `.` matches too."""
+    """A list of expressions. ``where`` is its place in the configuration, with `{}` for the number of the expression;
+    ``of``: the kind of object that has the names; ``any_text``: names may have line breaks, which `.` then matches."""
 
     def __init__(self, where: str, patterns: tuple[str, ...], *, of: str = "topic", any_text: bool = False) -> None:
         self._where = where
@@ -44,7 +44,7 @@ class FirstMatch:
         self._spent_seconds = 0.0
 
     def __call__(self, name: str) -> int | None:
-        """The place of the first expression that matches the whole name. Raises ConfigError where that takes too
+        """Return the index of the first expression that matches the whole name. Raises ConfigError if that takes too
         long."""
         if name in self._found:
             return self._found[name]
@@ -70,7 +70,7 @@ class FirstMatch:
         return None
 
     def _too_slow(self, name: str) -> ConfigError:
-        """Names the slowest expression of the list on this name."""
+        """Return the error, which names the slowest expression of the list for this name."""
         number = max(range(len(self._patterns)), key=lambda number: _seconds(self._patterns[number], name))
         return ConfigError(
             self._where.format(number),
@@ -80,8 +80,7 @@ class FirstMatch:
 
 
 def once_for_each(make: Callable[[Block], Made]) -> Callable[[Block], Made]:
-    """Remember what is made of the last settings blocks. By identity: they are frozen, and hashing large ones costs
-    more."""
+    """Cache results for the last 16 settings blocks, by identity: they are frozen, and hashing large ones is slow."""
     lock = threading.Lock()
     kept: dict[int, tuple[Block, Made]] = {}
 
@@ -91,21 +90,22 @@ def once_for_each(make: Callable[[Block], Made]) -> Callable[[Block], Made]:
             if entry is None:
                 if len(kept) >= _BLOCKS_MOST:
                     kept.pop(next(iter(kept)))
-                entry = kept[id(block)] = block, make(block)  # the block is kept too, so that its id stays its own
+                entry = kept[id(block)] = block, make(block)  # a reference to the block, so that its id is not reused
             return entry[1]
 
     return of
 
 
 def expanded(pattern: str, replacement: str, name: str) -> str:
-    """What a replacement makes of a name that the expression matches whole."""
+    """Return the replacement for a name that the expression matches as a whole."""
     match = regex.fullmatch(pattern, name)
     assert match is not None
     return str(match.expand(replacement))
 
 
 def _steps(patterns: tuple[str, ...], flags: int) -> "tuple[tuple[int | None, regex.Pattern[str]], ...]":
-    """In order: plain neighbours as one alternation, whose named groups are their places; others with their place."""
+    """Return, in order, adjacent plain expressions as one alternation with a group named after each index; others with
+    their index."""
     steps: list[tuple[int | None, regex.Pattern[str]]] = []
     scoped = [_with_flags_scoped(pattern) for pattern in patterns]
     for plain, group in groupby(enumerate(scoped), lambda item: _NOT_PLAIN.search(item[1]) is None):
@@ -119,7 +119,7 @@ def _steps(patterns: tuple[str, ...], flags: int) -> "tuple[tuple[int | None, re
 
 
 def _with_flags_scoped(pattern: str) -> str:
-    """`(?i)x` as `(?i:x)`, which means the same inside a larger expression."""
+    """Return `(?i)x` as `(?i:x)`, which keeps its meaning inside a larger expression."""
     flags = _FLAGS_AHEAD.match(pattern)
     return pattern if flags is None else f"(?{flags[1]}:{pattern[flags.end() :]})"
 

@@ -1,4 +1,4 @@
-"""Which rule of a link a topic is copied by. Pure."""
+"""Lookup of the rule of a link that applies to a topic. Pure."""
 
 from strait.config.links import Rule, Topics
 from strait.config.patterns import FirstMatch, once_for_each
@@ -7,7 +7,7 @@ _NO_RULE = Rule(match=".*")
 
 
 def rule_of(topics: Topics, topic: str) -> Rule:
-    """The first rule that matches a source topic; where none does, one that leaves all to the defaults."""
+    """Return the first rule that matches a source topic; if none does, a rule with the default settings."""
     number = _first_rule(topics)(topic)
     return _NO_RULE if number is None else topics.rules[number]
 

@@ -1,4 +1,4 @@
-"""What every configuration block is built from: a frozen base that refuses keys it does not know, and checked texts."""
+"""The base of every configuration block, frozen and without unknown keys, and validated string types."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ AFFIX = r"^[A-Za-z0-9._-]{0,248}$"
 
 
 def checked_regex(pattern: str) -> str:
-    """The expression. Raises ValueError where it is none."""
+    """Return the expression. Raises ValueError if it is not a regular expression."""
     try:
         regex.compile(pattern)
     except (regex.error, OverflowError, RecursionError) as error:
@@ -27,19 +27,19 @@ Regex = Annotated[str, AfterValidator(checked_regex)]
 
 
 Copies = Literal["skip", "forward", "all"]
-"""Which batches of the source are copied that a link wrote there: none; those that did not come from the destination;
-all."""
+"""Policy for batches that another link wrote to the source: copy none; those that did not originate in the
+destination; all."""
 
 
 class Settings(BaseModel):
-    """Base of every configuration block: frozen, and a key it does not know is an error."""
+    """Base of every configuration block: frozen, and an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, serialize_by_alias=True)
 
 
 def check_replacement(pattern: str, replacement: str) -> None:
-    r"""Raises ValueError where a replacement is not one for this expression, such as `\2` where it has one group."""
+    r"""Raise ValueError if the replacement does not fit the expression, such as `\2` for one with a single group."""
     try:
-        regex.sub(f"(?:{pattern})|", replacement, "")  # the empty alternative always matches, so the template is read
+        regex.sub(f"(?:{pattern})|", replacement, "")  # the empty alternative always matches, so the template is parsed
     except (regex.error, IndexError) as error:
         raise ValueError(f"{replacement!r} does not fit {pattern!r}: {error}") from None

@@ -1,4 +1,4 @@
-"""The `spark:` block of a link: where and how its applications run."""
+"""The `spark:` block of a link: the cluster that runs its applications, and how."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -11,8 +11,8 @@ from strait.config.settings import Settings
 from strait.config.yarn_settings import Yarn
 
 _LAUNCHERS = {"yarn": yarn_settings.LAUNCHERS, "kubernetes": kubernetes_settings.LAUNCHERS}
-"""Of those that run drivers in the cluster alone: the Spark properties by which applications are found and made, so that
-no link may set them. What ends with a dot is a prefix."""
+"""Cluster manager that only runs drivers in the cluster -> the Spark properties with which Strait creates and finds
+applications, so that no link may set them. A name that ends with a dot is a prefix."""
 
 _MASTERS = {"yarn": "`master: yarn`", "kubernetes": "a `master` that starts with k8s://"}
 
@@ -20,7 +20,7 @@ _URL = r"^https?://[^\s/@]+$"
 
 
 class Standalone(Settings):
-    """How applications are submitted to a Spark Standalone cluster, and what they are run from."""
+    """How applications are submitted to a Spark Standalone cluster and run there."""
 
     rest_url: str | None = Field(
         None,
@@ -42,7 +42,7 @@ class Standalone(Settings):
 
 
 class Spark(Settings):
-    """Where and how the applications of a link run."""
+    """The cluster that runs the applications of a link, and how."""
 
     master: str = Field(
         "local",
@@ -84,12 +84,15 @@ class Spark(Settings):
 
     @property
     def manager(self) -> Literal["local", "standalone", "yarn", "kubernetes"]:
-        """What runs the applications."""
+        """Return the cluster manager that runs the applications."""
         return _manager_of(self.master)
 
     def directories(self, ledger_dir: str, checkpoint_dir: str) -> tuple[str, str]:
-        """Those of the ledger and of the checkpoints, given the submitting host's. On YARN a checkpoint is in the working
-        directory of its driver, in Kubernetes in its pod, and is removed with it."""
+        """Return the directories of the ledger and of the checkpoints, given those on the submitting host.
+
+        On YARN checkpoints are in the working directory of their driver, in Kubernetes in its pod, and are removed with
+        it.
+        """
         if self.yarn is not None and self.manager == "yarn":
             return f"{self.yarn.directory}/ledger", "checkpoint"
         if self.kubernetes is not None and self.manager == "kubernetes":

@@ -1,7 +1,7 @@
-"""What an Airflow Connection of type Spark says about a link's applications. Pure: whoever has read it passes it on.
+"""Settings of a link's applications from an Airflow Connection of type Spark. Pure: the caller reads the Connection.
 
-Airflow's form fills in defaults that mean nothing for most clusters, so a field that is empty or has its default is as if
-it were not there. Anything else that Strait does not use is an error: an ignored setting would look as if it held.
+Airflow's form fills in defaults that mean nothing for most clusters, so a field that is empty or has its default is
+treated as unset. Any other field that Strait does not use is an error: an ignored setting would seem to take effect.
 """
 
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "hadoop-conf-dir": ("yarn", "hadoop_conf_dir"),
     "resource-manager": ("yarn", "resource_manager"),
 }
-"""Extra -> its place in the `spark` block."""
+"""Key in the Connection's extra -> its place in the `spark` block."""
 
 _REST = ("rest-scheme", "rest-port")
-"""The form's own fields for the address of a Standalone master's REST server; together they are one address."""
+"""The form's fields for the address of a Standalone master's REST server; together they form one address."""
 
 
 class SparkConnection(NamedTuple):
@@ -43,10 +43,11 @@ class SparkConnection(NamedTuple):
 
 
 def with_connection(spark: Spark, connection: SparkConnection, where: str) -> Spark:
-    """The block with what the Connection says, which it then no longer needs.
+    """Return the block with the Connection's settings, and without the reference to the Connection.
 
     Raises:
-        ConfigError: the Connection is not one for Spark, lacks a host, or says what Strait does not use. No value is in it.
+        ConfigError: the Connection is not of type Spark, lacks a host, or has fields that Strait does not use. Of their
+            values the error contains only the type.
     """
     problems = []
     if connection.conn_type != TYPE:
@@ -73,7 +74,8 @@ def with_connection(spark: Spark, connection: SparkConnection, where: str) -> Sp
 
 
 def _master(connection: SparkConnection) -> str:
-    """Airflow keeps a host with or without its scheme, as it was typed into the form or parsed from a URI."""
+    """Return the master's URL. Airflow stores a host with or without its scheme, as typed into the form or parsed from
+    a URI."""
     host = connection.host.rstrip("/")
     if "://" not in host and connection.port is not None:
         host = f"spark://{host}"
@@ -81,7 +83,7 @@ def _master(connection: SparkConnection) -> str:
 
 
 def _with_rest_url(extra: Mapping[str, Any], host: str) -> dict[str, Any]:
-    """With one address in place of the form's two fields."""
+    """Return the extra with one address in place of the form's two fields."""
     rest = {key: str(extra.get(key, _FORM_DEFAULTS[key])) for key in _REST}
     others = {key: value for key, value in extra.items() if key not in _REST}
     if len(others) == len(extra):

@@ -1,6 +1,6 @@
-"""Where copying begins in a partition that a link meets for the first time. Pure.
+"""The start offset of partitions that are new to a link. Pure.
 
-Said in the links file, and told apart here by type: a word, a time, or an offset for each partition.
+It is set in the links file, and its type determines its form: a keyword, a time, or an offset for each partition.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def _milliseconds(text: str) -> int:
 
 
 def _partition(key: Any) -> int:
-    number = int(key) if isinstance(key, str) and key.isdecimal() else key  # keys are texts in JSON
+    number = int(key) if isinstance(key, str) and key.isdecimal() else key  # keys are strings in JSON
     if not _is_natural(number):
         raise ValueError(f"{key!r} is not a partition; expected a number, 0 or greater")
     return int(number)
@@ -67,4 +67,4 @@ Start = Annotated[
         }
     ),
 ]
-"""A word, milliseconds since 1970, or partition -> offset."""
+"""A keyword, milliseconds since 1970, or partition -> offset."""

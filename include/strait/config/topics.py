@@ -1,4 +1,4 @@
-"""The blocks of a link that say which topics are copied, how, and under which names."""
+"""The blocks of a link for the selection of its topics, their settings and their destination names."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -20,7 +20,7 @@ from strait.config.validation import did_you_mean
 
 
 class NamingRule(Settings):
-    """How the topics are called that it matches."""
+    """The destination names of the topics that the rule matches."""
 
     match: Regex = Field(description="A regular expression; it must match the whole name of a source topic.")
     replace: str = Field(
@@ -35,7 +35,7 @@ class NamingRule(Settings):
 
 
 class Naming(Settings):
-    """How a copy is called on the destination."""
+    """Names of destination topics."""
 
     policy: Literal["identity", "prefix", "suffix", "alias", "rules"] = Field(
         "identity", description="Method that derives the destination topic's name from the source topic's."
@@ -83,11 +83,11 @@ _KEYS = {
     "rules": "rules",
     "otherwise": "rules",
 }
-"""Each key that belongs to one policy alone."""
+"""Each key that only one policy uses -> that policy."""
 
 
 class Rule(Settings):
-    """How the topics are copied that it matches."""
+    """How the topics that the rule matches are copied."""
 
     match: Regex = Field(description="A regular expression; it must match the whole name of a source topic.")
     start: Start | None = Field(
@@ -136,7 +136,7 @@ class Rule(Settings):
 
 
 class Budget(Settings):
-    """How many bytes a second a link may write, as they are on the wire."""
+    """Maximum throughput of a link, in bytes per second on the wire."""
 
     bytes_per_second: int | None = Field(
         None, ge=1, description="Maximum throughput of the whole link, in bytes per second. Default: unlimited."
@@ -148,7 +148,7 @@ class Budget(Settings):
 
 
 class Topics(Settings):
-    """Which source topics a link copies, and how. This block may be replaced live by the link's Airflow Variable."""
+    """Which source topics a link copies, and how. The link's Airflow Variable may replace this block while it runs."""
 
     include: tuple[TopicName, ...] = Field((), description="Exact topic names.")
     regex: tuple[Regex, ...] = Field((), description="Regular expressions; each must match a whole topic name.")

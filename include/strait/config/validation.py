@@ -1,5 +1,5 @@
-"""From a file's text to a checked block of settings: every problem at once, in words, with its place. Pure but for
-reading the file."""
+"""Parsing and validation of settings: all problems are reported together, each with its place. Pure except for reading
+the file."""
 
 import difflib
 import json
@@ -18,13 +18,13 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the nearest known word, or nothing."""
+    """Return ``; did you mean 'x'?`` for the nearest known word, or an empty text."""
     near = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def read_yaml(path: Path, where: str) -> Any:
-    """What a YAML or JSON file holds. Raises ConfigError."""
+    """Return the content of a YAML or JSON file. Raises ConfigError."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -41,25 +41,26 @@ def read_yaml(path: Path, where: str) -> Any:
 
 @lru_cache(maxsize=2)
 def _parsed(text: str) -> Any:
-    """Of the same text the same objects, which nobody changes: Airflow looks every two seconds for each link."""
-    return yaml.load(text, Loader=_Loader)  # noqa: S506  a SafeLoader that also refuses doubled keys
+    """Return the same objects for the same text; no caller changes them. Airflow reads it every 2 s for each link."""
+    return yaml.load(text, Loader=_Loader)  # noqa: S506  a SafeLoader that also rejects duplicate keys
 
 
 def validated(model: type[Model], raw: Any, where: str) -> Model:
-    """The block that ``raw`` describes. Raises ConfigError with every problem."""
+    """Return the block that ``raw`` describes. Raises ConfigError with every problem."""
     if not isinstance(raw, dict):
         raise ConfigError(where, [f"must be an object with keys {sorted(_keys(model))}, not {type(raw).__name__}"])
     try:
-        # Through JSON: strict mode then takes lists for tuples, as a file gives them, and nothing else.
+        # Through JSON: strict mode then accepts a file's lists for tuples, and converts nothing else.
         return model.model_validate_json(json.dumps(raw))
     except ValidationError as error:
         raise ConfigError(where, [line for item in error.errors() for line in _explain(model, item)]) from None
-    except TypeError as error:  # YAML knows types that JSON does not, such as sets
+    except TypeError as error:  # YAML has types that JSON lacks, such as sets
         raise ConfigError(where, [f"has a value that JSON cannot represent: {error}"], hint="quote the value") from None
 
 
 def _explain(model: type[BaseModel], item: Any) -> list[str]:
-    """One line for each problem in one of pydantic's error items, with where it is and a near name if misspelt."""
+    """Return a line for each problem in one of pydantic's error items, with its path and, if a key is misspelled, the
+    nearest one."""
     path = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         *parents, key = item["loc"]
@@ -71,7 +72,7 @@ def _explain(model: type[BaseModel], item: Any) -> list[str]:
 
 
 def _keys_at(model: type[BaseModel], path: list[Any]) -> list[str]:
-    """The keys that the block at ``path`` takes: fields are walked, a key of a mapping or place in a list is a step."""
+    """Return the keys that the block at ``path`` accepts. A field, a mapping's key or a list index is one step."""
     current: Any = model
     for part in path:
         if _is_block(current):
@@ -85,7 +86,7 @@ def _keys_at(model: type[BaseModel], path: list[Any]) -> list[str]:
 
 
 def _innermost(kind: Any) -> Any:
-    """What a mapping, a list or an optional value holds."""
+    """Return the type of the values in a mapping, a list or an optional type."""
     inner = [each for each in get_args(kind) if each not in (Ellipsis, type(None))]
     return inner[-1] if inner else None
 
@@ -99,14 +100,14 @@ def _keys(model: type[BaseModel]) -> list[str]:
 
 
 def _named(model: type[BaseModel]) -> list[tuple[str, str]]:
-    """Each field with the key that stands for it in the file."""
+    """Return each field's name with its key in the file."""
     return [(name, field.alias or name) for name, field in model.model_fields.items()]
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML lets the second of two equal keys win in silence; a links file may not. And a time is a text, as in JSON."""
+    """Reject duplicate keys, of which YAML silently keeps the second, and load times as strings, as JSON has them."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012  yaml's own way to say it
+    yaml_implicit_resolvers = {  # noqa: RUF012  yaml's own mechanism
         first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }

@@ -1,4 +1,4 @@
-"""What a link's `spark:` block says about YARN."""
+"""The settings for YARN in a link's `spark:` block."""
 
 from typing import Annotated
 
@@ -27,7 +27,7 @@ LAUNCHERS = (
 
 
 class Yarn(Settings):
-    """How applications are submitted to YARN, and where their files are."""
+    """How applications are submitted to YARN, and the directory of their files."""
 
     directory: str = Field(
         pattern=_URI,

@@ -1,1 +1,1 @@
-"""Consumer groups of a link: offsets translated for anybody, and committed on the destination."""
+"""Consumer groups of a link: offsets translated for any caller, and committed on the destination."""

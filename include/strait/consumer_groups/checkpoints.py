@@ -1,5 +1,5 @@
-"""MirrorMaker 2's checkpoints and offset syncs, from the exact map: clients that translate offsets with its
-`RemoteClusterUtils` read here what `strait groups` shows."""
+"""MirrorMaker 2's checkpoints and offset syncs, derived from the exact map: clients that translate offsets with its
+`RemoteClusterUtils` get the offsets that `strait groups` shows."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,11 +11,11 @@ from strait.state.compacted_topic import CompactedTopic
 from strait.state.translation import Fit
 
 Pairs = Mapping[TopicPartition, tuple[int, int]]
-"""Source partition -> where one of its records is on the source, and on the destination."""
+"""Source partition -> source offset and destination offset of one of its records."""
 
 
 class Checkpoints:
-    """Of one link; what its topics have already is not written again. Raises as `CompactedTopic`."""
+    """For one link; records that its topics already hold are not written again. Raises as `CompactedTopic`."""
 
     def __init__(self, clusters: LinkClusters, checkpoints_topic: str, offset_syncs_topic: str) -> None:
         properties, cluster = clusters.properties[clusters.destination], clusters.destination
@@ -25,7 +25,8 @@ class Checkpoints:
         self._written: dict[str, tuple[GroupOffset, ...]] = {}
 
     def write(self, found: Sequence[GroupStatus], pairs: Pairs) -> int:
-        """Whatever is new for these groups and partitions; how many records these were."""
+        """Write all checkpoints and syncs that are new for these groups and partitions; return the number of
+        records."""
         if self._checkpoints.read_on():
             self._written.clear()
         self._offset_syncs.read_on()
@@ -39,8 +40,8 @@ class Checkpoints:
 
 
 def checkpoints_of(status: GroupStatus) -> list[Checkpoint]:
-    """Of a group's offsets that translate exactly, whatever the group does on the destination. Of a share group none:
-    nobody could continue with an offset of it."""
+    """Return checkpoints of a group's offsets that translate exactly, regardless of the group's activity on the
+    destination. A share group has none: no client could continue with an offset of it."""
     return [
         Checkpoint(status.group, item.target, item.offset, item.to_offset)
         for item in (status.offsets if status.source.kind != SHARE else ())

@@ -1,4 +1,4 @@
-"""The two clusters of a link, for whoever asks them about consumers."""
+"""The two clusters of a link, for code that queries them about consumers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ class LinkClusters:
 
     @classmethod
     def of(cls, file: LinksFile, link: str) -> "LinkClusters":
-        """Of a link in a links file."""
+        """Return the clusters of a link in a links file."""
         ends = file.links[link].source, file.links[link].destination
         return cls(link, *ends, {end: file.clusters[end] for end in ends})
 
     @classmethod
     def of_application(cls, spec: AppSpec) -> "LinkClusters":
-        """Of the link that an application copies."""
+        """Return the clusters of the link that an application replicates."""
         properties = {spec.source_name: spec.source, spec.destination_name: spec.destination}
         return cls(spec.link, spec.source_name, spec.destination_name, properties)

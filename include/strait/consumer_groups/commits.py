@@ -1,4 +1,4 @@
-"""What is committed for a group on the destination, and what the answers mean. Pure."""
+"""The offsets to commit for a group on the destination, and the meaning of the responses. Pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -11,20 +11,20 @@ from strait.state.translation import Fit, Translation
 from strait.wire import error_codes
 
 MARK = "strait+1"
-"""Metadata of what the link commits where the source's consumer wrote none, so that it is told from what others commit.
+"""Metadata of the link's commits if the source's consumer wrote none, to distinguish them from other clients' commits.
 It is Base64 of an unknown version: Kafka Streams decodes this field."""
 _AT_WORK = (error_codes.UNKNOWN_MEMBER_ID, error_codes.NON_EMPTY_GROUP)
 
 
 def before_pending(found: Translation) -> Translation:
-    """Of an offset after which an open transaction commits a later one: it may be too early."""
+    """Return the translation as inexact, since an open transaction commits a later offset: it may be too early."""
     fit = str(Fit.INEXACT) if found.fit == Fit.EXACT else found.fit
     return replace(found, fit=fit, detail="an open transaction commits a later offset; this is the last one before it")
 
 
 def in_sync(status: GroupStatus, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """What nobody but the link has written for a group that has done nothing on the destination; of what somebody else
-    has replaced since, what was written ``before``."""
+    """Return the offsets that only the link has written, for a group that has done nothing on the destination. For an
+    offset that another client has replaced since, return the one from ``before``."""
     rows = status.offsets if not status.moved else ()
     held = {item.target for item in rows if item.state is OffsetState.HELD_OWN}
     return {place: offset for place, offset in before.items() if place in held} | {
@@ -35,10 +35,10 @@ def in_sync(status: GroupStatus, before: Mapping[TopicPartition, int]) -> dict[T
 def of_others(
     present: net.Offsets, ours: Mapping[TopicPartition, int], own: Collection[TopicPartition], *, share: bool
 ) -> set[TopicPartition]:
-    """What somebody has committed on the destination who is no member.
+    """Return the partitions in which a client that is not a member has committed an offset on the destination.
 
     A commit without metadata is not the link's. One with metadata may be, and a share group's start has none: of these,
-    only an earlier offset than was written (``ours``) shows that somebody went back.
+    only an earlier offset than was written (``ours``) shows that a client moved it back.
     """
 
     def other(place: TopicPartition, item: net.Committed) -> bool:
@@ -50,7 +50,7 @@ def of_others(
 
 
 def commits_of(status: GroupStatus, told: net.Offsets | int) -> net.Offsets:
-    """What the consumer wrote beside its offset goes with it: Kafka Streams keeps its time there."""
+    """Return the offsets to commit, with the consumer's metadata: Kafka Streams keeps its time there."""
     assert not isinstance(told, int)
     return {
         item.target: net.Committed(item.to_offset, told[TopicPartition(item.topic, item.partition)].metadata or MARK)
@@ -60,7 +60,7 @@ def commits_of(status: GroupStatus, told: net.Offsets | int) -> net.Offsets:
 
 
 def refusals(codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[OffsetState, str]]:
-    """What became of the offsets that were not taken, and why."""
+    """Return the state of each offset that the destination rejected, and the error's name."""
     return {
         place: (
             OffsetState.HELD_ACTIVE if code in _AT_WORK else OffsetState.REFUSED,

@@ -1,7 +1,8 @@
-"""Consumer groups kept in sync as long as a link's application runs: look, commit what is new, report, wait.
+"""Consumer groups kept in sync as long as a link's application runs: poll, commit new offsets, report, wait.
 
-The plan says which groups and how often, so an edit takes effect with the next look. Several applications of one link
-may do this side by side: what is written is decided from the brokers' answers alone, never taken back, and equal.
+The plan sets which groups are synchronized and how often, so an edit takes effect with the next poll. Several
+applications of one link may do this side by side: the offsets to write follow from the brokers' responses alone, are
+never taken back, and are equal.
 """
 
 import logging
@@ -26,16 +27,15 @@ from strait.state.writer import StateWriter
 log = logging.getLogger(__name__)
 
 _IDLE_SECONDS = 3.0
-"""Between two looks at a plan that says that nothing is to be synchronized."""
+"""Time between two polls of a plan that sets nothing to synchronize."""
 _REPORT_SECONDS = 5.0
-"""A report is written again after this: readers look back some seconds only."""
+"""A report is repeated after this time: readers only consider reports of the last few seconds."""
 _AFTER_TROUBLE_SECONDS = 10.0
 _AFTER_FLAW_SECONDS = 60.0
 
 
 class ContinuousSync:
-    """For one application. ``run`` returns once ``stopped`` is set; what goes wrong is reported, logged once, and tried
-    again."""
+    """For one application. ``run`` returns once ``stopped`` is set; errors are reported, logged once, and retried."""
 
     def __init__(self, clusters: LinkClusters, application: str) -> None:
         self._clusters = clusters
@@ -43,23 +43,23 @@ class ContinuousSync:
         self._settings: PlannedGroupSync | None = None
         self._checkpoints: Checkpoints | None = None
         self._last: GroupSyncReport | None = None
-        self._ours: Ours = {}  # kept when connections are made anew
+        self._ours: Ours = {}  # kept across reconnects
         self._trouble = ""
 
     def run(self, stopped: threading.Event) -> None:
-        """Look again and again."""
+        """Synchronize repeatedly until ``stopped`` is set."""
         while not stopped.is_set():
             try:
                 self._follow(stopped)
             except StraitError as error:
                 self._complain(" ".join(str(error).split()))
                 stopped.wait(_AFTER_TROUBLE_SECONDS)
-            except Exception:  # copying goes on without it, and it may work again after what confused it is gone
+            except Exception:  # replication continues without it, and a later attempt may succeed
                 log.exception("consumer groups: a flaw of Strait")
                 stopped.wait(_AFTER_FLAW_SECONDS)
 
     def _follow(self, stopped: threading.Event) -> None:
-        """Until something goes wrong, or certificates or a password were rotated: what connects is then made anew."""
+        """Synchronize until an error, or until certificates or a password were rotated: clients are then recreated."""
         self._settings = self._checkpoints = None
         rotations = [Rotation(properties) for properties in self._clusters.properties.values()]
         with GroupSync(self._clusters, ours=self._ours) as groups, _Reports(self._clusters) as reports:
@@ -99,7 +99,7 @@ class ContinuousSync:
         return settings
 
     def _write_checkpoints(self, groups: GroupSync, found: Sequence[GroupStatus], settings: PlannedGroupSync) -> str:
-        """What went wrong; the groups themselves are in sync nevertheless."""
+        """Write MirrorMaker 2's checkpoints; return the error or "". The groups themselves are in sync regardless."""
         topics = settings.checkpoints_topic, settings.offset_syncs_topic
         try:
             if self._checkpoints is None or self._checkpoints.topics != topics:
@@ -152,7 +152,7 @@ class ContinuousSync:
 
 
 class _Reports:
-    """Writes into the reports topic, and waits a moment for the last of it."""
+    """Writes to the reports topic, and on exit waits up to 1 s for the last report."""
 
     def __init__(self, clusters: LinkClusters) -> None:
         self._writer = StateWriter(clusters.properties[clusters.destination], clusters.destination, clusters.link)

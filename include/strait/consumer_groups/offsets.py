@@ -37,9 +37,9 @@ _Last = tuple[Sequence[OffsetMapping], PlannedTopic, tuple[int, int] | None]
 
 
 class Known(NamedTuple):
-    """One partition of a link. ``target``: the partition on the other side, and the first offset that it holds;
-    ``translator``: None if the map has nothing about it; ``shared``: others may write to the destination; ``doubt``:
-    why nothing that the map says counts."""
+    """One partition of a link. ``target`` and ``start``: the partition on the other side, and the first offset that it
+    holds; ``translator``: None if the map has no entry for it; ``shared``: other producers may write to the
+    destination; ``doubt``: why the map's entries are not valid for it, "" if they are."""
 
     link: str
     producer_id: int
@@ -53,11 +53,11 @@ class Known(NamedTuple):
 
 
 class Offsets:
-    """Translates by a link's offset map. Each call reads it again; as a context manager only what is new in it, over
-    connections that it keeps.
+    """Translates by a link's offset map. Each call reads the map again; as a context manager, only its new entries,
+    over connections that it keeps.
 
     Raises (every method):
-        ConfigError: the link replicates no such topic.
+        ConfigError: the link does not replicate the topic.
         ClusterUnavailable, NotAuthorized, StateError: the map or the logs' ends cannot be read.
     """
 
@@ -83,29 +83,29 @@ class Offsets:
 
     @classmethod
     def of(cls, path: Path, link: str) -> "Offsets":
-        """For a link in a links file. Raises ConfigError."""
+        """Return the translator for a link in a links file. Raises ConfigError."""
         return cls(LinkClusters.of(load_link(path, link), link))
 
     def to_destination(self, committed: Iterable[tuple[TopicPartition, int]]) -> list[Translation]:
-        """The destination's offset for each committed offset of a source partition, in the order given."""
+        """Return the destination's offset for each committed offset of a source partition, in the order given."""
         return self._translate(committed, reverse=False)
 
     def to_source(self, committed: Iterable[tuple[TopicPartition, int]]) -> list[Translation]:
-        """The source's offset for each committed offset of a destination partition, in the order given."""
+        """Return the source's offset for each committed offset of a destination partition, in the order given."""
         return self._translate(committed, reverse=True)
 
     def topics(self) -> dict[str, str]:
-        """The topics that the link replicates: name on the source -> name on the destination."""
+        """Return the topics that the link replicates: name on the source -> name on the destination."""
         return {topic.source: topic.destination for plan in self.plans().values() for topic in plan.topics}
 
     def plans(self) -> dict[str, Plan]:
-        """Task group -> its plan in force."""
+        """Return task group -> its current plan."""
         with self._state("plan") as state:
             return dict(state.plans)
 
     def last_records(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Source partition -> where the last of its records that a checkpoint of the map has confirmed is on the
-        source, and on the destination. Without partitions of which the map tells none."""
+        """Return source partition -> source offset and destination offset of the last of its records that a checkpoint
+        of the map has confirmed. Partitions for which the map has none are omitted."""
         with self._state("plan", "map") as state:
             topics = {topic.source: topic for topic in _planned(state)}
             places = {TopicPartition(*place): runs for place, runs in state.runs.items() if place[0] in topics}
@@ -123,8 +123,8 @@ class Offsets:
         return {place: pair for place, (_, _, pair) in found.items() if pair is not None}
 
     def committed(self, group: str, *, on_destination: bool = False) -> dict[TopicPartition, int]:
-        """What a consumer group has committed on one side for topics of this link. Raises ConfigError where that is
-        nothing."""
+        """Return the offsets that a consumer group has committed on one side for topics of this link. Raises
+        ConfigError if there are none."""
         cluster = self._clusters.destination if on_destination else self._clusters.source
         with self._state("plan") as state:
             topics = _planned(state)
@@ -147,11 +147,12 @@ class Offsets:
     def known(
         self, places: Iterable[TopicPartition], *, reverse: bool, written: Mapping[TopicPartition, int] = _NOTHING
     ) -> dict[TopicPartition, "Known"]:
-        """What the map and the reports tell of partitions of the source, or with ``reverse`` of the destination.
+        """Return the content of the map and the reports on partitions of the source, or with ``reverse`` of the
+        destination.
 
-        What the destination holds is looked at before the map: entries are acknowledged before the records that they
-        are about are sent, so the map then knows of each of them. ``written``: at least so many records of the link are
-        known to be in the partition.
+        The destination's log ends are queried before the map is read: map entries are acknowledged before the records
+        that they describe are sent, so the map then covers each of these. ``written``: number of records of the link
+        that are known to be in the partition, at least.
         """
         places = list(places)
         with self._state("plan", "reports") as state:
@@ -227,8 +228,8 @@ def _planned(state: StateReader) -> list[PlannedTopic]:
 
 
 def _newest(state: StateReader) -> dict[TopicPartition, PartitionReport]:
-    """The newest word on each partition, of slots that follow the plan in force: an older one may be about a topic that
-    was recreated since."""
+    """Return the newest report on each partition, of slots that follow the current plan: an older one may describe a
+    topic that was recreated since."""
     found: dict[TopicPartition, tuple[int, PartitionReport]] = {}
     for (group, _), parts in state.reports.items():
         version = state.plans[group].version if group in state.plans else 0
@@ -243,8 +244,8 @@ def _newest(state: StateReader) -> dict[TopicPartition, PartitionReport]:
 def _translator(
     runs: Sequence[OffsetMapping], topic: PlannedTopic, end: int, report: PartitionReport | None, known: int
 ) -> Translator:
-    """What the log holds beyond the last report and the last checkpoint may be anybody's, so it does not count. The
-    other way round, a log that ends sooner has lost records."""
+    """Return a partition's translator. Records in the log beyond the last report and the last checkpoint may come from
+    any producer, so they do not count. Conversely, a log that ends sooner has lost records."""
     shared = _shared(topic, runs)
     written = 0 if report is None else max(0, report.written)
     if not shared and end >= 0:
@@ -260,7 +261,7 @@ def _translator(
 
 
 def _shared(topic: PlannedTopic, runs: Sequence[OffsetMapping]) -> bool:
-    """Other producers may have written to the destination."""
+    """Return whether other producers may have written to the destination."""
     shifts = {run.destination_base - run.sequence_base for run in runs}
     return topic.policy.on_foreign != "halt" or any(run.shared for run in runs) or len(shifts) > 1
 
@@ -286,7 +287,7 @@ def _translation(place: TopicPartition, offset: int, known: Known, *, reverse: b
         detail = "no record of the partition has been replicated into the present topic"
         return Translation(*place, offset, target, None, str(Fit.NOT_REPLICATED), detail, known.shared)
     kept = -1 if reverse or known.report is None else known.report.log_start
-    if offset < kept:  # the group goes on with the first record that the source still holds
+    if offset < kept:  # the group continues with the first record that the source still holds
         there = _translation(place, kept, known, reverse=False)
         detail = there.detail or f"the source has deleted offsets {offset} to {kept - 1}; the next record is the same"
         return replace(there, offset=offset, detail=detail)
@@ -302,7 +303,7 @@ def _translation(place: TopicPartition, offset: int, known: Known, *, reverse: b
 def result(
     place: TopicPartition, offset: int, known: Known, to_offset: int, fit: Fit, *, shared: bool, rereads: int = 0
 ) -> Translation:
-    """In words; nothing is read from before the first offset that is left."""
+    """Return the translation with its detail; an offset before the first retained one is raised to that one."""
     if to_offset < known.start:
         detail = f"records from offset {to_offset} on were deleted there; the result is the first that is left"
         to_offset, fit, rereads = known.start, Fit.DELETED, 0

@@ -1,5 +1,5 @@
-"""Groups' translated offsets, committed on the destination under other names, read back and deleted: what a failover
-would do, without touching a group that anybody uses."""
+"""Groups' translated offsets, committed on the destination under other names, read back and deleted: a rehearsal of a
+failover that does not touch any group in use."""
 
 from collections.abc import Sequence
 
@@ -13,13 +13,14 @@ from strait.planning.consumer_groups import SHARE, GroupStatus, with_refused
 from strait.wire import error_codes
 
 _RETENTION_MS = 600_000
-"""Should deleting them be cut off, the broker does it after this."""
+"""If deleting them is interrupted, the broker deletes them after this time."""
 
 _NO_RIGHT = (error_codes.GROUP_AUTHORIZATION_FAILED, error_codes.TOPIC_AUTHORIZATION_FAILED)
 
 
 def try_shadow_groups(clusters: LinkClusters, statuses: Sequence[GroupStatus]) -> tuple[int, list[str]]:
-    """How many groups were tried, and what is not as it was committed. Raises ClusterUnavailable, NotAuthorized."""
+    """Return how many groups were tried, and the offsets that were not committed or not read back as committed. Raises
+    ClusterUnavailable, NotAuthorized."""
     wanted = {
         f"{naming.STATE_PREFIX}{clusters.link}.rehearsal.{status.group}": {
             item.target: net.Committed(item.to_offset, "") for item in status.offsets if item.to_offset is not None
@@ -48,8 +49,8 @@ def try_shadow_groups(clusters: LinkClusters, statuses: Sequence[GroupStatus]) -
 
 
 def with_refusals(clusters: LinkClusters, statuses: Sequence[GroupStatus]) -> list[GroupStatus]:
-    """The same, with the offsets that the destination would refuse for want of a right. Writes nothing. Raises
-    ClusterUnavailable, NotAuthorized."""
+    """Return the statuses, with the offsets that the destination would reject for lack of a permission. Writes nothing.
+    Raises ClusterUnavailable, NotAuthorized."""
     wanted = {
         status.group: {
             item.target: net.Committed(item.to_offset, "") for item in status.offsets if item.to_offset is not None
@@ -69,8 +70,8 @@ def with_refusals(clusters: LinkClusters, statuses: Sequence[GroupStatus]) -> li
 def next_places(
     statuses: Sequence[GroupStatus], most: int
 ) -> list[tuple[str, TopicPartition, int, TopicPartition, int]]:
-    """(group, source partition, its offset, destination partition, its offset) of offsets that translate exactly, each
-    partition once."""
+    """Return (group, source partition, its offset, destination partition, its offset) of up to ``most`` offsets that
+    translate exactly, each partition once."""
     found: dict[TopicPartition, tuple[str, TopicPartition, int, TopicPartition, int]] = {}
     for status in statuses:
         for item in status.offsets if not status.note else ():

@@ -1,7 +1,7 @@
-"""Consumer groups of a link: what their committed offsets are on the destination, and writing them there.
+"""Consumer groups of a link: translates their committed offsets and writes them to the destination.
 
-Observe, decide (`strait.planning.consumer_groups`), commit. The destination's offsets are read after the source's, so
-that what a group that moves meanwhile has committed is seen, and once more right before they are written. A commit
+Observe, plan (`strait.planning.consumer_groups`), commit. The destination's offsets are read after the source's, so
+that the commits of a group that moves meanwhile are seen, and again immediately before they are written. A commit
 carries its own retention and no leader epoch (ADR 17).
 """
 
@@ -38,12 +38,13 @@ from strait.state.schema import Plan
 from strait.state.translation import Translation
 
 RETENTION_MS = 365 * 86_400_000
-"""So long the destination keeps an offset that was written here, whatever its own retention is. What a group commits
-itself, once it consumes there, is kept by the broker's rules again."""
+"""How long the destination keeps an offset that was written here, regardless of the broker's setting. Offsets that a
+group commits itself, once it consumes there, are kept by the broker's setting again."""
 _AT_ONCE = 200
-"""Groups whose offsets are read once more, then written: so many take a moment."""
+"""Groups whose offsets are read again, then written, at a time, so that little time passes between the two."""
 _REMEMBERED_SECONDS = 60.0
-"""After this the destination is asked again also where nothing has changed on the source: somebody else may have."""
+"""After this time the destination is queried again even if nothing has changed on the source: another client may have
+committed there."""
 _CHANGED = OffsetState.HELD_MOVED, "its offset on the destination has just changed"
 
 
@@ -53,8 +54,8 @@ _Refused = dict[str, dict[TopicPartition, tuple[OffsetState, str]]]
 
 
 class _Observed(NamedTuple):
-    """``here``, ``there``: groups of either side; ``told``: what the source tells of their offsets, or an error code;
-    ``plans``: versions of the plans in force; ``topics``: what the link replicates."""
+    """``here``, ``there``: groups of the source and of the destination; ``told``: their offsets on the source, or an
+    error code; ``plans``: versions of the current plans; ``topics``: source topics that the link replicates."""
 
     here: Mapping[str, Side]
     there: Mapping[str, Side]
@@ -64,7 +65,7 @@ class _Observed(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """``present``: offsets on the destination of the groups that were looked at anew."""
+    """``present``: offsets on the destination of the groups that were queried again."""
 
     found: list[GroupStatus]
     observed: _Observed
@@ -72,7 +73,7 @@ class _Look(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What was found of a group, and from which facts."""
+    """The status of a group, and the facts from which it was derived."""
 
     facts: tuple[object, ...]
     status: GroupStatus
@@ -80,15 +81,16 @@ class _Known(NamedTuple):
 
 
 class GroupSync:
-    """For one link. As a context manager it keeps its connections, and remembers what it has found: looking again
-    then costs little where nothing has changed.
+    """For one link. As a context manager it keeps its connections and remembers its results, so that another call costs
+    little if nothing has changed.
 
     Args:
-        selected: which groups are synchronized; the others are shown where they are asked for.
-        include_moved: write, forward, also for groups that have consumed on the destination.
-        take_over: also replace offsets that somebody has committed on the destination who is no member, and later ones.
-        ours: what was written or found in sync, by group; kept by whoever makes another one later. These offsets alone may
-            go back with the source.
+        selected: which groups are synchronized; the others are shown on request.
+        include_moved: also write offsets, only forward, for groups that have consumed on the destination.
+        take_over: also replace offsets that a client that is not a member has committed on the destination, and later
+            ones.
+        ours: offsets that were written or found in sync, by group; the caller keeps them for another instance later.
+            Only these offsets may go back with the source.
 
     Raises (every method):
         ConfigError: the source has no group of a name that was given, or the link has no plan.
@@ -132,13 +134,13 @@ class GroupSync:
             each.__exit__(kind, error, trace)
 
     def follow(self, selected: Callable[[str], bool], *, include_moved: bool) -> None:
-        """From now on with other settings."""
+        """Use other settings from now on."""
         self._selected = selected
         self._include_moved = include_moved
         self._known.clear()
 
     def plans(self) -> dict[str, Plan]:
-        """Task group of the link -> its plan in force."""
+        """Return task group of the link -> its current plan."""
         return self._offsets.plans()
 
     def last_records(self) -> dict[TopicPartition, tuple[int, int]]:
@@ -146,13 +148,14 @@ class GroupSync:
         return self._offsets.last_records()
 
     def status(self, groups: Iterable[str] = (), *, unselected: bool = False) -> list[GroupStatus]:
-        """How groups stand: those named, or all selected ones that have offsets in the link's topics; with
+        """Return the status of groups: those named, or all selected ones that have offsets in the link's topics; with
         ``unselected`` the others too. Writes nothing."""
         with self._kept():
             return self._look(set(groups), unselected=unselected).found
 
     def sync(self, groups: Iterable[str] = (), *, unselected: bool = False) -> list[GroupStatus]:
-        """Write what may be written; how the groups stand then. Which are shown: as ``status``."""
+        """Write the offsets that may be written; return the resulting status of the groups, selected as in
+        ``status``."""
         with self._kept():
             look = self._look(set(groups), unselected=unselected)
             wanted = {
@@ -175,7 +178,7 @@ class GroupSync:
             with self:
                 yield
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- observing ----------------------------------------------------------------------------------------------------
 
     def _look(self, names: set[str], *, unselected: bool) -> _Look:
         observed = self._observe(names, unselected=unselected)
@@ -258,7 +261,7 @@ class GroupSync:
         return decided, present
 
     def _present(self, names: Iterable[str], observed: _Observed) -> dict[str, net.Offsets | int]:
-        """What groups have on the destination, or the error code of its refusal."""
+        """Return the groups' offsets on the destination, or the error code if it rejects the query."""
         names = set(names)
         share = {name for name in names if observed.here[name].kind == SHARE}
         there = {name for name in share if _there(name, observed).kind == SHARE}
@@ -302,8 +305,8 @@ class GroupSync:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def _write(self, wanted: Mapping[str, net.Offsets], look: _Look) -> _Refused:
-        """What was refused, and why. Written is only what is still as it was observed: a group may have come and
-        gone."""
+        """Write the offsets; return those that were rejected, and why. Only groups that are still as observed are
+        written: one may have been active meanwhile."""
         refused: _Refused = {}
         names = sorted(wanted)
         sides = _sides(self._destination) if names else {}
@@ -327,7 +330,8 @@ class GroupSync:
 
 
 def _facts(name: str, observed: _Observed) -> tuple[object, ...]:
-    """What a group's status follows from, but for what the link has copied and what others commit for it."""
+    """Return the facts that a group's status follows from, except for the link's progress and other clients' commits
+    for it."""
     return observed.here[name], _there(name, observed), observed.told[name], observed.plans
 
 
@@ -340,5 +344,5 @@ def _sides(cluster: net.ConsumerGroups) -> dict[str, Side]:
 
 
 def _owned(starts: net.Offsets) -> net.Offsets:
-    """As if the share group's members had committed them."""
+    """Return the start offsets as if the share group's members had committed them."""
     return {place: start._replace(epoch=0) for place, start in starts.items()}

@@ -1,8 +1,9 @@
-"""Offsets of topics that two links copy in opposite directions, from what both links and both logs tell.
+"""Offsets of topics that two links replicate in opposite directions, translated with both links' state and both logs.
 
-Observe, then decide (`strait.planning.two_way`). The link back is found in the source cluster's `strait.producers`, and
-its plan, map and reports lie beside it. The order of questions counts: first the source's log, for how many copies the
-group has seen, then the map of the link back, which knows of each of these by then, last the destination's log.
+Observe, then translate (`strait.planning.two_way`). The link back is found in the source cluster's `strait.producers`,
+and its plan, map and reports are on the same cluster. The order of queries matters: first the source's log, to count
+the link back's records that the group has seen, then the map of the link back, which covers each of these by then, last
+the destination's log.
 """
 
 import time
@@ -33,17 +34,18 @@ from strait.state.schema import Plan, Registration
 from strait.state.translation import Fit, Translation, Translator
 
 _REMEMBERED_SECONDS = 10.0
-"""So long it is taken for known which links write to which topics."""
+"""How long the information which links write to which topics is cached."""
 
 
 class _Link(NamedTuple):
-    """Of a cluster's register; ``plans`` None: they may not be read."""
+    """A link in a cluster's registry; ``plans`` None: they may not be read."""
 
     registration: Registration
     plans: Mapping[str, Plan] | None
 
     def writer(self, destination: str) -> Writer | None:
-        """As one of a topic; None: it never wrote there. With another producer ID it wrote before it was made anew."""
+        """Return the link as a writer of a topic; None: it never wrote there. A registration with another producer ID
+        than the plans' is from before the link was recreated."""
         if self.plans is None:
             return Writer(self.registration, None)
         plans = self.plans.values()
@@ -56,7 +58,7 @@ class _Link(NamedTuple):
 
 
 class TwoWay:
-    """For one link. Keeps connections until it is left.
+    """For one link. Keeps its connections until its context is left.
 
     Raises (every method): ClusterUnavailable, NotAuthorized, StateError.
     """
@@ -85,7 +87,8 @@ class TwoWay:
             logs.__exit__(kind, error, trace)
 
     def resolved(self, translations: Sequence[Translation]) -> list[Translation]:
-        """The same, with those for which others' records count decided by both links where that can be told."""
+        """Return the translations; those that depend on other producers' records are resolved by both links if
+        possible."""
         asked = {
             (TopicPartition(one.topic, one.partition), one.offset)
             for one in translations
@@ -127,7 +130,7 @@ class TwoWay:
         return [_Link(one, _plans(properties, cluster, one.link)) for one in links]
 
     def _link_back(self, known: Known) -> tuple[str, str]:
-        """Its name, or why there is none that carries over all that others write."""
+        """Return the link back's name, or why none carries over all that other producers write."""
         if self._unread:
             return "", self._unread
         into_source, into_destination = (
@@ -205,8 +208,8 @@ def _continued(
 
 
 def _copies(link: Known, logs: PartitionLogs, place: TopicPartition, other: Translator, start: int = 0) -> Copies:
-    """A link's copies in a log. ``other``: of the link that replicates the log's own records, so that none of these
-    need be read."""
+    """Return a link's records in a log. ``other``: translator of the link that replicates the log's own records, so
+    that none of these need be read."""
     log = Log(partial(logs.read, place), start)
     return Copies(log, link.producer_id, _begun(link).checkpoints(), other.replicated_from)
 

@@ -1,6 +1,6 @@
-"""Python's garbage collector, while very many objects are made that all stay.
+"""Pauses Python's garbage collector while a large number of long-lived objects is created.
 
-It would look through all of them again and again, for nothing, which takes as long as making them.
+It would scan all of them repeatedly and free nothing, which takes as long as creating them.
 """
 
 import gc
@@ -10,7 +10,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Without it for a moment; what is no longer referred to is freed all the same, but for what is in cycles."""
+    """Disable the collector temporarily. Objects without references are still freed, except those in reference
+    cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Looks up how far the copies of partitions reach, by their last records."""
+"""Determines how far destination partitions reach in their sources, by their last records."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from strait.planning.topics.move_in import (
 
 _READ_OFFSETS = 4 * TAIL_RECORDS  # markers of transactions take offsets, too
 _WIDER = 16
-_ENOUGH_AFTER = 100_000  # source records, behind the last one that the copy holds
+_ENOUGH_AFTER = 100_000  # source records after the last one that the destination holds
 
 
 class Side(NamedTuple):
@@ -36,7 +36,8 @@ class Side(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What both logs of a partition hold, and what the copy's last records say; ``match`` None: it holds none."""
+    """The offsets of both logs of a partition, and the match of the destination's last records in the source; ``match``
+    None: the destination holds none."""
 
     logs: Logs
     match: Match | NoMatch | None
@@ -49,16 +50,17 @@ def look_at_copies(
     stored: Mapping[TopicPartition, int | None],
     compacted: Collection[str] = (),
 ) -> dict[TopicPartition, Found]:
-    """Find out for each source partition where its copy ends.
+    """Return the logs' offsets of each source partition, and the source offset up to which its destination partition
+    reaches.
 
     Args:
-        copies: source partition -> its copy.
+        copies: source partition -> its destination partition.
         stored: source partition -> the position to search around; None or missing: from the first record on that may
-            be meant.
-        compacted: source topics that are.
+            match.
+        compacted: the source topics that are compacted.
 
     Raises:
-        ClusterUnavailable, NotAuthorized: a partition of either side cannot be looked at.
+        ClusterUnavailable, NotAuthorized: a partition of either side cannot be read.
     """
     look = _Look(source, destination, copies, _logs(source, destination, copies), stored, compacted)
     tails = look.tails()
@@ -72,7 +74,7 @@ def look_at_copies(
 
 
 def ends_of(destination: Side, copies: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """The offset that the next record of each copy gets."""
+    """Return the offset that the next record of each destination partition gets."""
     return dict(destination.admin.offsets(copies, "end"))
 
 
@@ -90,7 +92,7 @@ def _logs(
 
 
 class _Tail(NamedTuple):
-    """The last records of a copy: all from the offset ``first`` on."""
+    """The last records of a destination partition: all from the offset ``first`` on."""
 
     first: int
     contents: Sequence[Content]
@@ -98,7 +100,7 @@ class _Tail(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One look at both logs; see ``look_at_copies``."""
+    """One search in both logs; see ``look_at_copies``."""
 
     source: Side
     destination: Side
@@ -108,8 +110,8 @@ class _Look:
     compacted: Collection[str]
 
     def tails(self) -> dict[TopicPartition, _Tail]:
-        """Source partition -> the last records of its copy; not of an empty one. Reads further back where it meets
-        none."""
+        """Return source partition -> the last records of its destination partition, except for empty ones. Reads
+        further back if a range of offsets holds no record."""
         found: dict[TopicPartition, _Tail] = {}
         span = _READ_OFFSETS
         left = {place for place, log in self.logs.items() if log.copy_first < log.copy_readable}
@@ -125,7 +127,7 @@ class _Look:
         return found
 
     def search(self, tails: Mapping[TopicPartition, _Tail]) -> dict[TopicPartition, Match | NoMatch]:
-        """What these last records of copies say."""
+        """Return the match of these last records of destination partitions."""
         searches = {
             place: TailSearch(fingerprints(tail.contents), compacted=place.topic in self.compacted)
             for place, tail in tails.items()
@@ -145,11 +147,11 @@ class _Look:
     def copied_again(
         self, matches: Mapping[TopicPartition, Match | NoMatch], tails: Mapping[TopicPartition, _Tail]
     ) -> dict[TopicPartition, int]:
-        """Source partitions whose copy may hold what is behind its match, from before the tool was started again; and
-        the offset of the copy from which on it can be.
+        """Return the source partitions whose destination partition may hold records that follow its match, from before
+        the tool was restarted; and the destination offset from which on these can be.
 
-        A tool copies in order, so the copy would hold the source's next records, with their timestamps. Where nothing
-        in it is as young as they are, that is excluded.
+        A tool copies in order, so the destination would hold the source's next records, with their timestamps. If none
+        of its records is as recent as they are, that is excluded.
         """
         after = {place: match.offset for place, match in matches.items() if isinstance(match, Match)}
         times = {place: oldest(contents) for place, contents in self._next_records(after).items()}
@@ -162,14 +164,15 @@ class _Look:
         return {place: start for place, start in starts.items() if 0 <= start < tails[place].first}
 
     def search_from(self, place: TopicPartition, since: int, before: Match | NoMatch) -> Match | NoMatch:
-        """What all records of the copy from an offset on say. ``before``: what fewer of them said."""
+        """Return the match of all records of the destination partition from an offset on. ``before``: the match of
+        fewer of them."""
         if self.logs[place].copy_readable - since > MOST_AGAIN:
             return too_much_again(since, before)
         records = self._read_copies({place: since})[place]
         return self.search({place: _Tail(since, [content for _, content in records])})[place]
 
     def _next_records(self, after: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[Content]]:
-        """The first source records from these offsets on; of a partition that has none, nothing."""
+        """Return the first source records from these offsets on; no entry for a partition that has none."""
         found: dict[TopicPartition, list[Content]] = {}
         done: set[TopicPartition] = set()
         ranges = {place: (offset, self.logs[place].end) for place, offset in after.items()}
@@ -182,14 +185,16 @@ class _Look:
         return found
 
     def _first_possible(self, tails: Mapping[TopicPartition, _Tail]) -> dict[TopicPartition, int]:
-        """The first source offset at which a record as old as the oldest of the copy's last ones can be."""
+        """Return the first source offset at which a record as old as the oldest of the destination's last ones can
+        be."""
         times = {place: time_ms for place, tail in tails.items() if (time_ms := oldest(tail.contents)) is not None}
         since = self.source.admin.offsets_since_each(times).or_raise()
         ends = {place: self.logs[place].end if offset < 0 else offset for place, offset in since.items()}
         return {place: ends.get(place, self.logs[place].first) for place in tails}
 
     def _read_copies(self, starts: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[tuple[int, Content]]]:
-        """What the copies of source partitions hold from these offsets on, with the offsets of the copy."""
+        """Return the records of destination partitions from these offsets on, each with its destination offset, by
+        source partition."""
         places = {self.copies[place]: place for place in starts}
         ranges = {self.copies[place]: (start, self.logs[place].copy_readable) for place, start in starts.items()}
         found: dict[TopicPartition, list[tuple[int, Content]]] = {}

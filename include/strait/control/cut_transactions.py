@@ -17,22 +17,22 @@ _EARLIER_MS = 3_600_000
 """A transaction's end is in the transaction log before its markers are written; usually milliseconds before."""
 _FIRST_STEP = 1_000
 _MOST_OFFSETS = 1_000_000
-"""So far before a tail a producer's last batch is searched for."""
+"""Largest step, in offsets, of the backward search for a producer's last batch before a tail."""
 
 
 class CutTransactions(NamedTuple):
-    """``unknown``: why some cannot be told, one line for each reason."""
+    """``unknown``: why some transactions cannot be determined, one line for each reason."""
 
     cut: Sequence[CutTransaction]
     unknown: Sequence[str]
 
 
 def cut_transactions(reader: TailReader) -> CutTransactions:
-    """All committed transactions of which some records are on the destination and some are not.
+    """Return all committed transactions of which some records are on the destination and some are not.
 
     Raises:
-        ClusterUnavailable, NotAuthorized, StateError, ConfigError: as ``reader`` does. That the transaction log may not
-            be read is no error.
+        ClusterUnavailable, NotAuthorized, StateError, ConfigError: as ``reader`` does. If the transaction log may not
+            be read, ``unknown`` has the reason instead.
     """
     parts = {part.place: part for part in reader.parts if part.exact and part.from_offset is not None}
     unknown = [f"{part.place}: its tail is not exactly known" for part in reader.parts if part.place not in parts]
@@ -75,7 +75,8 @@ def _remainders(reader: TailReader, parts: Mapping[TopicPartition, TailPart]) ->
 
 
 def _lacking(reader: TailReader, parts: Mapping[TopicPartition, TailPart]) -> list[TopicPartition]:
-    """Partitions of which offsets after the position are gone, so that markers may be."""
+    """Return partitions of which offsets after the position are missing on the source, so that markers may be
+    missing."""
     positions = {point.place: point.offset or 0 for point in reader.resumption.points}
     lacking = [place for place, part in parts.items() if positions[place] < part.range[0]]
     complete = {place: part for place, part in parts.items() if place not in lacking and part.has_offsets}
@@ -95,7 +96,8 @@ def _first_marker_ms(found: Remainders, producers: Iterable[int]) -> int:
 def _begun(
     reader: TailReader, place: TopicPartition, position: int, producers: Collection[int]
 ) -> dict[int, bool | None]:
-    """Whether each one's last batch before the tail is one of records, so of a transaction that ends in the tail."""
+    """Return whether each producer's last batch before the tail holds records, and so belongs to a transaction that
+    ends in the tail; None: unknown."""
     left, found = set(producers), dict[int, bool | None]()
     if not left:
         return found
@@ -118,8 +120,8 @@ def _begun(
 
 
 def _ended(reader: TailReader, producers: set[int], since_ms: int) -> tuple[Mapping[int, Sequence[Ended]], set[int]]:
-    """Their transactions in order, as far back as the log has each step; and producers whose last one has not quite
-    ended."""
+    """Return the producers' transactions in order, as far back as the log has each step; and the producers whose last
+    transaction has not fully ended."""
     properties, cluster = reader.source_cluster
     facts = reader.source.observe(lambda _: False).topics.get(_LOG)
     if facts is None:
@@ -133,7 +135,7 @@ def _ended(reader: TailReader, producers: set[int], since_ms: int) -> tuple[Mapp
     for message in read_ranges(properties, cluster, ranges):
         place = TopicPartition(message.topic() or "", message.partition() or 0)
         if message.offset() != following[place]:
-            steps[place].clear()  # compaction has taken steps away, so what is before is not all that there was
+            steps[place].clear()  # compaction has removed steps, so the steps before are incomplete
         following[place] = (message.offset() or 0) + 1
         step = read_step(message.key(), message.value())
         if step is not None and step.producer_id in producers:
@@ -150,7 +152,7 @@ def _transactions(steps: Iterable[TransactionStep]) -> tuple[dict[int, list[Ende
             unended.discard(producer)
         elif step.state in (PREPARE_COMMIT, PREPARE_ABORT):
             if producer in unended:
-                found[producer].pop()  # the same one, written once more
+                found[producer].pop()  # the same transaction, written again
             unended.add(producer)
             partitions = frozenset(TopicPartition(*place) for place in step.partitions)
             is_commit = step.state == PREPARE_COMMIT
@@ -159,7 +161,8 @@ def _transactions(steps: Iterable[TransactionStep]) -> tuple[dict[int, list[Ende
 
 
 def _still_writing(reader: TailReader, parts: Mapping[TopicPartition, TailPart], producers: set[int]) -> set[int]:
-    """Producers that have ended a transaction since the source was read: the transaction log tells of later ones."""
+    """Return producers that have ended a transaction since the source was read: the transaction log includes later
+    ones."""
     found: set[int] = set()
     with PartitionLogs(*reader.source_cluster) as logs:
         for place, batches in reader.batches(parts).items():

@@ -1,5 +1,5 @@
-"""Does to topics and rights what was planned (`strait.planning.topic_sync.actions`), and finds out what planning has to
-know for that."""
+"""Applies planned changes to topics and ACLs (`strait.planning.topic_sync.actions`), and gathers the facts that
+planning needs for them."""
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
@@ -39,15 +39,15 @@ _REQUESTS: Mapping[type[Action], Callable[[Admin, Sequence[Any]], Outcomes[Any, 
     WithdrawAcl: lambda cluster, items: cluster.remove_acls_each([item.acl for item in items]),
     DeleteTopic: lambda cluster, items: cluster.delete_each([item.topic for item in items]),
 }
-"""How a cluster is asked to do all actions of one kind; True: done here, False: somebody else was faster."""
+"""Requests for all actions of one kind; True: done here, False: another process was faster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done to topics and rights here, in order.
+    """The changes to topics and ACLs that were made here, in order.
 
     Attributes:
-        refused: topic -> what its cluster refused to do to it, and why.
+        ``refused``: topic -> why its cluster rejected changes to it.
     """
 
     actions: tuple[Action, ...] = ()
@@ -55,7 +55,8 @@ class Done:
 
 
 def with_acls(admin: Admin, facts: ClusterFacts) -> ClusterFacts:
-    """The facts with the cluster's rules about topics. That it does not tell them stops nothing else."""
+    """Return the facts with the cluster's ACLs on topics. If the cluster does not list them, everything else
+    continues."""
     try:
         return replace(facts, acls=admin.acls())
     except ClusterUnavailable:
@@ -65,8 +66,8 @@ def with_acls(admin: Admin, facts: ClusterFacts) -> ClusterFacts:
 
 
 def acceptable(destination: Admin, link: Link, create: Collection[CreateTopic]) -> tuple[CreateTopic, ...]:
-    """The topics to create, without configurations that the destination rejects; what it rejects for another reason shows
-    when it is done.
+    """Return the topics to create, without configurations that the destination rejects; a rejection for another reason
+    appears at the creation.
 
     Raises:
         ClusterUnavailable: the cluster does not answer.
@@ -82,7 +83,7 @@ def acceptable(destination: Admin, link: Link, create: Collection[CreateTopic]) 
 
 
 def gather(source: Admin, destination: Admin, candidates: Collection[Candidate]) -> Evidence:
-    """Ask for what decides about each candidate.
+    """Query the facts that the decision on each candidate needs.
 
     Raises:
         ClusterUnavailable: a cluster does not answer.
@@ -100,10 +101,10 @@ def gather(source: Admin, destination: Admin, candidates: Collection[Candidate])
 
 
 def perform(source: Admin, destination: Admin, proposal: Proposal) -> Done:
-    """Do all that is proposed. What a cluster refuses for one topic stops no other.
+    """Perform all proposed actions. If a cluster rejects an action on one topic, other topics are unaffected.
 
-    If a cluster goes away meanwhile, the actions that are left are refused with that cause: what was done must be in
-    the plan.
+    If a cluster becomes unavailable meanwhile, the remaining actions count as rejected with that cause: completed
+    actions must be in the plan.
 
     Raises:
         ClusterUnavailable: a cluster has not answered at all.
@@ -141,9 +142,9 @@ def _config_change(action: AlterTopic) -> ConfigChange:
 
 
 def make_state_safer(destination: Admin, changes: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Set configurations of state topics so that they lose no record and stay small. A hosted cluster may refuse some, so
-    where all of a topic's together are refused, each is set by itself. Returns the topics with configurations that the
-    destination refuses, with the cause and the command for an operator.
+    """Set configurations of state topics so that they lose no record and stay small. A hosted cluster may reject some;
+    if it rejects all of a topic's together, each is set separately. Return the topics with configurations that the
+    destination rejects, with the cause and the command for an operator.
 
     Raises:
         ClusterUnavailable: the destination does not answer.
@@ -159,7 +160,7 @@ def make_state_safer(destination: Admin, changes: Mapping[str, Mapping[str, str]
 
 
 def _refused(destination: Admin, topic: str, put: Mapping[str, str], error: StraitError) -> dict[str, StraitError]:
-    """Which of the topic's configurations are refused when each is set by itself, and why.
+    """Return the topic's configurations that are rejected when each is set separately, and why.
 
     Args:
         error: of all of them together.
@@ -175,8 +176,8 @@ def _refused(destination: Admin, topic: str, put: Mapping[str, str], error: Stra
 
 
 def until_usable(cluster: Admin, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:
-    """Partitions are created before every broker knows of them and they have leaders. Wait as long as the brokers serve
-    more and more of them; return those that they do not serve then."""
+    """Wait until the brokers serve new partitions, which exist before every broker knows them and they have leaders;
+    give up 10 s after the last partition became usable. Return those that are not served."""
     left = set(partitions)
     deadline = time.monotonic() + _USABLE_SECONDS
     while left and time.monotonic() < deadline:

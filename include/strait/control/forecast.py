@@ -1,6 +1,6 @@
-"""What topics that begin to be copied will cost, and what may go wrong with them: asks both clusters, decides nothing.
+"""The cost and risks of topics whose replication starts: queries both clusters and makes no decision.
 
-None of it is needed to copy, so what cannot be found out is said, and stops nothing.
+Replication needs none of it, so unavailable facts are reported and stop nothing.
 """
 
 from collections import Counter
@@ -43,21 +43,21 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """``unknown``: what could not be found out, and why."""
+    """The cost and the risks ahead. ``unknown``: why some facts are unavailable."""
 
     backfill: Backfill = field(default_factory=Backfill)
     risks: tuple[Risk, ...] = ()
     unknown: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Yield human-readable lines."""
         yield from self.backfill.lines()
         yield from map(str, self.risks)
         for text in self.unknown:
             yield f"not known {text}"
 
     def as_data(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the same, machine-readable."""
         ahead = self.backfill
         return {
             "backfill": {
@@ -81,7 +81,7 @@ class Clusters:
 
 
 def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, reports: Callable[[], Reports]) -> Forecast:
-    """Look at topics that begin to be copied, and at what the link relies on all its life."""
+    """Forecast the topics whose replication starts, and check the conditions that the link relies on permanently."""
     unknown: list[str] = []
     standing = (
         _lacks(clusters)
@@ -111,7 +111,8 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
 
 
 def _partitions(link: Link, proposal: Proposal) -> Counter[str]:
-    """How many each task group replicates once the proposal is carried out and the topics that it creates are there."""
+    """Return the number of partitions that each task group replicates after the proposal is carried out and the topics
+    that it creates exist."""
     plans: dict[str, Draft | Plan] = {**proposal.plans, **proposal.drafts}
     found = Counter(
         {group: sum(slot is not None for topic in plan.topics for slot in topic.slots) for group, plan in plans.items()}
@@ -136,7 +137,7 @@ def _known(clusters: Clusters, proposal: Proposal, begin: Collection[str], unkno
 
 
 def _writers(link: str, clusters: Clusters) -> tuple[Risk, ...]:
-    """Nothing where the destination has no authorizer, or does not tell its rules: a copier need not read them."""
+    """Return nothing if the destination has no authorizer or does not list its ACLs: replication need not read them."""
     try:
         return state_writers(link, clusters.destination.acls())
     except ClusterError:
@@ -144,7 +145,8 @@ def _writers(link: str, clusters: Clusters) -> tuple[Risk, ...]:
 
 
 def _lacks(clusters: Clusters) -> tuple[Risk, ...]:
-    """Of brokers that cannot be asked nothing is said here: whatever asks them next says so."""
+    """Return a risk for each request that a cluster does not serve; none for brokers that cannot be queried, since the
+    next query reports that."""
     ends: tuple[tuple[End, str], ...] = (
         ("source", clusters.source.cluster),
         ("destination", clusters.destination.cluster),

@@ -1,4 +1,4 @@
-"""The one place where a task group's status is assembled from its plan and its slots' reports: for `strait status`,
+"""The only module that assembles a task group's status from its plan and its slots' reports: for `strait status`,
 `strait run` and the monitor DAG's metrics."""
 
 import time
@@ -14,9 +14,9 @@ from strait.planning.status.status import Status, status_of
 from strait.state.reader import StateReader
 
 _past: WeakKeyDictionary[StateReader, PastReports] = WeakKeyDictionary()
-"""So that whoever looks again and again reads the past seldom."""
+"""Kept so that repeated calls rarely read past reports."""
 _rows: WeakKeyDictionary[StateReader, defaultdict[str, Rows]] = WeakKeyDictionary()
-"""By task group; so that whoever looks again and again makes only those rows anew of which something was said."""
+"""By task group; kept so that repeated calls reuse rows of partitions with nothing left to copy and no new report."""
 
 
 def group_status(
@@ -27,12 +27,12 @@ def group_status(
     topic: str | None = None,
     heard: Collection[tuple[str, int]] = (),
 ) -> Status:
-    """What each partition of a task group does, with the losses that are foreseen and the pace at which it catches up.
+    """Return the state of each partition of a task group, with predicted losses and the pace at which it catches up.
 
     Args:
         state: follows at least `plan` and `reports`, and has caught up.
         topic: only this source topic.
-        heard: (task group, slot) of those that have reported just now, whatever the clocks say.
+        heard: (task group, slot) of those that have reported just now, regardless of the clocks.
 
     Raises:
         ConfigError: the plan has no such topic.

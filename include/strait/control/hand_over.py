@@ -1,7 +1,8 @@
-"""The positions of a link, and handing over to a tool that runs in Kafka Connect: its offsets topic gets them.
+"""The positions of a link, and handing over to a tool that runs in Kafka Connect: they are written into its offsets
+topic.
 
-Positions come from the offset map. Before they are handed over, each is held against the copy's last records, and the
-link must have stopped: what it copied afterwards, the other tool would copy again.
+Positions come from the offset map. Before the handover, each is compared with the destination's last records, and the
+link must have stopped: the other tool would copy again all that the link copies later.
 """
 
 import time
@@ -32,8 +33,8 @@ _SECONDS = 30.0
 
 
 class Owner(NamedTuple):
-    """Who finds the positions: a connector, and the source's alias in MirrorMaker 2; None: Mirus, which has none.
-    ``guessed``: nobody has named them."""
+    """The owner of the positions: a connector, and the source's alias in MirrorMaker 2; None: Mirus, which has none.
+    ``guessed``: the operator did not name them."""
 
     connector: str
     alias: str | None
@@ -41,7 +42,7 @@ class Owner(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """An entry of an offsets topic, and the partition and key that it lies under."""
+    """An entry of an offsets topic, and its partition and key."""
 
     entry: ConnectOffset
     partition: int
@@ -49,7 +50,7 @@ class Stored(NamedTuple):
 
 
 def positions(file: LinksFile, link: str) -> list[Position]:
-    """How far each partition of the link's plan is copied, as far as the map and the reports tell.
+    """Return how far each partition of the link's plan is copied, according to the map and the reports.
 
     Raises:
         ConfigError: the link has no plan.
@@ -94,14 +95,15 @@ def positions(file: LinksFile, link: str) -> list[Position]:
 
 
 def _doubted(item: Position, lost: Collection[TopicPartition]) -> Position:
-    """A partition of which the map has lost everything is not one that was never copied."""
+    """Mark a partition as unknown if the map has lost all its entries, since it differs from one that was never
+    copied."""
     if item.place not in lost or item.offset is not None:
         return item
     return replace(item, fit=str(Fit.UNKNOWN), detail="the offset map has lost its entries: strait map rebuild")
 
 
 def read_offsets_topic(properties: Mapping[str, str], cluster: str, topic: str) -> list[Stored]:
-    """What connectors have stored in an offsets topic of Kafka Connect, the latest under each key.
+    """Return the entries that connectors have stored in an offsets topic of Kafka Connect, the latest under each key.
 
     Raises:
         ConfigError: there is no such topic.
@@ -177,7 +179,8 @@ def _require_at_rest(link: str, plans: Iterable[Plan]) -> None:
 
 
 def _certain(link: str, found: Sequence[Position], source: Side, destination: Side) -> list[Position]:
-    """By the copies' last records where they tell: after a crash the map does not know all that was copied."""
+    """Return certain positions, from the destination's last records if these determine them: after a crash the map
+    lacks some of the copied records."""
     begun = [item for item in found if item.offset is not None]
     unknown = [f"{item.place}: {item.detail or item.fit}" for item in found if item.offset is None and not item.certain]
     if unknown:
@@ -213,7 +216,7 @@ def _certain(link: str, found: Sequence[Position], source: Side, destination: Si
 def _stored_there(
     properties: Mapping[str, str], cluster: str, topic: str, owner: Owner
 ) -> dict[TopicPartition, Stored] | None:
-    """What the owner has stored in an offsets topic; None: there is no such topic."""
+    """Return the owner's entries in an offsets topic; None: there is no such topic."""
     if topic not in Admin(properties, cluster).observe(lambda _: False).topics:
         return None
     stored = read_offsets_topic(properties, cluster, topic)
@@ -234,7 +237,8 @@ def _write(
     positions: Sequence[Position],
     there: Mapping[TopicPartition, Stored] | None,
 ) -> None:
-    """Entries that are there are written under their own keys, so that nobody finds two for one partition."""
+    """Write the positions; existing entries keep their own keys and partitions, so that no partition has two
+    entries."""
     if there is None:
         Admin(properties, cluster).create([NewTopic(topic, _CONNECT_PARTITIONS, None, {"cleanup.policy": "compact"})])
         await_topic_everywhere(properties, cluster, topic)
@@ -249,7 +253,7 @@ def _write(
     for item in positions:
         known, offset = (there or {}).get(item.place), item.offset or 0
         if not offset and known is None:
-            continue  # nothing was copied: the tool begins with the first record, too
+            continue  # nothing was copied: the tool starts at the first record, too
         key, value = connect_record(owner.connector, owner.alias, item.place, offset)
         place = {} if known is None else {"partition": known.partition}
         try:

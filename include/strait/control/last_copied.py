@@ -1,5 +1,5 @@
-"""Compares the last record of a copy with the source records that the offset map names, as a link does when it
-starts: the source may have lost that record, and the map may name a place at which nothing was copied."""
+"""Compares the last record of a destination partition with the source records that the offset map names, as a link does
+when it starts: the source may have lost that record, and the map may name a position at which nothing was copied."""
 
 from collections.abc import Iterator
 
@@ -12,11 +12,11 @@ from strait.wire.records import Record, read_records
 
 _READ_BYTES = 1 << 20
 _MOST_READS = 16
-"""Records of others may have moved the last one so far back."""
+"""Most reads to find a record: foreign records may have moved it to a later offset."""
 
 
 def misplaced(point: ResumePoint, producer_id: int, source: PartitionLogs, destination: PartitionLogs) -> str:
-    """Why the link would not go on at ``point``; "" if it would, or if one side no longer holds the record.
+    """Return why the link would not continue at ``point``; "" if it would, or if one side no longer holds the record.
 
     Raises:
         ClusterUnavailable, NotAuthorized, CorruptBatch
@@ -54,7 +54,7 @@ def _record(logs: PartitionLogs, place: TopicPartition, offset: int) -> Record |
 
 
 def _batches(logs: PartitionLogs, place: TopicPartition, at: int) -> Iterator[Batch]:
-    """That holds an offset, and some after it; none if the log does not hold it."""
+    """Yield the batch that holds an offset, and some after it; none if the log does not hold it."""
     for _ in range(_MOST_READS):
         part = logs.read_whole(place, at, _READ_BYTES, committed=False)
         yield from part.batches

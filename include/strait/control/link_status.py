@@ -1,6 +1,7 @@
-"""What a link does at one moment, all its task groups together: from its plans, its reports, and the source's topics.
+"""The state of a link at one moment, all its task groups together: from its plans, its reports, and the source's
+topics.
 
-Reads only. Each link is looked at by itself, so that one whose cluster is away hides no other.
+Read-only. Each link is queried separately, so that an unavailable cluster hides no other link.
 """
 
 import time
@@ -33,17 +34,18 @@ QUARANTINE_READ = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LinkStatus:
-    """One link.
+    """The state of one link.
 
     Attributes:
         groups: one for each task group that has a plan; none before the first plan.
-        pauses: what people have paused.
-        stopped_by: who stopped it, when and why, in words; "": it is not stopped.
+        pauses: the pauses that operators have set.
+        stopped_by: by whom, when and why it was stopped, as text; "": it is not stopped.
         left_out: topics of the source that the link names or matches and does not copy.
-        source_trouble: why the source could not be asked for those; "" where it was.
-        quarantines: a rule says of some topic that refused records are quarantined.
-        quarantine_unread: so many older offsets of the quarantine topic were not read; records in them are not counted.
-        consumer_groups: how they stood at the last look; None: not synchronized, or by nobody now.
+        source_trouble: why the source could not be queried for those; "" if it was.
+        quarantines: a rule quarantines rejected records of some topic.
+        quarantine_unread: number of older offsets of the quarantine topic that were not read; records in them are not
+            counted.
+        consumer_groups: the latest report on their synchronization; None: not synchronized, or by no application now.
     """
 
     link: str
@@ -60,18 +62,18 @@ class LinkStatus:
 
     @property
     def rows(self) -> list[PartitionStatus]:
-        """Of all groups, by topic and partition."""
+        """Rows of all task groups, by topic and partition."""
         rows = (row for group in self.groups for row in group.partitions)
         return sorted(rows, key=lambda row: (row.topic, -1 if row.partition is None else row.partition))
 
     @property
     def stopped(self) -> bool:
-        """Every task group is, by its plan."""
+        """Whether every task group is stopped, according to its plan."""
         return bool(self.groups) and all(group.stopped for group in self.groups)
 
     @property
     def healthy(self) -> bool:
-        """It has a plan, no partition needs a decision, and every slot reports."""
+        """Whether it has a plan, no partition needs a decision, and every slot reports."""
         return bool(self.groups) and all(group.healthy for group in self.groups)
 
     @property
@@ -80,7 +82,7 @@ class LinkStatus:
 
     @property
     def held_back_records(self) -> int:
-        """By open transactions on the source."""
+        """Records held back by open transactions on the source."""
         return sum(group.held_back_records for group in self.groups)
 
     @property
@@ -88,7 +90,7 @@ class LinkStatus:
         return sum(group.records_per_second for group in self.groups)
 
     def as_data(self) -> dict[str, Any]:
-        """For programs; rows and slots say which group they belong to."""
+        """Return the same, machine-readable; rows and slots name their task group."""
         groups = [group.as_data() for group in self.groups]
         return {
             "link": self.link,
@@ -114,14 +116,14 @@ class LinkStatus:
 
 
 def link_status(file: LinksFile, name: str, topic: str | None = None) -> LinkStatus:
-    """Look at one link and at its source's topics.
+    """Return the state of one link and of its source's topics.
 
     Args:
         topic: only this source topic, whether or not it is copied.
 
     Raises:
         ConfigError: neither the link's plans nor its source have such a topic.
-        ClusterUnavailable, NotAuthorized: the destination does not answer; or the source, where it alone can tell.
+        ClusterUnavailable, NotAuthorized: the destination does not answer; or the source, if only it has the answer.
         StateError: the link's state cannot be read.
     """
     found = _with_quarantined(link_groups(file, name), file)
@@ -134,11 +136,11 @@ def link_status(file: LinksFile, name: str, topic: str | None = None) -> LinkSta
 
 
 def link_groups(file: LinksFile, name: str, *, listen_seconds: float = 0.0) -> LinkStatus:
-    """Look at one link without asking its source for anything. Raises as `link_status`.
+    """Return the state of one link without querying its source. Raises as `link_status`.
 
     Args:
-        listen_seconds: for so long at most slots are listened to that seem silent by the clock here; those that report
-            meanwhile are not.
+        listen_seconds: most time to listen to slots that seem silent by the clock here; those that report meanwhile are
+            not silent.
     """
     link = file.links[name]
     with StateReader(file.clusters[link.destination], link.destination, name, follow=("plan", "reports")) as state:
@@ -160,7 +162,7 @@ def link_groups(file: LinksFile, name: str, *, listen_seconds: float = 0.0) -> L
 
 
 def _heard(state: StateReader, quiet: Set[tuple[str, int]], seconds: float) -> Set[tuple[str, int]]:
-    """Which of these slots report within the time; no longer than until all of them have."""
+    """Return the slots of these that report within this time; return early if all have."""
 
     def newest(slot: tuple[str, int]) -> int:
         return max((report.at_ms for report in state.reports.get(slot, ())), default=-1)
@@ -175,7 +177,8 @@ def _heard(state: StateReader, quiet: Set[tuple[str, int]], seconds: float) -> S
 
 
 def _with_quarantined(found: LinkStatus, file: LinksFile) -> LinkStatus:
-    """Reads the newest of what is quarantined, whose topic keeps all that ever was, and only where something may be."""
+    """Add quarantined records, counted in the newest part of the quarantine topic, which keeps every record it ever
+    held. Reads it only if a rule quarantines records."""
     if not found.quarantines:
         return found
     quarantine = Quarantine(file.clusters[found.destination], found.destination, found.link, keeps_settled=False)

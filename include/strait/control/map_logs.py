@@ -1,4 +1,4 @@
-"""Reads what both logs of a partition hold, batch by batch or record by record, as contents that can be compared."""
+"""Reads both logs of a partition, batch by batch or record by record, as contents that can be compared."""
 
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
@@ -20,7 +20,7 @@ _OF_RECORD = Struct(">qii")
 
 Wanted = Callable[[Batch], bool]
 Tell = Callable[[int, int], None]
-"""Gets the offset up to which a log was read, and where it begins."""
+"""Is called with the offset up to which a log was read, and the log's start offset."""
 
 
 class SourceLog(NamedTuple):
@@ -69,7 +69,7 @@ def copy_log(logs: PartitionLogs, place: TopicPartition, producer_id: int, tell:
 def source_records(
     logs: PartitionLogs, place: TopicPartition, at: Open, wanted: Wanted, *, with_time: bool
 ) -> list[Item]:
-    """The records in a stretch, each by itself. Raises as `source_log`."""
+    """Return the records in a stretch, each as one item. Raises as `source_log`."""
     found: list[Item] = []
     if at.source_from < at.source_to:
         for batch in _Reading(logs, place, committed=True).batches(at.source_from, until=at.source_to):
@@ -93,7 +93,7 @@ def copy_records(
 
 
 class _Reading:
-    """``start``, ``end``: of the log, once it was read."""
+    """Reads a log in batches. ``start``, ``end``: of the log, once it was read."""
 
     def __init__(self, logs: PartitionLogs, place: TopicPartition, *, committed: bool) -> None:
         self._logs = logs
@@ -130,7 +130,7 @@ def _legacy(batch: Batch) -> Item:
 
 
 def _digest(batch: Batch) -> bytes | None:
-    """Of all that stays as it is when a batch is passed on."""
+    """Return a digest of all that stays unchanged when a batch is passed through."""
     if not batch.whole or batch.attributes & (LOG_APPEND_TIME | DELETE_HORIZON):
         return None
     digest = blake2b(batch.view[HEADER_BYTES:], digest_size=_DIGEST_BYTES)
@@ -145,7 +145,7 @@ def _records(batch: Batch, first: int, end: int, *, with_time: bool) -> Iterator
 
 
 def _digest_of(record: Record, *, with_time: bool) -> bytes:
-    """Of all that a reader sees of a record but its offset."""
+    """Return a digest of all that a reader sees of a record except its offset."""
     key, value = record.key, record.value
     lengths = (-1 if part is None else len(part) for part in (key, value))
     digest = blake2b(_OF_RECORD.pack(record.timestamp_ms if with_time else 0, *lengths), digest_size=_DIGEST_BYTES)

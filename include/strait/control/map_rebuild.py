@@ -1,7 +1,7 @@
 """Rebuilds the offset map of a link whose map topic was lost: both logs are read and matched, and the entries written.
 
 A partition is rebuilt only if the source offset of its last record is exact: the link continues there. Earlier records
-may stay unknown; the entries say so, and offsets among them are then not translated.
+may stay unknown; the entries mark them, and offsets among them are then not translated.
 """
 
 import time
@@ -36,7 +36,7 @@ from strait.wire.batch import Batch
 Verdict = Literal["ready", "written", "kept", "refused"]
 Tell = Callable[[str], None]
 _HARMLESS = {Reason.SOURCE_DATA_LOST, Reason.FOREIGN_WRITER, Reason.START_FORCED}
-"""Losses after which each record of the source that the link began with is still copied once."""
+"""Losses after which the link, from its start offset on, has neither skipped nor repeated a record of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Rebuilt:
     """One partition of the source.
 
     Attributes:
-        verdict: ``ready``: can be written; ``written``; ``kept``: the map has entries of it; ``refused``: ``detail``
-            says why nothing can be written. Of the others ``detail`` says what else is to be done.
-        position: the next source offset to replicate; -1: not known.
+        verdict: ``ready``: can be written; ``written``; ``kept``: the map has entries of it; ``refused``: nothing can
+            be written, for the reason in ``detail``. For the others, ``detail`` names any step that remains.
+        position: the next source offset to replicate; -1: unknown.
         records: those whose offsets on both sides are known.
         unknown: those on the destination whose source offsets stay unknown.
         end: the destination's end offset when it was read.
@@ -65,11 +65,11 @@ class Rebuilt:
 
     @property
     def place(self) -> TopicPartition:
-        """On the source."""
+        """The source partition."""
         return TopicPartition(self.topic, self.partition)
 
     def as_data(self) -> dict[str, Any]:
-        """For programs; without the entries, of which only the number is told."""
+        """Return the same, machine-readable, with the number of the entries instead of the entries."""
         data = {name: value for name, value in asdict(self).items() if name not in ("entries", "end")}
         return data | {"unknown": [one._asdict() for one in self.unknown], "entries": len(self.entries)}
 
@@ -83,13 +83,13 @@ class _Place(NamedTuple):
 
 
 class MapRebuild:
-    """Of one link.
+    """Rebuilds the offset map of one link.
 
     Raises (every method): ClusterUnavailable, NotAuthorized, StateError.
     """
 
     def __init__(self, file: LinksFile, link: str, tell: Tell = lambda _: None) -> None:
-        """``tell`` gets a line about every step of reading."""
+        """``tell`` is called with a line about every step of reading."""
         self._name = link
         self._link = file.links[link]
         self._source, self._destination = self._link.source, self._link.destination
@@ -99,7 +99,7 @@ class MapRebuild:
         self._skipped: dict[str, frozenset[int]] = {"all": frozenset()}  # by `copies`
 
     def propose(self, topics: Collection[str] = (), *, everything: bool = False) -> list[Rebuilt]:
-        """Read both logs and say for each partition what can be written. Changes nothing.
+        """Read both logs and return the entries that can be written for each partition. Changes nothing.
 
         Args:
             topics: only these source topics; none: all of the link's plans.
@@ -138,7 +138,7 @@ class MapRebuild:
         return found
 
     def carry_out(self, found: Sequence[Rebuilt]) -> list[Rebuilt]:
-        """Write the entries of all that are ready, in one transaction, in place of those that the map has of them.
+        """Write the entries of all ready partitions, in one transaction, in place of those that the map has of them.
 
         Raises:
             ConfigError: the link is not stopped any more.
@@ -235,8 +235,9 @@ class MapRebuild:
         )
 
     def _begun(self, one: _Place, here: SourceLog, there: CopyLog) -> Rebuilt:
-        """Nothing of the link is on the destination. If nothing ever was, and it does not matter where it begins, or
-        the rule says so, it begins at the source's start."""
+        """Return the result for a partition without records of the link on the destination. If the destination log
+        never held any record, and the source has none to copy or the rule starts at `earliest`, the link starts at the
+        source's start offset."""
         copy = one.topic.destination
         if there.end:
             detail = f"{copy}-{one.place.partition} holds no record of this link, so its position is unknown"
@@ -248,7 +249,7 @@ class MapRebuild:
         return Rebuilt(*one.place, copy, "ready", position=here.start, entries=(begin,), end=0)
 
     def _wanted(self, topic: PlannedTopic) -> Callable[[Batch], bool]:
-        """Whether the link copies a batch of the source: it may skip those that links wrote."""
+        """Return whether the link copies a batch of the source, as a function: it may skip those that links wrote."""
         copies = topic.policy.copies
         if copies not in self._skipped:
             self._skipped[copies] = self._skipped_by(copies)
@@ -260,7 +261,7 @@ class MapRebuild:
         return producers_left_out(copies, writing, *(admin.cluster_id for admin in self._both()))
 
     def _compacted(self, places: Collection[_Place]) -> set[str]:
-        """Source topics that are compacted on either side."""
+        """Return the source topics that are compacted on either side."""
         topics = {one.topic for one in places}
         found = {topic.source for topic in topics if topic.policy.source_compacted}
         for end, side in ((self._source, "source"), (self._destination, "destination")):
@@ -289,7 +290,7 @@ class MapRebuild:
 
 
 def _places(plans: Iterable[Plan]) -> list[_Place]:
-    """Partitions that were begun, each once: several task groups may share a topic."""
+    """Return the partitions that were started, each once: several task groups may share a topic."""
     found = {}
     for plan in plans:
         for topic in plan.topics:
@@ -300,7 +301,8 @@ def _places(plans: Iterable[Plan]) -> list[_Place]:
 
 
 def _dropped(found: Rebuilt, losses: Iterable[Loss]) -> str:
-    """What `strait tail drop` has passed over after the last record: the log does not show it."""
+    """Return a note on the offsets that `strait tail drop` skipped after the last record: the log does not show
+    them."""
     tails = [loss for loss in losses if loss.cause == Reason.TAIL_DROPPED and loss.to_offset > found.position]
     if not tails:
         return ""
@@ -326,6 +328,6 @@ def _like(one: _Place) -> OffsetMapping:
 
 
 def _epoch(here: SourceLog, last: Stretch) -> int:
-    """The leader epoch of the batch that holds the last record of a stretch."""
+    """Return the leader epoch of the batch that holds the last record of a stretch."""
     at = bisect_right(here.batches, last.source + last.records - 1, key=attrgetter("first")) - 1
     return here.epochs[at]

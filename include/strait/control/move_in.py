@@ -1,7 +1,9 @@
-"""A link goes on where another tool has stopped: observe both logs, judge, and publish the first runs of partitions.
+"""Continues another tool's replication with a link: observes both logs, judges them, and publishes the partitions'
+first map entries.
 
-A partition whose first run is published this way has begun for every plan that follows. The other tool must have been
-stopped: copies that still grow are refused, and the link finds records that came later by their offsets.
+A partition whose first map entry is published this way counts as started for every later plan. The other tool must have
+been stopped: destination partitions that still grow are rejected, and the link detects records that came later by their
+offsets.
 """
 
 import time
@@ -31,7 +33,7 @@ from strait.state.schema import Loss, OffsetMapping, Plan
 from strait.state.topics import ensure_state_topics
 
 GROWTH_SECONDS = 5.0
-"""A copy that grows within this time is still written by another tool."""
+"""A destination partition that grows within this time is still written by another tool."""
 
 Verdict = Literal["ready", "imported", "already", "nothing", "started", "refused"]
 
@@ -43,7 +45,7 @@ class Move:
     Attributes:
         stored: the position that the other tool has stored.
         start: the first source offset that the link copies.
-        forced: ``start`` is not what the copy says.
+        forced: the destination's records do not confirm ``start``.
     """
 
     topic: str
@@ -58,24 +60,24 @@ class Move:
 
     @property
     def place(self) -> TopicPartition:
-        """On the source."""
+        """The source partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def copy(self) -> TopicPartition:
-        """On the destination."""
+        """The destination partition."""
         return TopicPartition(self.destination, self.partition)
 
 
 class Force(NamedTuple):
-    """Who begins at stored positions that the copies do not confirm, and why."""
+    """The operator that forces a start at stored positions that the destination does not confirm, and the reason."""
 
     by: str
     reason: str
 
 
 class MoveIn:
-    """Of one link.
+    """Starts one link at another tool's positions.
 
     Raises (every method):
         ConfigError: the link copies no such topic, or it has no destination topic of that name.
@@ -91,7 +93,7 @@ class MoveIn:
         )
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        """The positions of a consumer group on the source. Raises ConfigError while it has members."""
+        """Return the positions of a consumer group on the source. Raises ConfigError while it has members."""
         with ConsumerGroups(self._source.properties, self._link.source) as groups:
             found = groups.listed().get(group)
         where = f"cluster {self._link.source}: group {group}"
@@ -105,14 +107,14 @@ class MoveIn:
     def propose(
         self, stored: Positions, topics: Collection[str] = (), *, force: bool = False, complete: bool = False
     ) -> list[Move]:
-        """Say for each partition where the link would begin. Changes nothing.
+        """Return for each partition the offset at which the link would start. Changes nothing.
 
         Args:
-            topics: only these, selected by the link or not yet; none: every selected topic of which something is
-                stored, with all its partitions.
-            force: begin at stored positions that the copies do not confirm.
-            complete: also selected topics that have a copy and of which nothing is stored: a tool that ended soon has
-                stored nothing of what it copied.
+            topics: only these, selected by the link or not yet; none: every selected topic with a stored position, with
+                all its partitions.
+            force: start at stored positions that the destination does not confirm.
+            complete: also selected topics that have a destination topic and no stored position: a tool that stopped
+                early has stored no position for the records it copied.
         """
         pairs = self._chosen(stored, topics, complete=complete)
         copies = {
@@ -143,10 +145,10 @@ class MoveIn:
         return [move for move in moves if move.topic in named or move.verdict != "nothing"]
 
     def carry_out(self, moves: Sequence[Move], force: Force | None = None) -> list[Move]:
-        """Publish the first runs of all that are ready, in one transaction; nothing if one is refused.
+        """Publish the first map entries of all ready partitions, in one transaction; nothing if one is rejected.
 
         Raises:
-            PlanConflict: a copy has grown meanwhile, or another control plane began to copy.
+            PlanConflict: a destination partition has grown meanwhile, or another control plane started to copy.
         """
         ready = [move for move in moves if move.verdict == "ready"]
         if not ready or any(move.verdict == "refused" for move in moves):
@@ -166,8 +168,8 @@ class MoveIn:
         return [replace(move, verdict="imported") if move in ready else move for move in moves]
 
     def _first_plan(self, state: StateReader, now_ms: int) -> Plan:
-        """Of a link that has none: it copies nothing yet. Runs without a plan would mean that the link's producer id is
-        lost."""
+        """Return the first plan of a link that has none: it copies nothing yet. Map entries without a plan would mean
+        that the link's producer ID is lost."""
         producer_id = producer_id_of(self._name, state, self._destination.properties, self._link.destination)
         return Plan(
             link=self._name,
@@ -238,7 +240,8 @@ def _pair(topic: str, copy: str, source: ClusterFacts, destination: ClusterFacts
 
 
 def _begun(state: StateReader, place: TopicPartition) -> str:
-    """Why the link has begun the partition; "" where it has not. A first run that no plan follows has begun nothing."""
+    """Return why the partition counts as started; "" if it does not. A first map entry that no plan follows is not a
+    start."""
     runs = state.runs.get(place, ())
     begun = Begun.of(tuple(state.plans.values()), {place: runs} if runs else {})
     if begun.lost(place):
@@ -276,7 +279,7 @@ def _move(
 
 
 def _first_run(move: Move, pair: Pair, now_ms: int) -> OffsetMapping:
-    assert move.start is not None  # of what is ready
+    assert move.start is not None  # set if ready
     new = NewPartition(
         move.destination, pair.source.topic_id, pair.destination.topic_id, move.start, move.destination_end
     )
@@ -284,7 +287,7 @@ def _first_run(move: Move, pair: Pair, now_ms: int) -> OffsetMapping:
 
 
 def _forced(link: str, move: Move, force: Force, now_ms: int) -> Loss:
-    assert move.start is not None  # of what is ready
+    assert move.start is not None  # set if ready
     return Loss(
         link=link,
         topic=move.topic,

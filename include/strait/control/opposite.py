@@ -1,4 +1,4 @@
-"""What links in the opposite direction have done to the topics of a link's source, as their plans say."""
+"""Changes that links in the opposite direction have made to the topics of a link's source, according to their plans."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,8 +13,9 @@ from strait.state.schema import Plan
 
 
 def opposite_of(link: Link, source: Mapping[str, str], destination_id: str) -> Opposite:
-    """Asks only for a link that keeps rights or configurations of copies, or that would take their copies for topics of its
-    own, by a regular expression and under other names.
+    """Return the changes of the opposite links. Queries their plans only if the link synchronizes ACLs or
+    configurations, or if it could take their destination topics for source topics because it selects by a regular
+    expression and renames topics.
 
     Args:
         source: client properties of the link's source.

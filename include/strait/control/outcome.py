@@ -1,4 +1,4 @@
-"""What one cycle of the control plane did."""
+"""The outcome of one cycle of the control plane."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from strait.state.schema import Plan
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a cycle did.
+    """The outcome of a cycle.
 
     Attributes:
-        done: what was done to topics and rights here.
-        refused: topics that were not created, or not given what they lack, and why.
-        plans: task group -> the plan in force now.
-        proposal: what the plans in force were last held against; it has no drafts where nothing was published.
+        done: changes made to topics and ACLs here.
+        ``refused``: topics that were not created or not changed as needed, and why.
+        plans: task group -> its current plan.
+        proposal: the one last compared with the current plans; it has no drafts if nothing was published.
     """
 
     done: tuple[Action, ...]
@@ -29,7 +29,7 @@ class Outcome:
 
     @property
     def plan(self) -> Plan:
-        """That of the task group that every link has."""
+        """The plan of the task group that every link has."""
         return self.plans[DEFAULT_GROUP]
 
     @property
@@ -43,12 +43,12 @@ class Outcome:
         return tuple(sorted(action.topic for action in self.done if isinstance(action, CreateTopic)))
 
     def as_text(self) -> str:
-        """For people."""
+        """Return the outcome, human-readable."""
         done = [action.done_line for action in self.done]
         return "\n".join([*done, *text.refused_lines(self.refused), text.proposal_text(self.proposal)])
 
     def as_data(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the outcome, machine-readable."""
         return {
             "created": list(self.created),
             "done": [action.done_line for action in self.done if not isinstance(action, CreateTopic)],

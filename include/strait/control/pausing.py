@@ -1,8 +1,8 @@
-"""Pausing and resuming a link, a topic or a partition, and stopping and starting a link, immediately: the current
-plans are edited and published again.
+"""Pauses and resumes a link, a topic or a partition, and stops and starts a link, immediately: the current plans are
+edited and published again.
 
-Only the destination is asked. Slots see the new plan within a tenth of a second; what goes on again looks its place up
-on the destination, as after any other interruption, so nothing is lost or doubled however often this happens.
+Only the destination is queried. Slots see the new plan within 0.1 s; a resumed partition determines its position from
+the destination, as after any other interruption, so nothing is lost or duplicated however often this happens.
 """
 
 import random
@@ -26,8 +26,8 @@ _CONFLICT_PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """What became of a link. ``scope``: what was paused or resumed; ``published``: the plans that changed, and are
-    current now."""
+    """The result of an edit. ``scope``: the paused or resumed part of the link; ``published``: the plans that changed,
+    and are current now."""
 
     scope: Scope
     pauses: Sequence[Pause]
@@ -36,11 +36,11 @@ class Edited:
 
 Drafts = Mapping[str, Draft]
 Change = Callable[[StateReader], tuple[Scope, Sequence[Pause], Drafts]]
-"""From the current plans to those that are wanted, by task group."""
+"""Converts the current plans to the wanted ones, by task group."""
 
 
 def pause(file: LinksFile, link: str, scope: Scope, *, by: str, reason: str) -> Edited:
-    """Stop copying what ``scope`` says until somebody resumes it.
+    """Pause ``scope`` until an operator resumes it.
 
     Raises:
         ConfigError: the plan has no such topic.
@@ -57,7 +57,7 @@ def pause(file: LinksFile, link: str, scope: Scope, *, by: str, reason: str) -> 
 
 
 def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
-    """Resume what was paused as ``scope``. Raises as `pause`, and ConfigError if nothing is paused by that name."""
+    """Remove the pause of ``scope``. Raises as `pause`, and ConfigError if there is no pause of exactly that scope."""
 
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
         before = pauses.pauses_of(state.plans.values())
@@ -70,10 +70,11 @@ def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
 def pause_topics(
     file: LinksFile, link: str, topics: Collection[str], *, by: str, reason: str, check: Callable[[], None]
 ) -> Edited:
-    """Pause these source topics in one edit; one that is paused as a whole keeps who paused it. Raises as `pause`.
+    """Pause these source topics in one edit; a topic that is already paused as a whole keeps its pause. Raises as
+    `pause`.
 
     Args:
-        check: as of `set_stopped`.
+        check: as in `set_stopped`.
     """
 
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
@@ -91,11 +92,12 @@ def pause_topics(
 def set_stopped(
     file: LinksFile, link: str, *, stopped: bool, by: str, reason: str = "", check: Callable[[], None] = lambda: None
 ) -> Edited:
-    """Stop the link's applications, or let them run again. Applies no pending change of the configuration, and asks
-    nothing of the source. Raises as `pause`.
+    """Stop the link's applications, or let them run again. Applies no pending configuration change, and does not query
+    the source. Raises as `pause`.
 
     Args:
-        check: is called before a change is published, while nobody else can publish; what it raises prevents it.
+        check: is called before a change is published, while no other process can publish; if it raises, nothing is
+            published.
     """
     stop = Pause(by=by, at_ms=_now_ms(), reason=reason) if stopped else None
 
@@ -110,7 +112,8 @@ def set_stopped(
 
 
 def end_publications(file: LinksFile, link: str) -> None:
-    """Whatever another process was publishing is published when this returns, or never. Raises as `pause`."""
+    """Take over publishing: a publication that another process has started is complete when this returns, or never
+    happens. Raises as `pause`."""
     destination = file.links[link].destination
     with StateReader(file.clusters[destination], destination, link, follow=("plan",)) as state:
         for _ in range(_CONFLICTS_MOST):
@@ -123,8 +126,8 @@ def end_publications(file: LinksFile, link: str) -> None:
 
 
 def why_stopped(file: LinksFile, link: str) -> str:
-    """By whom a link was stopped, when and why, in words; empty: it is not stopped. Raises as `pause`, but for a link
-    without a plan."""
+    """Return by whom, when and why a link was stopped, as text; empty: it is not stopped. Raises as `pause`, except for
+    a link without a plan."""
     destination = file.links[link].destination
     with StateReader(file.clusters[destination], destination, link, follow=("plan",)) as state:
         state.catch_up()
@@ -132,7 +135,7 @@ def why_stopped(file: LinksFile, link: str) -> str:
 
 
 def _topics(state: StateReader) -> set[str]:
-    """Every source topic that the plans name, copied or not."""
+    """Return every source topic that the plans name, copied or not."""
     plans = state.plans.values()
     return {topic.source for plan in plans for topic in plan.topics} | {
         item.topic for plan in plans for item in plan.waiting
@@ -145,7 +148,7 @@ def _with_pauses(state: StateReader, wanted: Sequence[Pause]) -> tuple[Sequence[
 
 
 def edit(file: LinksFile, link: str, change: Change) -> Edited:
-    """Publish the current plans with a change, and nothing else. Raises as `pause`, and what ``change`` raises."""
+    """Publish the current plans with a change, and nothing else. Raises as `pause`, and the errors of ``change``."""
     destination = file.links[link].destination
     with StateReader(file.clusters[destination], destination, link) as state:
         for _ in range(_CONFLICTS_MOST):

@@ -1,7 +1,7 @@
 """The control plane of one link: observe both clusters, plan, apply, publish. Used alike by Airflow's tasks and the
 CLI.
 
-Any number of them may run at once; `strait.state.publisher` says why that is safe.
+Any number of control planes may run at the same time; `strait.state.publisher` explains why that is safe.
 """
 
 import random
@@ -63,17 +63,17 @@ _CONFLICT_PAUSE_SECONDS = 1.0
 
 
 class Control:
-    """Keeps its connections from cycle to cycle. After an error close it and make a new one.
+    """Keeps its connections from cycle to cycle. After an error, close it and create a new one.
 
     Raises (every method):
-        ClusterUnavailable, NotAuthorized: which cluster, and within about ten seconds.
-        ConfigError: the link cannot be as it is configured.
+        ClusterUnavailable, NotAuthorized: names the cluster, and is raised within about 10 s.
+        ConfigError: the link's configuration cannot be applied.
         StateError: the link's state cannot be read; nothing is written then.
     """
 
     def __init__(self, file: LinksFile, link: str, progress: Callable[[str], None] = silent) -> None:
         self.name = link
-        self._progress = progress  # of what takes long
+        self._progress = progress  # of long operations
         self._configured = file.links[link]
         self.link = with_heartbeats(self._configured)
         self._file = file
@@ -84,17 +84,17 @@ class Control:
 
     @classmethod
     def of(cls, path: Path, link: str, progress: Callable[[str], None] = silent) -> "Control":
-        """For a link in a links file. Raises ConfigError."""
+        """Return the control plane of a link in a links file. Raises ConfigError."""
         return cls(load_link(path, link), link, progress)
 
     def settings_in_force(self, *, adopt: bool = False) -> InForce:
-        """What the plan in force was made of. ``adopt``: plan from now on with its topics, if they came from elsewhere than
-        the links file.
+        """Return the settings that the current plan was made from. ``adopt``: from now on plan with its topics, if they
+        came from elsewhere than the links file.
 
-        Raises (besides): ConfigError where topics to adopt name task groups that the links file does not have.
+        Raises (besides): ConfigError if topics to adopt name task groups that the links file does not have.
         """
         if adopt:
-            _ = self._source, self._destination  # they connect; of both, the source's trouble is told
+            _ = self._source, self._destination  # both connect; if both fail, the source's error is raised
         self._state.catch_up()
         found = in_force(self._file.links[self.name], self._state.plans.get(GROUP))
         if adopt:
@@ -102,21 +102,21 @@ class Control:
         return found
 
     def propose(self, *, stopped: bool | None = None) -> Proposal:
-        """Say what would make the link as it is configured. Changes nothing.
+        """Return the changes that bring the link to its configuration. Changes nothing.
 
         Args:
-            stopped: whether applications are to end; None: as the plan in force says.
+            stopped: whether applications are to stop; None: as in the current plan.
         """
-        _ = self._source  # of both clusters, its trouble is told first
+        _ = self._source  # connects first: if both clusters fail, its error is raised
         self._state.catch_up()
         return self._decide(self._observe(), {}, stopped)
 
     def has_work(self, proposal: Proposal) -> bool:
-        """Whether `apply` would do anything with what was just proposed."""
+        """Return whether `apply` would do anything for this proposal, which must be the latest."""
         return not (proposal.empty and proposal.previous and self._register_is_there and self._state_is_there)
 
     def show(self, proposal: Proposal, ahead: Forecast | None = None) -> ShownPlan:
-        """A proposal as it is shown to whoever may approve it: with what it will cost and what may go wrong."""
+        """Return a proposal as an operator sees it for approval: with its cost and its risks."""
         found = effects(self.link, proposal)
         lines = [text.proposal_text(proposal), *(ahead or self.forecast(proposal)).lines()]
         if found and self.link.approval == "required":
@@ -124,7 +124,7 @@ class Control:
         return ShownPlan.of(self.name, found, "\n".join(lines), proposal.survey.clusters)
 
     def forecast(self, proposal: Proposal) -> Forecast:
-        """How much there is to copy of topics that begin to be copied, how long that takes, and what may go wrong."""
+        """Return how much there is to copy of topics whose replication starts, how long that takes, and the risks."""
         properties = {self.link.source: self._source_properties, self.link.destination: self._destination_properties}
         return forecast(
             self.name, self.link, proposal, Clusters(self._source, self._destination, properties), self._heard
@@ -133,15 +133,16 @@ class Control:
     def apply(
         self, proposal: Proposal | None = None, *, stopped: bool | None = None, shown: ShownPlan | None = None
     ) -> Outcome:
-        """Create missing topics and publish the plan. What is published is decided again, from the state in force then.
+        """Create missing topics and publish the plan. The published plan is computed again, from the state current
+        then.
 
         Args:
-            shown: what a person has seen and wants; None: whatever is proposed, or, on a link with
-                `approval: required`, what nobody needs to be asked about.
+            shown: the plan that an operator has approved; None: any proposal or, on a link with `approval: required`,
+                only one whose changes need no approval.
 
         Raises:
-            ApprovalMissing: something else would be done now; nothing was published here.
-            PlanConflict: other control planes were faster again and again; nothing was published here.
+            ApprovalMissing: different changes would be made now; nothing was published here.
+            PlanConflict: other control planes were faster each time; nothing was published here.
         """
         proposal = proposal or self.propose(stopped=stopped)
         approval = Approval.of(self.name, self.link.approval, shown)
@@ -151,7 +152,7 @@ class Control:
         if not self.has_work(proposal):
             return Outcome(done.actions, refused, proposal.plans, proposal)
         ensure_state_topics(self._destination, self.name, self._state_replicas)
-        self._state_topics.discard(naming.history_topic(self.name))  # not made now, it may not be made
+        self._state_topics.discard(naming.history_topic(self.name))  # if still missing, it may not be created
         for _ in range(_CONFLICTS_MOST):
             try:
                 plans, published = self._publish(refused, stopped, approval, done)
@@ -163,26 +164,27 @@ class Control:
         raise conflict
 
     def status(self, topic: str | None = None) -> Status:
-        """What each partition of the default group's topics does, by the plan in force and the reports.
+        """Return the state of each partition of the default group's topics, from the current plan and the reports.
 
-        Raises (besides): ConfigError where the plan knows no such topic.
+        Raises (besides): ConfigError if the plan has no such topic.
         """
         self._reports.catch_up()
         return group_status(self._file, self.name, GROUP, self._reports, topic)
 
     def statuses(self) -> tuple[Status, ...]:
-        """The same of every task group that has a plan."""
+        """Return the same for every task group that has a plan."""
         self._reports.catch_up()
         return tuple(group_status(self._file, self.name, group, self._reports) for group in sorted(self._reports.plans))
 
     def written(self) -> dict[TopicPartition, int]:
-        """How many records the link has ever written to each partition, as far as the map and the newest reports
-        know."""
+        """Return the number of records that the link has ever written to each partition, as far as the map and the
+        newest reports know."""
         self._state.catch_up()
         return written_records(self._state.runs, self.statuses())
 
     def spec(self, plan: Plan, *, ledger_dir: Path, checkpoint_dir: Path, standby: bool = False) -> AppSpec:
-        """What the application of the plan's task group needs. It holds secrets: write it with its own `write` only."""
+        """Return the settings of the application of the plan's task group. They hold secrets: write them with their own
+        `write` only."""
         properties = self._source_properties, self._destination_properties
         return spec_of(self.name, self.link, properties, plan, ledger_dir, checkpoint_dir, standby=standby)
 
@@ -192,7 +194,7 @@ class Control:
         return {admin.cluster: admin.cluster_id for admin in (self._source, self._destination)}
 
     def close(self) -> None:
-        """Leave both clusters."""
+        """Disconnect from both clusters."""
         for reader in ("_state", "_reports"):
             if reader in self.__dict__:
                 self.__dict__.pop(reader).close()
@@ -241,7 +243,8 @@ class Control:
         return with_acls(self._source, facts) if follows_acls(self.link) else facts
 
     def _observe_destination(self, source: ClusterFacts) -> ClusterFacts:
-        """With the copies of topics that the source does not have any more: the state must be read before."""
+        """Return the destination's facts, including destination topics whose source topics no longer exist: the state
+        must be read before."""
         names = naming.Names(self.link)
         wanted = {names.destination(topic) for topic in source.topics if selects(self.link.topics, topic)}
         runs = self._state.runs
@@ -340,7 +343,8 @@ class Control:
         return None if factor == "source" else factor
 
     def _register(self, producer_id: int, plans: Mapping[str, Plan]) -> None:
-        """Before the first plan; again where somebody has deleted the topic, or the source is another cluster now."""
+        """Register the link before its first plan; again if the registry topic was deleted, or the source is another
+        cluster now."""
         source, destination = self._source.cluster_id, self._destination.cluster_id
         if self._register_is_there and is_registered(plans.values(), source):
             return

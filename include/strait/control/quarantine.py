@@ -1,8 +1,8 @@
-"""The quarantine of a link on its destination: what is quarantined there, and settling it: writing it where it belongs,
-or letting it go.
+"""The quarantine of a link on its destination: its records, and resolving them: replaying them into their topics, or
+discarding them.
 
-Replayed records and their settlements are written in one transaction, so a replay that is cut off is as if it had not
-begun, and no record is replayed twice. Of two people who settle at once, the one who came first is told so.
+Replayed records and their resolutions are written in the same transaction, so an interrupted transaction has no effect,
+and no record is replayed twice. If two processes resolve at the same time, the first one fails with an error.
 """
 
 import contextlib
@@ -30,11 +30,11 @@ from strait.state.reader import StateReader
 
 
 class Quarantine:
-    """Reads it. Every method raises ClusterUnavailable or NotAuthorized where the destination does not serve.
+    """Reads the quarantine. Every method raises ClusterUnavailable or NotAuthorized if the destination does not serve
+    it.
 
     Args:
-        keeps_settled: False: of records that were replayed or dropped nothing is kept in memory, and `contents` does not
-            have them.
+        keeps_settled: False: replayed and discarded records are not kept in memory, and `contents` does not have them.
     """
 
     def __init__(self, properties: Mapping[str, str], cluster: str, link: str, *, keeps_settled: bool = True) -> None:
@@ -47,8 +47,8 @@ class Quarantine:
         self._next = 0
 
     def contents(self) -> Contents:
-        """All that is committed now; each call reads only what is new since the one before. A link that has no such
-        topic yet keeps nothing aside."""
+        """Return all records that are committed now; each call reads only those that are new since the previous one. A
+        link that has no such topic yet has no quarantined records."""
         for message in self._read(self._next):
             if message.offset() < self._next:  # the topic was created again
                 self._contents = Contents(keeps_settled=self._keeps_settled)
@@ -57,19 +57,20 @@ class Quarantine:
         return self._contents
 
     def skip_to_newest(self, offsets: int) -> int:
-        """Read no more than that many of the newest offsets; return how many are left unread before them."""
+        """Read at most this number of the newest offsets; return the number of older ones that stay unread."""
         first, end = log_range(self._properties, self._cluster, self._topic)
         self._next = max(first, end - offsets)
         return self._next - first
 
     def unsettled(self, chosen: Chosen) -> list[Entry]:
-        """Those of the chosen entries that nobody has settled."""
+        """Return the chosen entries that are unresolved."""
         return [entry for entry in self.contents().entries() if chosen.includes(entry) and not entry.settled]
 
     def targets(self, entries: Sequence[Entry], to: str | None) -> dict[str, str]:
-        """Source topic -> the destination topic to replay into, by the plans in force; ``to``: a topic named instead.
+        """Return source topic -> the destination topic to replay into, according to the current plans; ``to``: a topic
+        to use instead.
 
-        Raises (besides): ConfigError with every reason why not.
+        Raises (besides): ConfigError with every reason against it.
         """
         with StateReader(self._properties, self._cluster, self._link, follow=("plan",)) as state:
             state.catch_up()
@@ -78,7 +79,7 @@ class Quarantine:
         return targets(entries, to, plans, there)
 
     def records(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Message]]:
-        """The entries with what is kept of them, in the order of the topic."""
+        """Yield the entries with their quarantined records, in the order of the topic."""
         wanted = {entry.at: entry for entry in entries}
         for message in self._read(min(wanted)) if wanted else ():
             entry = wanted.pop(message.offset(), None)
@@ -89,11 +90,12 @@ class Quarantine:
 
     @contextlib.contextmanager
     def settling(self) -> Iterator["Settling"]:
-        """Become the one who settles; what `contents` says from now on stays true until somebody else does. What is
-        replayed is registered as the link's, so that it does not come back by a link in the other direction.
+        """Become the only process that resolves entries; results of `contents` from now on stay valid until another
+        process takes over. Replayed records are registered as the link's, so that a link in the opposite direction does
+        not copy them back.
 
         Raises:
-            PlanConflict: somebody else settles since; nothing was written that is not settled.
+            PlanConflict: another process has taken over; every record that was written is resolved.
             StateError: the registrations cannot be read.
         """
         with repair_writer(
@@ -112,25 +114,25 @@ class Quarantine:
         return self._topic
 
     def _read(self, first: int) -> Iterator[Message]:
-        # Where records were deleted that are settled, it begins behind them.
+        # If resolved records were deleted, the topic starts after them.
         return read_topic(self._properties, self._cluster, self._topic, first=first)
 
 
 class Settling:
-    """One person's turn at settling, over after its first error. A few hundred records go into each transaction."""
+    """One process's turn at resolving, over after its first error. Each transaction has a few hundred records."""
 
     def __init__(self, writer: TransactionalWriter, quarantine: Quarantine) -> None:
         self._writer = writer
         self._quarantine = quarantine
 
     def replay(self, entries: Sequence[Entry], into: Mapping[str, str]) -> int:
-        """Write the records as they were, each into its own partition of another topic; return how many.
+        """Write the original records, each into its own partition of another topic; return the number of records.
 
         Args:
             into: source topic -> topic to write into.
 
         Raises:
-            ClusterError: one of them was refused again; what was settled before stays settled.
+            ClusterError: one of them was rejected again; entries that were resolved before stay resolved.
         """
         done = 0
         for chunk in chunks(in_source_order(entries), lambda entry: entry.bytes):
@@ -154,7 +156,7 @@ class Settling:
         return done
 
     def drop(self, entries: Sequence[Entry]) -> int:
-        """Let records go; return how many. They stay in the topic, marked."""
+        """Discard records; return the number of records. They stay in the topic, marked as discarded."""
         for chunk in chunks(entries, lambda _: 0):
             with self._writer.transaction("dropping"):
                 for entry in chunk:

@@ -1,8 +1,9 @@
-"""Registering a link's producer id in its destination, before the first plan lets anything be written with it (I5).
+"""Registers a link's producer ID in its destination, before the first plan permits any write with it (I5).
 
-The order is what links in the other direction stand on: the topic exists, every broker knows of it, the registration is
-acknowledged by all in-sync replicas, and only then the plan is published. It is not part of the plan's transaction: a
-transaction's end reaches its partitions one after the other, so the plan could be seen before the registration.
+Links in the opposite direction rely on this order: the topic exists, every broker knows it, the registration is
+acknowledged by all in-sync replicas, and only then the plan is published. The registration is not part of the plan's
+transaction: a transaction's end reaches its partitions one after the other, so the plan could be visible before the
+registration.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -26,7 +27,8 @@ from strait.state.writer import QUARANTINED_BYTES
 def register(
     admin: Admin, properties: Mapping[str, str], registration: Registration, replication_factor: int | None
 ) -> None:
-    """Return once every reader of the destination's `strait.producers` finds it there. Doing it again changes nothing.
+    """Register a producer ID; return once every reader of the destination's `strait.producers` finds it there.
+    Repeating it changes nothing.
 
     Raises:
         ClusterUnavailable, NotAuthorized, StateError: it may be there or not; try again before anything is written.
@@ -38,8 +40,8 @@ def register(
 
 
 def is_registered(plans: Iterable[Plan], source_id: str) -> bool:
-    """Whether the plans in force say so, as copying from this source: by the ID of the cluster that it was before, links
-    back would not know its copies as copies."""
+    """Return whether the current plans record the registration, with this source cluster: under the ID of an earlier
+    source, links in the opposite direction would not recognize the link's records."""
     return any(plan.registered and plan.source_cluster == source_id for plan in plans)
 
 
@@ -47,11 +49,11 @@ def is_registered(plans: Iterable[Plan], source_id: str) -> bool:
 def repair_writer(
     admin: Admin, properties: Mapping[str, str], link: str, transactional_id: str, **told: str
 ) -> Iterator[TransactionalWriter]:
-    """Become the one who writes what a person has a command of the link write, as a replay. It is registered before, so
-    that a link back leaves it out, too.
+    """Become the only process that writes for an operator's command on the link, such as a replay. It is registered
+    first, so that a link in the opposite direction skips its records, too.
 
     Args:
-        told: ``doing``, ``taken_over`` and ``hint``, as `transactional_writer` takes them.
+        ``**told``: ``doing``, ``taken_over`` and ``hint``, as `transactional_writer` takes them.
 
     Raises:
         PlanConflict: another process takes over at the same moment.
@@ -65,7 +67,7 @@ def repair_writer(
 
 
 def _register_repair(admin: Admin, properties: Mapping[str, str], link: str, transactional_id: str) -> None:
-    """A link that has no registration yet has no copies."""
+    """Register the writer of repairs, if the link is registered: a link that is not has replicated nothing yet."""
     known = writing_links(properties, admin.cluster)
     of_link = [one for one in known if one.link == link and one.purpose == "link"]
     if not of_link:
@@ -77,10 +79,10 @@ def _register_repair(admin: Admin, properties: Mapping[str, str], link: str, tra
 
 
 def producer_id_of(link: str, state: StateReader, properties: Mapping[str, str], cluster: str) -> int:
-    """The link's producer ID, which its plans name; before the first plan a new one from the destination.
+    """Return the link's producer ID from its plans; before the first plan, a new one from the destination.
 
     Raises:
-        StateError: the link has copied before, and no plan says with which ID.
+        StateError: the link has copied before, and no plan has its ID.
         ClusterUnavailable, NotAuthorized: the destination allocates none.
     """
     for plan in state.plans.values():
@@ -95,10 +97,10 @@ def producer_id_of(link: str, state: StateReader, properties: Mapping[str, str],
 
 
 def writing_links(properties: Mapping[str, str], cluster: str) -> Collection[Registration]:
-    """The links into a cluster, all of them, in the order in which they were registered.
+    """Return all links into a cluster, in the order in which they were registered.
 
     Raises:
-        StateError: a record cannot be read, which might name any.
+        StateError: a record cannot be read, which might name any link.
         ClusterUnavailable, NotAuthorized
     """
     known = registrations(properties, cluster)
@@ -110,11 +112,11 @@ def writing_links(properties: Mapping[str, str], cluster: str) -> Collection[Reg
 def producers_left_out(
     copies: str, writing: Collection[Registration], source_id: str, destination_id: str
 ) -> frozenset[int]:
-    """Producers whose batches a link does not copy, as its slots decide it.
+    """Return the producers whose batches a link does not copy, by the same rule as its slots.
 
     Args:
         copies: the policy of the topic.
-        writing: the links into its source; the ids are those of the link's clusters.
+        writing: the links into its source; the IDs are those of the link's clusters.
     """
     if copies == "all":
         return frozenset()
@@ -125,5 +127,5 @@ def producers_left_out(
 
 
 def registered(properties: Mapping[str, str], cluster: str) -> Collection[Registration]:
-    """The links into a cluster, as far as they can be read. Raises ClusterUnavailable, NotAuthorized."""
+    """Return the links into a cluster, as far as they can be read. Raises ClusterUnavailable, NotAuthorized."""
     return registrations(properties, cluster).all()

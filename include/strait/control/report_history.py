@@ -1,5 +1,5 @@
-"""Reports of some time ago, which are kept for a day: of hours, to foresee losses, and of a minute, to measure
-loads; and the minutes and hours that slots roll up. Whatever is read is taken in and let go, record by record."""
+"""Past reports, which are kept for a day: of hours ago, to predict losses, and of a minute ago, to measure loads; and
+the minutes and hours that slots roll up. Records are processed one by one, and not kept."""
 
 import contextlib
 import time
@@ -21,14 +21,14 @@ from strait.state.report_changes import REPEAT_SECONDS, HistoryPoint, ReportChan
 from strait.state.schema import Report
 from strait.state.slot_reports import SlotReports
 
-_FRESH_SECONDS = 5.0  # for which a look at loads counts: one cycle decides twice
-_PAST_SECONDS = 300.0  # for which the pace of hours counts
-_SPAN_MS = 5_000  # in which every slot reports, several times
+_FRESH_SECONDS = 5.0  # for which measured loads are reused: one cycle plans twice
+_PAST_SECONDS = 300.0  # for which past reports are reused
+_SPAN_MS = 5_000  # in which every slot reports several times
 _WHOLE_MS = REPEAT_SECONDS * 1000  # in which it reports every partition
 
 
 class PastReports:
-    """What slots of a link said `WINDOW_SECONDS` ago, read again after some minutes."""
+    """The reports of a link's slots from `WINDOW_SECONDS` ago, read again after 5 min."""
 
     def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
         self._properties = properties
@@ -38,8 +38,8 @@ class PastReports:
         self._due_at = 0.0
 
     def of(self, group: str, reports: Reports) -> Reports:
-        """Or what they said at the first time since of which there are reports; nothing where no partition of the group
-        lags, so that nothing can be lost.
+        """Return these reports or, if there are none so early, the first ones after that time; nothing if no partition
+        of the group lags, so that nothing can be lost.
 
         Args:
             reports: the present ones.
@@ -57,10 +57,10 @@ class PastReports:
 
 
 class LoadMonitor:
-    """The loads of a link's partitions, looked at anew after some seconds.
+    """The loads of a link's partitions, measured again after 5 s.
 
     Args:
-        reader: gives the reader that follows the link's reports.
+        reader: returns the reader that follows the link's reports.
     """
 
     def __init__(self, link: Link, properties: Mapping[str, str], name: str, reader: Callable[[], StateReader]) -> None:
@@ -69,11 +69,11 @@ class LoadMonitor:
         self._name = name
         self._reader = reader
         self._loads: Mapping[TopicPartition, Load] = {}
-        self._looks: deque[tuple[float, Reports]] = deque()  # what was reported then, one as old as is needed
+        self._looks: deque[tuple[float, Reports]] = deque()  # reports at these times; the first is as old as needed
         self._due_at = 0.0
 
     def now(self) -> Mapping[TopicPartition, Load]:
-        """What was reported just now; nothing where no decision of the link depends on it.
+        """Return the loads from the latest reports; nothing if no decision of the link depends on them.
 
         Raises:
             ClusterUnavailable, NotAuthorized, StateError
@@ -109,10 +109,10 @@ def reports_between(
     *,
     wanted: Callable[[bytes], bool] = lambda _: True,
 ) -> Iterator[Report | ReportChanges | GroupSyncReport]:
-    """What was reported in a time, one after the other; what cannot be read is left out.
+    """Yield the reports of a time range, in order; unreadable records are skipped.
 
     Args:
-        wanted: by the key of a record; others are not decoded.
+        wanted: filters by the key of a record; others are not decoded.
 
     Raises:
         ClusterUnavailable, NotAuthorized
@@ -128,7 +128,7 @@ def reports_between(
 def history_points(
     properties: Mapping[str, str], cluster: str, link: str, span: Literal["minute", "hour"], since_ms: int
 ) -> Iterator[HistoryPoint]:
-    """The minutes or hours of a link's past, in no order; what cannot be read is left out.
+    """Yield the minutes or hours of a link's past, in no order; unreadable records are skipped.
 
     Raises:
         ClusterUnavailable, NotAuthorized
@@ -143,8 +143,8 @@ def history_points(
 
 
 def _reports_at(properties: Mapping[str, str], cluster: str, link: str, at_ms: int) -> Reports:
-    """What slots said at that time, or at the first time since of which there are reports. Where that is long ago, the
-    time in which they repeat everything counts as one moment."""
+    """Return the slots' reports at that time or, if there are none so early, the first ones after it. If these are from
+    long ago, the period in which slots repeat everything counts as one moment."""
     found, ends_ms, now_ms = SlotReports(), None, time.time_ns() // 1_000_000
     for message in read_topic(properties, cluster, naming.reports_topic(link), since_ms=at_ms - _WHOLE_MS):
         _, written_ms = message.timestamp()

@@ -1,4 +1,4 @@
-"""Deciding once about a topic that was deleted on one side, in the plan in force; the next plan follows it."""
+"""One-time decisions about a topic that was deleted on one side, in the current plan; the next plan follows them."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from strait.state.schema import Decision, Pause, Waiting
 def resolve(
     file: LinksFile, link: str, topic: str, action: Literal["continue", "restart"], *, by: str, reason: str
 ) -> Edited:
-    """Have the next plan create what was deleted, or accept what was created again, and go on as ``action`` says.
+    """Have the next plan create the deleted topic, or accept the recreated one, and continue as ``action`` specifies.
 
     Raises:
         ConfigError: nothing of the topic waits for such a decision.

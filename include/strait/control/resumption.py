@@ -1,5 +1,5 @@
-"""Where a link would resume each partition of its source: by the destination's logs and the map, as its own recovery
-does, but without an application."""
+"""The offsets at which a link would resume the partitions of its source: from the destination's logs and the map, as
+its own recovery does, but without an application."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ _READ_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """Of one partition.
+    """The resume point of one partition.
 
     Attributes:
-        topic: as the plan in force has it.
+        topic: as in the current plan.
         partition: of both topics.
-        offset: the next source offset that the link copies; None: not known, and ``detail`` says why.
+        offset: the next source offset that the link copies; None: unknown, for the reason in ``detail``.
         exact: no record before ``offset`` is missing on the destination, and none from there on is there. If not, some
             records from there on may be there.
-        written: so many records of the link are in the destination partition.
-        runs: what the map says of these two topics.
+        written: number of the link's records in the destination partition.
+        runs: the map's entries for these two topics.
     """
 
     topic: PlannedTopic
@@ -56,7 +56,7 @@ class ResumePoint:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """All partitions of a link's plans, by topic and number. ``stopped``: the plans say so of all task groups."""
+    """All partitions of a link's plans, by topic and number. ``stopped``: in the plans, all task groups are stopped."""
 
     points: Sequence[ResumePoint]
     plans: Mapping[str, Plan]
@@ -67,7 +67,7 @@ class Resumption:
 
 
 def resumption(file: LinksFile, link: str, source: Admin, destination: Admin) -> Resumption:
-    """Ask both clusters. Changes nothing.
+    """Return the resume points, determined from both clusters. Changes nothing.
 
     Raises:
         ConfigError: the link has no plan.
@@ -124,7 +124,8 @@ def _point(
     runs: Sequence[OffsetMapping],
     logs: PartitionLogs,
 ) -> ResumePoint:
-    """Other producers may have written to the destination since, so their records are no reason not to tell."""
+    """Return the resume point of one partition. Other producers may have written to the destination since, so their
+    records do not make it unknown."""
     if not runs:
         return ResumePoint(topic, place.partition, None, detail="the offset map has no entry for these two topics")
     outcome: Found | Scan | Refused | Unproven = decision.from_leader(runs, state, "continue")
@@ -145,7 +146,7 @@ def _point(
 
 
 def _scanned(logs: PartitionLogs, copy: TopicPartition, producer_id: int, start: int, end: int) -> Tail:
-    """What the destination's log holds of the link in [``start``, ``end``)."""
+    """Return the tail of the link's records in the destination's log in [``start``, ``end``)."""
     at, found = start, Tail(start)
     while at < end:
         part = logs.read(copy, at, _READ_BYTES)

@@ -1,4 +1,4 @@
-"""What an application needs to run a plan."""
+"""The settings that an application needs to run a plan."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ def spec_of(
     *,
     standby: bool,
 ) -> AppSpec:
-    """By a link's settings, and for the clusters of its plan alone.
+    """Return the settings of an application, from its link's settings, and only for the clusters of its plan.
 
     Args:
         properties: of source and destination, as configured.

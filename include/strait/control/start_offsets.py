@@ -1,5 +1,5 @@
-"""Looks up where new partitions begin, on both clusters. What the answers mean is decided in
-strait.planning.topics.start_offsets."""
+"""Queries both clusters for the start offsets of new partitions. strait.planning.topics.start_offsets interprets the
+responses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,14 +24,14 @@ StartsAt = Mapping[TopicPartition, StartAt]
 def look_up(
     source: Admin, destination: Admin, new: Mapping[TopicPartition, StartRequest], *, histories: bool = False
 ) -> StartOffsets:
-    """Ask each cluster for what is needed, in as few requests as may be.
+    """Query each cluster for the offsets that are needed, in as few requests as possible.
 
     Args:
-        histories: also how much the source holds of each.
+        histories: also how much the source holds of each partition, in offsets.
 
     Raises:
-        ClusterUnavailable, NotAuthorized: a cluster does not answer. What it says of one partition is that one's
-            failure.
+        ClusterUnavailable, NotAuthorized: a cluster does not answer. An error about one partition is stored as that
+            partition's failure.
     """
     begins = {partition: beginning.fresh.begin for partition, beginning in new.items()}
     ranges, failures = _ranges(source, begins, histories)
@@ -77,7 +77,8 @@ def _ranges(
 
 
 def ranges_of(source: Admin, begins: StartsAt) -> tuple[dict[TopicPartition, Range], dict[TopicPartition, str]]:
-    """All that the source holds of partitions, from its first offset to its end; and why of some that is not known."""
+    """Return the offsets that the source holds of partitions, from the first one to the end; and why some are
+    unknown."""
     first, end = source.offsets_each(begins, "earliest"), source.offsets_each(begins, "latest")
     times = {partition: begin.timestamp_ms for partition, begin in begins.items() if isinstance(begin, AtTime)}
     since = source.offsets_since_each(times)

@@ -26,7 +26,7 @@ _READ_BYTES = 4 << 20
 
 
 class TailReader:
-    """Of one link. What it has asked once it does not ask again, so that all that it tells is of one moment.
+    """Reads the tail of one link. Each query is made only once, so that all results are of one moment.
 
     Raises (every method and property):
         ConfigError: the link has no plan.
@@ -49,7 +49,7 @@ class TailReader:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """Of the destination, for a client."""
+        """The destination's client properties."""
         return self._file.clusters[self._settings.destination]
 
     @property
@@ -58,19 +58,20 @@ class TailReader:
 
     @property
     def source_cluster(self) -> tuple[Mapping[str, str], str]:
-        """Its properties, for a client, and its name."""
+        """The source's client properties, and its name."""
         return self._file.clusters[self._settings.source], self._settings.source
 
     @cached_property
     def resumption(self) -> Resumption:
-        """Where the link would go on, of all partitions but those of heartbeats, which links write themselves."""
+        """The offsets at which the link would resume, of all partitions except those of heartbeats, which links write
+        themselves."""
         found = resumption(self._file, self.link, self.source, self.destination)
         beats = written_by_links(self._settings, found.plans.values(), self._file.clusters)
         return Resumption([point for point in found.points if point.topic.source not in beats], found.plans)
 
     @cached_property
     def parts(self) -> list[TailPart]:
-        """The tail of each partition, also of those that have none."""
+        """The tail of each partition, including those that have none."""
         points = {point.place: point for point in self.resumption.points}
         first, stable, end = (self.source.offsets_each(points, where) for where in ("earliest", "latest", "end"))
         failures = {**first.failures, **stable.failures, **end.failures}
@@ -93,7 +94,7 @@ class TailReader:
             ]
 
     def records(self, parts: Collection[TailPart]) -> Iterator[TailRecord]:
-        """Every committed record of these tails, in order within each partition; without records that links have
+        """Yield every committed record of these tails, in order within each partition; without records that links have
         written there if the link does not copy them, and without those in quarantine."""
         ranges = {part.place: part.range for part in parts if part.has_offsets}
         skipped = self._copies(ranges)
@@ -108,7 +109,7 @@ class TailReader:
 
     @cached_property
     def dropped(self) -> dict[TopicPartition, int]:
-        """Partitions of which a tail was dropped -> the time when that was done last."""
+        """Partitions of which a tail was dropped -> time of the last drop, in ms."""
         found: dict[TopicPartition, int] = {}
         for loss in self.drops:
             place = TopicPartition(loss.topic, loss.partition)
@@ -117,13 +118,13 @@ class TailReader:
 
     @cached_property
     def drops(self) -> list[Loss]:
-        """Tails that were dropped, by the loss log, the oldest first."""
+        """Tails that were dropped, according to the loss log, oldest first."""
         with StateReader(self.properties, self._settings.destination, self.link, follow=("losses",)) as state:
             state.catch_up()
             return [loss for loss in state.losses if loss.cause == Reason.TAIL_DROPPED]
 
     def batches(self, places: Collection[TopicPartition]) -> Mapping[TopicPartition, Sequence[LoggedBatch]]:
-        """What the source's log holds of each from the tail's first offset on."""
+        """Return the batches in the source's log of each partition, from the tail's first offset on."""
         first = {part.place: part.range[0] for part in self.parts}
         with PartitionLogs(*self.source_cluster) as logs:
             for place in places:
@@ -131,7 +132,7 @@ class TailReader:
                     self._batches[place] = list(read_log(logs, place, first[place]))
         return {place: self._batches[place] for place in places}
 
-    # --- what is no part of the tail ----------------------------------------------------------------------------------
+    # --- records that are not part of the tail ------------------------------------------------------------------------
 
     @cached_property
     def _writing(self) -> Collection[Registration]:
@@ -145,7 +146,7 @@ class TailReader:
         return frozenset((entry.topic, entry.partition, entry.offset, entry.timestamp_ms) for entry in entries)
 
     def _copies(self, places: Collection[TopicPartition]) -> dict[TopicPartition, list[tuple[int, int]]]:
-        """Offsets [from, to) of batches that the link leaves out, since a link has written them."""
+        """Return offsets [from, to) of batches that the link skips, since a link has written them."""
         policies = {point.place: point.topic.policy.copies for point in self.resumption.points}
         left_out = {place: self._left_out(policies[place]) for place in places}
         batches = self.batches([place for place, producers in left_out.items() if producers])
@@ -155,14 +156,14 @@ class TailReader:
         }
 
     def _left_out(self, policy: str) -> Collection[int]:
-        """Producers whose batches the link does not copy, as its slots decide it."""
+        """Return the producers whose batches the link does not copy, by the same rule as its slots."""
         if policy == "all":
             return ()
         return producers_left_out(policy, self._writing, self.source.cluster_id, self.destination.cluster_id)
 
 
 def read_log(logs: PartitionLogs, place: TopicPartition, offset: int, end: int = sys.maxsize) -> Iterator[LoggedBatch]:
-    """Every batch with offsets in [``offset``, ``end``)."""
+    """Yield every batch with offsets in [``offset``, ``end``)."""
     at = offset
     while at < end:
         part = logs.read(place, at, _READ_BYTES)
@@ -185,7 +186,7 @@ def _record(message: Message) -> TailRecord:
 
 
 def _within(ranges: list[tuple[int, int]], offset: int) -> bool:
-    """Ranges are taken off as they are passed: offsets come in order."""
+    """Return whether an offset is in the ranges. Removes ranges that end before it: offsets come in order."""
     while ranges and ranges[0][1] <= offset:
         ranges.pop(0)
     return bool(ranges) and ranges[0][0] <= offset

@@ -1,7 +1,7 @@
-"""Dropping a link's tail: the map gets the word that nothing of it is to be copied, and the loss log the decision.
+"""Drops a link's tail: writes a map entry by which none of it is copied, and the decision into the loss log.
 
-It is the word that the engine itself writes where it passes over offsets with nothing to copy: record number n, the next
-one, is at a later source offset. Nothing on the source or the destination topic is changed.
+The engine itself writes such an entry when it passes over offsets with nothing to copy: record number n, the next one,
+is at a later source offset. Nothing on the source or the destination topic is changed.
 """
 
 import time
@@ -24,7 +24,7 @@ from strait.state.schema import Loss, OffsetMapping
 
 
 class Decision(NamedTuple):
-    """Who drops the records, and why."""
+    """The operator that drops the records, and the reason."""
 
     by: str
     reason: str
@@ -52,7 +52,8 @@ def require_at_rest(file: LinksFile, link: str, parts: Collection[TailPart]) -> 
 def drop(
     file: LinksFile, reader: TailReader, found: Mapping[TopicPartition, Extent], decision: Decision
 ) -> list[TailPart]:
-    """Let the link pass over these tails, up to where each ended when it was read; return those that hold records.
+    """Make the link pass over these tails, up to the end that each had when it was read; return those that hold
+    records.
 
     Args:
         found: of each partition to drop, how much it holds.
@@ -92,11 +93,11 @@ class MapChange(NamedTuple):
 
 
 def passed_over(runs: Sequence[OffsetMapping], number: int, to_offset: int, now_ms: int) -> MapChange:
-    """Let the map say that record ``number``, the next one to be copied, comes at ``to_offset`` or later.
+    """Return the map entries by which record ``number``, the next one to be copied, is at ``to_offset`` or later.
 
-    What it says of earlier records stays. What it says of this one and later ones goes: entries that were written ahead
-    of records that never came, and confirmations of records that the destination has lost. They would speak against the
-    new entry once other records have these numbers.
+    Statements about earlier records stay. Those about this record and later ones are removed: entries that were written
+    ahead of records that never came, and confirmations of records that the destination has lost. They would contradict
+    the new entry once other records have these numbers.
 
     Args:
         runs: of one partition and these topics, by sequence_base.
@@ -122,7 +123,7 @@ def passed_over(runs: Sequence[OffsetMapping], number: int, to_offset: int, now_
 
 
 def _before(run: OffsetMapping, number: int) -> OffsetMapping:
-    """The same without what it says of record ``number`` and later ones."""
+    """Return the entry without its statements about record ``number`` and later ones."""
     said, gaps = gaps_of(run)[1:], gaps_of(run, run.sequence_base + 1, number)
     if len(gaps) < len(said):
         text = pack(gaps, sequence_base=run.sequence_base, source_base=run.source_base)
@@ -133,7 +134,7 @@ def _before(run: OffsetMapping, number: int) -> OffsetMapping:
 
 
 def _require_stopped(link: str, state: StateReader) -> None:
-    """As the plans are now: whoever starts the link after this takes over its control first."""
+    """Check the plans as they are now: a process that starts the link after this takes over its control first."""
     if not all(plan.stopped for plan in state.plans.values()):
         raise PlanConflict(
             f"link {link}: dropping its tail: somebody has started it; nothing was dropped",

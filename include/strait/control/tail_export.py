@@ -22,8 +22,8 @@ _CONFIGS = ("cleanup.policy", "message.timestamp.type")
 
 
 def to_file(path: Path, records: Iterable[TailRecord]) -> Counter[TopicPartition]:
-    """Write each record as a line of JSON into a new file that only its owner may read; return how many of each
-    partition. The file is there once it is complete: until then its name ends with ``.part``.
+    """Write each record as a line of JSON into a new file that only its owner may read; return the number of records of
+    each partition. The file appears once it is complete: until then its name ends with ``.part``.
 
     Raises:
         ConfigError: there is such a file.
@@ -69,8 +69,8 @@ def _require_new(path: Path) -> None:
 
 
 class TopicExport:
-    """Into one topic of the destination, each record once, however often it is cut off and run again: what the topic
-    holds already is not written again.
+    """Exports into one topic of the destination, each record once, however often the export is interrupted and
+    repeated: records that the topic already holds are not written again.
 
     Raises (every method): ClusterUnavailable, NotAuthorized.
     """
@@ -82,7 +82,7 @@ class TopicExport:
         self._topic = topic
 
     def require_fit(self, parts: Collection[TailPart], copies: Collection[str]) -> None:
-        """Raises ConfigError if the topic cannot take the records.
+        """Check that the topic can accept the records. Raises ConfigError if it cannot.
 
         Args:
             copies: topics that the link writes to.
@@ -106,12 +106,13 @@ class TopicExport:
             raise ConfigError(_WHERE, [problem])
 
     def write(self, records: Iterable[TailRecord]) -> Counter[TopicPartition]:
-        """Write those that are not there yet, each into its own partition; return how many of each source partition.
+        """Write the records that the topic does not hold yet, each into its own partition; return the number of records
+        of each source partition.
 
         Raises:
             ConfigError: the topic holds a record that is not of such an export, or has lost some.
-            PlanConflict: another export of the link's tail has begun since, or somebody else's transaction is open in
-                the topic.
+            PlanConflict: another export of the link's tail has started since, or another producer's transaction is open
+                in the topic.
             ClusterError: the destination rejects a record; those before it may be there.
         """
         with repair_writer(

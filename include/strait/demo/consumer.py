@@ -1,4 +1,4 @@
-"""The shop's billing: a consumer group of the source, whose offsets the link keeps ready on the destination."""
+"""The shop's billing: a consumer group on the source. The link keeps its offsets ready on the destination."""
 
 import threading
 
@@ -11,7 +11,7 @@ _MOST_RECORDS = 1000
 
 
 def consume(bootstrap: str, stop: threading.Event) -> None:
-    """Read its topics from their beginning, and commit once a second, until ``stop`` is set."""
+    """Consume its topics from the earliest offset, and commit every second, until ``stop`` is set."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

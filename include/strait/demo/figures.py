@@ -1,4 +1,4 @@
-"""What the demo has copied: by the reports of its links' slots, and by those about its consumer groups."""
+"""Figures of the demo, from the reports of its links' slots and those about its consumer groups."""
 
 import time
 from collections import Counter
@@ -13,13 +13,13 @@ from strait.state.reader import StateReader
 
 @dataclass(frozen=True, slots=True)
 class TopicFigures:
-    """One topic of one link now.
+    """Current figures of one topic of one link.
 
     Attributes:
-        lag_records: of the partitions that do not wait.
+        lag_records: sum over the partitions that do not wait.
         waiting: reason -> number of partitions that wait for it.
-        starting: partitions whose position is not known yet.
-        latency_ms_p50: of the slots that copy it, over the last minute; None: none measured.
+        starting: number of partitions whose position is still unknown.
+        latency_ms_p50: maximum of the slots that copy it, over the last minute; None: none measured.
     """
 
     link: str
@@ -35,8 +35,8 @@ class TopicFigures:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """The consumer groups of one link: how many have offsets in its topics, and how many of them would continue exactly
-    where they are."""
+    """Consumer groups of one link: the number that have offsets in its topics, and the number of these that would
+    continue exactly at their position."""
 
     link: str
     groups: int
@@ -44,7 +44,7 @@ class GroupFigures:
 
 
 class Figures:
-    """Open it once, read it as often as needed."""
+    """Reads the figures. Open it once; read as often as needed."""
 
     def __init__(self, clusters: Mapping[str, str]) -> None:
         """``clusters``: name -> bootstrap address."""
@@ -63,7 +63,7 @@ class Figures:
             state.close()
 
     def read(self) -> list[TopicFigures]:
-        """Every topic of the plans in force, by link and name; none of a link before its first plan."""
+        """Return the figures of every topic of the current plans, by link and name; none for a link without a plan."""
         found = []
         for link, state in self._states.items():
             state.catch_up()
@@ -76,13 +76,14 @@ class Figures:
         return found
 
     def groups(self) -> list[GroupFigures]:
-        """As of the last `read`; none of a link whose groups nobody has looked at yet."""
+        """Return the figures as of the last `read`; none for a link without a recent report on its groups."""
         looks = ((link, state.group_sync) for link, state in self._states.items())
         return [GroupFigures(link, look.groups, look.in_sync) for link, look in looks if look is not None]
 
 
 def caught_up(topics: Sequence[TopicFigures], *, within_records: int) -> bool:
-    """Whether every topic of every link has copies, lags by so few records at most, and has a latency to show."""
+    """Return whether every topic of every link has copied records, no starting partition, a lag of at most
+    ``within_records``, and a measured latency."""
     wanted = {(link, topic) for link, several in TOPICS.items() for topic in several}
     return wanted <= {(t.link, t.topic) for t in topics} and all(
         t.copied_records > 0 and not t.starting and t.lag_records <= within_records and t.latency_ms_p50 is not None
@@ -107,5 +108,5 @@ def _figures(link: str, rows: Sequence[PartitionStatus], slots: Sequence[SlotSta
 
 
 def _longest(latencies: Iterable[float | None]) -> float | None:
-    """Of the slowest slot."""
+    """Return the latency of the slowest slot, in ms; None if none was measured."""
     return max((one for one in latencies if one is not None), default=None)

@@ -1,4 +1,4 @@
-"""The one folder that holds all of a running demo, and the names in it."""
+"""The directory that holds all files of a running demo, and the names in it."""
 
 import json
 import shutil
@@ -15,18 +15,18 @@ SOURCE = "source"
 DESTINATION = "destination"
 LINK, BACK = "shop", "back"
 LINKS = {LINK: (SOURCE, DESTINATION), BACK: (DESTINATION, SOURCE)}
-"""Link -> the clusters that it copies from and to."""
+"""Link -> its source and its destination."""
 
 TOPICS = {LINK: ("orders", "payments", "invoices", "clicks"), BACK: ("shipments",)}
 LOCK = "lock"
 
 MOST_INVOICE_BYTES = 65_536
-"""The destination takes no larger invoice, so that one partition has something to wait for."""
+"""Maximum size of an invoice on the destination. The demo writes one larger invoice, so that a partition waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where everything listens, all on 127.0.0.1."""
+    """Ports that the demo listens on: Airflow's log servers on all addresses, everything else on 127.0.0.1."""
 
     airflow: int
     source: int
@@ -36,7 +36,7 @@ class Ports:
 
 
 class DemoFolder:
-    """Paths and parts of the demo in ``root``; nothing of it need exist yet."""
+    """Paths and parts of the demo in ``root``; none of them needs to exist yet."""
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or home() / "demo"
@@ -53,20 +53,20 @@ class DemoFolder:
 
     @property
     def ports(self) -> Ports | None:
-        """Those chosen when it was started; None where it was not."""
+        """Ports chosen when the demo was started; None if it was not started."""
         try:
             return Ports(**json.loads(self._ports_file.read_text(encoding="utf-8")))
         except FileNotFoundError:
             return None
 
     def lay_out(self, ports: Ports) -> None:
-        """Write down the ports, and the links file that goes with them."""
+        """Write the ports, and the links file that uses them."""
         self._ports_file.write_text(json.dumps(asdict(ports)), encoding="utf-8")
         self.links_file.write_text(yaml.safe_dump(links(ports), sort_keys=False), encoding="utf-8")
 
     @property
     def clusters(self) -> dict[str, str]:
-        """Cluster name -> bootstrap address; empty where the demo was not started."""
+        """Cluster name -> bootstrap address; empty if the demo was not started."""
         ports = self.ports
         return {SOURCE: bootstrap(ports.source), DESTINATION: bootstrap(ports.destination)} if ports else {}
 
@@ -74,7 +74,7 @@ class DemoFolder:
         return self.root / name
 
     def clear(self) -> None:
-        """Delete all that was written, but keep the folder. Nothing of the demo may run."""
+        """Delete all files except the lock, but keep the directory. No part of the demo may be running."""
         for path in self.root.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
@@ -82,7 +82,7 @@ class DemoFolder:
                 path.unlink()
 
     def remove(self) -> None:
-        """Delete the folder with all that is in it. Nothing of the demo may run."""
+        """Delete the directory with all its contents. No part of the demo may be running."""
         shutil.rmtree(self.root)
 
     @property
@@ -95,7 +95,7 @@ def bootstrap(port: int) -> str:
 
 
 def links(ports: Ports) -> dict[str, object]:
-    """What the demo's links file says."""
+    """Return the content of the demo's links file."""
     slots = {LINK: 2, BACK: 1}
     return {
         "clusters": {
@@ -115,6 +115,6 @@ def links(ports: Ports) -> dict[str, object]:
 
 
 def topics(link: str) -> dict[str, object]:
-    """Which topics a link copies: the block in the links file, and what its Variable in Airflow begins with."""
+    """Return a link's `topics` block in the links file, which is also the initial value of its Airflow Variable."""
     rule = {"match": "invoices", "overrides": {"max.message.bytes": str(MOST_INVOICE_BYTES)}}
     return {"include": list(TOPICS[link])} | ({"rules": [rule]} if link == LINK else {})

@@ -1,7 +1,7 @@
 """The demo's clients, with Kafka's ordinary library: `python -m strait.demo.generator`. A shop writes to the source, its
 warehouse to the destination, and the shop's billing consumes.
 
-First a history, as fast as it goes, then a steady rate until SIGTERM or SIGINT; what was handed over is flushed then.
+First a history, as fast as possible, then a steady rate until SIGTERM or SIGINT; then all queued records are flushed.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from strait.errors import ClusterUnavailable, StraitError
 TICK_SECONDS = 0.1
 HISTORY_SECONDS = 3600
 WAREHOUSE_SHARE = 0.1
-"""Records of the warehouse for each of the shop's."""
+"""Warehouse records per shop record."""
 
 
 class Generator:
@@ -40,7 +40,7 @@ class Generator:
         }
 
     def create_topics(self) -> None:
-        """Make the topics that are not there yet."""
+        """Create the topics that do not exist yet."""
         admin = AdminClient({"bootstrap.servers": self._bootstrap})
         there = admin.list_topics(timeout=30).topics
         missing = [NewTopic(name, topic.partitions, 1) for name, topic in self._topics.items() if name not in there]
@@ -48,7 +48,7 @@ class Generator:
             future.result()
 
     def write_history(self, records: int) -> None:
-        """Write ``records`` at once, with timestamps spread over the past hour."""
+        """Write this many records without a pause, with timestamps spread over the past hour."""
         now_ms = time.time_ns() // 1_000_000
         for number in range(records):
             age_ms = HISTORY_SECONDS * 1000 * (records - number) // records
@@ -67,14 +67,15 @@ class Generator:
                 producer.poll(0)
 
     def flush(self) -> None:
-        """Wait until the cluster has everything. Raises ClusterUnavailable where it took something not."""
+        """Wait until the cluster has acknowledged every record, for up to 30 s per topic. Raises ClusterUnavailable if
+        it has not, or has rejected one."""
         left = sum(producer.flush(30) for producer in self._producers.values())
         if left:
             raise ClusterUnavailable(self._bootstrap, f"generator: {left} records not acknowledged after 30 s")
         self._raise_refusal()
 
     def produce(self, record: ShopRecord, timestamp_ms: int) -> None:
-        """Hand over one record. Raises ClusterUnavailable where an earlier one was not taken."""
+        """Queue one record for its producer. Raises ClusterUnavailable if an earlier record was rejected."""
         self._raise_refusal()
         producer = self._producers[record.topic]
         arguments = {
@@ -85,7 +86,7 @@ class Generator:
         }
         try:
             producer.produce(record.topic, record.value, **arguments)
-        except BufferError:  # its queue is full: let it deliver, then hand over once more
+        except BufferError:  # its queue is full: deliver for up to 1 s, then try once more
             producer.poll(1)
             producer.produce(record.topic, record.value, **arguments)
 
@@ -98,7 +99,7 @@ class Generator:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Of the command line."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--source", required=True, help="bootstrap address of the shop's cluster")
     parser.add_argument("--destination", required=True, help="that of the warehouse's")

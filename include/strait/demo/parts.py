@@ -1,4 +1,4 @@
-"""The parts of a running demo: found from its folder by any process, and ended in the order that leaves nothing."""
+"""The parts of a running demo. Any process can find them from its directory, and stop them so that none is left."""
 
 import signal
 from collections import defaultdict
@@ -15,17 +15,17 @@ from strait.launch import processes
 from strait.launch.local import LocalLauncher
 
 APPLICATIONS = {f"application-{link}": application_name(link, "default") for link in LINKS}
-"""Part -> the name of its Spark application."""
+"""Part -> name of its Spark application."""
 
 
 class Parts:
-    """Nothing needs to run, or to have run."""
+    """The demo's parts. None of them needs to be running, or to have been started."""
 
     def __init__(self, folder: DemoFolder) -> None:
         self._folder = folder
 
     def running(self) -> dict[str, bool]:
-        """Part -> whether it runs."""
+        """Return part -> whether it runs."""
         states = {part: self._launcher().state(name) for part, name in APPLICATIONS.items()}
         return {
             SOURCE: self._cluster_runs(SOURCE),
@@ -36,7 +36,7 @@ class Parts:
         }
 
     def processes(self) -> list[psutil.Process]:
-        """Every process of every part."""
+        """Return every process of every part."""
         found = [*self._folder.airflow.processes(), *self._folder.generator.members()]
         for name in (SOURCE, DESTINATION):
             cluster = self._cluster(name)
@@ -45,19 +45,19 @@ class Parts:
         return found + [process for several in self.applications().values() for process in several]
 
     def applications(self) -> dict[str, list[psutil.Process]]:
-        """Name of each Spark application that runs -> every process of it."""
+        """Return the name of each running Spark application -> all its processes."""
         found: dict[str, list[psutil.Process]] = defaultdict(list)
         for submission, several in processes.find(self._folder.applications.resolve()).items():
             found[submission.parent.name] += several
         return dict(found)
 
     def stop(self, tell: Callable[[str], None]) -> None:
-        """End every part. ``tell`` hears which one is being ended. What it wrote stays.
+        """Stop every part; before each one, call ``tell`` with its name. The files of the parts stay.
 
         Raises:
-            SetupError, LaunchError: something could not be ended.
+            SetupError, LaunchError: a part could not be stopped.
         """
-        # Airflow first, so that it does not bring back what is ended next.
+        # Airflow first, so that it does not restart the applications that are stopped next.
         tell("Airflow")
         self._folder.airflow.stop()
         tell("the applications")
@@ -73,7 +73,7 @@ class Parts:
             raise SetupError(f"demo: ending it: processes {sorted(process.pid for process in left)} are still there")
 
     def logs(self) -> dict[str, Path]:
-        """Part -> its log, of those that have one."""
+        """Return part -> its log file, for each part that has one."""
         logs = {"generator": self._folder.generator_log, "airflow": self._folder.airflow.log}
         for part, name in APPLICATIONS.items():
             if (application := self._launcher().state(name)) is not None:

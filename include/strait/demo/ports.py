@@ -1,4 +1,4 @@
-"""Which ports the demo takes: those asked for, else the usual ones, else the next that are free."""
+"""Ports of the demo: for each, the requested one, else the default, else the next free one."""
 
 import socket
 
@@ -12,7 +12,8 @@ _FURTHER = 200
 
 
 def choose_ports(*, airflow: int | None, source: int | None, destination: int | None) -> Ports:
-    """None means that any port will do. Raises SetupError for a port that was asked for and is in use."""
+    """Return free ports. None: any port. Raises SetupError if a requested port is in use or was requested twice, or if
+    none is free."""
     taken: set[int] = set()
 
     def choose(asked: int | None, usual: int, option: str) -> int:
@@ -26,7 +27,7 @@ def choose_ports(*, airflow: int | None, source: int | None, destination: int | 
         taken.add(port)
         return port
 
-    # Explicit wishes first, so that no default takes a port that was asked for.
+    # Requested ports first, so that no default takes one of them.
     wishes = [(airflow, AIRFLOW, "--airflow-port"), (source, SOURCE, "--source-port")]
     wishes += [(destination, DESTINATION, "--destination-port")]
     chosen = {option: choose(asked, usual, option) for asked, usual, option in wishes if asked is not None}
@@ -41,7 +42,7 @@ def choose_ports(*, airflow: int | None, source: int | None, destination: int | 
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen there now, on this machine's own address and on all."""
+    """Return whether a server could listen on the port now, on 127.0.0.1 and on all addresses."""
     for address in ("127.0.0.1", "0.0.0.0"):  # noqa: S104  Airflow's log servers listen on all
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""The demo's records: what a shop and its warehouse write. Pure, and the same for the same seed."""
+"""The demo's records, written by a shop and its warehouse. Pure; the same seed yields the same records."""
 
 import json
 import random
@@ -10,7 +10,7 @@ Headers = list[tuple[str, bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class ShopTopic:
-    """One topic. ``share`` is its part of its cluster's records; ``codec`` what its producer compresses with."""
+    """One topic. ``share`` is its fraction of its cluster's records; ``codec`` its producer's compression type."""
 
     partitions: int
     codec: str
@@ -27,7 +27,7 @@ class ShopRecord:
     headers: Headers
 
 
-# Several codecs and partition counts, since a copy has to carry any of them unchanged.
+# Several codecs and partition counts, since a link has to replicate each of them unchanged.
 SHOP: Mapping[str, ShopTopic] = {
     "clicks": ShopTopic(partitions=6, codec="lz4", share=0.6),
     "invoices": ShopTopic(partitions=2, codec="none", share=0.02),
@@ -42,7 +42,7 @@ _CARRIERS = ("bike", "van", "post")
 
 
 def records(topics: Mapping[str, ShopTopic], seed: int) -> Iterator[ShopRecord]:
-    """Records of these topics in their shares, without end."""
+    """Yield records of these topics in proportion to their shares, endlessly."""
     rng = random.Random(seed)  # noqa: S311  made-up data
     names = sorted(topics)
     shares = [topics[name].share for name in names]
@@ -52,7 +52,7 @@ def records(topics: Mapping[str, ShopTopic], seed: int) -> Iterator[ShopRecord]:
 
 
 def scanned_invoice(seed: int, size_bytes: int) -> ShopRecord:
-    """An invoice that somebody scanned: a record of at least ``size_bytes``."""
+    """Return a scanned invoice: a record of at least ``size_bytes``."""
     rng = random.Random(seed)  # noqa: S311  made-up data
     invoice = f"invoice-{rng.randrange(1_000_000)}"
     return _record(rng, "invoices", invoice, {"invoice": invoice, "scan": rng.randbytes(size_bytes // 2 + 1).hex()})
@@ -93,7 +93,7 @@ def _record(rng: random.Random, topic: str, key: str, body: object | None) -> Sh
     value = None if body is None else json.dumps(body, separators=(",", ":")).encode()
     trace: bytes | None = b"%016x" % rng.getrandbits(64)
     if rng.random() < 0.01:
-        trace = None  # a header without value is legal, and another thing than an empty one
+        trace = None  # a null header value is legal, and differs from an empty one
     return ShopRecord(topic, key.encode(), value, [("schema", f"{topic}.v1".encode()), ("trace", trace)])
 
 

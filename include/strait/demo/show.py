@@ -1,4 +1,4 @@
-"""The demo's status for people: what was copied, where to look and what to try."""
+"""The demo's status as text: copied records, addresses, and commands to try."""
 
 from pathlib import Path
 
@@ -11,21 +11,21 @@ from strait.embedded.airflow import USER
 
 
 def show(status: DemoStatus) -> None:
-    """Print it to standard output."""
+    """Print the status to standard output."""
     console = Console(highlight=False)
     if status.topics:
         console.print(_table(status))
     missing = [part for part, runs in status.parts.items() if not runs]
     if missing:
         console.print(f"[red]Not running: {', '.join(missing)}.[/red] `strait demo logs` shows why.")
-    # A command or an address that is broken into lines cannot be copied.
+    # A command or an address that is broken into lines cannot be copied from the terminal.
     console.print(_addresses(status), soft_wrap=True)
     if not missing:
         console.print(_ideas(status), soft_wrap=True)
 
 
 def _typed(path: str) -> str:
-    """As one types it in the current folder."""
+    """Return a path as typed in the current directory."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 

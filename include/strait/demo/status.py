@@ -1,4 +1,4 @@
-"""What of the demo runs, where, and how much it has copied."""
+"""Status of the demo: its running parts, their addresses, and the records copied."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,8 +18,8 @@ class DemoStatus:
 
     Attributes:
         parts: name of each part -> whether it runs.
-        links_file: where it is.
-        application_pids: of the link from source to destination.
+        links_file: its path.
+        application_pids: processes of the link from source to destination.
     """
 
     parts: dict[str, bool]
@@ -34,16 +34,16 @@ class DemoStatus:
 
     @property
     def page_url(self) -> str:
-        """Of Strait's page in Airflow."""
+        """URL of Strait's page in Airflow."""
         return f"{self.airflow_url}/plugin/strait"
 
     @property
     def running(self) -> bool:
-        """Whether all of it runs."""
+        """Whether all parts run."""
         return all(self.parts.values())
 
     def as_data(self) -> dict[str, Any]:
-        """For `--json`."""
+        """Return the data that `--json` prints."""
         return {
             "running": self.running,
             "parts": self.parts,
@@ -60,7 +60,7 @@ class DemoStatus:
 
 
 def demo_status(folder: DemoFolder) -> DemoStatus | None:
-    """None where no demo was started."""
+    """Return the status of the demo; None if no demo was started."""
     ports = folder.ports
     if ports is None or not folder.airflow.was_launched:
         return None
@@ -85,7 +85,8 @@ def demo_status(folder: DemoFolder) -> DemoStatus | None:
 
 
 def _pss_bytes(process: psutil.Process) -> int:
-    """Its share of the memory it uses: pages that several processes share are counted once in the sum of all."""
+    """Return a process's proportional share of its memory, so that pages shared by several processes are counted once
+    in the sum of all; 0 if the process has exited."""
     try:
         return int(process.memory_full_info().pss)
     except psutil.NoSuchProcess:

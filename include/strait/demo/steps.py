@@ -1,4 +1,4 @@
-"""Progress of the demo's steps, for people: a spinner on a terminal, a line for each step anywhere."""
+"""Progress of the demo's steps as text: a spinner on a terminal, and always a line for each step."""
 
 import time
 from collections.abc import Iterator
@@ -11,14 +11,15 @@ from strait.errors import StraitError
 
 
 class Steps:
-    """Writes to ``console``."""
+    """Prints the progress to ``console``."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     @contextmanager
     def step(self, text: str) -> Iterator[Status]:
-        """Show that ``text`` is being done, then that it is, with its duration. What it yields takes `update(text)`."""
+        """Show ``text`` while the step runs, then its result and duration. The yielded status has `update(text)`, which
+        changes the text of the spinner."""
         started = time.monotonic()
         with self._console.status(text) as status:
             try:

@@ -1,4 +1,4 @@
-"""Brings the demo up, step by step: clusters, data, Airflow, the link, and waits until its copy has caught up."""
+"""Starts the demo step by step: clusters, data, Airflow and links. Then waits until the links have caught up."""
 
 import fcntl
 import json
@@ -32,7 +32,7 @@ from strait.reasons import Reason
 HISTORY_RECORDS = 100_000
 RECORDS_PER_SECOND = 500
 MONITORS = {link: f"strait_{link}" for link in LINKS}
-"""Link -> the DAG that keeps it running."""
+"""Link -> its monitor DAG, which keeps it running."""
 
 _ACT = "act"
 _ENDED = ("success", "failed", "upstream_failed")
@@ -40,10 +40,10 @@ _HEAP_MIB = 256
 
 
 def bring_up(folder: DemoFolder, ports: Ports, steps: Steps) -> None:
-    """Start all of it, and return once what was written is copied. Nothing of it may run, or have left files.
+    """Start all parts, and return once the existing records are copied. No part may be running or have left files.
 
     Raises:
-        StraitError: a step failed. What was started until then is ended; its logs stay.
+        StraitError: a step failed. The parts that were started are stopped; their logs stay.
     """
     with steps.step("Java and Kafka's jars"):
         find_java()
@@ -57,7 +57,7 @@ def bring_up(folder: DemoFolder, ports: Ports, steps: Steps) -> None:
 
 @contextmanager
 def alone(folder: DemoFolder) -> Iterator[None]:
-    """Only one process at a time brings the demo up or down. Raises SetupError while another one does."""
+    """Let only one process at a time start or stop the demo. Raises SetupError if another one is doing so."""
     folder.root.mkdir(parents=True, exist_ok=True)
     with (folder.root / LOCK).open("w") as lock:
         try:
@@ -126,7 +126,7 @@ def _configure(client: AirflowClient, ports: Ports) -> None:
 
 
 def _has_dags(client: AirflowClient) -> bool:
-    """Raises SetupError where Airflow could not read them."""
+    """Return whether Airflow has loaded the DAGs. Raises SetupError if it could not import one."""
     if errors := client.import_errors():
         raise SetupError(f"Airflow: reading the DAGs: {errors[0]['stack_trace'].strip().splitlines()[-1]}")
     return set(MONITORS.values()) <= {dag["dag_id"] for dag in client.dags()}
@@ -140,8 +140,8 @@ def _first_runs(client: AirflowClient) -> None:
 
 
 def _first_run(client: AirflowClient, dag: str) -> None:
-    """Wait until its plan is published and its application submitted; the figures that follow are not waited for."""
-    # Its schedule starts one at once, for the hour that has begun.
+    """Wait until the first run has published the plan and submitted the application, but not for its later tasks."""
+    # The schedule starts a run immediately, for the current hour.
     run = wait_for(f"Airflow: starting {dag}", 90, lambda: client.runs(dag))[-1]["dag_run_id"]
 
     def acted() -> str | None:
@@ -155,7 +155,7 @@ def _first_run(client: AirflowClient, dag: str) -> None:
 
 
 def _why_failed(client: AirflowClient, dag: str, run: str) -> str:
-    """The last error of the task, at its second attempt or at its first and only one."""
+    """Return the last error of the task's second attempt, or else of its first."""
     lines = client.task_errors(dag, run, _ACT, 2) or client.task_errors(dag, run, _ACT, 1)
     return f"task {_ACT}: {lines[-1] if lines else 'no error in its log'}"
 

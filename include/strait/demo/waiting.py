@@ -1,4 +1,4 @@
-"""Waiting for what the demo's parts do by themselves."""
+"""Waiting for the demo's parts."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,8 @@ _LOOK_EVERY_SECONDS = 0.3
 def wait_for(
     what: str, seconds: float, look: Callable[[], Found], *, so_far: Callable[[], str] = lambda: "", hint: str = ""
 ) -> Found:
-    """The first answer of ``look`` that is true. Raises SetupError after ``seconds``, with what ``so_far`` says."""
+    """Call ``look`` every 0.3 s and return its first true result. Raises SetupError after ``seconds``, with the text
+    that ``so_far`` returns."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
         if time.monotonic() > deadline:

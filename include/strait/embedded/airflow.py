@@ -1,6 +1,6 @@
 """A real Airflow on this machine (`airflow standalone`), for the demo and for tests.
 
-Everything it writes is in one folder. It answers on 127.0.0.1 only, to one user whose random password stands in a file
+Everything it writes is in one directory. It listens on 127.0.0.1 only, for one user, whose random password is in a file
 that only its owner can read.
 """
 
@@ -25,10 +25,10 @@ _COMPONENTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 
 
 class LocalAirflow:
-    """Airflow over the DAGs and plugins of ``project``, at home in ``home``.
+    """Airflow with the DAGs and plugins of ``project`` and the home directory ``home``.
 
-    ``environment`` is added to its own; DAGs and tasks see it. A later process that names the same home can ask, use
-    and stop what an earlier one started.
+    ``environment`` is added to its own; DAGs and tasks see it. A later process that names the same home can query, use
+    and stop an Airflow that an earlier one started.
     """
 
     def __init__(self, home: Path, *, project: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -39,16 +39,16 @@ class LocalAirflow:
         self._process = Detached(home / "airflow.pid.json")
 
     def launch(self, *, port: int, log_ports: tuple[int, int]) -> None:
-        """Start it and return at once; `wait_until_healthy` is to follow.
+        """Start Airflow and return immediately; call `wait_until_healthy` next.
 
-        ``port`` is the UI's and the API's; ``log_ports`` are those of the two servers that hand out logs of running
-        tasks and triggers. All three must be free.
+        ``port`` is for the UI and the API; ``log_ports`` are for the two servers of the logs of running tasks and
+        triggers. All three must be free.
         """
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._make_password()
         _write_private(self._address, json.dumps({"port": port}))
         self._process.start(
-            # Both are in its session, so both end with it.
+            # Both are in its session, so both stop with it.
             ["/bin/sh", "-c", '"$0" later & exec "$1" standalone', str(self._maintenance), str(_bin() / "airflow")],
             environment=self._full_environment(port, log_ports),
             log=self.log,
@@ -56,7 +56,7 @@ class LocalAirflow:
         )
 
     def wait_until_healthy(self, timeout_seconds: float = 180) -> None:
-        """Wait until all its components are. Raises SetupError when it ends, or is not healthy in time."""
+        """Wait until all components are healthy. Raises SetupError if Airflow exits, or is not healthy in time."""
         deadline = time.monotonic() + timeout_seconds
         while missing := self.missing_components():
             if self.pid is None:
@@ -69,42 +69,42 @@ class LocalAirflow:
             time.sleep(0.2)
 
     def stop(self) -> None:
-        """End it and all its components. Spark applications that its tasks submitted go on."""
-        # Only SIGINT makes standalone end its components; a SIGTERM would orphan them. A task that runs just then tries
-        # for half a minute to tell the API server, which is gone: it is not waited for.
+        """Stop Airflow and all its components. Spark applications that its tasks submitted keep running."""
+        # Only SIGINT makes standalone stop its components; a SIGTERM would orphan them. A task that runs at that time
+        # tries for half a minute to reach the API server, which has stopped: this is not waited for.
         self._process.stop(signal.SIGINT, grace_seconds=15)
 
     @property
     def pid(self) -> int | None:
-        """Of `airflow standalone` while it runs, else None."""
+        """The pid of `airflow standalone` while it runs, else None."""
         return self._process.pid
 
     def processes(self) -> list[psutil.Process]:
-        """Every process of it. Spark applications that its tasks submitted are not among them."""
+        """Return every process of Airflow. Spark applications that its tasks submitted are not among them."""
         return self._process.members()
 
     @property
     def was_launched(self) -> bool:
-        """Whether it ever was, in this home; `url` and `password` are known then."""
+        """Whether Airflow was ever launched in this home; `url` and `password` are known then."""
         return self._address.exists()
 
     @property
     def url(self) -> str:
-        """Where the UI and the API answer. Known once it was started."""
+        """The URL of the UI and the API. Known once Airflow was launched."""
         port = json.loads(self._address.read_text(encoding="utf-8"))["port"]
         return f"http://127.0.0.1:{port}"
 
     @property
     def password(self) -> str:
-        """Of the user ``admin``."""
+        """The password of the user ``admin``."""
         return str(json.loads(self._passwords.read_text(encoding="utf-8"))[USER])
 
     def client(self) -> AirflowClient:
-        """A client of its API, to be closed by the caller."""
+        """Return a client of the API; the caller closes it."""
         return AirflowClient(self.url, USER, self.password)
 
     def missing_components(self) -> list[str]:
-        """Those of its components that are not healthy now; all of them where nothing answers."""
+        """Return the components that are not healthy now; all of them if nothing answers."""
         try:
             reply = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10, trust_env=False)
         except httpx.TransportError:
@@ -114,7 +114,7 @@ class LocalAirflow:
 
     @property
     def _maintenance(self) -> Path:
-        """What clears away old runs and logs, day by day."""
+        """The script that deletes old runs and logs every day."""
         return self.project / "docker" / "maintenance.sh"
 
     @property
@@ -139,14 +139,14 @@ class LocalAirflow:
                 "dags_folder": self.project / "dags",
                 "plugins_folder": self.project / "plugins",
                 "load_examples": False,
-                "parallelism": 4,  # that many processes wait for tasks; the default is 32
+                "parallelism": 4,  # number of processes that wait for tasks; the default is 32
                 "execution_api_server_url": f"http://127.0.0.1:{port}/execution/",
                 "simple_auth_manager_users": f"{USER}:admin",
                 "simple_auth_manager_passwords_file": self._passwords,
             },
             "api": {"host": "127.0.0.1", "port": port, "base_url": f"http://127.0.0.1:{port}", "workers": 1},
             "dag_processor": {
-                "refresh_interval": 10,  # a new DAG file appears that soon; the default is five minutes
+                "refresh_interval": 10,  # seconds until a new DAG file appears; the default is five minutes
                 "min_file_process_interval": 30,
             },
             "logging": {"worker_log_server_port": log_ports[0], "trigger_log_server_port": log_ports[1]},
@@ -165,7 +165,7 @@ class LocalAirflow:
 
 
 def _bin() -> Path:
-    """Where this Python's commands are."""
+    """Return the directory of this Python's commands."""
     return Path(sys.executable).parent
 
 

@@ -16,11 +16,12 @@ Json = dict[str, Any]
 _LATE_TRIES = 2
 _LOCKED_TRIES = 5
 _LOCKED_SECONDS = 1.0
-"""Airflow answers 500 for as long as another of its processes holds the lock of its SQLite file."""
+"""Seconds between retries: Airflow answers 500 for as long as another of its processes holds the lock of its SQLite
+file."""
 
 
 class AirflowClient:
-    """Signs in by itself, and again when its token has run out. Every refusal of the API is a SetupError."""
+    """Signs in automatically, and again when its token has expired. Every error response of the API is a SetupError."""
 
     def __init__(self, url: str, user: str, password: str) -> None:
         self.url = url.rstrip("/")
@@ -31,26 +32,26 @@ class AirflowClient:
         self._http.close()
 
     def unpause(self, dag: str) -> None:
-        """Let the DAG's schedule run it."""
+        """Unpause a DAG, so that its schedule runs it."""
         self._call("PATCH", f"/api/v2/dags/{dag}", params={"update_mask": "is_paused"}, json={"is_paused": False})
 
     def dags(self) -> list[Json]:
-        """Every DAG that the API server knows."""
+        """Return every DAG that the API server knows."""
         return cast(list[Json], self._call("GET", "/api/v2/dags", params={"limit": 100})["dags"])
 
     def import_errors(self) -> list[Json]:
-        """What could not be read in the DAGs folder: `filename` and `stack_trace`."""
+        """Return the files in the DAGs directory that could not be imported: `filename` and `stack_trace`."""
         return cast(list[Json], self._call("GET", "/api/v2/importErrors")["import_errors"])
 
     def trigger(self, dag: str) -> str:
-        """Start a run now. Returns its id, which is made up here, so that the request may be sent again."""
+        """Start a run now. Returns its ID, which is generated here, so that the request may be sent again."""
         run_id = f"manual__{datetime.now(UTC).isoformat()}_{secrets.token_hex(4)}"
         asked: Json = {"dag_run_id": run_id, "logical_date": None, "conf": {}}
         self._call("POST", f"/api/v2/dags/{dag}/dagRuns", json=asked)
         return run_id
 
     def runs(self, dag: str) -> list[Json]:
-        """The latest runs of a DAG, newest first."""
+        """Return the latest runs of a DAG, newest first."""
         params = {"limit": 100, "order_by": "-run_after"}
         return cast(list[Json], self._call("GET", f"/api/v2/dags/{dag}/dagRuns", params=params)["dag_runs"])
 
@@ -58,28 +59,29 @@ class AirflowClient:
         return self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}")
 
     def task_states(self, dag: str, run_id: str) -> dict[str, str | None]:
-        """Task id -> state of one run; None where a task was not scheduled yet."""
+        """Return task ID -> state of one run; None for a task that was not scheduled yet."""
         return {str(item["task_id"]): item["state"] for item in self._task_instances(dag, run_id)}
 
     def attempts(self, dag: str, run_id: str) -> dict[str, int]:
-        """Task id -> how often it was started in one run; 0 also for one that Airflow failed before its start."""
+        """Return task ID -> how often it was started in one run; 0 also for one that Airflow failed before its
+        start."""
         return {str(item["task_id"]): int(item["try_number"]) for item in self._task_instances(dag, run_id)}
 
     def task_log(self, dag: str, run_id: str, task: str, attempt: int = 1) -> str:
-        """What one attempt of a task logged, a line for each event."""
+        """Return the log of one attempt of a task, a line for each event."""
         return "\n".join(_log_line(event) for event in self._log_events(dag, run_id, task, attempt))
 
     def task_errors(self, dag: str, run_id: str, task: str, attempt: int = 1) -> list[str]:
-        """What one attempt of a task raised, a line for each exception: `<type>: <text>`."""
+        """Return the exceptions of one attempt of a task, a line for each: `<type>: <text>`."""
         return [line for event in self._log_events(dag, run_id, task, attempt) for line in _exceptions(event)]
 
     def answer(self, dag: str, run_id: str, task: str, choice: str) -> None:
-        """Answer what a human-in-the-loop task asks."""
+        """Answer the question of a human-in-the-loop task."""
         path = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
         self._call("PATCH", path, json={"chosen_options": [choice], "params_input": {}})
 
     def question(self, dag: str, run_id: str, task: str) -> Json:
-        """What a human-in-the-loop task asks: `subject`, `body`, `options`."""
+        """Return the question of a human-in-the-loop task: `subject`, `body`, `options`."""
         return self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails")
 
     def set_variable(self, key: str, value: str, description: str = "") -> None:
@@ -93,7 +95,7 @@ class AirflowClient:
         self._create_or_patch("/api/v2/connections", connection_id, body)
 
     def wait_for_run(self, dag: str, run_id: str, timeout_seconds: float) -> str:
-        """The final state of a run, `success` or `failed`. Raises SetupError when it is not over in time."""
+        """Return the final state of a run, `success` or `failed`. Raises SetupError if it is not over in time."""
         deadline = time.monotonic() + timeout_seconds
         while (state := self.run(dag, run_id)["state"]) not in ("success", "failed"):
             if time.monotonic() > deadline:
@@ -124,7 +126,7 @@ class AirflowClient:
             time.sleep(_LOCKED_SECONDS)
             reply = self._send(method, path, **arguments)
             if reply.status_code == httpx.codes.CONFLICT:
-                return {}  # an earlier request was taken
+                return {}  # an earlier request was accepted
         if reply.is_error:
             raise SetupError(f"Airflow at {self.url}: {method} {path}: HTTP {reply.status_code}: {_detail(reply)}")
         return cast(Json, reply.json())
@@ -144,7 +146,7 @@ class AirflowClient:
         return reply
 
     def _request(self, method: str, path: str, **arguments: Any) -> httpx.Response:
-        """On a busy machine an answer may be late. What only reads is asked for again."""
+        """Send a request. On a busy machine a response may be late; a request that only reads is sent again."""
         for _ in range(_LATE_TRIES if method == "GET" else 0):
             with contextlib.suppress(httpx.ReadTimeout):
                 return self._http.request(method, path, **arguments)
@@ -152,7 +154,7 @@ class AirflowClient:
 
     def _sign_in(self) -> None:
         reply = self._http.post("/auth/token", json=self._login)
-        if reply.is_error:  # the reply repeats what was sent, so it is not quoted
+        if reply.is_error:  # the reply repeats the request's content, so it is not quoted
             raise SetupError(
                 f"Airflow at {self.url}: signing in as {self._login['username']}: HTTP {reply.status_code}"
             )

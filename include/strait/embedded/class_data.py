@@ -1,7 +1,7 @@
-"""A class-data archive of Kafka's brokers (JEP 350). With it each start of a broker takes about half the CPU, since the
-JVM maps some ten thousand classes instead of reading and checking them one by one.
+"""A class-data archive of Kafka's brokers (JEP 350). With it a broker's start takes about half the CPU, since the JVM
+maps some ten thousand classes instead of reading and checking them one by one.
 
-``python -m strait.embedded.class_data`` makes it, once for each Java; `make install` does. Without it, or if jars or
+``python -m strait.embedded.class_data`` creates it, once for each Java; `make install` does. Without it, or if jars or
 Java have changed since, a JVM starts as it would without this module.
 """
 
@@ -22,12 +22,12 @@ from strait.launch.step import run_step
 
 _DUMP_SECONDS = 120.0
 _TOPIC = "classes"
-_ERRORS = 3  # as of syslog: librdkafka would warn that a coordinator is still loading, and try again
+_ERRORS = 3  # syslog level: librdkafka would warn that a coordinator is still loading, and retry
 
 
 def make() -> Path:
-    """Start a broker, use it a little, and let its JVM write down the classes it has loaded. Does nothing if there is
-    an archive.
+    """Start a broker, use it briefly, and make its JVM write an archive of the classes it has loaded. Does nothing if
+    there is an archive. Returns the archive's path.
 
     Raises:
         SetupError: the broker does not start, or its JVM writes no archive.

@@ -1,7 +1,8 @@
-"""A process that outlives the one that started it, and that any later process can find and end.
+"""A process that outlives the one that started it, and that any later process can find and stop.
 
-It leads a session of its own. A record file holds its pid and its start time in clock ticks: a pid alone may belong to
-a stranger by now. What it leaves behind is found by the session, which children keep when their parent dies.
+It leads a separate session. A record file holds its pid and its start time in clock ticks: a pid alone may belong to
+another process by now. Processes that it leaves running are found by the session, which children keep when their parent
+dies.
 """
 
 import json
@@ -19,13 +20,14 @@ from strait.errors import SetupError
 
 
 class Detached:
-    """One such process. ``record`` is the file that says which; there is none before the start and after the end."""
+    """One such process. ``record`` is the file that identifies it; there is none before the start and after the
+    stop."""
 
     def __init__(self, record: Path) -> None:
         self.record = record
 
     def start(self, argv: Sequence[str], *, environment: Mapping[str, str], log: Path, directory: Path) -> None:
-        """Start it, with its output appended to ``log``. It must not be running."""
+        """Start the process, with its output appended to ``log``. It must not be running."""
         with log.open("ab") as output:
             process = subprocess.Popen(
                 argv,
@@ -47,19 +49,19 @@ class Detached:
 
     @property
     def pid(self) -> int | None:
-        """Its pid while it runs, else None. A zombie does not run."""
+        """The pid while the process runs, else None. A zombie does not run."""
         recorded = self._recorded()
         return recorded[0] if recorded and _start_ticks(recorded[0]) == recorded[1] else None
 
     def members(self) -> list[psutil.Process]:
-        """Everything alive in its session: itself, and what it or its dead children left."""
+        """Return every live process of its session: the process itself, and those left by it or its dead children."""
         recorded = self._recorded()
         if recorded is None or _start_ticks(recorded[0]) not in (recorded[1], None):
-            return []  # a stranger has the pid, which can only be when nothing of the session is left
+            return []  # another process has the pid, which is possible only if nothing of the session is left
         return [process for process in psutil.process_iter() if _in_session(process, recorded[0])]
 
     def stop(self, signal_number: signal.Signals, *, grace_seconds: float) -> None:
-        """Ask it to end, wait, then end all that is left of its session. Nothing to do when it does not run."""
+        """Send the process a signal, wait, then end all that is left of its session. No error if it does not run."""
         if (pid := self.pid) is not None:
             os.kill(pid, signal_number)
             deadline = time.monotonic() + grace_seconds
@@ -71,7 +73,7 @@ class Detached:
                 _signal(process, last_signal)
             psutil.wait_procs(left, timeout=5)
         if pid is not None:
-            with suppress(ChildProcessError):  # it was started by another process: not ours to bury
+            with suppress(ChildProcessError):  # it was started by another process: not ours to reap
                 os.waitpid(pid, os.WNOHANG)
         self.record.unlink(missing_ok=True)
 
@@ -84,14 +86,14 @@ class Detached:
 
 
 def _start_ticks(pid: int) -> int | None:
-    """When the process started, in clock ticks since boot; None where there is none or it is a zombie."""
+    """Return the start time of a process in clock ticks since boot; None if there is none or it is a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = stat.rpartition(")")[2].split()  # the name before it may hold anything
+    fields = stat.rpartition(")")[2].split()  # the name before it may contain any character
     state, threads, started = fields[0], int(fields[17]), int(fields[19])
-    # A process is a zombie as soon as its first thread is; while others are ending it still holds its ports and files.
+    # A process is a zombie once its first thread is; while others are ending, it still holds its ports and files.
     return None if state in "ZX" and threads <= 1 else started
 
 
@@ -106,4 +108,4 @@ def _signal(process: psutil.Process, signal_number: signal.Signals) -> None:
     try:
         process.send_signal(signal_number)
     except psutil.NoSuchProcess:
-        return  # it ended by itself in the meantime
+        return  # it has exited in the meantime

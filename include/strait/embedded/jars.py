@@ -1,6 +1,6 @@
-"""Fetch Kafka's broker, tools and MirrorMaker once, as Maven artifacts, with the Ivy that PySpark brings along.
+"""Fetch Kafka's broker, tools and MirrorMaker once, as Maven artifacts, with the Ivy that PySpark includes.
 
-``python -m strait.embedded.jars`` fetches them now and prints the folder.
+``python -m strait.embedded.jars`` fetches them now and prints the directory.
 """
 
 import fcntl
@@ -26,21 +26,21 @@ from strait.launch.step import run_step
 
 KAFKA_VERSION = "4.3.1"
 LOG4J_VERSION = "2.25.4"
-REPOSITORY_VARIABLE = "DEFAULT_ARTIFACT_REPOSITORY"  # the name that Spark gives to the same setting
+REPOSITORY_VARIABLE = "DEFAULT_ARTIFACT_REPOSITORY"  # Spark's name for the same setting
 
-_ATTEMPTS = 3  # Ivy gives up at the first hiccup of a connection; what it has already is kept in its cache
-_EXPECTED = 93  # of progress, not a check
+_ATTEMPTS = 3  # Ivy gives up at the first connection error; files that it has already stay in its cache
+_EXPECTED = 93  # number of modules, to show progress; not checked
 _HERE = Path(__file__).parent
 CHECKSUMS = _HERE / "jars.sha256"
-"""As ``sha256sum kafka-*/*.jar`` prints them in the folder of jars."""
+"""Checksums as ``sha256sum kafka-*/*.jar`` prints them in the directory of jars."""
 
 
 def kafka_jars(version: str = KAFKA_VERSION) -> Path:
-    """The folder with every jar of this version of Kafka, fetched now if this machine does not have it yet.
+    """Return the directory with every jar of this version of Kafka, fetched now if this machine does not have it yet.
 
     Versions before 4.0 come with ZooKeeper and without MirrorMaker.
 
-    The folder appears all at once or not at all, and callers in other processes wait for the first one.
+    The directory appears complete or not at all, and callers in other processes wait for the first one.
     """
     return fetched(
         f"kafka-{version}",
@@ -52,10 +52,11 @@ def kafka_jars(version: str = KAFKA_VERSION) -> Path:
 
 
 def fetched(name: str, what: str, ivy_file: Path, versions: Mapping[str, str], *, size: str = "") -> Path:
-    """The folder ``name`` beside Kafka's jars with all that an Ivy file lists, fetched now if it is not there yet.
+    """Return the directory ``name`` beside Kafka's jars with all files that an Ivy file lists, fetched now if it is
+    missing.
 
     Args:
-        what: is fetched, for people.
+        ``what``: name of the download, human-readable.
         versions: property of the Ivy file -> version.
     """
     folder = paths.home() / "jars" / name
@@ -69,12 +70,13 @@ def fetched(name: str, what: str, ivy_file: Path, versions: Mapping[str, str], *
 
 
 def classpath(version: str = KAFKA_VERSION) -> str:
-    """For ``java -cp``: every jar of Kafka."""
+    """Return the class path for ``java -cp``: every jar of Kafka."""
     return f"{kafka_jars(version)}/*"
 
 
 def class_data() -> Path:
-    """The class-data archive of this version of Kafka for this machine's Java; see strait.embedded.class_data."""
+    """Return the path of the class-data archive of this version of Kafka for this machine's Java; see
+    strait.embedded.class_data."""
     return kafka_jars().with_name(f"kafka-{KAFKA_VERSION}.{build_of(find_java())}.jsa")
 
 
@@ -118,8 +120,8 @@ def _fetch(folder: Path, what: str, ivy_file: Path, versions: Mapping[str, str],
 
 
 def _verify(name: str, retrieved: Path, repository: str) -> None:
-    """Hold what came against the checksums that this file's neighbour has of it. They are of the versions that are used
-    by default; of others Ivy alone has checked what the repository itself says. Raises SetupError."""
+    """Compare the fetched files with their checksums in `CHECKSUMS`, which cover the versions used by default. For
+    other versions only Ivy has compared them, with the repository's own checksums. Raises SetupError."""
     lines = (line.split() for line in CHECKSUMS.read_text(encoding="ascii").splitlines())
     known = {file: checksum for checksum, file in lines if file.startswith(f"{name}/")}
     for jar in sorted(retrieved.iterdir()) if known else ():
@@ -157,7 +159,7 @@ def _ivy_jar() -> Path:
 
 
 def _proxy_options() -> list[str]:
-    """Java does not read ``https_proxy`` and its relatives by itself."""
+    """Return Java's proxy options, since Java does not read ``https_proxy`` and its relatives automatically."""
     options = []
     for scheme, address in urllib.request.getproxies().items():
         proxy = urllib.parse.urlsplit(address)
@@ -184,7 +186,7 @@ def _run_ivy(command: list[str], console: Console) -> tuple[int, list[str]]:
 
 
 def _cause(output: list[str]) -> str:
-    """The line of Ivy's output that says most: it ends with pages of consequences."""
+    """Return the most informative line of Ivy's output, which ends with pages of consequences."""
     telling = ("Server access error", "Host ", "module not found", "Exception")
     for word in telling:
         for line in output:

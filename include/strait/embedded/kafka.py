@@ -40,7 +40,7 @@ _START_SECONDS = 90.0
 _STOP_SECONDS = 10.0
 _CONTROLLER_HEAP_MIB = 128
 _QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-# as Kafka's documentation has it (Operations, Java Version), with all of the heap and half of it for what is new
+# As in Kafka's documentation (Operations, Java Version), with all of the heap and half of it for new objects.
 _PRODUCTION = (
     "-XX:+AlwaysPreTouch",
     "-XX:+UseG1GC",
@@ -48,9 +48,9 @@ _PRODUCTION = (
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:G1HeapRegionSize=16M",
     "-XX:+ExplicitGCInvokesConcurrent",
-    # G1 begins with 5 % for what is new, and needs many minutes to find out that it may take more: until then it
-    # collects every three seconds, and each of its pauses is twenty times a record's way. A broker that runs for days
-    # has found out.
+    # G1 starts with 5 % for new objects, and needs many minutes to learn that it may use more: until then it collects
+    # every three seconds, and each of its pauses is twenty times a record's latency. A broker that runs for days has
+    # learned this.
     "-XX:+UnlockExperimentalVMOptions",
     "-XX:G1NewSizePercent=50",
 )
@@ -59,18 +59,17 @@ _PRODUCTION = (
 class Cluster:
     """A Kafka cluster whose data, settings and logs are all in ``directory``.
 
-    Brokers have the ids 1, 2, …; these are what ``kill``, ``stop_broker``, ``start_broker``, ``pid`` and ``log`` take.
-    A broker keeps its port and its data when it is stopped, killed and started again.
-    ``properties`` are added to each node's settings and win over ours. ``users`` (name -> password) makes clients
-    authenticate with SASL PLAIN; ``client_properties`` then holds the first one's credentials. ``listeners`` (name, in
-    capitals -> what it is) are open besides, under `bootstrap_of`; ``jvm_options`` are given to every node's JVM, and
-    ``environment`` is its process's besides ours.
-    ``optimized`` is for measuring: the JVM as it is in production, slower to warm up. ``ports`` are those for clients,
-    one for each broker; without it free ones are taken.
-    ``version`` is Kafka's; ``zookeeper`` runs a version before 4.0 on ZooKeeper instead of KRaft.
+    Brokers have the IDs 1, 2, …, which ``kill``, ``stop_broker``, ``start_broker``, ``pid`` and ``log`` take. A broker
+    keeps its port and its data when it is stopped, killed and started again. ``properties`` are added to each node's
+    settings and override those set here. ``users`` (name -> password) makes clients authenticate with SASL PLAIN;
+    ``client_properties`` then holds the first user's credentials. ``listeners`` (name, in capitals -> definition) are
+    opened in addition, see `bootstrap_of`; ``jvm_options`` are given to every node's JVM, and ``environment`` is added
+    to its process's environment. ``optimized`` is for measurements: the JVM as in production, slower to warm up.
+    ``ports`` are those for clients, one for each broker; without it free ones are taken. ``version`` is Kafka's;
+    ``zookeeper`` runs a version before 4.0 on ZooKeeper instead of KRaft.
 
-    Brokers die with the process that started them, however it ends, unless ``detached``: those stay until somebody
-    calls ``stop``, also on ``Cluster.attach(directory)`` in another process.
+    Brokers die with the process that started them, however it ends, unless ``detached``: those run until ``stop`` is
+    called, also on ``Cluster.attach(directory)`` in another process.
     """
 
     def __init__(
@@ -112,7 +111,7 @@ class Cluster:
 
     @classmethod
     def attach(cls, directory: Path) -> Self:
-        """The cluster that was started in ``directory`` before, by any process; it may be running or not."""
+        """Return the cluster that any process started in ``directory`` before; it may be running or not."""
         file = directory / _LAYOUT_FILE
         try:
             layout = Layout.model_validate_json(file.read_bytes())
@@ -133,7 +132,7 @@ class Cluster:
         self.stop()
 
     def start(self) -> None:
-        """Start whatever of it does not run, and return when every broker answers.
+        """Start every node that does not run, and return when every broker answers.
 
         Raises:
             SetupError: no Java, a port in use, or a node ended or did not answer in time. Nothing is left running then.
@@ -152,14 +151,14 @@ class Cluster:
             raise
 
     def stop(self) -> None:
-        """End every node, brokers first: they hand over to the controller. Data and settings stay."""
+        """Stop every node, brokers first: they hand over to the controller. Data and settings stay."""
         brokers = self._layout.brokers
         with ThreadPoolExecutor(len(brokers)) as pool:
             list(pool.map(lambda node: self._end(node, signal.SIGTERM), brokers))
         self._end(self._layout.controller, signal.SIGTERM)
 
     def start_broker(self, broker: int) -> None:
-        """Start it again, and return when the cluster counts it in."""
+        """Start a broker again, and return when the cluster lists it."""
         node = self._broker(broker)
         if self._process(node).pid is None:
             for port in node.ports:
@@ -168,29 +167,29 @@ class Cluster:
         self._wait_until_ready()
 
     def stop_broker(self, broker: int) -> None:
-        """End it properly: it hands its partitions over first."""
+        """Stop a broker in order: it hands its partitions over first."""
         self._end(self._broker(broker), signal.SIGTERM)
 
     def kill(self, broker: int) -> None:
-        """End it at once, as a crash would (SIGKILL)."""
+        """Kill a broker immediately, as a crash would (SIGKILL)."""
         self._end(self._broker(broker), signal.SIGKILL)
 
     def pid(self, broker: int) -> int | None:
-        """None while it does not run."""
+        """Return a broker's pid; None while it does not run."""
         return self._process(self._broker(broker)).pid
 
     def log(self, broker: int) -> Path:
-        """Its own log file."""
+        """Return a broker's log file."""
         return self._folder(self._broker(broker)) / "server.log"
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """1, 2, …"""
+        """IDs of the brokers: 1, 2, …"""
         return tuple(node.id for node in self._layout.brokers)
 
     @property
     def running(self) -> bool:
-        """Whether every node's process is there."""
+        """Whether every node's process runs."""
         return all(self._process(node).pid is not None for node in self._layout.nodes)
 
     @property
@@ -199,12 +198,12 @@ class Cluster:
         return ",".join(f"127.0.0.1:{node.client_port}" for node in self._layout.brokers)
 
     def bootstrap_of(self, listener: str) -> str:
-        """All brokers at one of the further listeners."""
+        """Return all brokers as ``host:port,…`` at one of the further listeners."""
         return ",".join(f"127.0.0.1:{node.further_ports[listener]}" for node in self._layout.brokers)
 
     @property
     def client_properties(self) -> dict[str, str]:
-        """What a client needs, in librdkafka's names."""
+        """The properties that a client needs, by librdkafka's names."""
         properties = {"bootstrap.servers": self.bootstrap}
         if self._layout.users:
             name, password = next(iter(self._layout.users.items()))
@@ -229,7 +228,7 @@ class Cluster:
         return Detached(self._folder(node) / "process.json")
 
     def _prepare(self, nodes: Sequence[Node]) -> None:
-        """Write settings and, without ZooKeeper, format the data folders of nodes that have none."""
+        """Write settings and, without ZooKeeper, format the data directories of nodes that have none."""
         self.directory.mkdir(parents=True, exist_ok=True)
         _write_private(self.directory / _LAYOUT_FILE, self._layout.model_dump_json(indent=2))
         fresh = [node for node in nodes if not (self._folder(node) / "data").exists()]
@@ -244,7 +243,7 @@ class Cluster:
             list(pool.map(self._format, fresh))
 
     def _format(self, node: Node) -> None:
-        # In one word: an id may begin with "-", which alone would be taken for an option.
+        # As one argument: an ID may start with "-", which alone would be taken for an option.
         named = f"--cluster-id={self._layout.cluster_id}"
         tool = [*self._java(node, 64, self._quick()), "kafka.tools.StorageTool", "format", named]
         done = subprocess.run(
@@ -270,7 +269,7 @@ class Cluster:
         start(command, environment=os.environ | self._layout.environment, log=folder / "jvm.out", directory=folder)
 
     def _quick(self) -> Sequence[str]:
-        """For a JVM that starts fast and does little."""
+        """Return options for a JVM that starts fast and does little."""
         usual = self._layout.version == jars.KAFKA_VERSION and not self._layout.jvm_options
         archive = jars.class_data() if usual else None
         return (*_QUICK, f"-XX:SharedArchiveFile={archive}") if archive and archive.is_file() else _QUICK
@@ -281,7 +280,7 @@ class Cluster:
             str(find_java()),
             f"-Xmx{heap_mib}m",
             *flags,
-            "-XX:+ExitOnOutOfMemoryError",  # else a broker limps on without some of its threads
+            "-XX:+ExitOnOutOfMemoryError",  # otherwise a broker keeps running without some threads
             "-XX:-UsePerfData",
             f"-Djava.io.tmpdir={folder / 'tmp'}",  # native codecs unpack themselves there
             f"-Dlog4j2.configurationFile={Path(__file__).parent / 'log4j2.properties'}",
@@ -292,7 +291,7 @@ class Cluster:
         ]
 
     def _wait_until_ready(self) -> None:
-        """Until every broker that runs is known to the cluster and answers for itself."""
+        """Wait until the cluster lists every broker that runs, and each of them answers."""
         deadline = time.monotonic() + _START_SECONDS
         waiting = {node.id: node for node in self._layout.brokers if self._process(node).pid is not None}
         quick = {"reconnect.backoff.ms": "20", "reconnect.backoff.max.ms": "200", "log_level": "0"}
@@ -300,10 +299,10 @@ class Cluster:
             for node in waiting.values():
                 if self._process(node).pid is None:
                     raise SetupError(f"embedded Kafka {node.name}: ended while starting:\n{self._last_lines(node)}")
-            # First its port: it opens after the broker has registered anew, so an entry from its former life cannot
-            # be taken for this one.
+            # First the port: it opens after the broker has registered again, so an entry from before its restart
+            # cannot be mistaken for this one.
             if all(map(_listens, waiting.values())) and set(waiting) <= _known_brokers(
-                # A new one each time: one that has taken a dead broker for the controller goes on asking it.
+                # A new one each time: a client that takes a dead broker for the controller keeps querying it.
                 AdminClient(self.client_properties | quick)
             ):
                 return
@@ -314,7 +313,7 @@ class Cluster:
             time.sleep(0.05)
 
     def _last_lines(self, node: Node, count: int = 8) -> str:
-        """Of its log, from the first error on; without one the end."""
+        """Return lines of a node's log, from the first error on; without one its last lines."""
         folder = self._folder(node)
         for file in (folder / "server.log", folder / "jvm.out"):
             if file.exists():
@@ -336,7 +335,7 @@ def _listens(broker: Node) -> bool:
 
 
 def _known_brokers(admin: AdminClient) -> set[int]:
-    """Ids of the brokers that the cluster counts in; empty while nothing answers."""
+    """Return the IDs of the brokers that the cluster lists; empty while nothing answers."""
     try:
         return {node.id for node in admin.describe_cluster(request_timeout=2).result().nodes}
     except KafkaException:
@@ -344,6 +343,6 @@ def _known_brokers(admin: AdminClient) -> set[int]:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Settings hold passwords: for their owner's eyes only."""
+    """Write a file that only its owner can read, since settings hold passwords."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write(text)

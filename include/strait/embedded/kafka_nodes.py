@@ -1,8 +1,8 @@
-"""What the nodes of an embedded Kafka cluster are and how each is configured. Pure: nothing is started here.
+"""The nodes of an embedded Kafka cluster and the configuration of each. Pure: nothing is started here.
 
-One broker is its own controller. More brokers share a controller of their own, so that any broker can be killed without
-the cluster losing its head. On ZooKeeper, which only brokers before 4.0 know, ZooKeeper has the place of that
-controller.
+A single broker is its own controller. Several brokers share a dedicated controller, so that any broker can be killed
+without the cluster losing its controller. On ZooKeeper, which only brokers before 4.0 support, ZooKeeper takes the
+place of that controller.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ CONTROLLER_ID = 100
 
 
 class Listener(BaseModel):
-    """A further door for clients. ``properties`` are Kafka's own, such as `ssl.client.auth`, for this listener
+    """A further listener for clients. ``properties`` are Kafka's own, such as `ssl.client.auth`, for this listener
     alone."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,9 +33,9 @@ class Node(BaseModel):
 
     id: int
     client_port: int | None = None
-    inter_broker_port: int | None = None  # only where clients must authenticate: brokers trust one another without
+    inter_broker_port: int | None = None  # only if clients must authenticate: brokers need not
     controller_port: int | None = None
-    further_ports: dict[str, int] = {}  # of the listeners besides: name -> port
+    further_ports: dict[str, int] = {}  # of further listeners: name -> port
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -45,12 +45,12 @@ class Node(BaseModel):
 
     @property
     def name(self) -> str:
-        """For people: in errors and folder names."""
+        """Human-readable name, for errors and directory names."""
         return "controller" if self.client_port is None else f"broker-{self.id}"
 
 
 class Layout(BaseModel):
-    """A whole cluster, as it is written to its folder for later processes."""
+    """A whole cluster, as written to its directory for later processes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -69,7 +69,7 @@ class Layout(BaseModel):
 
     @property
     def brokers(self) -> tuple[Node, ...]:
-        """Without the dedicated controller."""
+        """The nodes without the dedicated controller."""
         return tuple(node for node in self.nodes if node.client_port is not None)
 
     @property
@@ -86,7 +86,8 @@ def make_nodes(
     listeners: Collection[str] = (),
     zookeeper: bool = False,
 ) -> tuple[Node, ...]:
-    """Give out the ports. ``other_ports`` are as many as the nodes need besides: see ``other_port_count``."""
+    """Return the nodes with their ports. ``other_ports`` are those needed besides, as many as ``other_port_count``
+    returns."""
     spare = iter(other_ports)
     alone = len(client_ports) == 1 and not zookeeper
     brokers = tuple(
@@ -103,12 +104,13 @@ def make_nodes(
 
 
 def other_port_count(brokers: int, *, authenticated: bool, listeners: Collection[str] = ()) -> int:
-    """Of ports besides each broker's first: the controller's, those between brokers, those of further listeners."""
+    """Return the number of ports besides each broker's first: the controller's, those between brokers, those of further
+    listeners."""
     return 1 + brokers * (authenticated + len(listeners))
 
 
 def server_properties(layout: Layout, node: Node, data: Path) -> dict[str, str]:
-    """This node's own settings. The caller's ``properties`` win over all of Kafka's."""
+    """Return this node's own settings. The caller's ``properties`` override all of Kafka's."""
     if layout.zookeeper and node.client_port is None:
         return _zookeeper_properties(node, data)
     settings = {
@@ -154,14 +156,14 @@ def _zookeeper_properties(node: Node, data: Path) -> dict[str, str]:
 
 
 def to_properties_file(settings: Mapping[str, str]) -> str:
-    """In the syntax of Java's properties files."""
+    """Format settings in the syntax of Java's properties files."""
     return "".join(f"{key}={value.replace(chr(92), chr(92) * 2)}\n" for key, value in sorted(settings.items()))
 
 
 def _defaults(replication_factor: int) -> dict[str, str]:
     factor = str(replication_factor)
     return {
-        "auto.create.topics.enable": "false",  # a misspelt topic must be an error
+        "auto.create.topics.enable": "false",  # a misspelled topic must be an error
         "default.replication.factor": factor,
         "offsets.topic.replication.factor": factor,
         "offsets.topic.num.partitions": "4",
@@ -171,7 +173,7 @@ def _defaults(replication_factor: int) -> dict[str, str]:
         "share.coordinator.state.topic.replication.factor": factor,
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
-        # A killed broker loses its leaderships, and may come back, only after that long; the default is 9 s.
+        # A killed broker loses its leaderships, and may register again, only after this time; the default is 9 s.
         "broker.session.timeout.ms": "5000",
         "broker.heartbeat.interval.ms": "1000",
         "log.cleaner.dedupe.buffer.size": str(16 << 20),  # the default is half of our heap
@@ -179,7 +181,7 @@ def _defaults(replication_factor: int) -> dict[str, str]:
 
 
 def _listeners(layout: Layout, node: Node) -> dict[str, str]:
-    """Each listener is a name, a port and a protocol."""
+    """Return the settings of the listeners: each has a name, a port and a protocol."""
     listeners: dict[str, tuple[int | None, str]] = {"CONTROLLER": (node.controller_port, "PLAINTEXT")}
     if layout.users:
         listeners["CLIENT"] = (node.client_port, "SASL_PLAINTEXT")

@@ -9,14 +9,14 @@ from strait.embedded.detached import Detached
 from strait.errors import SetupError
 
 # To the kernel the parent is the thread that started the child. This one lives as long as the process does, so that
-# it does not matter which thread asks.
+# it does not matter which thread calls `start_leashed`.
 _STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="starter")
 
 
 def start_leashed(
     process: Detached, argv: Sequence[str], *, environment: Mapping[str, str], log: Path, directory: Path
 ) -> None:
-    """As ``process.start``, but it dies with us."""
+    """Start a process as ``process.start`` does; it dies with this process."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise SetupError(

@@ -1,4 +1,4 @@
-"""Ports on loopback: find free ones, and say who holds a taken one."""
+"""Ports on loopback: find free ones, and name the process that holds a taken one."""
 
 import errno
 import secrets
@@ -14,16 +14,16 @@ from strait.errors import SetupError
 _LOWEST = 10_240
 _CLAIMS = 256
 _claims: deque[socket.socket] = deque()
-"""Of the newest ports that were found, so that nobody else finds them before their servers listen."""
+"""Claims on the newest ports that were found, so that no other process finds them before their servers listen."""
 _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that nothing listens on now, and that no other process has been given here and may listen on
-    soon.
+    """Return different ports that nothing listens on now, and that no other process has been given here and may listen
+    on soon.
 
-    They are taken from below the range of outgoing connections: a server that is restarted must find its port free
-    again, and the kernel gives ports of that range to anybody in the meantime.
+    They are below the range of outgoing connections: a server that is restarted must find its port free again, and the
+    kernel gives ports of that range to any process in the meantime.
     """
     highest = int(_EPHEMERAL_RANGE.read_text(encoding="ascii").split()[0])
     found: list[int] = []
@@ -44,7 +44,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _claim(port: int) -> socket.socket:
-    """A name in the kernel that only one process can have, for as long as it has it. Raises OSError."""
+    """Claim a port by a name in the kernel that only one process can hold at a time. Raises OSError."""
     claim = socket.socket(socket.AF_UNIX)
     try:
         claim.bind(f"\0strait.port.{port}")
@@ -61,7 +61,7 @@ def _keep(claim: socket.socket) -> None:
 
 
 def require_free(port: int, what_for: str) -> None:
-    """Raise SetupError if something listens on ``port`` of loopback, naming the process where the kernel tells."""
+    """Raise SetupError if something listens on ``port`` of loopback, naming the process if the kernel shows it."""
     with socket.socket() as listener:
         try:
             _bind(listener, port)

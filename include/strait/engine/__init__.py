@@ -1,1 +1,1 @@
-"""The copier: one replicator for each slot. Sockets and a clock, but neither Spark nor Airflow."""
+"""The replication engine: one replicator for each slot, on sockets and a clock, without Spark or Airflow."""

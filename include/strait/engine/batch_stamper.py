@@ -1,7 +1,8 @@
-"""From what was fetched of a partition to batches that wait to be sent: shaped, numbered, stamped.
+"""Converts the fetched data of a partition to batches that wait to be sent: shaped, numbered and stamped.
 
-Where source offsets hold nothing to copy, the map must say so before anything behind is sent: what must be written down
-first is a *promise*, and each batch behind it waits until it is kept.
+If source offsets hold nothing to copy, the offset map must record the gap before any later record is sent. A state
+record that must be acknowledged first is a *write barrier* (``promise`` in the code): each batch queued after it is
+held until it is acknowledged.
 """
 
 from collections import deque
@@ -34,26 +35,26 @@ from strait.wire.shapes import (
 )
 
 UNFINISHED_QUEUE_BYTES = 4 << 20
-"""With so much queued, a partition need not go on with what is to be taken apart."""
+"""A partition with at least this many bytes queued does not continue rebuilding a batch of very many records."""
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
 class Judge(Protocol):
-    """Tells copies from what was born in the source."""
+    """Distinguishes batches that a link wrote to the source from batches that originated there."""
 
     def left_out(self, policy: TopicPolicy) -> Mapping[int, bool] | None:
-        """Producer id -> whether its batches are left out under a policy; None: all are copied."""
+        """Return, for each producer ID, whether its batches are skipped under a policy; None if all are copied."""
         ...
 
     def judge(self, partition: Partition, producer_ids: frozenset[int]) -> None:
-        """Find out about these; the partition is fetched again once that is known."""
+        """Determine whether links own these producer IDs. The partition is fetched again once that is known."""
         ...
 
 
 class _Words(NamedTuple):
-    """What one run is to say. ``corrects``: its first word is about a record of which the map says something else; it
-    must not be taken for a place where reading begins, behind which other words still count."""
+    """The entries of one offset segment. ``corrects``: its first entry corrects the source offset that the map has for
+    that record. Such a segment must not count as a start position, since other entries still apply after one."""
 
     promise: int
     corrects: bool
@@ -61,8 +62,8 @@ class _Words(NamedTuple):
 
 
 class _Unfinished(NamedTuple):
-    """What was fetched of a partition and is being taken apart, turn by turn. It is dropped if the partition goes on
-    elsewhere, or by another policy."""
+    """Fetched data of a partition that is being rebuilt, turn by turn. It is dropped if the partition continues at
+    another offset, or under another policy."""
 
     shapes: Iterator[Shape]
     ticket: Ticket
@@ -78,8 +79,11 @@ class _Unfinished(NamedTuple):
 
 
 class BatchStamper:
-    """``emit`` gets each batch of a partition, in order; ``stop`` a partition that cannot go on, and why; ``broken`` one
-    whose promise could not be kept; ``freed`` one that may send again."""
+    """Shapes, numbers and stamps the fetched batches of a slot's partitions.
+
+    ``emit`` receives each batch of a partition, in order; ``stop`` a partition that cannot continue, with the reason;
+    ``broken`` a partition whose write barrier failed; ``freed`` a partition that may send again.
+    """
 
     def __init__(
         self,
@@ -103,23 +107,24 @@ class BatchStamper:
         self._freed = freed
         self._unfinished: deque[_Unfinished] = deque()
         self.unwritten = 0
-        """Promises whose acknowledgement has not come yet."""
+        """Number of write barriers that are not acknowledged yet."""
 
     def take(self, partition: Partition, item: Fetched, frame: Buffer, *, tailing: bool) -> bool:
-        """Queue what a reply holds for a partition. False: it was stopped in the middle, or held there for a while."""
+        """Queue the data that a reply holds for a partition. Return False if the partition was stopped partway, or is
+        held for a while."""
         shapes = shape(item.records, partition.cursor.offset, item.aborted, self._rules(partition))
         return self._take(partition, shapes, frame, tailing)
 
     @property
     def unfinished(self) -> bool:
-        """`go_on` has something to do."""
+        """Whether `go_on` has work to do."""
         return any(
             not item.is_current or item.ticket.partition.queue.bytes < UNFINISHED_QUEUE_BYTES
             for item in self._unfinished
         )
 
     def go_on(self) -> None:
-        """Take apart more of a batch of very many records: one turn of one partition."""
+        """Continue rebuilding a batch of very many records: one turn of one partition."""
         for _ in range(len(self._unfinished)):
             item = self._unfinished.popleft()
             partition = item.ticket.partition
@@ -170,12 +175,12 @@ class BatchStamper:
         )
 
     def note_loss(self, partition: Partition, loss: Loss) -> None:
-        """Write an entry of the loss ledger; nothing goes out of the partition before it is safe."""
+        """Write an entry of the loss log. Batches that are queued after it are not sent before it is acknowledged."""
         self._state_sink.write_loss(loss, self._on_written(partition, partition.queue.promise()))
 
     def _tell(self, partition: Partition, piece: Piece, promises: list[_Words]) -> None:
-        """Find out what the map must say of this piece: each gap, and the truth about each record of which it says what
-        is not so. A word that is no gap can only be the base of a run."""
+        """Determine the map entries that this piece needs: one for each gap, and one for each record for which the map
+        has a wrong source offset. An entry that is not a gap can only be the base of a segment."""
         cursor = partition.cursor
         gaps = _gaps(cursor, piece)
         told = cursor.told(cursor.sequence + piece.batch.records)
@@ -264,7 +269,7 @@ class BatchStamper:
     def _halt(self, partition: Partition, stop: Stop) -> None:
         if partition.policy.on_refused == "quarantine":
             partition.cursor.put_aside(stop.offset, stop.reason, stop.detail)
-            partition.block(stop.reason, stop.detail, 0.0)  # fetched again at once, now to be quarantined
+            partition.block(stop.reason, stop.detail, 0.0)  # fetched again immediately, now to be quarantined
         else:
             self._stop(partition, stop.reason, stop.detail)
 
@@ -282,7 +287,7 @@ class BatchStamper:
 
 
 def _gaps(cursor: Cursor, piece: Piece) -> list[Gap]:
-    """The gaps before and inside a piece that is the next to be numbered."""
+    """Return the gaps before and inside a piece that is the next to be numbered."""
     found = []
     sequence, expected = cursor.sequence, cursor.mapped
     for stretch in piece.stretches:
@@ -294,7 +299,7 @@ def _gaps(cursor: Cursor, piece: Piece) -> list[Gap]:
 
 
 def _source_of(cursor: Cursor, piece: Piece, sequence: int) -> int:
-    """Source offset of a record of a piece that is the next to be numbered."""
+    """Return the source offset of a record of a piece that is the next to be numbered."""
     behind = cursor.sequence
     for stretch in piece.stretches:
         behind += stretch.records

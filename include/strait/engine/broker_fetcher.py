@@ -1,9 +1,9 @@
-"""Fetching from one source broker over two lines: one for what is busy, one for what is quiet.
+"""Fetches from one source broker over two connections: one for busy partitions, one for quiet ones.
 
-A broker looks at every partition of a session each time that it answers: with 10,000 of them that takes tens of
-milliseconds, whatever has changed. So partitions of which nothing comes wait in a session of their own, over a
-connection of their own, and those that are written to are in one that is as small as their number. Whatever changes on
-a quiet partition, a record or anything else, makes it busy.
+A broker checks every partition of a fetch session each time it responds: with 10,000 of them that takes tens of
+milliseconds, however few have changed. Therefore partitions without new data wait in a separate session, over a
+separate connection, and the session of the busy partitions is as small as their number. Any change of a quiet
+partition, a record or anything else, makes it busy.
 """
 
 from collections.abc import Callable
@@ -12,12 +12,12 @@ from strait.engine.fetcher import QUIET_LINE, Fetcher
 from strait.engine.partition.partition import Partition
 
 QUIET_AT_LEAST = 200
-"""So many quiet partitions are worth a session of their own."""
+"""This many quiet partitions justify a separate session."""
 MOVED_AT_ONCE = 1000
 
 
 class BrokerFetcher:
-    """``make`` makes the fetcher of a line."""
+    """Fetches from one broker. ``make`` creates the fetcher of a connection, by the connection's number."""
 
     def __init__(self, make: Callable[[int], Fetcher]) -> None:
         self._make = make
@@ -25,38 +25,38 @@ class BrokerFetcher:
         self._quiet: Fetcher | None = None
         self._is_quiet: set[Partition] = set()
         self._fetchers = 1
-        self._resting: dict[Partition, None] = {}  # found quiet, and not moved yet
-        self._waking: dict[Partition, None] = {}  # not quiet any more, and not moved yet
+        self._resting: dict[Partition, None] = {}  # quiet, not moved yet
+        self._waking: dict[Partition, None] = {}  # no longer quiet, not moved yet
 
     def fit(self, fetchers: int) -> None:
-        """Size the replies; ``fetchers``: how many brokers are fetched from, 0 if this one is not."""
+        """Size the replies. ``fetchers``: number of brokers that are fetched from, 0 if this one is not."""
         self._fetchers = fetchers
         self._busy.fit(fetchers)
         if self._quiet is not None:
             self._quiet.fit(fetchers)
 
     def add(self, partition: Partition) -> None:
-        """From now on the partition is fetched here."""
+        """Start fetching the partition here."""
         self._busy.add(partition)
 
     def remove(self, partition: Partition) -> None:
-        """The partition is not fetched here any more, if it was."""
+        """Stop fetching the partition here, if it is."""
         if partition in self._is_quiet:
             self._take_back(partition)
         self._busy.remove(partition)
 
     @property
     def used(self) -> bool:
-        """It has partitions."""
+        """Whether it has partitions."""
         return self._busy.used or bool(self._is_quiet)
 
     @property
     def held_bytes(self) -> int:
-        """Of the slot's memory: who holds the least asks first."""
+        """Bytes that it holds of its share of the slot's memory; the fetcher that holds the least asks first."""
         return self._busy.held_bytes
 
     def ask(self) -> None:
-        """Ask for more on both lines."""
+        """Request more data on both connections."""
         self._wake()
         self._busy.ask()
         self._rest()
@@ -64,7 +64,8 @@ class BrokerFetcher:
             self._quiet.ask()
 
     def _wake(self) -> None:
-        """Move what has changed back, when the busy line can take it: until then the quiet one goes on with it."""
+        """Move changed partitions back once the busy connection can take them; until then the quiet one keeps fetching
+        them."""
         if self._quiet is None:
             return
         self._waking.update(dict.fromkeys(self._quiet.changed()))
@@ -77,7 +78,8 @@ class BrokerFetcher:
                 self._busy.add(partition)
 
     def _rest(self) -> None:
-        """Move what has become quiet, if that is worth it, when the quiet line can take it."""
+        """Move partitions that have become quiet once the quiet connection can take them. The first move waits for
+        QUIET_AT_LEAST of them."""
         self._resting.update(dict.fromkeys(self._busy.quiet(MOVED_AT_ONCE)))
         if not self._resting or (self._quiet is None and len(self._resting) < QUIET_AT_LEAST):
             return

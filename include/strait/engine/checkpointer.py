@@ -1,4 +1,7 @@
-"""Keeps the map fresh and small: checkpoints, many runs packed into one, runs of what is gone removed."""
+"""Keeps the offset map current and small: writes checkpoints, packs many segments into one, removes expired segments.
+
+An offset segment (`OffsetMapping`, ``run`` in the code) is one record of the map.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
@@ -23,30 +26,31 @@ from strait.state.schema import OffsetMapping
 from strait.state.sink import StateSink
 
 PASSED_OFFSETS = 100
-"""Where that many offsets after the last record hold nothing to copy, the map is told to begin after them, or each
-start would read them all again. A source that holds little else than copies is the usual case."""
-PACK_RUNS = 16  # that many behind the checkpoint are packed into one
-PACKED_CHARACTERS = 32 << 10  # a run that has grown to this is left as it is, and the next one begun
+"""If this many offsets after the last record hold nothing to copy, the map gets a segment that starts after them;
+otherwise each start would read all of them again. The usual case is a source that holds little but replicated
+records."""
+PACK_RUNS = 16  # this many segments before the checkpoint are packed into one
+PACKED_CHARACTERS = 32 << 10  # a segment that has grown to this size is not packed further
 
 
 MOST_AT_ONCE = 100  # partitions, which takes the slot's loop some milliseconds
 
 
 class Rounds:
-    """Gives each partition its turn once in ``seconds``, spread over that time: all at one moment would stall a slot of
-    many partitions."""
+    """Gives each partition one turn in ``seconds``, spread over that time: all in one moment would stall a slot of many
+    partitions."""
 
     def __init__(self, seconds: float, now: float) -> None:
         self._seconds = seconds
         self._began = now
         self._round: Sequence[Partition] = ()
-        self._turn = 0  # of this round so many had theirs
+        self._turn = 0  # number of partitions of this round that had their turn
 
     def due(self, now: float, partitions: Callable[[], Sequence[Partition]]) -> list[Partition]:
-        """Those whose turn has come since the last call.
+        """Return the partitions whose turn has come since the last call.
 
         Args:
-            partitions: is asked for all of them when a round begins.
+            partitions: returns all of them; called at the start of a round.
         """
         if self._turn == 0:
             self._round = partitions()
@@ -59,13 +63,14 @@ class Rounds:
 
 
 class Checkpointer:
-    """Looks at one partition at a time, about once a minute."""
+    """Checks one partition at a time, about once a minute."""
 
     def __init__(self, state_sink: StateSink) -> None:
         self._state_sink = state_sink
 
     def check(self, partition: Partition, known: Sequence[OffsetMapping], at_ms: int) -> None:
-        """Confirm what is acknowledged, never backwards: another copy of this link may be ahead of us. Then tidy up."""
+        """Confirm the acknowledged records, never backwards, since another instance of this link may be ahead. Then
+        tidy up."""
         self._pass_over(partition, known, at_ms)
         position, end = partition.position, partition.position.acked_sequence
         run = checkpoint(partition, at_ms) if end > position.checkpoint_sequence else None
@@ -83,8 +88,8 @@ class Checkpointer:
         self._forget(outlived(ours, position.log_start), None)
 
     def _pass_over(self, partition: Partition, known: Sequence[OffsetMapping], at_ms: int) -> None:
-        """Let the next start begin behind what holds nothing to copy. Earlier words of this kind go, and so does the
-        first run of a partition that nothing was ever copied of."""
+        """Let the next start read after offsets that hold nothing to copy. This removes earlier segments of the same
+        kind, and the first segment of a partition from which nothing was ever copied."""
         begin = passed_over(partition, at_ms)
         if begin is None:
             return
@@ -100,15 +105,15 @@ class Checkpointer:
         self._state_sink.write_run(begin, partial(self._forget, earlier))
 
     def _forget(self, runs: Sequence[OffsetMapping], error: StraitError | None) -> None:
-        """What says the same is written: now these may go."""
+        """Remove these segments, unless writing their replacement failed."""
         for run in runs if error is None else ():
             self._state_sink.forget_run(run)
 
 
 def checkpoint(partition: Partition, at_ms: int) -> OffsetMapping | None:
-    """The run that confirms what is acknowledged; None while there is nothing to confirm.
+    """Return the segment that confirms the acknowledged records; None if there is nothing to confirm.
 
-    That is the run in force, or, where another writer's word would be taken for ours, one that begins with the last
+    That is the current segment or, if another writer's entry would be taken for ours, one that starts at the last
     acknowledged record.
     """
     position, run = partition.position, partition.position.run
@@ -116,14 +121,14 @@ def checkpoint(partition: Partition, at_ms: int) -> OffsetMapping | None:
         return None
     end, here = position.acked_sequence, (position.copied_to, position.expected_offset)
     if end == position.found_sequence and partition.policy.on_foreign != "halt" and position.last_seen is None:
-        return None  # among others' records the map only guesses where a record is that a look-up did not read
+        return None  # among foreign records the map only estimates the offset of a record that recovery did not read
     confirmed = {"sequence_end": end, "checkpoint_at_ms": at_ms, "source_epoch": position.acked_epoch}
     if partition.policy.on_foreign != "halt":
         confirmed["shared"] = True
     if (source_position(run, end), destination_offset(run, end)) == here:
         return run.model_copy(update=confirmed)
     last_source = here[0] - 1
-    if end == position.found_sequence:  # nothing was acknowledged since; the cursor may be far behind the last record
+    if end == position.found_sequence:  # nothing was acknowledged since; the cursor may be far past the last record
         if position.last_seen is None:
             return None
         last_source, confirmed["source_epoch"] = position.last_seen
@@ -132,8 +137,8 @@ def checkpoint(partition: Partition, at_ms: int) -> OffsetMapping | None:
 
 
 def passed_over(partition: Partition, at_ms: int) -> OffsetMapping | None:
-    """The run that lets reading begin at the cursor; None unless that spares much. It is the truth for every writer of
-    the link: what is left out is so for all of them."""
+    """Return the segment that lets reading start at the cursor; None unless that saves much. It holds for every writer
+    of the link: all of them skip the same records."""
     position, cursor, run = partition.position, partition.cursor, partition.position.run
     sent = position.phase is Phase.REPLICATING and cursor.sequence == position.acked_sequence
     before = max(position.copied_to, -1 if position.passed is None else position.passed.source_base)
@@ -156,7 +161,8 @@ def passed_over(partition: Partition, at_ms: int) -> OffsetMapping | None:
 
 
 def superseded(known: Sequence[OffsetMapping], newest: OffsetMapping) -> list[OffsetMapping]:
-    """Runs that say only where reading began, where another one says at which higher offset the first record was."""
+    """Return the segments that only record a start position, if another segment has the first record at a higher source
+    offset."""
     return [
         run
         for run in known
@@ -172,13 +178,13 @@ def superseded(known: Sequence[OffsetMapping], newest: OffsetMapping) -> list[Of
 def packing(
     known: Sequence[OffsetMapping], newest: OffsetMapping, *, shared: bool = False
 ) -> tuple[OffsetMapping, Sequence[OffsetMapping]]:
-    """The run to write in order to confirm ``newest``, and those whose words it takes over.
+    """Return the segment to write in order to confirm ``newest``, and the segments whose entries it takes over.
 
     Args:
-        known: the partition's runs for these ids, by sequence_base.
-        newest: with its checkpoint: all up to ``sequence_end`` is written, as it says.
-        shared: others write there too. The packed run then says of the newest record where it is on the destination; of
-            older ones the log itself tells, as each batch there has its sequence.
+        known: the partition's segments for these topic IDs, by ``sequence_base``.
+        newest: with its checkpoint: all records before ``sequence_end`` are written, at the offsets that it maps.
+        shared: other producers write there too. The packed segment then has the destination offset of the newest
+            record; the offsets of older ones are in the log itself, as each batch there has its sequence.
     """
     older = [
         run
@@ -197,7 +203,7 @@ def packing(
     told = {gap for run in (*older, newest) for gap in gaps_of(run, first.sequence_base, newest.sequence_end)}
     gaps = _real(sorted(told))
     if len(gaps) > MOST_GAPS or not _agree(older, gaps):
-        return newest, ()  # of a source that is being compacted; the checkpoint says who was right
+        return newest, ()  # the source is being compacted; the checkpoint shows which is correct
     packed = newest.model_copy(
         update={
             "sequence_base": first.sequence_base,
@@ -212,7 +218,7 @@ def packing(
 
 
 def _real(said: Sequence[Gap]) -> list[Gap]:
-    """The base and the true gaps, without places where a run begins though nothing is missing."""
+    """Return the base and the actual gaps, without the starts of segments at which no offset is missing."""
     kept = [said[0]]
     for gap in said[1:]:
         if gap.source - gap.sequence > kept[-1].source - kept[-1].sequence:
@@ -221,7 +227,8 @@ def _real(said: Sequence[Gap]) -> list[Gap]:
 
 
 def _agree(runs: Sequence[OffsetMapping], gaps: Sequence[Gap]) -> bool:
-    """Each run says of its own reach, up to its last gap, just what all of them together say."""
+    """Return whether each segment, up to its last gap, agrees exactly with ``gaps``, the entries of all of them
+    together."""
     for run in runs:
         own = gaps_of(run)
         low, high = bisect_left(gaps, own[0]), bisect_right(gaps, own[-1])
@@ -238,7 +245,8 @@ def _difference(gaps: Sequence[Gap], sequence: int) -> int:
 
 
 def outlived(known: Sequence[OffsetMapping], log_start: int) -> list[OffsetMapping]:
-    """Runs that describe only what the destination no longer holds; the newest always stays."""
+    """Return the segments that describe only records that the destination no longer holds; the newest is always
+    kept."""
     return [
         run
         for run, following in pairwise(known)

@@ -1,38 +1,40 @@
-"""How fast one destination broker is sent to: as fast as it takes, until its quota holds the link up; then evenly.
+"""Paces the data sent to one destination broker: as fast as it accepts it until its quota throttles the link, then
+evenly.
 
-A broker counts a quota over the last ten seconds or so, and after a burst it takes nothing until the mean is right
-again (KIP-219). Whoever sends all that it has as soon as it may is therefore let through for a moment and then stopped
-for many seconds, together with every record that came meanwhile.
+A broker averages a quota over about the last ten seconds, and after a burst it accepts nothing until the average is
+within the quota again (KIP-219). A client that sends all its data as soon as it may is therefore let through for a
+moment and then stopped for many seconds, together with every record that arrived meanwhile.
 """
 
 import math
 from collections import deque
 
 _WINDOW_SECONDS = 10.5
-"""Kafka's default: eleven samples of a second (`quota.window.num`, `quota.window.size.seconds`), of which the last one
-is not over yet."""
-_BELOW = 0.98  # of what the quota lets through, so that what it counts besides records fits
+"""Kafka's default: eleven samples of one second (`quota.window.num`, `quota.window.size.seconds`), of which the last
+one is not complete yet."""
+_BELOW = 0.98  # share of the quota to use, so that the bytes that it counts besides records fit
 _LEAST_BYTES_PER_SECOND = 1e3
 _STRETCH_SECONDS = 0.25
 _BURST_SECONDS = 0.05
 _REQUEST_SECONDS = 0.1
 _FORGOTTEN_SECONDS = 60.0
-_TURN_SECONDS = 0.02  # so long the line whose turn it is is waited for: it may have nothing to send any more
+_TURN_SECONDS = 0.02  # how long to wait for the connection whose turn it is; it may have nothing left to send
 
 
 class DestinationQuota:
-    """Of one broker, shared by the lines to it. Times are the loop's, sizes bytes."""
+    """Paces the requests to one broker, shared by the connections to it. Times are in seconds of the loop's clock,
+    sizes in bytes."""
 
     def __init__(self) -> None:
-        self._taken: deque[list[float]] = deque()  # since when, and how much, in short stretches
+        self._taken: deque[list[float]] = deque()  # [start, bytes] of short periods
         self._bytes_per_second = math.inf
         self._held_up_at = -math.inf
         self._next_at = -math.inf
-        self._waiting: dict[int, None] = {}  # lines, the one that has waited longest first
+        self._waiting: dict[int, None] = {}  # connections, the one that has waited longest first
 
     def wait(self, line: int, now: float) -> float:
-        """Seconds until something may be sent over a line; 0 now. Lines that wait take turns: a timer of one that always
-        comes first would leave nothing to the others."""
+        """Return the seconds until data may be sent over a connection; 0 means now. Waiting connections take turns: a
+        timer of one that always comes first would leave nothing to the others."""
         waiting = self._waiting
         if now < self._next_at:
             waiting[line] = None
@@ -45,7 +47,7 @@ class DestinationQuota:
         return 0.0
 
     def request_bytes(self, most: int, now: float) -> int:
-        """How large a request should be, so that what comes after it need not wait for long."""
+        """Return the size of the next request in bytes, such that later data need not wait for long."""
         return int(min(most, self._rate(now) * _REQUEST_SECONDS))
 
     def sent(self, line: int, size: int, now: float) -> None:
@@ -53,7 +55,8 @@ class DestinationQuota:
         self._next_at = max(self._next_at, now - _BURST_SECONDS) + size / self._rate(now)
 
     def answered(self, size: int, throttle_ms: int, now: float) -> None:
-        """The broker has taken a request of that size, and takes nothing more for as long as it says."""
+        """Record that the broker has accepted a request of ``size`` bytes and accepts nothing more for
+        ``throttle_ms``."""
         taken = self._taken
         if taken and taken[-1][0] > now - _STRETCH_SECONDS:
             taken[-1][1] += size
@@ -65,11 +68,15 @@ class DestinationQuota:
             self._hold_up(throttle_ms / 1000, now)
 
     def _hold_up(self, seconds: float, now: float) -> None:
-        """The broker's wait is such that what it has counted makes the quota, as a mean over its window and the wait.
-        It goes on counting a burst until its window is over, so it would hold up whatever came before then again.
+        """Derive the quota from a throttle time, and pause sending until enough of the counted bytes have left the
+        window.
 
-        What was counted may be forgotten here by now, so the quota is no less than that; nor is it less than what would
-        make a whole window at the present rate wait for so long.
+        The broker chooses the throttle time so that the bytes it has counted, averaged over its window plus that time,
+        equal the quota. It counts a burst until its window is over, so it would throttle a request that arrives before
+        then again.
+
+        Some of the counted bytes may already be dropped here, so the quota is at least this estimate. It is also at
+        least the quota under which a whole window at the current rate would be throttled for this long.
         """
         counted = sum(size for _, size in self._taken)
         part = _WINDOW_SECONDS + seconds
@@ -87,7 +94,8 @@ class DestinationQuota:
         self._next_at = max(self._next_at, free_at)
 
     def _rate(self, now: float) -> float:
-        """Grows while nothing is held up, at first so little that going past the quota costs a fraction of a second."""
+        """Return the current rate in bytes per second. It grows while the broker does not throttle, at first so slowly
+        that exceeding the quota costs a fraction of a second."""
         if self._bytes_per_second == math.inf:
             return math.inf
         quiet = now - self._held_up_at

@@ -1,8 +1,8 @@
-"""What a fetcher asks for, kept up to date by change: a round looks at those partitions alone of which something has
-changed since the last one.
+"""Keeps the set of requested partitions up to date by change: a round checks only the partitions that have changed
+since the last one.
 
-A partition's parts say so themselves (`ChangeSignal`); what changes by time is in a heap. So a partition that trickles
-among ten thousand idle ones costs what it costs alone.
+A partition's parts report their changes themselves (`ChangeSignal`); changes that are due at a time are in a heap. So a
+partition with little traffic among ten thousand idle ones costs as much as it would alone.
 """
 
 import heapq
@@ -19,12 +19,12 @@ from strait.wire.fetch_session import FetchSession, Key, Request
 
 MAX_WAIT_SECONDS = 0.5
 QUIET_SECONDS = 10.0
-"""A partition of which nothing came for so long is quiet."""
+"""A partition that no reply has named for this long is quiet."""
 _SOON_SECONDS = 1.0
 
 
 class Standing(Enum):
-    """Whether a partition is asked for, or why not."""
+    """Whether a partition is requested, or why not."""
 
     WANTED = "asked for"
     LOST = "its position is looked up later"
@@ -40,7 +40,7 @@ _MAX_WAIT_BESIDE = {
     Standing.HELD: 0.01,
     Standing.SOON: 0.05,
 }
-"""How long a broker may hold a request while others cannot be asked for, but soon can."""
+"""How long a broker may hold a request while other partitions cannot be requested yet, but soon can."""
 
 
 class _Member:
@@ -51,19 +51,19 @@ class _Member:
         self.topic_class = partition.policy.topic_class
         self.standing: Standing | None = None
         self.key: Key = ("", -1)
-        self.told = False  # the session says where it is fetched, as of this generation of its position:
+        self.told = False  # whether the session has its fetch offset, as of this generation of its position:
         self.generation = 0
         self.due = 0.0
         self.news_at = float("-inf")
 
 
 class FetchSet:
-    """Those partitions that one broker leads, and the session in which they are fetched.
+    """The partitions that one broker leads, and the session in which they are fetched.
 
     Attributes:
-        tight: memory is short, so only partitions are asked for that have nothing queued, and nothing left at the source
-            as far as is known.
-        session: of what is asked for.
+        tight: memory is short, so a partition is requested only if it has nothing queued and, as far as is known,
+            nothing left at the source.
+        session: of the requested partitions.
     """
 
     def __init__(self, max_wait_seconds: float = MAX_WAIT_SECONDS) -> None:
@@ -76,15 +76,15 @@ class FetchSet:
         self._standings: dict[Standing, int] = dict.fromkeys(Standing, 0)
         self._due: list[tuple[float, int, _Member]] = []
         self._order = itertools.count()
-        self._behind: set[_Member] = set()  # with something queued or left at the source when last looked at
+        self._behind: set[_Member] = set()  # with records queued or left at the source at the last check
         self._throttled: frozenset[str] = frozenset()
-        self._limits: dict[str, float | None] = {}  # of one partition of a class in one reply
-        self._moved: set[_Member] = set()  # wanted, and the session does not say where yet
+        self._limits: dict[str, float | None] = {}  # bytes that a class may request at a time
+        self._moved: set[_Member] = set()  # wanted, but the session does not have the fetch offset yet
         self._asked: dict[Key, _Member] = {}
         self._awaited: set[_Member] = set()  # the reply must name them
         self._by_id: bool | None = None
-        self._quiet_checks: deque[tuple[float, _Member]] = deque()  # of each member one, the next one first
-        self._again = False  # the request that was just made leaves some out, to ask for them anew
+        self._quiet_checks: deque[tuple[float, _Member]] = deque()  # one per member, the earliest first
+        self._again = False  # the last request omits some partitions, so that the next one adds them again
 
     def __len__(self) -> int:
         return len(self._members)
@@ -111,12 +111,11 @@ class FetchSet:
         return [member.partition for member in self._members.values()]
 
     def changed(self) -> list[Partition]:
-        """Those of which something has changed since the last `update`."""
+        """Return the partitions that have changed since the last `update`."""
         return [self._members[signal].partition for signal in self._changed]
 
     def quiet(self, now: float, most: int) -> list[Partition]:
-        """Partitions that are asked for and of which nothing came for a while, at most so many; each is looked at
-        seldom."""
+        """Return quiet partitions, at most ``most``; each partition is checked once in QUIET_SECONDS."""
         found: list[Partition] = []
         while self._quiet_checks and self._quiet_checks[0][0] <= now and len(found) < most:
             _, member = self._quiet_checks.popleft()
@@ -128,7 +127,7 @@ class FetchSet:
         return found
 
     def is_quiet(self, partition: Partition, now: float) -> bool:
-        """Whether it is asked for, and nothing has come of it for a while."""
+        """Return whether the partition is requested and caught up, and no reply has named it for QUIET_SECONDS."""
         member = self._members.get(partition.signal)
         return (
             member is not None
@@ -140,7 +139,7 @@ class FetchSet:
 
     @property
     def classes(self) -> Mapping[str, int]:
-        """How many partitions there are of each class."""
+        """The number of partitions of each topic class."""
         return {topic_class: len(members) for topic_class, members in self._classes.items()}
 
     def _drop_class(self, member: _Member) -> None:
@@ -149,10 +148,10 @@ class FetchSet:
         if not members:
             del self._classes[member.topic_class]
 
-    # --- what has changed ---------------------------------------------------------------------------------------------
+    # --- changes ------------------------------------------------------------------------------------------------------
 
     def follow_classes(self) -> None:
-        """Take up which class each partition is of now."""
+        """Apply the current topic class of each changed partition."""
         for signal in self._changed:
             member = self._members[signal]
             topic_class = member.partition.policy.topic_class
@@ -162,14 +161,15 @@ class FetchSet:
                 self._classes[topic_class].add(member)
 
     def throttle(self, classes: frozenset[str]) -> None:
-        """From now on nothing of these classes is asked for."""
+        """Set the classes from which nothing is requested."""
         if classes != self._throttled:
             for topic_class in classes ^ self._throttled:
                 self._changed.update(member.partition.signal for member in self._classes.get(topic_class, ()))
             self._throttled = classes
 
     def limit(self, limits: Mapping[str, float | None]) -> None:
-        """How much of one partition of a class its budget lets come at once; None: as much as may."""
+        """Set how many bytes of each class its budget allows at a time; None: no limit. Partitions of a class whose
+        limit has changed are requested again."""
         if limits != self._limits:
             for topic_class in limits.keys() | self._limits.keys():
                 if limits.get(topic_class) != self._limits.get(topic_class):
@@ -178,13 +178,13 @@ class FetchSet:
             self._limits = dict(limits)
 
     def tighten(self, *, tight: bool) -> None:
-        """Leave out partitions that are behind, or ask for them again."""
+        """Exclude partitions with records queued or left at the source, or include them again."""
         if tight != self.tight:
             self.tight = tight
             self._changed.update(member.partition.signal for member in self._behind)
 
     def update(self, now: float, queue_bytes: int) -> None:
-        """Look again at what has changed. A partition with ``queue_bytes`` queued has enough."""
+        """Evaluate the changed partitions again. A partition with ``queue_bytes`` queued has enough."""
         while self._due and self._due[0][0] <= now:
             at, _, member = heapq.heappop(self._due)
             if member.due == at:
@@ -236,20 +236,21 @@ class FetchSet:
         if standing is not None:
             self._standings[standing] += 1
 
-    # --- what is asked for --------------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------------
 
     @property
     def wanted(self) -> int:
-        """How many partitions are asked for."""
+        """The number of requested partitions."""
         return self._standings[Standing.WANTED]
 
     @property
     def full(self) -> int:
-        """How many are left out since enough of them is queued."""
+        """The number of partitions that are not requested because enough of them is queued, or memory is short."""
         return self._standings[Standing.FULL]
 
     def max_wait(self, waits: Mapping[str, float]) -> float:
-        """How many seconds the broker may hold the request that was just made. ``waits``: of each throttled class."""
+        """Return how many seconds the broker may hold the request that was just made. ``waits``: seconds until each
+        class may be requested, 0 if it may be now."""
         if self._again:
             return 0.0
         found = [most for standing, most in _MAX_WAIT_BESIDE.items() if self._standings[standing]]
@@ -258,20 +259,20 @@ class FetchSet:
         return min([self._max_wait_seconds, *found])
 
     def next_request(self, *, by_id: bool, share_of: Callable[[str], int]) -> Request:
-        """What to ask for now. ``share_of``: how much may come of one partition of a class."""
+        """Return the next request. ``share_of``: how many bytes of one partition of a class may come."""
         if by_id is not self._by_id:
             self._begin_anew(by_id=by_id)
         shares = {topic_class: share_of(topic_class) for topic_class in self._classes}
         moved, self._moved = self._moved, set()
         silent = [member for member in moved if member.partition.awaits_word and self._may_be_left_out(member)]
         self._again = 0 < 2 * len(silent) <= self.wanted
-        if self._again:  # a reply to a request that names them anew names them too: the next one
+        if self._again:  # the next request adds them again, so its reply must name them
             for member in silent:
                 self._leave(member)
             moved.difference_update(silent)
             self._moved.update(silent)
         elif silent:
-            self.session.lost()  # a reply to a new one names every partition
+            self.session.lost()  # the reply to a new session names every partition
         for member in moved:
             partition, cursor = member.partition, member.partition.cursor
             if not member.told:
@@ -292,7 +293,7 @@ class FetchSet:
         return self.session.next_request()
 
     def _may_be_left_out(self, member: _Member) -> bool:
-        """By a reply, though it must be named."""
+        """Return whether a reply may omit the partition, although it must be named."""
         return self.session.knows(member.key if member.told else self._key(member.partition))
 
     def _key(self, partition: Partition) -> Key:
@@ -312,17 +313,18 @@ class FetchSet:
                 self.session.leave(member.key)
 
     def _begin_anew(self, *, by_id: bool) -> None:
-        """Brokers name topics by something else after an upgrade."""
+        """Start a new session: topics are identified by ID instead of by name, or the reverse, as after an upgrade of
+        brokers."""
         for member in list(self._asked.values()):
             self._leave(member)
             self._moved.add(member)
         self._by_id = by_id
         self.session = FetchSession()
 
-    # --- what came ----------------------------------------------------------------------------------------------------
+    # --- replies ------------------------------------------------------------------------------------------------------
 
     def answered(self, key: Key, now: float) -> Partition | None:
-        """The partition that a reply names; None: what it says is of no use any more, and is fetched again."""
+        """Return the partition that a reply names; None if its data is outdated, and is fetched again."""
         member = self._asked.get(key)
         if member is None:
             return None
@@ -332,6 +334,6 @@ class FetchSet:
         return member.partition if member.generation == member.partition.position.generation else None
 
     def all_answered(self) -> None:
-        """A good reply has been read to its end: what it left out although it had to name it is asked for again."""
+        """Request again each partition that a complete reply omitted although it had to name it."""
         self._moved |= self._awaited
         self._awaited.clear()

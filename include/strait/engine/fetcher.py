@@ -1,7 +1,8 @@
-"""Fetching from one source broker: one long poll at a time, the next one sent before the last one's batches are.
+"""Fetches from one source broker, one long poll at a time. The next request is sent before the batches of the last
+reply are.
 
-Back-pressure is not to fetch: nothing is asked for unless its reply fits into the slot's memory, and a partition with
-enough queued is left out.
+Back-pressure means not fetching: data is requested only if the reply fits into the slot's memory, and a partition with
+enough queued is omitted.
 """
 
 import math
@@ -26,36 +27,43 @@ PARTITION_BYTES = (1 << 20, 4 << 20)
 QUEUED_BYTES_PER_PARTITION = 4 << 20
 REPLY_BYTES = (1 << 17, 16 << 20)
 NEAR_SECONDS = 0.025
-"""A round trip to the source up to here costs little against what a reply takes to send on. Over a longer way as much
-more is asked for at once, since the next request can only begin where the last reply ends."""
+"""Up to this value a round trip to the source costs little compared with the time in which a reply is sent on. Over a
+longer one, proportionally more is requested at a time, since the next request can only start at the end of the last
+reply."""
 FAR_TIMES = 8
 REPLY_SECONDS = 2.0
-"""How long a reply may be on its way: all that is led by the broker waits for it. Over a slow line less is asked for at
-once."""
+"""How long the transfer of a reply may take: all partitions that the broker leads wait for it. Over a slow connection
+less is requested at a time."""
 FIRST_REPLY_BYTES = 1 << 20
-"""Before anything is known of the line."""
+"""Size of a reply before the throughput of the connection is known."""
 LIVE_BYTES = (1 << 18, 1 << 20)
-"""Set aside for each fetcher besides its share, for small replies of partitions that are not behind: they pass beside
-any backlog. At least two of the smallest replies, since one may have to be rebuilt."""
+"""Memory reserved for each fetcher in addition to its share, for small replies of partitions that are not lagging: they
+bypass any backlog. At least two of the smallest replies, since one may have to be rebuilt."""
 QUIET_LINE = 1
-"""Of the lines to a broker the one for partitions of which seldom anything comes."""
+"""Number of the connection to a broker that fetches the quiet partitions."""
 QUIET_MAX_WAIT_SECONDS = 1.0
 _NO_PAUSE_SECONDS = 1e-4
-_TROUBLE_SECONDS = 1.0  # between two times that every partition is told why its broker cannot be reached
+_TROUBLE_SECONDS = 1.0  # between two updates of the reason on all partitions of an unreachable broker
 _SESSION_ERRORS = frozenset(
     {
         error_codes.FETCH_SESSION_ID_NOT_FOUND,
         error_codes.INVALID_FETCH_SESSION_EPOCH,
         error_codes.FETCH_SESSION_TOPIC_ID_ERROR,
     }
-)  # the broker has dropped the session; the next request begins another
-_OVERHEAD_BYTES = 1 << 14  # of a reply besides its records, so that it fits a buffer of its size
+)  # the broker has dropped the session; the next request starts another
+_OVERHEAD_BYTES = 1 << 14  # of a reply besides its records, so that it fits into a buffer of its size
 
 
 class Fetcher:
-    """``stamper`` gets what comes; ``out_of_range`` partitions to look into; ``diverged`` those whose log
-    at the source now ends, as far as we know it, before the position; ``held_back`` those with records behind an open
-    transaction."""
+    """Fetches the partitions that one source broker leads, over one connection.
+
+    Args:
+        stamper: receives the fetched data.
+        out_of_range: called with a partition whose offset the source rejects.
+        diverged: called if the source's log, as far as we know it, now ends before the position; with the partition and
+            that end offset.
+        held_back: called with a partition that has records after an open transaction.
+    """
 
     def __init__(
         self,
@@ -87,22 +95,23 @@ class Fetcher:
         self._share = pool.share()
         self._live_share = pool.share(borrows=False)
         self._set = FetchSet(QUIET_MAX_WAIT_SECONDS if line == QUIET_LINE else MAX_WAIT_SECONDS)
-        self._without_id: set[Partition] = set()  # while there is one, all are asked for by their topics' names
+        self._without_id: set[Partition] = set()  # if there is one, all are requested by topic name
         self._waiting = False
         self._pause_until = 0.0
         self._tell_trouble_at = 0.0
 
     @staticmethod
     def share_of(budget_bytes: int, fetchers: int, far: int = 1) -> int:
-        """Size of each one's replies, a power of two: what all of them wait for takes at most half of the budget."""
+        """Return the size of each fetcher's replies in bytes, a power of two. The outstanding replies of all fetchers
+        take at most half of the budget."""
         smallest, largest = REPLY_BYTES
         share = min(largest * far, max(smallest, budget_bytes // (2 * fetchers)))
         return 1 << (share.bit_length() - 1)
 
     def fit(self, fetchers: int) -> None:
-        """Size the replies by the way to the source and by what the other fetchers need, and guarantee each of them
-        half of what it would get if the slot's memory were divided equally. ``fetchers``: how many have partitions, 0
-        if this one has none."""
+        """Set the reply size from the round-trip time to the source and the needs of the other fetchers, and guarantee
+        each of them half of its equal share of the slot's memory. ``fetchers``: how many have partitions, 0 if this one
+        has none."""
         times = min(FAR_TIMES, 1 + int(self._source.round_trip_seconds / NEAR_SECONDS))
         self._far = 1 << (times - 1).bit_length()
         part = self._pool.budget_bytes // (2 * max(1, fetchers))
@@ -112,31 +121,32 @@ class Fetcher:
         self._live_share.guaranteed_bytes = min(part, max(smallest, min(largest, part // 4))) if fetchers else 0
 
     def add(self, partition: Partition) -> None:
-        """From now on the partition is fetched here."""
+        """Start fetching the partition here."""
         if partition.source_id == NO_TOPIC_ID:
             self._without_id.add(partition)
         self._set.add(partition, self._loop.now)
 
     def remove(self, partition: Partition) -> None:
-        """The partition is not fetched here any more, if it was."""
+        """Stop fetching the partition here, if it is."""
         self._without_id.discard(partition)
         self._set.remove(partition)
 
     def changed(self) -> list[Partition]:
-        """Those of which something has changed since they were last asked for."""
+        """Return the partitions that have changed since they were last requested."""
         return self._set.changed()
 
     def quiet(self, most: int) -> list[Partition]:
-        """Some of which nothing has come for a while."""
+        """Return quiet partitions, at most ``most``."""
         return self._set.quiet(self._loop.now, most)
 
     def is_quiet(self, partition: Partition) -> bool:
-        """Whether nothing has come of it for a while."""
+        """Return whether the partition is caught up and no reply has named it for QUIET_SECONDS."""
         return self._set.is_quiet(partition, self._loop.now)
 
     @property
     def asks_next(self) -> bool:
-        """Its next `ask` takes up what has changed: no question is open, and there is a way to the broker."""
+        """Whether the next `ask` includes all changes: no request is in flight, it is not paused, and the broker is
+        connected."""
         return (
             not self._waiting
             and self._loop.now >= self._pause_until
@@ -145,16 +155,17 @@ class Fetcher:
 
     @property
     def used(self) -> bool:
-        """It has partitions."""
+        """Whether it has partitions."""
         return bool(self._set)
 
     @property
     def held_bytes(self) -> int:
-        """Of the slot's memory: who holds the least asks first."""
+        """Bytes that it holds of its share of the slot's memory; the fetcher that holds the least asks first."""
         return self._share.held_bytes
 
     def ask(self) -> None:
-        """Ask for more if there is anything to ask for, memory for the reply, and no question open."""
+        """Send a request if a partition can be requested, memory for the reply is available and no request is in
+        flight."""
         self._share.waits = False
         if self._waiting or not self._set or self._loop.now < self._pause_until:
             return
@@ -187,8 +198,9 @@ class Fetcher:
         self._set.update(self._loop.now, queue_bytes)
 
     def _room(self) -> tuple[Share, int, int]:
-        """Where memory for a reply comes from, how large it may be, and how much is set aside, 0 if there is none. Is
-        memory short, only what is not behind is asked for, in small replies."""
+        """Return the share that provides memory for a reply, how many bytes the reply may have, and how many are
+        reserved, 0 if none are available. If memory is short, only partitions that are not lagging are requested, in
+        small replies."""
         if self._line == QUIET_LINE:
             size = max(REPLY_BYTES[0], 1 << ((self._live_share.guaranteed_bytes // 2).bit_length() - 1))
             return self._live_share, size, self._live_share.expect(size)
@@ -204,12 +216,14 @@ class Fetcher:
         return self._live_share, REPLY_BYTES[0], self._live_share.expect(REPLY_BYTES[0])
 
     def size_of(self, line_bytes_per_second: float) -> int:
-        """Size of a reply that such a line delivers in time, a power of two, within what there is memory for."""
+        """Return the size in bytes of a reply that such a connection delivers in REPLY_SECONDS: a power of two, at most
+        ``reply_bytes``."""
         in_time = max(REPLY_BYTES[0], int(line_bytes_per_second * REPLY_SECONDS))
         return min(self.reply_bytes, 1 << (in_time.bit_length() - 1))
 
     def _partition_bytes(self, topic_class: str, partitions: int, reply_bytes: int) -> int:
-        """How much of one partition of a class, which has so many here, may come in one reply."""
+        """Return how many bytes of one partition of a class may come in one reply. ``partitions``: how many of the
+        class are fetched here."""
         smallest, largest = PARTITION_BYTES
         most = min(largest * self._far, reply_bytes, max(smallest, reply_bytes // len(self._set)))
         at_once = self._budgets.bytes_at_once(topic_class)
@@ -228,7 +242,7 @@ class Fetcher:
         def take(frame: Buffer) -> None:
             self._answered(share, room)
             share.charge(frame)
-            if frame.size >= REPLY_BYTES[0] // 2:  # a smaller one tells of the broker's waiting, not of the line
+            if frame.size >= REPLY_BYTES[0] // 2:  # a smaller reply depends on the broker's wait, not on the connection
                 self._line_bytes_per_second = frame.size / max(1e-6, self._loop.now - asked_at)
             self._take(version, frame)
 
@@ -268,7 +282,7 @@ class Fetcher:
             for item in fetched:
                 partition = self._set.answered((item.topic, item.partition), self._loop.now)
                 if partition is None:
-                    continue  # it is fetched again from where it then is
+                    continue  # it is fetched again from its current offset
                 if item.error:
                     self._refused(partition, item.error)
                 elif item.diverging is not None:
@@ -281,12 +295,12 @@ class Fetcher:
 
     def _pass_on(self, partition: Partition, item: fetch.Fetched, frame: Buffer) -> None:
         cursor = partition.cursor
-        tailing = 0 <= cursor.end <= cursor.offset  # it had caught up when this was asked for
+        tailing = 0 <= cursor.end <= cursor.offset  # it had caught up when this was requested
         partition.heard(item.last_stable_offset, item.high_watermark, item.log_start)
         if item.high_watermark > item.last_stable_offset:
             self._held_back(partition)
         whole = True
-        if item.records:  # a first reply names every partition, most of them for nothing
+        if item.records:  # a first reply names every partition, most of them without records
             self._budgets.take(partition.policy.topic_class, len(item.records))
             whole = self._stamper.take(partition, item, frame, tailing=tailing)
         if whole and (partition.position.failures == 0 or (partition.caught_up and not partition.queue.in_flight)):
@@ -305,18 +319,18 @@ class Fetcher:
         )
 
     def _pause(self, seconds: float) -> None:
-        """Ask for nothing for a while, then at once."""
-        if seconds > _NO_PAUSE_SECONDS:  # else it would not end before the next event, whenever that is
+        """Send no request for a while, then send one immediately."""
+        if seconds > _NO_PAUSE_SECONDS:  # a shorter pause would not end before the next event, whenever that is
             self._pause_until = self._loop.now + seconds
             self._loop.call_later(seconds, self.ask)
 
     def _answered(self, share: Share, room: int) -> None:
-        if self._waiting:  # a reply that cannot be read is told as lost too
+        if self._waiting:  # a reply that cannot be read is reported as lost too
             self._waiting = False
             share.expect_no_more(room)
 
     def _unreachable(self) -> None:
-        """Show why nothing comes; the channel is being dialled meanwhile."""
+        """Show why no data comes; the connection is being established meanwhile."""
         trouble = self._source.trouble(self._node, self._line)
         if trouble and self._loop.now >= self._tell_trouble_at:
             self._tell_trouble_at = self._loop.now + _TROUBLE_SECONDS

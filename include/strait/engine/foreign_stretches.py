@@ -1,12 +1,12 @@
-"""Proves, once a minute, that what other producers have written after the link's last record is theirs alone.
+"""Proves, once a minute, that only other producers have written to the destination log after the link's last record.
 
-If other producers write to a destination topic and the link has nothing to copy, as in the idle direction of two
-links, a look-up would read all that was written since the link's last record. A mark in the map spares that (ADR 28).
-No record is read for it: the link cannot have written a record that its source does not hold.
+If other producers write to a destination topic and the link has nothing to copy, as in the idle direction of two links,
+a position lookup would read all records written since the link's last one. A mark in the offset map avoids that (ADR
+28). The proof reads no record: the link cannot have written a record that its source does not hold.
 
-1. The destination's leader says where its log ends, and that it does not know a later record of the link.
-2. After that answer the source's leader says where its log ends.
-3. This slot has fetched the source up to that end and found nothing to copy.
+1. The destination's leader reports its log end offset, and that it does not know a later record of the link.
+2. After that response, the source's leader reports its last stable offset.
+3. This slot has fetched the source up to that offset and found nothing to copy.
 """
 
 from collections import defaultdict
@@ -29,13 +29,13 @@ from strait.wire.fetch import READ_COMMITTED
 
 ROUND_SECONDS = 60.0
 LEAST_OFFSETS = 10
-"""A mark is not worth a record in the map if it spares fewer."""
+"""A mark that skips fewer offsets is not worth a record in the map."""
 _STEP_SECONDS = 1.0
 
 
 class _Proof(NamedTuple):
-    """Record number ``sequence`` was not appended before ``offset``, if the source held nothing to copy before
-    ``source_end``."""
+    """Record number ``sequence`` was not appended before destination offset ``offset``, if the source held nothing to
+    copy before source offset ``source_end``."""
 
     ticket: Ticket
     sequence: int
@@ -44,7 +44,7 @@ class _Proof(NamedTuple):
 
 
 class ForeignStretches:
-    """Of one slot. Each partition has its turn once in a minute."""
+    """The proofs of one slot. Each partition has one turn a minute."""
 
     def __init__(
         self, loop: Loop, source: ClusterClient, destination: ClusterClient, producer_id: int, marks: PassedMarks
@@ -59,7 +59,7 @@ class ForeignStretches:
         self._open: list[_Proof] = []
 
     def step(self, partitions: Callable[[], Sequence[Partition]]) -> None:
-        """Begin and end what is due."""
+        """Complete the proofs that hold, and start those that are due."""
         if self._loop.now < self._step_at:
             return
         self._step_at = self._loop.now + _STEP_SECONDS
@@ -72,10 +72,10 @@ class ForeignStretches:
             run(self._look(node, led))
 
     def _is_settled(self, proof: _Proof) -> bool:
-        """It holds, or it never will."""
+        """Return whether the proof needs no further check: it holds, and its mark is written, or it never will."""
         partition = proof.ticket.partition
         if not proof.ticket.is_current or not _holds_all(partition) or partition.cursor.sequence != proof.sequence:
-            return True  # there was something to copy: a checkpoint confirms where it is
+            return True  # there was a record to copy: a checkpoint confirms its position
         if partition.cursor.offset < proof.source_end:
             return False
         self._marks.mark(partition, proof.sequence, proof.offset, LEAST_OFFSETS)
@@ -91,11 +91,11 @@ class ForeignStretches:
             for leader, led in by_leader.items():
                 self._open += await self._with_source_ends(leader, led)
         except (RequestLost, ProtocolError):
-            return  # the next round asks again; if no look-up can be answered either, that is the partition's reason
+            return  # the next round asks again; if position lookups fail too, the partition shows that as its reason
 
     async def _foreign(self, node: int, partitions: Sequence[Partition]) -> list[_Proof]:
-        """What has no record of the link after the last one, as far as the destination's leader knows: it may have
-        forgotten old ones."""
+        """Return a proof for each partition without a later record of the link, as far as the destination's leader
+        knows; its state of old records may have expired."""
         tickets = [(partition.ticket(), partition.position.acked_sequence) for partition in partitions]
         epochs = {
             (one.destination, one.number): self._destination.leader(one.destination, one.number).epoch
@@ -116,8 +116,8 @@ class ForeignStretches:
         return found
 
     async def _with_source_ends(self, node: int, proofs: Sequence[_Proof]) -> list[_Proof]:
-        """With the last stable offsets, which a new leader does not say before it knows all that was readable
-        (KIP-207)."""
+        """Return the proofs with the source's last stable offsets. A new leader does not report them before it knows
+        all that was readable (KIP-207)."""
         places = {(proof.ticket.partition.topic, proof.ticket.partition.number): proof for proof in proofs}
         epochs = {place: self._source.leader(*place).epoch for place in places}
         channel = await quiet_channel(self._loop, self._source, node)
@@ -131,7 +131,7 @@ class ForeignStretches:
 
 
 def _holds_all(partition: Partition) -> bool:
-    """Nothing that was fetched waits for the destination."""
+    """Return whether the destination has acknowledged all fetched records."""
     position = partition.position
     return (
         position.phase is Phase.REPLICATING

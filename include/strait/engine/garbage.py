@@ -1,8 +1,9 @@
-"""Cyclic garbage is collected when a slot has nothing else to do.
+"""Collects cyclic garbage when a slot has nothing else to do.
 
-A full collection takes 30 to 100 ms of what Spark's worker has loaded, and some more for each thousand partitions; in that
-time nothing is copied. So what is there at the start is left out for good, Python's own full collections are switched
-off, and a slot that is idle makes one now and then. A slot that is never idle makes one an hour: it would grow otherwise.
+A full collection takes 30 to 100 ms for the objects that Spark's worker has loaded, and some more for each thousand
+partitions; nothing is copied in that time. So the objects that exist at the start are excluded for good, Python's own
+full collections are disabled, and an idle slot runs one at most every 10 minutes. A slot that is never idle runs one an
+hour, since it would grow otherwise.
 """
 
 import gc
@@ -15,7 +16,7 @@ _NEVER = 1_000_000  # collections of the middle generation, hours apart
 
 
 class Garbage:
-    """Made at the start of a slot's process; `step` is called often."""
+    """Created at the start of a slot's process; `step` is called often."""
 
     def __init__(self) -> None:
         gc.collect()
@@ -27,7 +28,8 @@ class Garbage:
         self._was_idle = False
 
     def step(self, now: float, is_idle: Callable[[], bool]) -> None:
-        """Collect where it is time; ``is_idle`` is asked once a second at most, and twice in a row must be true."""
+        """Run a collection if it is due. ``is_idle`` is called at most once a second, and must return True twice in a
+        row unless BUSY_SECONDS have passed."""
         if self._collected_at is None:
             self._collected_at = now
         since = now - self._collected_at

@@ -1,4 +1,4 @@
-"""Writes the link's heartbeats on the source, from the slot that copies them, and says how they fare."""
+"""Writes the link's heartbeats to the source, from the slot that copies them, and reports their state."""
 
 from collections.abc import Callable
 from math import isfinite
@@ -12,13 +12,15 @@ from strait.kafka.clients import Rotation, Watch, make_producer
 from strait.state.heartbeats import Heartbeat, beating
 from strait.state.schema import HeartbeatReport, Plan, PlannedHeartbeat
 
-_GIVEN_UP_MS = 5_000  # a heartbeat that comes later says nothing that the next one does not
+_GIVEN_UP_MS = 5_000  # a later heartbeat shows nothing that the next one does not
 
 
 class HeartbeatEmitter:
-    """Never blocks, and nothing depends on it: trouble with heartbeats is only reported. Not thread-safe.
+    """Writes the heartbeats of one slot. Never blocks, and nothing depends on it: a failure is only reported. Not
+    thread-safe.
 
-    At most one heartbeat is on its way to the source, so that an unreachable one gets no burst of old ones afterwards.
+    At most one heartbeat is in flight to the source, so that an unreachable source does not get a burst of old ones
+    afterwards.
     """
 
     def __init__(self, spec: AppSpec, slot: int) -> None:
@@ -34,13 +36,13 @@ class HeartbeatEmitter:
         self._trouble = ""
 
     def follow(self, plan: Plan) -> None:
-        """Take up what the plan says of heartbeats."""
+        """Apply the plan's heartbeat settings."""
         self._plan = beating(plan, self._slot)
         if self._plan is None:
             self._producer = None
 
     def beat(self, now: float, now_ms: int) -> None:
-        """Write one where it is due; call it often. ``now``: monotonic seconds."""
+        """Write a heartbeat if it is due; call this often. ``now``: monotonic seconds."""
         if self._producer is not None:
             self._producer.poll(0)
         if self._plan is None or now < self._due_at or self._waiting:
@@ -48,14 +50,15 @@ class HeartbeatEmitter:
         self._due_at = now + self._plan.interval_seconds
         try:
             self._write(self._plan, now_ms)
-        except StraitError as error:  # certificates that are being replaced; the next beat tries again
+        except StraitError as error:  # certificates are being replaced; the next beat tries again
             self._trouble = str(error)
 
     def report(self, copied: Callable[[str, int], Partition | None], now: float, now_ms: int) -> HeartbeatReport | None:
-        """How they fare; None where this slot has none to write. ``copied``: gives a partition by topic and number.
+        """Return the state of the heartbeats; None if this slot writes none. ``copied``: returns a partition by topic
+        and number.
 
-        What the newest one took is known without a look at each batch: a partition remembers the timestamp of its last
-        acknowledged record, and when that was.
+        The latency of the newest one needs no check of each batch: a partition keeps the timestamp of its last
+        acknowledged record, and the time of that acknowledgement.
         """
         plan = self._plan
         if plan is None:
@@ -71,7 +74,7 @@ class HeartbeatEmitter:
         )
 
     def close(self) -> None:
-        """Write no more. What is on its way is not waited for."""
+        """Stop writing. A heartbeat in flight is not waited for."""
         self._plan = None
         if self._producer is not None:
             self._producer.purge()

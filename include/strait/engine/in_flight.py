@@ -1,14 +1,14 @@
-"""How much may be in flight over one line to a destination broker: what keeps the broker busy, and no more.
+"""Limits the bytes in flight over one connection to a destination broker to the amount that keeps the broker busy.
 
-Whatever else is in flight waits in front of it, and each record that comes later waits behind that. Once a quota holds
-the link up, the broker takes what has arrived request by request, with a pause before each (KIP-219). Pure.
+Any more would wait at the broker, and each later record would wait after them. Once a quota throttles the link, the
+broker processes the requests that have arrived one by one, with a pause before each (KIP-219). Pure.
 """
 
 import math
 from collections import deque
 
 BUSY_SECONDS = 0.1
-"""So long the broker works on what is in flight, besides the time for which an answer is on its way."""
+"""How long the broker works on the bytes in flight, not counting the time that a response takes."""
 LEAST_BYTES = 4 << 20
 """May always be in flight: one request of the largest size, before the broker's pace is known."""
 MOST_BYTES = 64 << 20
@@ -18,31 +18,31 @@ _WAY_SECONDS = 300.0
 
 
 class InFlight:
-    """Of one line. Times are the loop's, sizes bytes.
+    """The bytes in flight over one connection. Times are in seconds of the loop's clock, sizes in bytes.
 
-    Pace is what was answered in the last second; the way is the shortest time to an answer in the last minutes, which
-    no queue has lengthened. It contains the way of followers.
+    The pace is the bytes acknowledged in the last second. The way is the shortest response time of the current and the
+    previous period of 300 s, which no queue has lengthened; it includes replication to followers.
     """
 
     def __init__(self) -> None:
         self.size = 0
-        self._answered: deque[list[float]] = deque()  # since when, and how much, in short stretches
-        self._way_seconds = (math.inf, math.inf)  # of this stretch of time, and of the one before
+        self._answered: deque[list[float]] = deque()  # [start, bytes] of short periods
+        self._way_seconds = (math.inf, math.inf)  # in this period of 300 s, and in the one before
         self._way_until = -math.inf
 
     def has_room(self, now: float) -> bool:
-        """Whether more may be sent."""
+        """Return whether more may be sent."""
         return self.size < LEAST_BYTES or self.size < self._most(now)
 
     def sent(self, size: int) -> None:
         self.size += size
 
     def lost(self, size: int) -> None:
-        """No answer will come."""
+        """Record that a request of ``size`` bytes will get no response."""
         self.size -= size
 
     def answered(self, size: int, seconds: float, now: float) -> None:
-        """The answer to a request of that size came after so long."""
+        """Record the response to a request of ``size`` bytes, ``seconds`` after it was sent."""
         self.size -= size
         if now >= self._way_until:
             self._way_seconds = math.inf, self._way_seconds[0]

@@ -1,6 +1,6 @@
-"""Who leads what: each partition is fetched from its source's leader and sent to its destination's.
+"""Tracks partition leaders: each partition is fetched from its source's leader and sent to its destination's leader.
 
-News of the clusters are taken up topic by topic, those that have changed.
+Metadata updates are applied topic by topic, only for topics that have changed.
 """
 
 from collections import defaultdict
@@ -22,9 +22,9 @@ _NOBODY = -1
 
 
 class Leadership:
-    """One fetcher for each broker of the source, and one sender for each line to a broker of the destination.
+    """One fetcher for each source broker, and one sender for each connection to a destination broker.
 
-    ``make_fetcher`` and ``make_sender`` get the broker and the line.
+    ``make_fetcher`` and ``make_sender`` get the broker and the number of the connection.
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class Leadership:
         self._by_destination: dict[str, dict[int, Partition]] = defaultdict(dict)
         self._fetched_from: dict[Partition, int] = {}
         self._fetchers: dict[int, BrokerFetcher] = {}
-        self._senders: dict[tuple[int, int], Sender] = {}  # by broker and line
+        self._senders: dict[tuple[int, int], Sender] = {}  # by broker and connection
         destination.interest.add(map_topic)
         source.on_metadata = self._assign_sources
         destination.on_metadata = self._assign_destinations
 
     def follow(self, added: Sequence[Partition], removed: Sequence[Partition]) -> None:
-        """These are copied from now on, and those are not any more."""
+        """Start copying the partitions ``added``, and stop copying those ``removed``."""
         for partition in removed:
             self._drop(partition)
         for partition in added:
@@ -61,7 +61,7 @@ class Leadership:
         sources, destinations = {item.topic for item in added}, {item.destination for item in added}
         self._source.interest |= sources
         self._destination.interest |= destinations
-        if all(map(self._has_leaders, added)):  # what goes on again need not wait for news
+        if all(map(self._has_leaders, added)):  # a resumed partition need not wait for new metadata
             self._assign_sources(sources)
             self._assign_destinations(destinations)
         if added:
@@ -69,7 +69,8 @@ class Leadership:
             self._destination.refresh(destinations)
 
     def tell_away(self) -> None:
-        """A cluster that was never heard has told no leaders: show why."""
+        """Show on its partitions why a cluster is unreachable that has never responded, and so has reported no
+        leaders."""
         trouble = "" if self._source.nodes else self._source.trouble(_NOBODY)
         if trouble:
             reason = error_policy.away(Reason.SOURCE_UNREACHABLE, self._source.why_away(_NOBODY))
@@ -82,17 +83,17 @@ class Leadership:
                 partition.show(reason, trouble)
 
     def fetch(self) -> None:
-        """Ask for more: first where the least is held."""
+        """Request more data, first through the fetchers that hold the least memory."""
         for fetcher in sorted(self._fetchers.values(), key=_held_bytes):
             fetcher.ask()
 
     def send(self) -> None:
-        """Send as much as the connections take."""
+        """Send as much as the connections accept."""
         for sender in self._senders.values():
             sender.send()
 
     def schedule(self, partition: Partition, now: float) -> None:
-        """It has something to send."""
+        """Give a partition that has something to send its turn."""
         if partition.queue.node < 0:
             return
         partition.queue.choose_line(now)
@@ -114,12 +115,12 @@ class Leadership:
         self._fetch_from(_NOBODY, partition)
 
     def _has_leaders(self, partition: Partition) -> bool:
-        """As last heard, on both sides."""
+        """Return whether both leaders are known from the last metadata."""
         ends = (self._source, partition.topic), (self._destination, partition.destination)
         return all((topic, partition.number) in cluster.leaders for cluster, topic in ends)
 
     def _assign_sources(self, topics: Iterable[str]) -> None:
-        """News of these topics came from the source."""
+        """Apply new metadata of these source topics."""
         for topic in topics:
             troubled = False
             for partition in self._by_source.get(topic, {}).values():
@@ -151,7 +152,8 @@ class Leadership:
             self._fetched_from[partition] = node
 
     def _assign_destinations(self, topics: Iterable[str]) -> None:
-        """News of these topics came from the destination: the position is looked up again if the leader has changed."""
+        """Apply new metadata of these destination topics. If a leader has changed or a topic was recreated, the
+        position is looked up again."""
         for topic in topics:
             for partition in self._by_destination.get(topic, {}).values():
                 node, known = self._destination.leader(topic, partition.number).node, partition.queue.node
@@ -160,7 +162,7 @@ class Leadership:
                     if node != known:
                         self._reset(partition, "the destination's leader has changed")
                     elif destination_recreated(self._destination, partition):
-                        # Brokers before 4.1 take batches by the topic's name: nothing more may go to its successor.
+                        # Brokers before 4.1 accept batches by the topic's name: nothing more may go to its successor.
                         self._reset(partition, "the destination topic was created again")
 
     def _reset(self, partition: Partition, detail: str) -> None:

@@ -1,4 +1,4 @@
-"""What a slot says for the ledger: each interval, what was copied of each partition since the last time."""
+"""Writes a slot's part of the replication ledger: for each interval, the records copied of each partition."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -12,26 +12,26 @@ from strait.state.ledger_records import LedgerEntry, LedgerPart
 from strait.state.sink import OnAck
 
 OPENING_SECONDS = 0.25
-"""Between two looks for partitions whose position has become known. Each gets a row at once, which says where this process
-begins: what it copies shows in the ledger then, whatever becomes of it."""
-PARTITIONS_PER_TURN = 200  # rows of so many take 3 ms
+"""Time between two checks for partitions whose position has become known. Each gets a row immediately, with the start
+of this process's range: the ledger then shows the records that it copies, even if the process fails."""
+PARTITIONS_PER_TURN = 200  # creating this many rows takes 3 ms
 AGAIN_SECONDS = 5.0
 
 
 class LedgerSink(Protocol):
-    """Where the parts go; `strait.state.writer` is one."""
+    """Accepts the ledger parts; `strait.state.writer` implements it."""
 
     def write_ledger(self, record: LedgerPart, on_ack: OnAck | None = None) -> None: ...
 
 
 class IntervalLedger:
-    """Makes the slot's rows and has them written. A row begins where the one before has ended.
+    """Creates the slot's rows and has them written. A row starts at the end of the one before.
 
-    What was made is sent until it is written, and no new interval ends before that: so nothing is lost, and what waits
-    for a topic that takes nothing does not grow.
+    A part is sent again until it is written, and no new interval ends before that: so no row is lost, and the backlog
+    does not grow while the topic accepts no writes.
 
     Args:
-        partitions: asks for those of the slot.
+        partitions: returns the slot's partitions.
     """
 
     def __init__(
@@ -54,21 +54,21 @@ class IntervalLedger:
         self._look_at = now
         self._began_ms = self._next_began_ms = now_ms
         self._retired: list[Partition] = []
-        self._left: deque[Partition] = deque()  # their rows of the interval that has ended are still to be made
+        self._left: deque[Partition] = deque()  # their rows of the ended interval are still to be created
         self._refused: deque[LedgerPart] = deque()
         self._again_at = 0.0
-        self._unwritten = 0  # parts that wait for their acknowledgement
+        self._unwritten = 0  # number of parts that are not acknowledged yet
 
     def open(self, partitions: Iterable[Partition]) -> None:
-        """The plan has given them to this slot."""
+        """Add partitions that the plan has assigned to this slot."""
         self._unopened += partitions
 
     def retire(self, partitions: Iterable[Partition]) -> None:
-        """The plan has taken them away: they get one more row."""
+        """Add partitions that the plan has taken away: each gets one more row."""
         self._retired += partitions
 
     def step(self, now: float, now_ms: int) -> None:
-        """Do what is due, a little at a time."""
+        """Do the work that is due, a little at a time."""
         if self._refused and now >= self._again_at:
             self._again_at = now + AGAIN_SECONDS
             self._write_again()
@@ -82,7 +82,7 @@ class IntervalLedger:
             self._end_interval(now_ms)
 
     def finish(self, now_ms: int) -> None:
-        """The last rows, at once."""
+        """Write the last rows immediately."""
         self._write_again()
         while self._left:
             self._end_some(now_ms)
@@ -141,12 +141,12 @@ class IntervalLedger:
 
 
 def _some_of(waiting: deque[Partition]) -> list[Partition]:
-    """Take as many as are dealt with in one turn."""
+    """Take as many partitions as are processed in one turn."""
     return [waiting.popleft() for _ in range(min(PARTITIONS_PER_TURN, len(waiting)))]
 
 
 def _entry(partition: Partition) -> LedgerEntry | None:
-    """The partition's row, and where its next one begins; None where there is nothing to say."""
+    """Return the partition's row, and set the start of its next one; None if nothing is new."""
     position, totals = partition.position, partition.totals
     reason, _ = reason_of(partition)
     shown = state_of(partition), reason.value if reason else ""

@@ -1,9 +1,10 @@
-"""Copies are not copied back: which producers' batches are left out (I5).
+"""Prevents replication loops: determines which producers' batches are skipped because a link wrote them (I5).
 
-A link is registered in its destination's `strait.producers` before it writes its first batch. So a producer that is not
-there once a batch of it has come, and the topic was read to its end *after* that, will never be: it is no link. Until
-that is known the batch is held back, with what follows it in its partition. Producer ids are never given twice in a
-cluster, so each is judged once. While the topic does not exist, somebody may have deleted it, so it is looked for again.
+A link is registered in its destination's `strait.producers` before it writes its first batch. If a producer ID is not
+registered when the topic has been read to its end after one of its batches was fetched, it does not belong to a link
+and never will. Until that is known, the batch and all following ones of its partition are held back. A cluster never
+assigns a producer ID twice, so each is judged once. If the topic does not exist, it may have been deleted, so its
+existence is checked again.
 """
 
 import contextlib
@@ -20,16 +21,16 @@ from strait.reasons import Reason
 from strait.state.schema import Registration, TopicPolicy
 
 MOST_JUDGED = 100_000
-"""Beyond that they are forgotten and judged anew; each costs some hundred bytes."""
+"""Above this number the producer IDs are discarded and judged again; each takes some hundred bytes."""
 
 MISSING_SECONDS = 10.0
-"""After so long a topic that did not exist is looked for again."""
+"""A topic that did not exist is checked again after this time."""
 
 _NO_PRODUCER = -1
 
 
 class LoopFilter:
-    """The judge of one slot: one look at the registry at a time, for all partitions that wait."""
+    """Judges the producer IDs of one slot: one read of the registry at a time, for all waiting partitions."""
 
     def __init__(self, loop: Loop, source: ClusterClient, destination: ClusterClient) -> None:
         self._loop = loop
@@ -45,13 +46,13 @@ class LoopFilter:
         self._near: Partition | None = None
 
     def left_out(self, policy: TopicPolicy) -> Mapping[int, bool] | None:
-        """Producer id -> whether its batches are left out under a policy; None: all are copied."""
+        """Return, for each producer ID, whether its batches are skipped under a policy; None if all are copied."""
         if policy.copies == "all":
             return None
         return self._skip if policy.copies == "skip" else self._forward
 
     def judge(self, partition: Partition, producer_ids: frozenset[int]) -> None:
-        """Find out about these; the partition is fetched again once that is known."""
+        """Determine whether links own these producer IDs. The partition is fetched again once that is known."""
         partition.cursor.hold(self._loop.now)
         self._asked |= producer_ids
         self._waiting.add(partition)
@@ -89,8 +90,8 @@ class LoopFilter:
 
     async def _learn_what_came(self) -> None:
         self._looking = True
-        assert self._near is not None  # it has looked before
-        with contextlib.suppress(Unread):  # then whoever asks next waits for it
+        assert self._near is not None  # set by the read before
+        with contextlib.suppress(Unread):  # then the next partition that asks waits for it
             await self._read_on(self._near)
             self._learn(())
         await self._look()
@@ -110,6 +111,7 @@ class LoopFilter:
             self._forward[registration.producer_id] = self._came_from_destination(registration)
 
     def _came_from_destination(self, registration: Registration) -> bool:
-        """Within one cluster every link comes from it; there names alone tell what is a copy of what."""
+        """Return whether the registered link copies from our destination cluster; False within one cluster. There every
+        link does, and only topic names show which topic is replicated from which."""
         ends = self._source.cluster_id, self._destination.cluster_id
         return ends[0] != ends[1] and registration.source == ends[1]

@@ -1,4 +1,4 @@
-"""The loss ledger's entries of a slot. Loss is never silent: what happened is written down before copying goes on."""
+"""A slot's entries in the loss log. Loss is never silent: each one is logged before copying continues."""
 
 import time
 from typing import Literal
@@ -16,13 +16,14 @@ Action = Literal["halted", "continued", "restarted"]
 
 
 FOREIGN_ENTRIES = 10
-"""A partition's entries about records of other producers in one hour. The last one says that those which follow are in
-the next entry, after that hour."""
+"""A partition's entries about records of other producers in one hour. The last one states that further ones are in the
+next entry, after that hour."""
 _HOUR_SECONDS = 3600.0
 
 
 class _Hour:
-    """Of one partition: entries about foreign records since ``began``, and the offsets that none of them names."""
+    """A partition's entries about foreign records since ``began`` (monotonic seconds), and the offsets that none of
+    them names."""
 
     __slots__ = ("began", "end", "entries", "records", "start")
 
@@ -40,7 +41,7 @@ class _Hour:
 
 
 class LossLedger:
-    """Writes each loss once, as long as the slot runs; readers know the same loss of several slots by its place."""
+    """Writes each loss once while the slot runs; the same loss of several slots has the same key."""
 
     def __init__(self, link: str, state_sink: StateSink, stamper: BatchStamper) -> None:
         self._link = link
@@ -51,13 +52,14 @@ class LossLedger:
     def source_lost(
         self, partition: Partition, cause: Reason, lost: tuple[int, int], action: Action, detail: str
     ) -> None:
-        """Source offsets [from, to) are gone, or were copied and are no more."""
+        """Record that source offsets [from, to) were deleted, or were copied and no longer exist."""
         self._note(partition, "source", cause, lost, action, detail)
 
     def source_recreated(self, partition: Partition) -> None:
-        """The source topic is another one under the same name; it is copied from its first record.
+        """Record that the source topic was replaced by another one of the same name, which is copied from its first
+        record.
 
-        The entry names both, so that the next time is another entry.
+        The entry has both topic IDs, so that the next replacement is a separate entry.
         """
         before = "" if partition.position.run is None else f" {partition.position.run.source_id}"
         text = (
@@ -67,17 +69,20 @@ class LossLedger:
         self._note(partition, "source", Reason.SOURCE_RECREATED, (0, 0), "restarted", text)
 
     def destination_lost(self, partition: Partition, start: int, end: int) -> None:
-        """The destination lost what it had acknowledged; it is copied again, so that the copy is whole."""
+        """Record that the destination lost acknowledged records, which are copied again, so that the destination topic
+        is complete."""
         text = f"offsets {start} to {end - 1} were acknowledged and are no more; they are copied again"
         self._note(partition, "destination", Reason.DESTINATION_TRUNCATED, (start, end), "restarted", text)
 
     def position_unproven(self, partition: Partition, cause: Reason, detail: str, gone: tuple[int, int]) -> None:
-        """Copying goes on, though nothing proves how far the copy was. ``gone``: the destination offsets concerned."""
+        """Record that copying continues although nothing proves the position on the destination. ``gone``: the affected
+        destination offsets."""
         action: Action = "restarted" if partition.cursor.mapped < 0 else "continued"
         self._note(partition, "destination", cause, gone, action, detail)
 
     def strangers_before(self, partition: Partition, sequence: int, source: int, offset: int) -> None:
-        """Others' records lie between our last one and this one. The map follows: it may be written behind for that."""
+        """Move the map past foreign records between the link's last record and record number ``sequence``. The map may
+        be written after that record here."""
         position = partition.position
         strangers = position.expected_offset, offset
         position.shift_to(offset - sequence)
@@ -87,13 +92,14 @@ class LossLedger:
             claims = list(position.claims)
             position.redraw(moved, [self._moved(run, position.shift) for run in claims])
             written = {run_key(run) for run in (moved, *position.claims)}
-            for run in claims:  # only now: records after their gaps may be under way
+            for run in claims:  # only now: records after their gaps may be in flight
                 if run_key(run) not in written:
                     self._state_sink.forget_run(run)
         self._note_foreign(partition, strangers, time.monotonic())
 
     def _note_foreign(self, partition: Partition, foreign: tuple[int, int], now: float) -> None:
-        """Each time at first; producers that write all the time would fill the log."""
+        """Log the first FOREIGN_ENTRIES occurrences in an hour one by one, and the others in one entry: permanent
+        writers would fill the log."""
         hour = self._hours.setdefault(partition, _Hour(now))
         if now - hour.began >= _HOUR_SECONDS:
             if hour.records:

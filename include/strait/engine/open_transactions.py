@@ -1,7 +1,7 @@
-"""Which open transactions of the source hold records back, and whose they are.
+"""Finds the open transactions of the source that hold records back, and their producers.
 
 A broker serves records up to the last stable offset, so a transaction that stays open holds back its own records and
-all after them. Most last for milliseconds; one that lasts for long is looked up.
+all after them. Most last for milliseconds; one that lasts longer is looked up.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ REASON_SECONDS = 10.0
 """A transaction that is open for longer is the reason why its partition waits."""
 STEP_SECONDS = 1.0
 LOOK_SECONDS = 60.0
-"""Between two looks at the same transaction, which may hang by then."""
+"""Time between two lookups of the same transaction, which may hang by then."""
 AT_ONCE = 200
-"""Partitions, or producers, in one request."""
+"""Number of partitions, or producers, in one request."""
 
 
 class OpenTransactions:
-    """Of one slot. Only partitions are looked at that have records behind an open transaction."""
+    """The open transactions of one slot. Only partitions with records after an open transaction are checked."""
 
     def __init__(self, loop: Loop, source: ClusterClient) -> None:
         self._loop = loop
@@ -40,13 +40,13 @@ class OpenTransactions:
         self._looking = False
 
     def note(self, partition: Partition) -> None:
-        """The source's leader has answered that a transaction holds back records of this partition."""
+        """Record that a transaction holds back records of this partition, as the source's leader reports."""
         if partition.cursor.transaction is None:
             partition.held_back(OpenTransaction(self._loop.now, time.time_ns() // 1_000_000))
             self._held.add(partition)
 
     def step(self) -> None:
-        """Show the transactions that have been open for long, and look up whose they are."""
+        """Show the transactions that have been open for REASON_SECONDS, and start a lookup of their producers."""
         now = self._loop.now
         if not self._held or now < self._step_at:
             return
@@ -88,7 +88,7 @@ class OpenTransactions:
         self._looking = False
 
     async def _holders(self, node: int, partitions: Collection[Partition]) -> dict[Partition, Holder | str]:
-        """Of each partition, or why it is not known."""
+        """Return the transaction's producer for each partition, or why it is unknown."""
         try:
             channel = await quiet_channel(self._loop, self._source, node)
             found = await transactions.holders(self._loop, channel, [(one.topic, one.number) for one in partitions])
@@ -97,7 +97,8 @@ class OpenTransactions:
         return {one: found.get((one.topic, one.number), "its leader does not describe it") for one in partitions}
 
     async def _coordinated(self, producer_ids: Collection[int]) -> dict[int, Coordinated]:
-        """Of these producers, as far as the source's brokers answer: one that does not leaves its producers unknown."""
+        """Return the transactions of these producers, as far as the source's brokers respond: the producers of one that
+        does not remain unknown."""
         known: dict[int, Coordinated] = {}
         for node in self._source.nodes if producer_ids else ():
             with contextlib.suppress(RequestLost, ProtocolError):
@@ -108,7 +109,8 @@ class OpenTransactions:
 
 
 def describe(place: tuple[str, int], end: int, holder: Holder | str, known: Mapping[int, Coordinated]) -> str:
-    """Whose transaction it is, and whether it hangs. ``end``: the partition's last stable offset."""
+    """Describe the transaction's producer, and whether the transaction hangs. ``end``: the partition's last stable
+    offset."""
     if isinstance(holder, str):
         return f"from offset {end:,}; its producer is unknown: {holder}"
     whose = f"from offset {holder.offset:,} by producer ID {holder.producer_id}"

@@ -1,7 +1,8 @@
-"""What the destination's answer to a batch means for its partition.
+"""Applies the destination's response to a batch to the batch's partition.
 
-What it refuses for what is in it is found out record by record, then dealt with by the topic's policy. After any answer
-but the expected one the position is reset, and the one recovery path goes on.
+If the destination rejects a batch because of its content, the batch is narrowed down to the record at fault, which is
+then handled by the topic's policy. After any response but the expected one the position is reset, and the single
+recovery path continues.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ _ABOUT_THE_RECORDS = _TOO_LARGE | _INVALID | {error_codes.CORRUPT_MESSAGE}
 
 
 class ProduceResults:
-    """Takes the answers to all batches of a slot; ``acked``: the destination has the batch."""
+    """Handles the responses to all batches of a slot; ``acked`` is called when the destination has the batch."""
 
     def __init__(
         self,
@@ -44,19 +45,20 @@ class ProduceResults:
         self._led_anew: set[Partition] = set()
 
     def take_led_anew(self) -> set[Partition]:
-        """Those whose source has another leader since the last call. What tells truncation is checkpointed at once."""
+        """Return the partitions whose source leader has changed since the last call. They are checkpointed immediately,
+        since the leader epoch in the checkpoint reveals truncation."""
         taken, self._led_anew = self._led_anew, set()
         return taken
 
     def lost(self, partition: Partition, batch: OutBatch, cause: str) -> None:
-        """No answer came."""
+        """Reset the position after a batch got no response."""
         if batch.generation == partition.position.generation:
             self._destination.refresh((partition.destination,))
             self._recovery.reset(partition, Reason.DESTINATION_UNREACHABLE, cause, error_policy.SOON_SECONDS)
 
     def take(self, partition: Partition, batch: OutBatch, result: Produced) -> None:
         if batch.generation != partition.position.generation:
-            return  # from before a reset: the look-up finds out whether it counts
+            return  # from before a reset: recovery determines whether it was appended
         if result.error:
             self._take_error(partition, batch, result)
         elif _repeats(partition, result):
@@ -73,7 +75,7 @@ class ProduceResults:
         offset, expected = result.base_offset, position.expected_offset
         appended = decision.judge_append(offset, expected, on_foreign, located=position.located)
         if appended == "truncated":
-            self._destination.refresh((partition.destination,))  # it may be another topic by now
+            self._destination.refresh((partition.destination,))  # the topic may have been recreated
             self._loss_ledger.destination_lost(partition, offset, expected)
             position.log_is_cut()
             detail = (
@@ -123,13 +125,15 @@ class ProduceResults:
 
 
 def _repeats(partition: Partition, result: Produced) -> bool:
-    """The destination had that batch already: nothing is ever sent again blindly, so it is another instance's."""
+    """Return whether the destination already had that batch. No batch is ever resent blindly, so another instance sent
+    it."""
     return result.log_append_time_ms >= 0 and not partition.policy.destination_append_time
 
 
 def _learn(partition: Partition, batch: OutBatch, error: int, detail: str) -> Reason | None:
-    """Make smaller batches, or one of each record, or check them, when they are fetched again; a record that is refused
-    alone is quarantined if the policy says so. Returns why the partition waits, None if it does not."""
+    """Set how the batch's records are fetched again: in smaller batches, one by one, or with their checksum verified. A
+    record that is rejected on its own is quarantined if the policy allows it. Returns why the partition waits, None if
+    it does not."""
     cursor = partition.cursor
     if error == error_codes.CORRUPT_MESSAGE:
         was_right = batch.first < cursor.checked_to

@@ -1,4 +1,4 @@
-"""Reads the source's `strait.producers` on the loop, to the end that it has when asked."""
+"""Reads the source's `strait.producers` on the loop, up to the end offset at the time of the call."""
 
 from kafka.protocol.metadata import MetadataResponse
 
@@ -28,8 +28,8 @@ class Unread(AnswerError):
 
 
 class ProducerRegistry:
-    """``known``: all that was read so far. ``missing``: the topic did not exist when it was looked for last; if it never
-    did, no link writes into the cluster."""
+    """The producer IDs registered in the source. ``known``: all read so far. ``missing``: the topic did not exist at
+    the last check; if it never did, no link writes to the cluster."""
 
     def __init__(self, loop: Loop, source: ClusterClient) -> None:
         self._loop = loop
@@ -40,10 +40,10 @@ class ProducerRegistry:
         self._position = 0
 
     async def read_on(self, near: int) -> None:
-        """Read all that is there now. Raises Unread. One call at a time.
+        """Read all records up to the current end. Raises Unread. One call at a time.
 
-        ``near`` is any broker. Each answer is the broker's of now: nothing that this cluster remembers is relied on,
-        since a topic or record that came a moment ago counts.
+        ``near`` is any broker. Each response is the broker's current one: nothing that this client remembers of the
+        cluster is used, since a topic or record that was created a moment ago matters.
         """
         try:
             await self._read_on(near)
@@ -63,22 +63,22 @@ class ProducerRegistry:
         self.missing = self._leader < 0
         if self.missing:
             self._position = 0
-            if self.known.all():  # links are at work, and one that came since could not be told from others
+            if self.known.all():  # links are running, and a later one could not be recognized
                 raise Unread(Reason.PRODUCERS_UNREADABLE, "does not exist any more")
             return
-        # A leader that has just been elected does not answer before it knows how far the log is safe (KIP-207).
+        # A newly elected leader does not respond before it knows how much of the log is safe (KIP-207).
         code, end = await offset_at(
             self._loop, await quiet_channel(self._loop, self._source, self._leader), (TOPIC, 0), LATEST
         )
         if code:
             raise _refused(code, "its end")
-        if end < self._position:  # somebody made the topic anew; ids that were known stay so
+        if end < self._position:  # the topic was recreated; known IDs stay known
             self._position = 0
         while self._position < end:
             await self._read_to(end)
 
     async def _find_leader(self, near: int) -> int:
-        """-1 if there is no such topic."""
+        """Return the broker that leads the topic's partition, -1 if the topic does not exist."""
         channel = await quiet_channel(self._loop, self._source, near)
         reply = await ask(self._loop, channel, metadata_request(channel.version(*METADATA), [TOPIC]), MetadataResponse)
         topic = next(iter(reply.topics), None)
@@ -109,7 +109,7 @@ class ProducerRegistry:
                 if record.offset >= self._position:
                     self.known.apply(record.key, record.value, record.offset)
             self._position = batch.next_offset
-        if self._position == before:  # compaction has left nothing up to the end
+        if self._position == before:  # compaction has removed all records up to the end
             self._position = end
 
 

@@ -1,7 +1,7 @@
-"""The replicator of one slot: partitions given by the plan, fetched from their leaders, produced to their copies'
-leaders.
+"""The replicator of one slot: partitions assigned by the plan are fetched from their leaders and produced to the
+leaders of their destination partitions.
 
-One thread and no locks. Every partition stands for itself: what goes wrong with one is shown on it and stops no other.
+One thread and no locks. Partitions are independent: a failure of one is shown on it and stops no other.
 """
 
 import itertools
@@ -38,13 +38,13 @@ from strait.reasons import Reason
 from strait.state.schema import Plan, PlannedTopic
 from strait.state.sink import StateSink
 
-EXPIRE_SECONDS = 0.25  # between two looks for requests that are not answered
+EXPIRE_SECONDS = 0.25  # between two checks for requests without a response
 Key = tuple[str, int]
 
 
 class Replicator:
-    """Copies what the plan gives to one slot, until it is closed. ``known`` is the map, kept up to date by its owner,
-    who also serves the ``state_sink``."""
+    """Copies the partitions that the plan assigns to one slot, until it is closed. ``known`` is the offset map, kept up
+    to date by its owner, which also serves the ``state_sink``."""
 
     def __init__(
         self, spec: AppSpec, slot: int, producer_id: int, known: Map, state_sink: StateSink, metrics: SlotMetrics
@@ -64,10 +64,10 @@ class Replicator:
         self._retired: list[Partition] = []
         self._new: list[Partition] = []
         self.changes: Changes[Partition] = Changes()
-        """Which partitions have something to report."""
+        """Partitions that have something to report."""
         self._lines = itertools.cycle(range(LINES))
         self._budgets = Throttle()
-        self._quotas: dict[int, DestinationQuota] = defaultdict(DestinationQuota)  # by broker of the destination
+        self._quotas: dict[int, DestinationQuota] = defaultdict(DestinationQuota)  # by destination broker
         self._stamper = BatchStamper(
             pool,
             state_sink,
@@ -100,31 +100,31 @@ class Replicator:
 
     @property
     def partitions(self) -> Sequence[Partition]:
-        """Those that the plan gives to this slot now, in order."""
+        """The partitions that the plan assigns to this slot now, in order."""
         return [self._partitions[key] for key in sorted(self._partitions)]
 
     @property
     def plan_topic_id(self) -> bytes | None:
-        """Kafka's ID of the topic of the link's plans: another one if it was deleted and created again. None: unknown."""
+        """Kafka's ID of the link's plan topic, which changes if the topic is deleted and recreated. None: unknown."""
         return self._destination.topic_ids.get(self._plan_topic)
 
     def partition(self, topic: str, number: int) -> Partition | None:
-        """One of them."""
+        """Return one of the slot's partitions; None if the slot does not have it."""
         return self._partitions.get((topic, number))
 
     def take_new(self) -> Sequence[Partition]:
-        """Those that the plan has given to this slot since the last call."""
+        """Return the partitions that the plan has assigned to this slot since the last call."""
         new, self._new = self._new, []
         return new
 
     def take_retired(self) -> Sequence[Partition]:
-        """Those that the plan has taken away since the last call."""
+        """Return the partitions that the plan has taken away since the last call."""
         retired, self._retired = self._retired, []
         return retired
 
     def follow(self, plan: Plan) -> None:
-        """Take up what the plan gives to this slot and drop what it does not; all else goes on untouched. Topics that
-        are planned as before are not looked at."""
+        """Add the partitions that the plan assigns to this slot, and drop those that it does not; all others continue
+        untouched. Topics that are planned as before are not checked."""
         self._budgets.follow(plan.budgets, self._slot, self._loop.now)
         planned = {topic.source: topic for topic in plan.topics}
         removed: list[Partition] = []
@@ -143,7 +143,8 @@ class Replicator:
         self._leadership.follow(added, removed)
 
     def _follow_topic(self, before: PlannedTopic, topic: PlannedTopic | None) -> list[Partition]:
-        """Those of its partitions that this slot had, and that are not the same any more."""
+        """Apply a topic's changed plan. Return the partitions of it that this slot had, and that it must drop or
+        replace."""
         same = topic is not None and (topic.source_id, topic.destination_id, topic.destination) == (
             before.source_id,
             before.destination_id,
@@ -180,7 +181,8 @@ class Replicator:
         self._destination.keep_fresh()
 
     def step(self, max_wait_seconds: float) -> float:
-        """Serve what is due; wait at most that long for it. Returns the time, in seconds of a monotonic clock."""
+        """Do the work that is due; wait at most ``max_wait_seconds`` for it. Returns the time in seconds of a monotonic
+        clock."""
         self._loop.run_once(0.0 if self._stamper.unfinished else max_wait_seconds)
         self._stamper.go_on()
         if self._loop.now >= self._expire_at:
@@ -199,17 +201,17 @@ class Replicator:
         return self._loop.now
 
     def drain(self) -> None:
-        """Fetch nothing more; what is queued still goes out."""
+        """Stop fetching; queued batches are still sent."""
         self._fetching = False
 
     @property
     def needs_state(self) -> bool:
-        """Something waits for the state topics: for the map to be read on, or for a promise to be kept."""
+        """Whether anything waits for the state topics: for the map to be read further, or for a write barrier."""
         return self._recovery.reads_map or self._stamper.unwritten > 0
 
     @property
     def idle(self) -> bool:
-        """Nothing is queued or in flight."""
+        """Whether nothing is queued or in flight."""
         return all(partition.idle for partition in self._partitions.values())
 
     def close(self) -> None:
@@ -227,7 +229,8 @@ class Replicator:
         return partition
 
     def take_led_anew(self) -> set[Partition]:
-        """Those whose source has another leader since the last call. What tells truncation is checkpointed at once."""
+        """Return the partitions whose source leader has changed since the last call. They are checkpointed immediately,
+        since the leader epoch in the checkpoint reveals truncation."""
         return self._results.take_led_anew()
 
     def _make_fetcher(self, node: int, line: int) -> Fetcher:
@@ -270,7 +273,8 @@ class Replicator:
         self._leadership.schedule(partition, self._loop.now)
 
     def _stop(self, partition: Partition, reason: Reason, detail: str) -> None:
-        """The source holds something that cannot be copied; look again later, somebody may have changed the rules."""
+        """Block a partition whose source holds something that cannot be copied. It is tried again later, as an operator
+        may have changed the rules."""
         wait = random.uniform(*error_policy.wait_for(reason))  # noqa: S311
         partition.block(reason, detail, self._loop.now + wait)
 
@@ -279,8 +283,9 @@ class Replicator:
         self._recovery.reset(partition, Reason.DESTINATION_UNREACHABLE, detail, error_policy.SHORTLY_SECONDS)
 
     def _take_stall(self, seconds: float) -> None:
-        """Others may have gone on meanwhile, and the destination may have forgotten the link. So nothing that is queued
-        goes out, not even what a connection holds already, and every position is looked up again."""
+        """Reset every position after the process was suspended, so that it is looked up again. Other instances may have
+        continued meanwhile, and the link's producer state may have expired on the destination. So no queued batch is
+        sent, not even one that a connection already holds."""
         detail = f"the slot's process was suspended for {seconds:.0f} s"
         self._destination.drop_connections(detail)
         for partition in self._partitions.values():

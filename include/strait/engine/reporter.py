@@ -1,5 +1,5 @@
-"""What a slot reports: every second what has changed, every few seconds what there is to say of it as a whole, and a part
-of its partitions in turn. Costs what has changed."""
+"""A slot's reports: every second the changes, every few seconds a report on the slot as a whole, and its partitions in
+rotation. The cost depends on the number of changes."""
 
 import math
 import time
@@ -15,19 +15,19 @@ from strait.state.schema import HeartbeatReport, PartitionReport, Report
 
 REPORT_SECONDS = 1.0
 WHOLE_SECONDS = 4.0
-"""Between two whole reports. Versions that read no others call a slot silent after 5 s."""
+"""Time between two whole reports. Versions that read only these consider a slot silent after 5 s."""
 ROWS = 250
-"""Partitions that have changed in one report: 2 to 4 ms of the loop's time."""
-_SOON_SECONDS = 0.25  # until the next report, while more changes of state wait than one holds
-_TOGETHER = 100  # partitions whose turn has come are reported once there are so many, since that compresses better,
+"""Largest number of changed partitions in one report, which takes 2 to 4 ms of the loop's time."""
+_SOON_SECONDS = 0.25  # until the next report, if more changes of state wait than one holds
+_TOGETHER = 100  # partitions due for repetition are reported once there are this many, which compresses better,
 _TOGETHER_SECONDS = 10.0  # or after this
-_OFTEN = 0.9  # the turn comes sooner than promised, since reports may come late
+_OFTEN = 0.9  # partitions are repeated sooner than required, since reports may come late
 
 Reported = Report | ReportChanges | HistoryPoint
 
 
 class _Told:
-    """Of one partition, for the sums."""
+    """The last reported values of one partition, for the sums."""
 
     __slots__ = ("conflicts", "lag_records", "newest_ms", "recoveries")
 
@@ -38,10 +38,10 @@ class _Told:
 
 
 class Reporter:
-    """Of one slot.
+    """Creates the reports of one slot.
 
     Args:
-        heartbeat: how heartbeats fare by now.
+        heartbeat: returns the current state of the heartbeats.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class Reporter:
         self._history = history
         self._heartbeat = heartbeat
         self._whole_at = self._last_at = self._repeat_at = -math.inf
-        self._turns = 0.0  # how many partitions are due to be repeated
+        self._turns = 0.0  # number of partitions that are due to be repeated
         self._told: dict[tuple[str, int], _Told] = {}
         self._lagging: dict[tuple[str, int], _Told] = {}
         self._conflicts = self._recoveries = self._lag_records = self._known = 0
         self.next_at = -math.inf
-        """When there is something to report again."""
+        """When there is something to report again, in monotonic seconds."""
 
     def due(self, plan_version: int, now: float) -> Iterator[Reported]:
-        """What is to be reported now; ``now`` is monotonic."""
+        """Yield the records to report now; ``now`` is in monotonic seconds."""
         at_ms = time.time_ns() // 1_000_000
         left = self._changes.take_left()
         for place in left:
@@ -95,7 +95,7 @@ class Reporter:
         self.next_at = now + (_SOON_SECONDS if self._changes.urgent else REPORT_SECONDS)
 
     def close(self, plan_version: int, now: float) -> Iterator[Reported]:
-        """The last word: all that has changed, and a whole report."""
+        """Yield the last reports: all changes, and a whole report."""
         self._whole_at = -math.inf
         yield from self.due(plan_version, now)
         while self._changes.waits:

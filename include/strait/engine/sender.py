@@ -1,7 +1,7 @@
-"""Producing over one of the lines to a destination broker: many requests in flight, each with at most one batch for
-each partition.
+"""Produces over one of the connections to a destination broker: many requests in flight, each with at most one batch
+for each partition.
 
-Nothing here retries. After a batch that was not acknowledged the one recovery path goes on.
+Nothing here retries. After a batch that was not acknowledged, the single recovery path continues.
 """
 
 from collections import deque
@@ -20,14 +20,14 @@ from strait.wire import produce
 from strait.wire.primitives import Topic
 
 REQUEST_BYTES = 4 << 20
-UNSENT_BYTES = 1 << 20  # what waits for the kernel: enough to keep it busy
+UNSENT_BYTES = 1 << 20  # not yet accepted by the kernel: enough to keep it busy
 SPARSE_BYTES = 1 << 16
-"""A partition with no more than this to send and in flight is not one of a backlog. Such ones go first, with up to half
-of a request: so what trickles passes by any backlog, and no number of them stops one. So does what was just looked up,
-while that still holds."""
+"""A partition with no more than this to send and in flight is not part of a backlog. Such partitions go first, in up to
+half of a request: so low traffic bypasses any backlog, and no number of them stops a backlog. A partition whose
+position was just looked up goes first too, while that position is still valid."""
 PRODUCE_TIMEOUT_MS = 2_000
-"""How long the broker may wait for its followers. Then it says so, and the log tells what it has; were it given longer,
-it could not be told from one that is dead."""
+"""How long the broker may wait for its followers, in ms. Then it returns an error, and its log shows which records it
+has; with a longer timeout it could not be distinguished from a broker that is dead."""
 
 Sent = dict[tuple[Topic, int], tuple[Partition, OutBatch]]
 
@@ -49,14 +49,20 @@ class _Turns:
         (self._sparse if first else self._others).append(partition)
 
     def next(self, *, sparse: bool = True) -> Partition:
-        """``sparse``: it may be one of those that go first."""
+        """Return the next partition. ``sparse``: those that are not part of a backlog go first."""
         first, then = (self._sparse, self._others) if sparse else (self._others, self._sparse)
         return (first or then).popleft()
 
 
 class Sender:
-    """``quota``: of the broker, shared by its lines; ``looks_first``: whether a partition whose turn has come is to be
-    looked up instead; ``on_result`` gets every batch of a reply, ``on_lost`` each to which no reply came."""
+    """Sends batches over one connection to a destination broker.
+
+    Args:
+        quota: of the broker, shared by its connections.
+        looks_first: returns whether a partition whose turn has come needs a position lookup instead.
+        on_result: called for every batch of a reply.
+        on_lost: called for each batch to which no reply came.
+    """
 
     def __init__(
         self,
@@ -85,12 +91,12 @@ class Sender:
         self._resumes = False
 
     def schedule(self, partition: Partition) -> None:
-        """The partition has something to send; it gets its turn."""
+        """Give a partition that has something to send its turn."""
         if partition.queue.schedule(self._loop.now):
             self._turns.add(partition)
 
     def send(self) -> None:
-        """Send as much as the connection takes."""
+        """Send as much as the connection accepts."""
         while self._turns and self._in_flight.has_room(self._loop.now) and self._loop.now >= self._pause_until:
             if wait := self._quota.wait(self._line, self._loop.now):
                 self._resume_in(wait)
@@ -113,7 +119,8 @@ class Sender:
         self.send()
 
     def _give_up(self, trouble: str) -> None:
-        """There is no way to the broker: free the memory of what is queued for it, and let the reports say why."""
+        """Release the memory of the batches queued for an unreachable broker and report the cause, once that is
+        known."""
         for _ in range(len(self._turns) if trouble else 0):
             partition = self._turns.next()
             partition.queue.drop_turn()
@@ -199,7 +206,7 @@ class Sender:
 
         buffers = [batch.buffer for _, batch in sent.values()]
 
-        def free_memory() -> None:  # a retry would fetch again, so nothing is kept for one
+        def free_memory() -> None:  # a retry would fetch again, so no memory is kept for one
             for buffer in buffers:
                 buffer.release()
 

@@ -1,4 +1,4 @@
-"""One slot: follow the plan, copy, report what has changed, keep the map's checkpoints fresh and the ledger fed."""
+"""One slot: follows the plan, copies, reports changes, keeps the map's checkpoints current and writes the ledger."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ from strait.state.schema import Plan
 from strait.state.writer import StateWriter
 
 STATE_POLL_SECONDS = 0.1
-PROMISE_POLL_SECONDS = 0.001  # while batches wait for a gap to be written down, or a partition for the map
+PROMISE_POLL_SECONDS = 0.001  # while batches wait for a write barrier, or a partition for the map
 CHECKPOINT_SECONDS = 60.0
 DRAIN_SECONDS = 2.0
 _FIRST_LOOK_SECONDS = 5.0
@@ -30,12 +30,12 @@ _FLUSH_SECONDS = 3.0
 
 
 def run_slot(spec: AppSpec, slot: int, application: str, should_stop: Callable[[], bool]) -> None:
-    """Copy what the plan gives to this slot, until ``should_stop()`` says so, or the plan is stopped or has another number
-    of slots than ``spec.slots`` or another producer ID. The plan is followed meanwhile. A slot of a standby copies nothing while another
-    application reports for it.
+    """Copy the partitions that the plan assigns to this slot, and follow the plan, until ``should_stop()`` returns
+    True, the plan is stopped, or it has another number of slots than ``spec.slots`` or another producer ID. A slot of a
+    standby copies nothing while another application reports for it.
 
     Raises:
-        StraitError: the state topics are forbidden to us or hold nothing that can be started from.
+        StraitError: access to the state topics is denied, or they hold nothing to start from.
     """
     garbage = Garbage()
     with ExitStack() as opened:
@@ -57,14 +57,15 @@ def run_slot(spec: AppSpec, slot: int, application: str, should_stop: Callable[[
 
 
 def _first_plan(state: StateReader, spec: AppSpec, should_stop: Callable[[], bool]) -> Plan | None:
-    """The plan in force; waits for the destination to answer and for a first plan to be published."""
+    """Return the current plan. Wait for the destination to respond and for a first plan to be published; None if
+    stopped before."""
     while not should_stop():
         try:
             state.catch_up(_FIRST_LOOK_SECONDS, should_stop)
         except StateError:
             if spec.group not in state.plans:
                 raise
-            # A record that cannot be read: the last good plan stays in force, as it does in a slot that runs.
+            # A record that cannot be read: the last good plan stays current, as it does in a slot that runs.
         except StraitError as error:
             if not error.retriable:
                 raise
@@ -146,7 +147,8 @@ class _Slot:
                 return
 
     def _follow_plan(self) -> bool:
-        """False: the link's state was lost and begun again, as this slot must be: it is run again with that state."""
+        """Apply a new plan. Return False if the link's state was lost and recreated: the slot must be restarted with
+        that state."""
         before, self._plan_topic_id = self._plan_topic_id, self._replicator.plan_topic_id or self._plan_topic_id
         if before not in (None, self._plan_topic_id):
             self._state.read_plans_again()
@@ -159,18 +161,18 @@ class _Slot:
             self._plan = plan
             self._replicator.follow(plan)
             retired = self._replicator.take_retired()
-            self._write_checkpoints(retired)  # the last word on what nobody may take up again
+            self._write_checkpoints(retired)  # the last checkpoint, in case no slot takes over the partition
             self._ledger.retire(retired)
             self._ledger.open(self._replicator.take_new())
             self._heartbeat_emitter.follow(plan)
         return True
 
     def _drain(self) -> None:
-        """What was fetched goes out, so that the ledger's last row ends where the next process begins."""
+        """Send the fetched records, so that the ledger's last row ends at the start of the next process."""
         self._replicator.drain()
         began = now = time.monotonic()
         while not self._replicator.idle and now < began + DRAIN_SECONDS:
-            self._report(now)  # a standby would take a slot that says nothing for gone
+            self._report(now)  # a standby would consider a slot that does not report dead
             now = self._replicator.step(
                 STATE_POLL_SECONDS if not self._replicator.needs_state else PROMISE_POLL_SECONDS
             )
@@ -191,8 +193,9 @@ class _Slot:
 
 
 def _is_of_another_life(plan: Plan, followed: Plan) -> bool:
-    """Whether the state topics were lost since, and the link has begun as a new one. Its producer ID may be the same:
-    a cluster that was emptied gives them anew. Plans that are read again, from the topic's beginning, are older ones."""
+    """Return whether the state topics were lost since, and the link was created again. Its producer ID may be the same:
+    a cluster that was emptied assigns the same IDs again. Plans that are read again, from the topic's start, are
+    older."""
     begun_again = plan.version <= followed.version or plan.producer_id != followed.producer_id
     return begun_again and plan.published_at_ms > followed.published_at_ms
 

@@ -1,4 +1,4 @@
-"""The past of a slot, rolled up as it goes by: a point for each minute and each hour."""
+"""A slot's history, aggregated as it runs: a point for each minute and each hour."""
 
 from typing import Literal
 
@@ -37,7 +37,7 @@ class _Span:
 
 
 class SlotHistory:
-    """Takes in what is observed every second, and gives the points that are over."""
+    """Aggregates the values observed every second, and returns the completed points."""
 
     def __init__(self, group: str, slot: int, now_ms: int) -> None:
         self._group = group
@@ -53,7 +53,7 @@ class SlotHistory:
         lag_seconds: float | None,
         latency_ms_p99: float | None,
     ) -> list[HistoryPoint]:
-        """``totals``: records and bytes since the start; the others are of now. Returns what is over."""
+        """Add current values and return the completed points. ``totals``: records and bytes since the start."""
         over = []
         for number, span in enumerate(self._spans):
             if span.is_over(now_ms):
@@ -68,5 +68,5 @@ class SlotHistory:
         return over
 
     def close(self, now_ms: int, totals: tuple[int, int]) -> list[HistoryPoint]:
-        """What there is of the present minute and hour."""
+        """Return the points of the current minute and hour, which are incomplete."""
         return [span.point(self._group, self._slot, now_ms, totals) for span in self._spans if span.at_ms < now_ms]

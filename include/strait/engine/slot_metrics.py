@@ -1,4 +1,4 @@
-"""What a slot says of itself: rates, latencies, CPU, memory."""
+"""A slot's metrics of itself: rates, latencies, CPU, memory."""
 
 import math
 import os
@@ -24,7 +24,7 @@ RATE_WINDOW_SECONDS = 10.0
 
 
 class SlotMetrics:
-    """Counts acknowledgements and makes the slot's reports."""
+    """Counts acknowledgements and creates the slot's reports."""
 
     def __init__(self, spec: AppSpec, slot: int, application: str) -> None:
         self._spec = spec
@@ -44,8 +44,8 @@ class SlotMetrics:
         self._latency_sum_ms = 0.0
 
     def acked(self, batch: OutBatch, now: float) -> None:
-        """One batch is safe on the destination. Latency counts only where there was no backlog, whose age says nothing
-        about it."""
+        """Count a batch that is safe on the destination. Its latency is measured only if there was no backlog, since
+        the age of a backlog is no measure of it."""
         self._records += batch.records
         self._bytes += len(batch.view)
         self._batches += 1
@@ -61,13 +61,13 @@ class SlotMetrics:
 
     @property
     def totals(self) -> tuple[int, int]:
-        """Records and bytes that the destination has acknowledged."""
+        """Number of records and bytes that the destination has acknowledged."""
         return self._records, self._bytes
 
     def report(
         self, plan_version: int, now: float, *, conflicts: int, recoveries: int, heartbeat: HeartbeatReport | None
     ) -> Report:
-        """What there is to say of the slot as a whole. What its partitions do is told apart from it, as it changes."""
+        """Return the report on the slot as a whole. Its partitions are reported separately, as they change."""
         p50, p99 = self._percentiles(now)
         records_per_second, bytes_per_second = self._rates(now)
         with self._process.oneshot():
@@ -105,7 +105,7 @@ class SlotMetrics:
     def changes(
         self, plan_version: int, now: float, partitions: Sequence[PartitionReport], left: Sequence[tuple[str, int]]
     ) -> ReportChanges:
-        """What is to be said between two reports."""
+        """Return the changes to report between two whole reports."""
         p50, p99 = self._percentiles(now)
         records_per_second, bytes_per_second = self._rates(now)
         return ReportChanges.model_construct(

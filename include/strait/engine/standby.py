@@ -1,7 +1,7 @@
-"""A standby's slot: it follows the state and copies nothing, as long as another application reports for it.
+"""A standby's slot: it follows the state and copies nothing while another application reports for it.
 
-Nobody elects and nobody fences. Where both copy for a moment, since a report came late or the first one is back, the
-destination's log settles it as between any two copies of a link (ADR 2), and for old records ADR 12.
+There is no election and no fencing. If both copy for a moment, since a report came late or the first one is back, the
+destination's log resolves it as between any two instances of a link (ADR 2), and ADR 12 covers old records.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,15 @@ _LISTEN_SECONDS = 0.1
 
 
 def is_for(plan: Plan, spec: AppSpec) -> bool:
-    """Whether a slot that was started with this spec may copy by this plan."""
+    """Return whether a slot that was started with this spec may copy under this plan."""
     return not plan.stopped and plan.slots == spec.slots
 
 
 def plan_to_take_over(
     other: Presence, state: StateReader, spec: AppSpec, should_stop: Callable[[], bool]
 ) -> Plan | None:
-    """Wait until the other application is gone. Returns the plan in force then, or as soon as it is not for this slot
-    any more; None where the slot ends before."""
+    """Wait until the other application has stopped reporting. Returns the plan that is current then, or as soon as it
+    is not for this slot any more; None if the slot stops before."""
     while not should_stop():
         other.listen(_LISTEN_SECONDS)
         state.poll()
@@ -34,7 +34,8 @@ def plan_to_take_over(
 
 
 def until_it_is_back(should_stop: Callable[[], bool], other: Presence) -> Callable[[], bool]:
-    """Whether to copy no longer after a takeover: the other application has come back, or what else there is."""
+    """Return a function that reports whether to stop copying after a takeover: the other application is back, or
+    ``should_stop`` returns True."""
 
     def ends() -> bool:
         other.listen()

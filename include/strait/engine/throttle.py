@@ -1,19 +1,19 @@
-"""How fast a slot may copy: its share of the link's budget and of each topic class's, live from the plan.
+"""Limits how fast a slot may copy: its share of the link's budget and of each topic class's, updated from the plan.
 
-The brake is on fetching, not on sending: a batch that waits in memory would keep the whole reply that it came in, and
-so the room that topics without a budget need.
+Fetching is limited, not sending: a batch that waits in memory would keep the whole reply that it came in, and so the
+memory that topics without a budget need.
 """
 
 from collections.abc import Iterable
 
 from strait.state.schema import Budget
 
-BURST_SECONDS = 0.25  # how much is asked for at once
-SAVED_SECONDS = 1.0  # how much of what was not used may be used later, so that a hesitation costs no rate
+BURST_SECONDS = 0.25  # how much of a budget is requested at a time
+SAVED_SECONDS = 1.0  # how much unused budget may be used later, so that a pause costs no rate
 
 
 class _Bucket:
-    """Fills at the allowed rate. What comes may overdraw it, once; then it must be paid back first."""
+    """Fills at the allowed rate. Received data may overdraw it, once; the debt must be repaid first."""
 
     def __init__(self, bytes_per_second: float, now: float) -> None:
         self.bytes_per_second = bytes_per_second
@@ -21,7 +21,7 @@ class _Bucket:
         self._at = now
 
     def wait(self, now: float) -> float:
-        """Seconds until something may be asked for."""
+        """Return the seconds until more may be requested; 0 means now."""
         full = self.bytes_per_second * SAVED_SECONDS
         self._bytes = min(full, self._bytes + (now - self._at) * self.bytes_per_second)
         self._at = now
@@ -32,17 +32,17 @@ class _Bucket:
 
 
 class Throttle:
-    """Those of one slot. Times are the loop's."""
+    """The budgets of one slot. Times are in seconds of the loop's clock."""
 
     def __init__(self) -> None:
         self._buckets: dict[str, _Bucket] = {}
 
     def __bool__(self) -> bool:
-        """Whether there is any budget."""
+        """Return whether there is any budget."""
         return bool(self._buckets)
 
     def follow(self, budgets: Iterable[Budget], slot: int, now: float) -> None:
-        """Take up what the plan says now; what is owed under an unchanged budget stays owed."""
+        """Apply the plan's current budgets; a debt under an unchanged budget remains."""
         rates = {
             budget.topic_class: budget.bytes_per_second * budget.slot_shares[slot]
             for budget in budgets
@@ -56,16 +56,16 @@ class Throttle:
                 self._buckets[topic_class] = _Bucket(rate, now)
 
     def wait(self, topic_class: str, now: float) -> float:
-        """Seconds until a topic of this class may be fetched; 0 now."""
+        """Return the seconds until a topic of this class may be fetched; 0 means now."""
         return max((bucket.wait(now) for bucket in self._of(topic_class)), default=0.0)
 
     def take(self, topic_class: str, size: int) -> None:
-        """So much of it has come."""
+        """Charge ``size`` bytes that were received to the budgets of this class."""
         for bucket in self._of(topic_class):
             bucket.take(size)
 
     def bytes_at_once(self, topic_class: str) -> float | None:
-        """How much should come in one go at most, so that the rate is even; None: as much as may."""
+        """Return how many bytes should come at a time at most, so that the rate is even; None: no limit."""
         rates = [bucket.bytes_per_second for bucket in self._of(topic_class)]
         return min(rates) * BURST_SECONDS if rates else None
 

@@ -1,4 +1,4 @@
-"""A link's figures for Prometheus: observed in the background, served by HTTP, or rendered for somebody else's server."""
+"""A link's metrics for Prometheus: observed in the background, served over HTTP, or rendered for another server."""
 
 TOKEN_VARIABLE = "STRAIT_EXPORTER_TOKEN"  # noqa: S105  its name
-"""Of the environment: what a scrape must send as `Authorization: Bearer`."""
+"""Environment variable with the token that a scrape must send as `Authorization: Bearer`."""

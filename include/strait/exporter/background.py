@@ -1,4 +1,4 @@
-"""Looks at one link in the background, on a thread of its own, so that one whose cluster is away delays no other."""
+"""Observes one link in a separate background thread, so that a link with an unavailable cluster delays no other."""
 
 import logging
 import threading
@@ -17,15 +17,15 @@ Seen = TypeVar("Seen")
 
 
 class BackgroundWatch(ABC, Generic[Seen]):
-    """Runs from `start` until `stop`. Whatever goes wrong is what was seen, and is tried again.
+    """Runs from `start` until `stop`. Any error becomes the observation, and the watch tries again.
 
     Args:
-        load: gives the links file with this link; called again after an error, since an edit may mend it.
+        load: returns the links file with this link; called again after an error, since an edit may fix it.
     """
 
     def __init__(self, load: Callable[[], LinksFile], link: str) -> None:
         self.newest: Seen | None = None
-        """None until the first look is over."""
+        """None until the first observation is complete."""
         self._load = load
         self._link = link
         self._stopped = threading.Event()
@@ -35,22 +35,22 @@ class BackgroundWatch(ABC, Generic[Seen]):
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask it to end."""
+        """Request the end of the thread."""
         self._stopped.set()
 
     def ended(self, timeout_seconds: float) -> bool:
-        """Wait for its end; one that waits for a cluster may take longer."""
+        """Wait for the thread, and return whether it has ended; one that waits for a cluster may take longer."""
         self._thread.join(timeout_seconds)
         return not self._thread.is_alive()
 
     @abstractmethod
     def _follow(self, file: LinksFile) -> None:
-        """Look once, or again and again, until `stop`; then it is called anew with the links file as it is by then. Raises
-        StraitError."""
+        """Observe once, or repeatedly until `stop`; after a return before that, it is called again with the current
+        links file. Raises StraitError."""
 
     @abstractmethod
     def _failed(self, file: LinksFile | None, error: str) -> Seen:
-        """What is to be shown then. Without a file, that is what could not be read."""
+        """Return the observation for an error. Without ``file``, the links file could not be read."""
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -61,7 +61,7 @@ class BackgroundWatch(ABC, Generic[Seen]):
             except StraitError as error:
                 log.warning("link %s: %s", self._link, error)
                 self._fail(file, error)
-            except Exception as error:  # else its last figures would be shown for ever
+            except Exception as error:  # otherwise its last values would be shown forever
                 log.exception("link %s: looking at it", self._link)
                 self._fail(file, error)
 

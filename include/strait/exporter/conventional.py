@@ -1,7 +1,7 @@
-"""The same figures under the names that dashboards of kafka_exporter and of MirrorMaker 2 (Strimzi's JMX rules) ask for.
+"""The same values under the names that dashboards of kafka_exporter and of MirrorMaker 2 (Strimzi's JMX rules) query.
 Always by partition, as theirs are.
 
-A link stands for a consumer group of its source, called as it is.
+A link is represented as a consumer group of its source, with the link's name.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ _MM2 = "kafka_connect_mirror_mirrorsourceconnector_"
 
 
 class Name(NamedTuple):
-    """One metric; ``value``: None where it is not known."""
+    """One metric; ``value``: None if it is unknown."""
 
     name: str
     help: str
@@ -86,7 +86,8 @@ NAMES = (
 
 
 def conventional(found: Rows) -> Iterator[Metric]:
-    """Of these partitions. Of a topic that two links copy, the source's offsets are those that the last one has seen."""
+    """Yield the metrics of these partitions. If two links replicate a topic, its source offsets are those that the last
+    link has seen."""
     for name in NAMES:
         samples = {
             name.place(seen, row): value

@@ -1,4 +1,4 @@
-"""What a metric is, and how its values are taken from an observation. What is not known now has no sample. Pure."""
+"""Definition of a metric, and how its values are taken from an observation. An unknown value has no sample. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ Values = Iterator[tuple[Labels, Any]]
 
 
 class Histogram(NamedTuple):
-    """Cumulative counts by upper bound, the last without one; and the sum."""
+    """Cumulative counts by upper bound, the last one without a bound; and the sum. Both are in the metric's unit."""
 
     buckets: tuple[tuple[str, float], ...]
     sum: float
@@ -28,7 +28,7 @@ class Family(NamedTuple):
     Attributes:
         name: with its unit; of a counter without ``_total``.
         labels: besides ``link``.
-        values: of one link.
+        values: returns those of one link.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Places(NamedTuple):
     """One metric of a topic's partitions together, or of each of them.
 
     Attributes:
-        value: of partitions of one topic and task group; None: not known.
+        value: of partitions of one topic and task group; None: unknown.
     """
 
     name: str
@@ -61,7 +61,7 @@ def of_groups(value: Callable[[Status], float | None]) -> Callable[[Observation]
 
 
 def of_slots(value: Callable[[SlotStatus], float | None]) -> Callable[[Observation], Values]:
-    """Of slots of which a report was ever heard."""
+    """Return a function that yields the values of slots that have ever reported."""
 
     def values(seen: Observation) -> Values:
         for status in seen.statuses:
@@ -73,7 +73,7 @@ def of_slots(value: Callable[[SlotStatus], float | None]) -> Callable[[Observati
 
 
 def of_reports(value: Callable[[Report], Any]) -> Callable[[Observation], Values]:
-    """Of what each part of a report says alike of its slot."""
+    """Return a function that yields values that are the same in each part of a slot's report."""
 
     def values(seen: Observation) -> Values:
         for group, slot, parts in reports_in_plan(seen):
@@ -84,7 +84,7 @@ def of_reports(value: Callable[[Report], Any]) -> Callable[[Observation], Values
 
 
 def reports_in_plan(seen: Observation) -> Iterator[tuple[str, str, Sequence[Report]]]:
-    """(Task group, slot, the parts of its report) of the slots of the plans in force."""
+    """Yield (task group, slot, the parts of its report) of the slots of the current plans."""
     for (group, slot), parts in sorted(seen.reports.items()):
         if parts and group in seen.plans and slot < seen.plans[group].slots:
             yield group, str(slot), parts
@@ -100,7 +100,7 @@ def of_link(value: Callable[[Observation], float | None]) -> Callable[[Observati
 
 def histogram(report: Report) -> Histogram | None:
     if not report.latency_counts:
-        return None  # an older version's
+        return None  # a report of an older version
     total, buckets = 0, []
     for bound, count in zip(
         (*(f"{ms / 1000:g}" for ms in LATENCY_BOUNDS_MS), "+Inf"), report.latency_counts, strict=True
@@ -140,7 +140,7 @@ def quarantined(seen: Observation) -> Values:
 
 
 def budgets(seen: Observation) -> Values:
-    """Every task group's plan has its share of a budget."""
+    """Yield each budget's limit in bytes per second once, although every task group's plan has its share of it."""
     total: Counter[str] = Counter()
     for plan in seen.plans.values():
         for budget in plan.budgets:
@@ -149,11 +149,12 @@ def budgets(seen: Observation) -> Values:
 
 
 def budget_use(seen: Observation) -> Values:
-    """What slots have copied under each budget. A topic counts towards its class's and the link's."""
+    """Yield the bytes that slots have replicated under each budget. A topic is included in its class's and the
+    link's."""
     for group, slot, parts in reports_in_plan(seen):
         plan = seen.plans[group]
         if not plan.budgets:
-            continue  # each scrape would count every partition for nothing
+            continue  # avoids counting every partition at each scrape
         class_of = {topic.source: topic.policy.topic_class for topic in plan.topics}
         copied: Counter[str] = Counter()
         for row in (row for part in parts for row in part.partitions):
@@ -206,7 +207,7 @@ def soonest(rows: Sequence[PartitionStatus]) -> float | None:
 
 
 def places(status: Status, *, by_partition: bool) -> Iterator[tuple[Labels, list[PartitionStatus]]]:
-    """(topic) or (topic, partition) -> its rows."""
+    """Yield (topic) or (topic, partition), and its rows."""
     for topic, of_topic in groupby(status.partitions, key=lambda row: row.topic):
         rows = list(of_topic)
         if by_partition:

@@ -1,7 +1,7 @@
-"""Every metric that is exported: its name, its labels, and where its values come from. Pure.
+"""Every metric that is exported: its name, its labels, and the source of its values. Pure.
 
-Counters count from the start of a slot's process where the text says so, and begin at 0 again with the next one, which
-`rate()` and `increase()` allow for.
+A counter whose help text mentions the slot's start restarts at 0 with each process of the slot, which `rate()` and
+`increase()` allow for.
 """
 
 from strait.exporter.families import (

@@ -1,4 +1,4 @@
-"""What an exporter knows of one link at one moment. Plain data."""
+"""The state of one link at one moment, as an exporter knows it. Plain data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ class Observation:
     """One link.
 
     Attributes:
-        at: monotonic seconds of the look.
-        error: why the link could not be looked at; "" where it was. All but the names is empty then.
-        plans: task group -> the plan in force.
+        at: time of the observation, in seconds of the monotonic clock.
+        error: why the link could not be observed; "" if it was. On an error, only the names and ``at`` are set.
+        plans: task group -> its current plan.
         statuses: one of each task group.
         reports: (task group, slot) -> the parts of its newest report.
-        applications: (task group, slot) -> how many applications have reported since the exporter began.
-        losses: the newest; ``loss_counts``: (cause, action) -> how many there are of all.
-        quarantined: source topic -> records in quarantine that nobody has settled.
+        applications: (task group, slot) -> number of applications that have reported since the exporter started.
+        losses: the newest; ``loss_counts``: (cause, action) -> number of all losses.
+        quarantined: source topic -> number of unresolved records in quarantine.
         failovers: the newest of each kind that has ended.
     """
 

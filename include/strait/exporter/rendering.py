@@ -1,4 +1,4 @@
-"""Observations as Prometheus' text."""
+"""Observations as Prometheus metrics."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ LEFT_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is exported besides the links' own metrics.
+    """Exported metrics besides the links' own.
 
     Attributes:
         by_partition: metrics of each partition instead of each topic.
-        most: so many topics or partitions of a link at most, those that are furthest behind first.
+        most: maximum number of topics or partitions of each link; those with the highest lag come first.
         conventional: also under the names of other tools.
     """
 
@@ -40,10 +40,10 @@ class Options:
 
 
 class LinkCollector(Collector):
-    """What is observed at the time of each scrape.
+    """Collects the latest observations at the time of each scrape.
 
     Args:
-        observe: every link's newest observation.
+        observe: returns every link's newest observation.
     """
 
     def __init__(self, observe: Callable[[], Iterable[Observation]], options: Options | None = None) -> None:
@@ -81,7 +81,7 @@ class LinkCollector(Collector):
             )
 
     def _chosen(self, seen: Observation) -> tuple[list[tuple[Sequence[str], list[PartitionStatus]]], int]:
-        """(task group, topic, …) -> its rows, and how many there were more than may be."""
+        """Return (task group, topic, …) -> its rows, and how many exceed the limit."""
         found: list[tuple[Sequence[str], list[PartitionStatus]]] = [
             ((status.group, *where), rows)
             for status in seen.statuses
@@ -95,7 +95,7 @@ class LinkCollector(Collector):
 
 
 def registry_of(observe: Callable[[], Iterable[Observation]], options: Options | None = None) -> CollectorRegistry:
-    """For whoever serves metrics: `prometheus_client.generate_latest` renders it."""
+    """Return a registry for any server of metrics: `prometheus_client.generate_latest` renders it."""
     registry = CollectorRegistry()
     registry.register(LinkCollector(observe, options))
     return registry

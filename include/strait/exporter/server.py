@@ -1,4 +1,4 @@
-"""Serves metrics by HTTP: GET /metrics, to whoever has the token where there is one."""
+"""Serves metrics over HTTP: GET /metrics, to clients that send the token if there is one."""
 
 import hmac
 import logging
@@ -30,7 +30,7 @@ class _SixServer(_Server):
 
 
 class _Quiet(WSGIRequestHandler):
-    """A line for each scrape would be all that the log holds."""
+    """Logs requests at debug level only: a line for each scrape would fill the log."""
 
     timeout = 30.0
 
@@ -39,12 +39,12 @@ class _Quiet(WSGIRequestHandler):
 
 
 class MetricsServer:
-    """Listens from its making on, and answers from `start` on.
+    """Listens from its construction, and responds from `start`.
 
     Args:
         address, port: to listen on; port 0: any free one, then in ``port``.
-        token: what a scrape must send as `Authorization: Bearer`; "": whoever asks is answered.
-        certificate, key: PEM files; with them it speaks TLS.
+        token: a scrape must send it as `Authorization: Bearer`; "": every request is answered.
+        certificate, key: PEM files; with them the server uses TLS.
 
     Raises:
         SetupError: it cannot listen there, or the files cannot be used.
@@ -65,10 +65,10 @@ class MetricsServer:
             self._server = make_server(address, port, _app(registry, token), kind, handler_class=_Quiet)
             if certificate is not None:
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-                context.load_cert_chain(certificate, key, password="")  # else it would ask on a terminal
+                context.load_cert_chain(certificate, key, password="")  # otherwise it would prompt on a terminal
                 self._server.socket = context.wrap_socket(
                     self._server.socket, server_side=True, do_handshake_on_connect=False
-                )  # else a client that says nothing would hold up all others
+                )  # otherwise a client that sends nothing would block all others
         except OSError as error:
             raise SetupError(
                 f"exporter: listening on {address} port {port}: {error.strerror or error}",
@@ -81,7 +81,7 @@ class MetricsServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer nobody any more."""
+        """Stop responding, and close the socket."""
         self._server.shutdown()
         self._server.server_close()
 

@@ -1,4 +1,4 @@
-"""What is observed of a link: its plans, reports and losses as they come, the rest now and then."""
+"""Observation of a link: its plans, reports and losses as they arrive, other data periodically."""
 
 import time
 from collections import Counter, defaultdict
@@ -20,7 +20,7 @@ from strait.state.view import Kind
 
 _POLL_SECONDS = 1.0
 _SELDOM_SECONDS = 60.0
-"""Between two looks at what is read as a whole: quarantine and failovers."""
+"""Time between two reads of topics that are read as a whole: quarantine and failovers."""
 _LOSSES_KEPT = 1000
 
 
@@ -28,7 +28,7 @@ class LinkWatch(BackgroundWatch[Observation]):
     """Follows one link's state topics.
 
     Args:
-        interval_seconds: between two looks.
+        interval_seconds: time between two observations.
     """
 
     def __init__(self, load: Callable[[], LinksFile], link: str, interval_seconds: float) -> None:
@@ -54,7 +54,7 @@ class LinkWatch(BackgroundWatch[Observation]):
                 while (left := due - time.monotonic()) > 0 and not self._stopped.is_set():
                     state.poll(min(_POLL_SECONDS, left))
                     self._note_applications(state)
-                state.catch_up()  # raises where the destination does not answer any more
+                state.catch_up()  # raises if the destination no longer responds
 
     def _look(self, file: LinksFile, state: StateReader, seldom: "_Seldom") -> Observation:
         self._note_applications(state)
@@ -77,7 +77,8 @@ class LinkWatch(BackgroundWatch[Observation]):
         )
 
     def _counted(self, status: Status) -> Status:
-        """A partition that is being taken up counts as it did, or the counters of its topic would go back and forth."""
+        """Return the status with the last known count of partitions that are being started, or the counters of their
+        topics would jump back and forth."""
         for row in status.partitions:
             if row.written >= 0 and row.partition is not None:
                 self._written[TopicPartition(row.topic, row.partition)] = row.written
@@ -95,7 +96,7 @@ class LinkWatch(BackgroundWatch[Observation]):
 
 
 class _Seldom:
-    """What changes seldom and costs reading a whole topic."""
+    """Data that changes seldom and requires reading a whole topic."""
 
     def __init__(self, file: LinksFile, link: str) -> None:
         destination = file.links[link].destination
@@ -105,7 +106,8 @@ class _Seldom:
         self._found: tuple[Mapping[str, int], Mapping[str, Failover]] = {}, {}
 
     def look(self, plans: Iterable[Plan]) -> tuple[Mapping[str, int], Mapping[str, Failover]]:
-        """Source topic -> quarantined records that nobody has settled; kind -> its newest failover that has ended."""
+        """Return source topic -> number of unresolved records in quarantine; kind -> its newest failover that has
+        ended."""
         if time.monotonic() >= self._due_at:
             quarantines = any(topic.policy.on_refused == "quarantine" for plan in plans for topic in plan.topics)
             entries = self._quarantine.contents().entries() if quarantines else ()

@@ -1,1 +1,1 @@
-"""Configurations of other tools, translated into a links file. Nothing of them is dropped without a word."""
+"""Conversion of other tools' configurations to a links file. Nothing in them is dropped silently."""

@@ -1,4 +1,4 @@
-"""Properties of Java's Kafka clients as librdkafka's. No secret comes through: a reference to a file takes its place.
+"""Properties of Kafka's Java clients as librdkafka's. No secret is taken over: a reference to a file replaces it.
 Pure."""
 
 import re
@@ -23,8 +23,8 @@ class Client:
     given: Mapping[str, Given]
 
     def put(self, key: str, value: str, note: str = "") -> None:
-        """Say something about the cluster. What an earlier link said of it stands; what a provider holds is a
-        secret."""
+        """Set a property of the cluster. The value that an earlier link has set is kept; a value that a config provider
+        holds is treated as a secret."""
         if not note and _PROVIDED.search(value) and not _DIRECTORY.fullmatch(value):
             self.put_secret(key, Given(key, key, value), value)
             return
@@ -33,7 +33,7 @@ class Client:
             self.flow.draft.note(note, "clusters", self.cluster, key)
 
     def put_secret(self, key: str, given: Given, value: str) -> None:
-        """Put a reference to the file that is to hold it."""
+        """Set a reference to the file that is to hold the secret."""
         if _DIRECTORY.fullmatch(value):
             self.put(key, value)
             return
@@ -55,7 +55,7 @@ class ClientRow:
 
 
 def put_clients(flow: Flow) -> None:
-    """Translate what was given of the clients of both ends."""
+    """Translate the properties of the clients of both ends."""
     for end, cluster in (("source", flow.source), ("destination", flow.destination)):
         given = {name: each for (where, name), each in flow.clients.items() if where == end}
         flow.draft.clusters.setdefault(cluster, {})
@@ -82,7 +82,7 @@ def _mechanism(client: Client, given: Given) -> None:
 
 
 def _jaas(client: Client, given: Given) -> None:
-    """`…LoginModule required username="…" password="…";`, or OAuth's clientId, clientSecret and scope."""
+    """Translate `…LoginModule required username="…" password="…";`, or OAuth's clientId, clientSecret and scope."""
     if _PROVIDED.fullmatch(given.value):
         client.flow.leave(given, "a provider holds it: set `sasl.username` and `sasl.password` of the cluster by hand")
         return

@@ -1,4 +1,4 @@
-"""What Mirus and MirrorMaker 2 have in common: both run in Kafka Connect. Pure."""
+"""Properties that Mirus and MirrorMaker 2 have in common: both run in Kafka Connect. Pure."""
 
 from strait.importing.draft import Flow, Given
 from strait.importing.naming import take_transform
@@ -8,12 +8,12 @@ _MOST_SLOTS = 1024
 
 
 def client_of(end: str) -> Take:
-    """Keeps a property of the clients of one end."""
+    """Return a function that stores a property of the clients of one end."""
     return lambda flow, given: flow.client(end, given.name, given)
 
 
 def read(flow: Flow, given: Given) -> None:
-    """For a property that others are read with, or that says nothing more."""
+    """Do nothing: the property only determines how others are read, or has no further meaning."""
 
 
 def _tasks(flow: Flow, given: Given) -> None:
@@ -58,4 +58,4 @@ CONNECT_ROWS: tuple[Row, ...] = (
     ),
     needless(*("metric.reporters", "metrics.*", "auto.include.jmx.reporter"), why="figures are in reports and gauges"),
 )
-"""For the end of a tool's table."""
+"""Rows for the end of a tool's table."""

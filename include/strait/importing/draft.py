@@ -1,4 +1,4 @@
-"""A links file as it is translated: what is said so far, what was assumed, and what has no counterpart. Pure."""
+"""A links file during translation: its settings, the assumptions, and the properties without a counterpart. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A property of the other tool. ``name`` is as the table has it, ``key`` as its file has it."""
+    """A property of the other tool. ``name``: as in the table; ``key``: as in its file."""
 
     name: str
     key: str
@@ -30,12 +30,12 @@ class Given:
 
 @dataclass(slots=True)
 class Draft:
-    """The file.
+    """The links file.
 
     Attributes:
-        notes: place in the file -> what was assumed there.
+        notes: path in the file -> the assumptions made there.
         left: property of the other tool -> why it is not in the file. Never a value: some are secrets.
-        secrets_dir: where the file looks for secrets.
+        secrets_dir: directory from which the file reads secrets.
     """
 
     secrets_dir: str
@@ -45,7 +45,7 @@ class Draft:
     left: dict[str, str] = field(default_factory=dict)
 
     def as_data(self) -> dict[str, Any]:
-        """The links file, keys in their usual order."""
+        """Return the links file, keys in their usual order."""
         order = list(Link.model_fields)
         links = {
             name: dict(sorted(link.items(), key=lambda item: order.index(item[0]))) for name, link in self.links.items()
@@ -53,28 +53,28 @@ class Draft:
         return {"clusters": self.clusters, "links": links}
 
     def checked(self, where: str) -> LinksFile:
-        """The links file, parsed. Raises ConfigError where too little was known to make one."""
+        """Return the links file, parsed. Raises ConfigError if too little was known for a valid one."""
         return parse(self.as_data(), where=where)
 
     def note(self, text: str, *path: str) -> None:
-        """Say what was assumed at a place. Once: a cluster is the end of several flows."""
+        """Record an assumption at a path, once: a cluster can be the end of several flows."""
         told = self.notes.setdefault(path, [])
         if text not in told:
             told.append(text)
 
     def secret(self, cluster: str, key: str) -> str:
-        """A reference to a file for a secret, which must never be in the links file itself."""
+        """Return a reference to a file for a secret, which must never be in the links file itself."""
         return f"${{directory:{self.secrets_dir}:{cluster}.{key}}}"
 
 
 @dataclass(slots=True)
 class Flow:
-    """One link of the draft, and what was said of its clients.
+    """One link of the draft, and the properties of its clients.
 
     Attributes:
-        clients: (end, property) -> what was given, the end being `source` or `destination`.
-        transforms: Connect's transformations: `transforms`, and what comes behind `transforms.`.
-        names: what was given about the names of copies.
+        clients: (end, property) -> the given property; the end is `source` or `destination`.
+        transforms: Kafka Connect's transformations: `transforms`, and the names after `transforms.`.
+        names: the properties that determine names of destination topics.
     """
 
     draft: Draft
@@ -89,7 +89,7 @@ class Flow:
         self.draft.links[self.name] = {"source": self.source, "destination": self.destination}
 
     def put(self, value: Any, *path: str, note: str = "") -> None:
-        """Say something about the link."""
+        """Set a value of the link."""
         block = self.draft.links[self.name]
         for part in path[:-1]:
             block = block.setdefault(part, {})
@@ -98,35 +98,35 @@ class Flow:
             self.note(note, *path)
 
     def add(self, values: list[str], *path: str) -> None:
-        """Append to a list of the link's."""
+        """Append to a list of the link."""
         block: Any = self.draft.links[self.name]
         for part in path:
             block = block.get(part, {})
         self.put([*(block or []), *values], *path)
 
     def get(self, *path: str) -> Any:
-        """What was said; None where nothing was."""
+        """Return a value of the link; None if it is not set."""
         block: Any = self.draft.links[self.name]
         for part in path:
             block = block.get(part) if isinstance(block, Mapping) else None
         return block
 
     def note(self, text: str, *path: str) -> None:
-        """Say what was assumed about the link."""
+        """Record an assumption about the link."""
         self.draft.note(text, "links", self.name, *path)
 
     def leave(self, given: Given, why: str) -> None:
-        """Say why a property is not in the file."""
+        """Record why a property is not in the file."""
         self.draft.left[given.key] = why
 
     def client(self, end: str, name: str, given: Given) -> None:
-        """Note a property of the clients of one end. The first counts: callers begin with what holds for all of
-        them."""
+        """Store a property of the clients of one end. The first value applies, so callers start with the one that takes
+        precedence."""
         before = self.clients.setdefault((end, name), given)
         if before.value != given.value:
             self.leave(given, f"differs from `{before.key}`; here all clients of a cluster have the same properties")
 
 
 def as_name(text: str) -> str:
-    """A name that a links file takes."""
+    """Return a name that is valid in a links file."""
     return re.sub(r"[^A-Za-z0-9_-]", "-", text).lstrip("-_")[:64] or "link"

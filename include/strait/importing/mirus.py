@@ -15,11 +15,11 @@ _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 def translate_mirus(properties: Mapping[str, str], *, link: str | None, secrets_dir: str) -> Draft:
-    """The links file with one link. Raises ConfigError where an end's address is missing."""
+    """Return the links file with one link. Raises ConfigError if an end has no address."""
     given = [Given(key, key, value) for key, value in properties.items()]
     draft = Draft(secrets_dir)
     flow = Flow(draft, link or as_name(properties.get("name", "mirus")), "source", "destination")
-    # Those of the connector's own clients come first: they count before what the worker says for all.
+    # Properties of the connector's own clients come first: they take precedence over the worker's for all clients.
     own = ("consumer.", "destination.consumer.", "destination.bootstrap.", "producer.")
     translate(
         flow,
@@ -91,8 +91,8 @@ def _destination(flow: Flow, given: Given) -> None:
 
 
 def _of_worker(flow: Flow, given: Given) -> None:
-    """The worker's own clients are no part of the copying; where nothing is said of the destination they stand for
-    it."""
+    """Use a property of the worker's own clients for the destination if nothing more specific is given. These clients
+    take no part in replication."""
     flow.client("destination", given.key, given)
 
 

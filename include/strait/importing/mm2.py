@@ -11,15 +11,15 @@ from strait.importing.naming import add_patterns, routing_rules
 from strait.importing.table import translate
 
 _WHERE = "import mm2"
-_EXCLUDED = r".*\.replica"  # of MirrorMaker 2's defaults; the others are internal topics, which stay out anyway
+_EXCLUDED = r".*\.replica"  # one of MirrorMaker 2's defaults; the others are internal topics, which are excluded anyway
 _SOURCE_CONNECTOR = "MirrorSourceConnector"
 
 
 def translate_mm2(properties: Mapping[str, str], *, link: str | None, secrets_dir: str) -> Draft:
-    """The links file, with a link for each flow. Raises ConfigError where there is no flow, or an end has no
+    """Return the links file, with a link for each flow. Raises ConfigError if there is no flow, or an end has no
     address."""
     draft = Draft(secrets_dir)
-    # A connector may name `clusters`, too, and does nothing with it.
+    # A connector's configuration may contain `clusters`, too, which has no effect.
     is_driver = "clusters" in properties and "source.cluster.alias" not in properties
     flows = _of_driver(properties, draft) if is_driver else _of_connector(properties)
     if link is not None and len(flows) > 1:
@@ -83,11 +83,12 @@ _DEFAULTS: Mapping[tuple[str, ...], object] = {
     ("acls", "sync"): True,
     ("heartbeats", "enabled"): True,
 }
-"""What MirrorMaker 2 does where nothing is said, and Strait does not."""
+"""MirrorMaker 2's defaults that differ from Strait's."""
 
 
 def _of_driver(properties: Mapping[str, str], draft: Draft) -> dict[tuple[str, str], list[Given]]:
-    """Each enabled flow with its properties, named as a connector has them; the more special ones first."""
+    """Return each enabled flow with its properties, named as a connector has them; the more specific ones come
+    first."""
     aliases = [alias for alias in (part.strip() for part in properties["clusters"].split(",")) if alias]
     enabled = []
     for source, target in permutations(aliases, 2):
@@ -119,7 +120,8 @@ def _of_flow(properties: Mapping[str, str], aliases: list[str], flow: tuple[str,
 
 
 def _of_cluster(end: str, name: str) -> str:
-    """`A.consumer.x` is a connector's `source.consumer.x`, `A.x` its `source.cluster.x`."""
+    """Return the connector's name for a property: `A.consumer.x` is its `source.consumer.x`, `A.x` its
+    `source.cluster.x`."""
     return f"{end}.{name}" if name.startswith(("consumer.", "producer.", "admin.")) else f"{end}.cluster.{name}"
 
 
@@ -132,5 +134,5 @@ def _of_connector(properties: Mapping[str, str]) -> dict[tuple[str, str], list[G
         raise ConfigError(_WHERE, ["neither `clusters` nor `source.cluster.alias`"], hint="is it MirrorMaker 2's?")
     target = properties.get("target.cluster.alias", "target")
     given = [Given(key, key, value) for key, value in properties.items()]
-    # What is said of a cluster counts before what is said of some of its clients.
+    # A cluster's properties take precedence over those of some of its clients.
     return {(source, target): sorted(given, key=lambda each: ".cluster." not in each.name)}

@@ -1,4 +1,4 @@
-"""What becomes of each property of MirrorMaker 2, as MirrorSourceConnector has them. Pure."""
+"""Translation of each property of MirrorMaker 2, named as MirrorSourceConnector has them. Pure."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Names of copies: RegexRouter, Kafka Connect's way to route by regular expression, as naming rules. Pure."""
+"""Names of destination topics: RegexRouter, Kafka Connect's routing by regular expression, as naming rules. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _regex = TypeAdapter(Regex)
 
 
 def why_not_regex(pattern: str) -> str | None:
-    """Why an expression of Java's cannot be taken as it is; None where it can."""
+    """Return why a Java regular expression cannot be used unchanged; None if it can."""
     if _JAVA_ONLY.search(pattern):
         return r"`\Q…\E` and `&&` mean something in Java's regular expressions only"
     try:
@@ -27,7 +27,8 @@ def why_not_regex(pattern: str) -> str | None:
 
 
 def add_patterns(flow: Flow, given: Given, patterns: Iterable[str], *path: str) -> None:
-    """Add expressions to a list of the link's; those that cannot be taken are left, each with why."""
+    """Add expressions to a list of the link; those that cannot be used are recorded as untranslated, each with the
+    reason."""
     for pattern in patterns:
         why = why_not_regex(pattern)
         if why is None:
@@ -37,15 +38,17 @@ def add_patterns(flow: Flow, given: Given, patterns: Iterable[str], *path: str) 
 
 
 def take_transform(flow: Flow, given: Given) -> None:
-    """Keep it for `routing_rules`."""
+    """Store the property for `routing_rules`."""
     flow.transforms[given.name] = given
 
 
 def routing_rules(flow: Flow, *, alone: bool) -> list[dict[str, str]]:
-    """The naming rule that the link's RegexRouter is, if it has one. All other transformations are left.
+    """Return the link's RegexRouter as a naming rule, if it has one. All other transformations are recorded as
+    untranslated.
 
     Args:
-        alone: nothing else changes the names; a router behind something that does is left as well.
+        alone: whether nothing else changes the names; if something does, a router that follows it is left untranslated,
+            too.
     """
     listed = flow.transforms.pop("transforms", None)
     routers = [name for name in ([] if listed is None else listed.items) if _is_router(flow, name)]
@@ -84,7 +87,7 @@ def _rule(flow: Flow, name: str) -> list[dict[str, str]]:
 
 
 def _replacement(java: str) -> str:
-    r"""`$1` and `${name}` as `\g<1>` and `\g<name>`; what a backslash escapes is meant literally."""
+    r"""Return the replacement with `$1` and `${name}` as `\g<1>` and `\g<name>`; an escaped character is literal."""
 
     def spelt(found: re.Match[str]) -> str:
         literal, number, name, lone = found.groups()

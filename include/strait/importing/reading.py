@@ -1,4 +1,4 @@
-"""What a file of another tool says: Java properties, or the JSON that is put to Kafka Connect. Pure."""
+"""Reads another tool's file: Java properties, or the JSON that is sent to Kafka Connect. Pure."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _PAIR = re.compile(r"((?:\\.|[^\\=:\s])+)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 
 
 def properties_of(text: str, where: str) -> dict[str, str]:
-    """All properties by name. Raises ConfigError where the text is neither."""
+    """Return all properties by name. Raises ConfigError if a text that starts with `{` is not such JSON."""
     return _from_json(text, where) if text.lstrip().startswith("{") else dict(_from_properties(text))
 
 
@@ -37,7 +37,8 @@ def _is_scalar(value: object) -> bool:
 
 
 def _from_properties(text: str) -> Iterator[tuple[str, str]]:
-    """As Java reads them: comments, lines continued by a backslash, three ways to part name and value, escapes."""
+    """Yield the properties as Java reads them: comments, lines continued by a backslash, three ways to separate name
+    and value, escapes."""
     lines = iter(re.split(r"\r\n|\r|\n", text))
     for line in lines:
         logical = line.lstrip(" \t\f")

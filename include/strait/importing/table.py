@@ -1,4 +1,4 @@
-"""What becomes of each property of another tool: one row for each, which translates it and documents it. Pure."""
+"""Translation of each property of another tool: one row for each, which translates and documents it. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -12,10 +12,9 @@ Take = Callable[[Flow, Given], None]
 @dataclass(frozen=True, slots=True)
 class Row:
     """Attributes:
-    names: properties; `*` stands for the rest of a name.
-    ours: what they become, in Markdown.
-    take: writes it into the draft, or says why not. ``Given.name`` is then the part that a `*` stands for, if there is
-        one.
+    names: properties; `*` matches the rest of a name.
+    ours: the Strait counterpart, in Markdown.
+    take: writes it to the draft, or records why not. ``Given.name``: the part that a `*` matches, if there is one.
     """
 
     names: tuple[str, ...]
@@ -24,22 +23,22 @@ class Row:
 
 
 def row(*names: str, ours: str, take: Take) -> Row:
-    """Properties that become something."""
+    """Return a row for properties that have a counterpart."""
     return Row(names, ours, take)
 
 
 def no(*names: str, why: str) -> Row:
-    """Properties that have no counterpart."""
+    """Return a row for properties that have no counterpart."""
     return Row(names, f"– {why}", lambda flow, given: flow.leave(given, why))
 
 
 def needless(*names: str, why: str) -> Row:
-    """Properties whose effect is there anyway, so that nothing is lost with them."""
+    """Return a row for properties whose effect Strait has anyway, so that nothing is lost without them."""
     return Row(names, f"needless: {why}", lambda flow, given: flow.leave(given, f"needless: {why}"))
 
 
 def translate(flow: Flow, rows: Sequence[Row], given: Iterable[Given]) -> None:
-    """Let each property be taken by the first row that names it."""
+    """Translate each property by the first row that names it."""
     for each in given:
         for candidate, rest in ((each_row, _rest(each_row, each.name)) for each_row in rows):
             if rest is not None:
@@ -50,7 +49,7 @@ def translate(flow: Flow, rows: Sequence[Row], given: Iterable[Given]) -> None:
 
 
 def _rest(candidate: Row, name: str) -> str | None:
-    """What a `*` stands for, "" where the row names the property itself, None where it does not."""
+    """Return the part that a `*` matches, "" if the row names the property itself, None if it does not."""
     for pattern in candidate.names:
         head, star, tail = pattern.partition("*")
         if not star and pattern == name:

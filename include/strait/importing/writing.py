@@ -1,4 +1,4 @@
-"""A translated links file as people read it: YAML, with a comment wherever something was assumed. Pure."""
+"""A translated links file in its readable form: YAML, with a comment at each assumption. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,12 +7,12 @@ import yaml
 
 from strait.importing.draft import Draft, Path
 
-_LAYERS = 2  # clusters and links, and each of them; a block inside of them is one line, unless it has a comment
-_WIDTH = 10_000  # lines are not folded: a comment stands above the line that it is about
+_LAYERS = 2  # `clusters`, `links` and their entries; a block inside an entry is one line, unless it has a comment
+_WIDTH = 10_000  # lines are not folded: a comment is above the line that it is about
 
 
 def as_yaml(draft: Draft) -> str:
-    """The links file."""
+    """Return the links file as YAML."""
     return "".join(_block(draft.as_data(), draft.notes, ()))
 
 

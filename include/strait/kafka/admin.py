@@ -1,4 +1,4 @@
-"""Administration of one cluster: facts in, actions out, every error one of ours."""
+"""Administration of one cluster: facts in, actions out, every error one of Strait's."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -36,7 +36,7 @@ class NewTopic:
 
 
 class GroupMember(NamedTuple):
-    """Of a consumer group. ``topics``: those of the partitions that are assigned to it."""
+    """A member of a consumer group. ``topics``: those of the partitions that are assigned to it."""
 
     client_id: str
     host: str
@@ -44,15 +44,15 @@ class GroupMember(NamedTuple):
 
 
 class Admin(Alteration):
-    """Made and answered as a `Connection`. However many things one call is about, each request has as many as a broker
-    answers in time."""
+    """Constructed as a `Connection`, and raises as it does. However many items a call covers, each request has only as
+    many as a broker answers in time."""
 
     def observe(self, wanted: Callable[[str], bool], configs: Collection[str] | None = ()) -> ClusterFacts:
-        """Every topic's name and partition count; for wanted ones also the topic id and their configurations.
+        """Return every topic's name and partition count; for wanted ones also the topic ID and their configurations.
 
         Args:
-            configs: of which to tell the values in force, and None for all; what is set on a topic is told besides.
-                Empty: ask for none at all.
+            configs: names of the configurations whose effective values to return, None for all; values set on a topic
+                are returned as well. Empty: query no configurations.
         """
         metadata = self._list_topics()
         facts = {
@@ -86,22 +86,23 @@ class Admin(Alteration):
         return ClusterFacts(self.cluster, self.cluster_id, facts)
 
     def partition_counts(self) -> dict[str, int]:
-        """Topic -> number of its partitions, of every topic, by one request. Raises ClusterUnavailable, NotAuthorized."""
+        """Return topic -> number of partitions, for every topic, by one request. Raises ClusterUnavailable,
+        NotAuthorized."""
         topics = self._list_topics().topics
         return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
 
     def create(self, topics: Iterable[NewTopic]) -> list[str]:
-        """Create topics, or raise for the first that is refused; return the names created here, sorted."""
+        """Create topics, or raise for the first that is rejected; return the names created here, sorted."""
         return sorted(name for name, here in self.create_each(topics).or_raise().items() if here)
 
     def create_each(self, topics: Iterable[NewTopic], *, only_asked: bool = False) -> Outcomes[str, bool]:
         """Create topics. True: created here; False: it exists already, because another control plane was faster.
 
         Args:
-            only_asked: whether they could be created; none is.
+            only_asked: only check whether they could be created; none is.
 
         Raises:
-            ClusterUnavailable: the cluster does not answer. What it refuses for one topic is that topic's failure.
+            ClusterUnavailable: the cluster does not answer. If it rejects one topic, that is this topic's failure.
         """
 
         def ask(piece: list[NewTopic]) -> Outcomes[str, bool]:
@@ -125,32 +126,33 @@ class Admin(Alteration):
         )
 
     def rights(self, topics: Collection[str]) -> dict[str, frozenset[str]]:
-        """The operations that this principal is allowed on each topic, in Kafka's words; a topic that the cluster does
-        not describe to it is not there. Raises ClusterUnavailable."""
+        """Return the operations that this principal is allowed on each topic, by Kafka's names; topics that the cluster
+        does not describe to it are not included. Raises ClusterUnavailable."""
         found = self._describe(sorted(topics), include_authorized_operations=True).unless_away().results
         told = {name: topic.authorized_operations for name, topic in found.items() if topic is not None}
         return {name: frozenset(item.name for item in items) for name, items in told.items() if items is not None}
 
     def offsets(self, partitions: Iterable[TopicPartition], where: Where) -> Mapping[TopicPartition, int]:
-        """An offset of each partition, or raise for the first that has no answer."""
+        """Return an offset of each partition, or raise for the first that has no answer."""
         return self.offsets_each(partitions, where).or_raise()
 
     def offsets_each(self, partitions: Iterable[TopicPartition], where: Where) -> Outcomes[TopicPartition, int]:
-        """An offset of each partition: its first one, its last stable one, or the one that the next record gets.
+        """Return an offset of each partition: its first one, its last stable one, or the one that the next record gets.
 
-        A partition without a leader is a failure of its own; the others have their offsets.
+        A partition without a leader fails individually; the others have their offsets.
         """
         spec = kafka_admin.OffsetSpec.earliest() if where == "earliest" else kafka_admin.OffsetSpec.latest()
         isolation = IsolationLevel.READ_UNCOMMITTED if where == "end" else IsolationLevel.READ_COMMITTED
         return self._list_offsets(dict.fromkeys(partitions, spec), isolation, f"the {where} offset of {{}}")
 
     def offsets_since_each(self, times_ms: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
-        """The offset of each partition's first record with that timestamp or a later one; -1 where there is none."""
+        """Return the offset of each partition's first record with that timestamp or a later one; -1 if there is
+        none."""
         asked = {tp: kafka_admin.OffsetSpec.for_timestamp(time_ms) for tp, time_ms in times_ms.items()}
         return self._list_offsets(asked, IsolationLevel.READ_COMMITTED, "the offset at a time of {}")
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        """The offsets that a consumer group has committed; none where there is no such group.
+        """Return the offsets that a consumer group has committed; empty if there is no such group.
 
         Raises:
             ClusterUnavailable, NotAuthorized
@@ -162,7 +164,7 @@ class Admin(Alteration):
         return {TopicPartition(place.topic, place.partition): int(place.offset) for place in places}
 
     def members_each(self, groups: Collection[str]) -> Outcomes[str, list[GroupMember]]:
-        """The members of each consumer group. Raises ClusterUnavailable."""
+        """Return the members of each consumer group. Raises ClusterUnavailable."""
 
         def ask(piece: list[str]) -> Outcomes[str, Any]:
             futures = self._client.describe_consumer_groups(piece, request_timeout=REQUEST_SECONDS)
@@ -182,7 +184,7 @@ class Admin(Alteration):
             named = {TopicPartition(tp.topic, tp.partition): future for tp, future in futures.items()}
             found = self._wait(named, f"looking up {what}")
             offsets = {tp: int(result.offset) for tp, result in found.results.items()}
-            # librdkafka gives this instead of an error for a partition that it did not ask for in time
+            # librdkafka returns this instead of an error for a partition that it did not query in time
             unanswered = {tp for tp, offset in offsets.items() if offset == OFFSET_INVALID}
             failures = {
                 tp: ClusterUnavailable(self.cluster, f"looking up {what.format(tp)}: no answer") for tp in unanswered
@@ -193,11 +195,12 @@ class Admin(Alteration):
         return self._in_pieces(asked, OFFSETS_AT_ONCE, ask, "looking up offsets", key_of=lambda tp: tp)
 
     def configs(self, topic: str, names: Collection[str]) -> dict[str, str]:
-        """The named configs of one topic, as in force."""
+        """Return the effective values of one topic's named configurations."""
         return dict(self._configs([topic], names).or_raise()[topic].in_force)
 
     def on_brokers(self, config: str) -> dict[int, str]:
-        """A broker's configuration on each broker that shows it. Raises ClusterUnavailable, NotAuthorized."""
+        """Return the value of a broker configuration on each broker that shows it. Raises ClusterUnavailable,
+        NotAuthorized."""
         futures = {}
         for node in self._list_topics().brokers:
             resource = kafka_admin.ConfigResource(kafka_admin.ConfigResource.Type.BROKER, str(node))
@@ -222,7 +225,7 @@ class Admin(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Values of configurations, by where they were set."""
+    """Values of configurations, by origin."""
 
     in_force: Mapping[str, str]
     on_topic: Mapping[str, str]
@@ -230,7 +233,7 @@ class _Told:
 
 
 def _told(entries: Iterable[kafka_admin.ConfigEntry], names: Collection[str] | None) -> _Told:
-    """Without what no client may know or set."""
+    """Return the values by origin, without those that a client may not read or set."""
     in_force, on_topic, on_cluster = {}, {}, {}
     for entry in entries:
         if entry.value is None or entry.is_read_only or entry.is_sensitive:
@@ -255,7 +258,7 @@ def _requested(topic: NewTopic) -> kafka_admin.NewTopic:
 
 
 def _or_refused(found: Outcomes[str, Any]) -> Outcomes[str, Any]:
-    """Itself, but raises the first failure that is more than a right that is missing on one topic."""
+    """Return the outcomes, but raise the first failure that is more than a missing permission on one topic."""
     for error in found.failures.values():
         if not isinstance(error, NotAuthorized):
             raise error
@@ -268,5 +271,5 @@ def _member(member: Any) -> GroupMember:
 
 
 def _topic_id(uuid: Any) -> str:
-    """Kafka's own text form of a topic id: base64 for URLs, without padding. librdkafka writes plain base64."""
+    """Return Kafka's own text form of a topic ID: base64 for URLs, without padding. librdkafka writes plain base64."""
     return str(uuid).replace("+", "-").replace("/", "_").rstrip("=")

@@ -1,5 +1,5 @@
-"""Changes to topics that are there, and to rights on topics. Each thing has its own answer; one refusal stops no
-other."""
+"""Changes to existing topics, and to ACLs on topics. Each item has its own result; one rejection does not stop the
+others."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,17 +17,20 @@ _OPERATION_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """Configurations to set on a topic, and those to take off it; what is not named stays."""
+    """Configurations to set on a topic, and those to remove from it; configurations that are not named are
+    unchanged."""
 
     put: Mapping[str, str]
     reset: Collection[str] = field(default=())
 
 
 class Alteration(Connection):
-    """Raises (every method): ClusterUnavailable: the cluster does not answer. What it refuses is that one's failure."""
+    """Every method raises ClusterUnavailable if the cluster does not answer. If the cluster rejects one item, that is
+    this item's failure."""
 
     def grow_each(self, partitions: Mapping[str, int]) -> Outcomes[str, bool]:
-        """Give topics so many partitions. False: it has them already, because another control plane was faster."""
+        """Increase topics to these partition counts. False: the topic has them already, because another control plane
+        was faster."""
 
         def ask(piece: list[str]) -> Outcomes[str, bool]:
             futures = self._client.create_partitions(
@@ -59,7 +62,7 @@ class Alteration(Connection):
         return self._in_pieces(changes, CHANGES_AT_ONCE, ask, "altering configs of topics", key_of=str, size_of=size_of)
 
     def delete_each(self, topics: Collection[str]) -> Outcomes[str, bool]:
-        """Delete topics. False: it is gone already."""
+        """Delete topics. False: the topic was deleted already."""
 
         def ask(piece: list[str]) -> Outcomes[str, bool]:
             futures = self._client.delete_topics(
@@ -72,7 +75,7 @@ class Alteration(Connection):
         return self._in_pieces(topics, DESCRIBED_AT_ONCE, ask, "deleting topics", key_of=str)
 
     def delete_groups_each(self, groups: Collection[str]) -> Outcomes[str, bool]:
-        """Delete consumer groups without members. False: it is gone already."""
+        """Delete consumer groups without members. False: the group was deleted already."""
 
         def ask(piece: list[str]) -> Outcomes[str, bool]:
             futures = self._client.delete_consumer_groups(piece, request_timeout=REQUEST_SECONDS)
@@ -82,13 +85,13 @@ class Alteration(Connection):
         return self._in_pieces(groups, DESCRIBED_AT_ONCE, ask, "deleting groups", key_of=str)
 
     def absent(self, topics: Collection[str]) -> frozenset[str]:
-        """Those of which the cluster says that they do not exist. Of a topic that this principal may not see it never
-        says so, whether or not it is there."""
+        """Return the topics that the cluster reports as missing. It never does so for a topic that this principal may
+        not see, whether or not that exists."""
         found = self._describe(topics).unless_away()
         return frozenset(topic for topic, answer in found.results.items() if answer is None)
 
     def _describe(self, topics: Collection[str], **options: Any) -> Outcomes[str, Any]:
-        """None: a topic that does not exist."""
+        """Describe topics; None for a topic that does not exist."""
         gone = {KafkaError.UNKNOWN_TOPIC_OR_PART}
 
         def ask(piece: list[str]) -> Outcomes[str, Any]:
@@ -98,9 +101,9 @@ class Alteration(Connection):
         return self._in_pieces(topics, DESCRIBED_AT_ONCE, ask, "describing topics", key_of=str)
 
     def acls(self) -> frozenset[TopicAcl]:
-        """All rules about topics, but for those in words that librdkafka does not know.
+        """Return all ACLs on topics, except those with values that librdkafka does not know.
 
-        Raises (besides): ClusterError where there is no authorizer, or no right to ask it.
+        Raises (besides): ClusterError if there is no authorizer, or no permission to query it.
         """
         self._check_may_list_acls()
         every = kafka_admin.AclBindingFilter(
@@ -117,7 +120,7 @@ class Alteration(Connection):
         return frozenset(acl for acl in map(_acl, found) if "UNKNOWN" not in acl)
 
     def _check_may_list_acls(self) -> None:
-        """To those who may not ask for rules librdkafka shows none, without a word of why."""
+        """Raise NotAuthorized if this principal may not list ACLs: librdkafka would return none, without an error."""
         future = self._client.describe_cluster(include_authorized_operations=True, request_timeout=REQUEST_SECONDS)
         cluster = self._wait({"": future}, "describing the cluster").or_raise()[""]
         allowed = {operation.name for operation in cluster.authorized_operations or ()}
@@ -129,7 +132,7 @@ class Alteration(Connection):
             )
 
     def add_acls_each(self, acls: Iterable[TopicAcl]) -> Outcomes[TopicAcl, bool]:
-        """Add rules about topics."""
+        """Add ACLs on topics."""
 
         def ask(piece: list[TopicAcl]) -> Outcomes[TopicAcl, bool]:
             bindings = {_binding(acl): acl for acl in piece}
@@ -140,7 +143,7 @@ class Alteration(Connection):
         return self._in_pieces(acls, CHANGES_AT_ONCE, ask, "adding ACLs", key_of=_itself)
 
     def remove_acls_each(self, acls: Iterable[TopicAcl]) -> Outcomes[TopicAcl, bool]:
-        """Remove these very rules."""
+        """Remove exactly these ACLs."""
 
         def ask(piece: list[TopicAcl]) -> Outcomes[TopicAcl, bool]:
             filters = {_filter(acl): acl for acl in piece}

@@ -1,10 +1,10 @@
 """Construction of confluent-kafka's clients from a cluster's block in the links file. No client is built elsewhere.
 
-librdkafka reads certificates and passwords when a client is built and never again; `Rotation` tells those who keep a
-client for long when to build another.
+librdkafka reads certificates and passwords only when a client is built; `Rotation` shows the owners of long-lived
+clients when to build another.
 
-Every client gets a `Watch`, which hears what librdkafka says beside the calls: that is where a refused password or an
-unreachable broker shows first, while the call itself only ever says "timed out".
+Every client gets a `Watch`, which receives the errors that librdkafka reports outside of calls: a rejected password or
+an unreachable broker is reported there first, while the call itself only ever reports "timed out".
 """
 
 import logging
@@ -23,12 +23,12 @@ from strait.kafka.translate import error_of, translate
 
 CONNECT_TIMEOUT_SECONDS = 8.0
 STATE_ANSWER_MS = 3_000
-"""How long a reply may take that copying may wait for. Copying is to go on five seconds after a connection died in
-silence."""
+"""Timeout, in ms, of requests that copying may wait for. Copying must resume within 5 s after a connection stops
+responding."""
 
-_SLICE_SECONDS = 0.5  # of a wait, after which the watch is asked whether waiting still makes sense
+_SLICE_SECONDS = 0.5  # of a wait, after which the reported errors show whether waiting still makes sense
 _PAUSE_SECONDS = 0.1
-_LOOK_SECONDS = 1.0  # between two looks at the files that properties name
+_LOOK_SECONDS = 1.0  # between two checks of the files that properties name
 
 Result = TypeVar("Result")
 
@@ -38,9 +38,9 @@ _LOGGER.addHandler(logging.NullHandler())
 
 
 class Watch:
-    """What librdkafka reported out of band about one client's cluster; newest last.
+    """Errors that librdkafka reported outside of calls about one client's cluster; newest last.
 
-    ``cluster`` names it in errors; ``hear`` also gets every report, from inside a poll.
+    ``cluster`` names it in errors; ``hear`` also gets every reported error, from inside a poll.
     """
 
     def __init__(self, cluster: str, hear: Callable[[KafkaError], None] | None = None) -> None:
@@ -49,18 +49,18 @@ class Watch:
         self._seen: deque[KafkaError] = deque(maxlen=20)
 
     def __call__(self, error: KafkaError) -> None:
-        # Reading with assign() uses no group, yet librdkafka looks for a coordinator and may be refused: no matter.
+        # Reading with assign() uses no group, yet librdkafka queries for a coordinator and may be denied: harmless.
         if error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
             self._seen.append(error)
         if self._hear is not None:
             self._hear(error)
 
     def translate(self, exception: KafkaException | KafkaError, doing: str) -> StraitError:
-        """Our error for librdkafka's, with what was heard meanwhile as its cause."""
+        """Return Strait's error for librdkafka's, with the errors reported meanwhile as its cause."""
         return translate(exception, cluster=self.cluster, doing=doing, seen=self._seen)
 
     def forget(self) -> None:
-        """Drop what was heard: a call has succeeded, so it is over."""
+        """Drop the reported errors: a call has succeeded, so they no longer apply."""
         self._seen.clear()
 
 
@@ -73,7 +73,7 @@ class Rotation:
         self._look_at = 0.0
 
     def due(self) -> bool:
-        """Whether to build another client now; looks about once a second, and says no in between."""
+        """Whether to build another client now. Checks the files about once a second, and returns False in between."""
         now = time.monotonic()
         if not self._built_with or now < self._look_at:
             return False
@@ -82,36 +82,38 @@ class Rotation:
         return self._seen != self._built_with
 
     def done(self) -> None:
-        """Another client was built after ``due`` said so. What has changed since then is due again."""
+        """Record that another client was built after ``due`` returned True. Later changes are due again."""
         self._built_with = self._seen
 
 
 def make_admin(properties: Mapping[str, str], watch: Watch) -> AdminClient:
-    """Raises ConfigError where a property is unknown to librdkafka, or its value or file is wrong."""
+    """Build an admin client. Raises ConfigError if librdkafka does not know a property, or its value or file is
+    wrong."""
     return _make(AdminClient, properties, watch, {})
 
 
 def make_consumer(properties: Mapping[str, str], watch: Watch, **overrides: Any) -> Consumer:
-    """A consumer for assign(): it commits nothing. Overrides are written with ``_`` for ``.``. Raises ConfigError."""
+    """Build a consumer for assign(): it commits nothing. Overrides are written with ``_`` for ``.``. Raises
+    ConfigError."""
     defaults = {"enable.auto.commit": False, "allow.auto.create.topics": False}
     return _make(Consumer, properties, watch, defaults | _dotted(overrides))
 
 
 def make_producer(properties: Mapping[str, str], watch: Watch, **overrides: Any) -> Producer:
-    """Overrides are written with ``_`` for ``.``. No topic comes to be by writing to it: its form would be the broker's.
-    Raises ConfigError."""
+    """Build a producer. Overrides are written with ``_`` for ``.``. Writing to a missing topic does not create it: the
+    topic would get the broker's defaults. Raises ConfigError."""
     defaults = {"acks": "all", "allow.auto.create.topics": False}
     return _make(Producer, properties, watch, defaults | _dotted(overrides))
 
 
 def ask(watch: Watch, doing: str, timeout_seconds: float, call: Callable[[float], Result]) -> Result:
-    """Make one blocking call in slices, so that refused credentials end the wait at once.
+    """Make one blocking call in slices, so that rejected credentials end the wait immediately.
 
     Args:
         call: takes the seconds it may block; must also serve the client's callbacks.
 
     Raises:
-        ClusterError: as `translate` decides.
+        ClusterError: as classified by `translate`.
     """
     deadline = time.monotonic() + timeout_seconds
     while True:
@@ -127,7 +129,7 @@ def ask(watch: Watch, doing: str, timeout_seconds: float, call: Callable[[float]
         else:
             watch.forget()
             return result
-        time.sleep(max(0.0, began + _PAUSE_SECONDS - time.monotonic()))  # some errors come back at once
+        time.sleep(max(0.0, began + _PAUSE_SECONDS - time.monotonic()))  # some errors are returned immediately
 
 
 def _make(
@@ -137,7 +139,7 @@ def _make(
     settings = {
         "client.id": "strait-control",
         "socket.connection.setup.timeout.ms": 5000,
-        "socket.timeout.ms": 10_000,  # a connection that died in silence is noticed only by this; librdkafka has a minute
+        "socket.timeout.ms": 10_000,  # only this detects a connection that stopped responding; the default is 60 s
         "reconnect.backoff.max.ms": 1000,
         "log.connection.close": False,
         **defaults,

@@ -1,4 +1,4 @@
-"""The connection behind the administration of one cluster: made at once, and every answer waited for in one way."""
+"""The connection for the administration of one cluster: opened on construction, with one way to wait for results."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,13 +18,13 @@ from strait.pieces import pieces
 REQUEST_SECONDS = 15.0
 
 CHANGES_AT_ONCE = 1_000
-"""Metadata records that one request makes at most: a topic, each of its partitions and each of its configurations is
-one. A controller in KRaft mode refuses a request as a whole that makes more than 10,000 of them, or 10,000 partitions;
-fewer are done within the time that a request has."""
+"""Maximum number of metadata records that one request makes: a topic, each of its partitions and each of its
+configurations is one. A KRaft controller rejects a request as a whole that makes more than 10,000 of them, or 10,000
+partitions; this smaller number is done within the timeout of a request."""
 DESCRIBED_AT_ONCE = 500
-"""Topics or groups: the reply is some MB."""
+"""Topics or groups per request: the reply is some MB."""
 OFFSETS_AT_ONCE = 5_000
-"""Partitions, of all leaders together."""
+"""Partitions per request, of all leaders together."""
 
 _WAIT_SLICE_SECONDS = 0.25
 
@@ -35,19 +35,19 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Outcomes(Generic[Key, Value]):
-    """What came of one request about many things: each has a result or a failure."""
+    """The outcomes of one request about many items: each has a result or a failure."""
 
     results: Mapping[Key, Value]
     failures: Mapping[Key, StraitError]
 
     def or_raise(self) -> Mapping[Key, Value]:
-        """The results, where nothing failed; else the first failure."""
+        """Return the results if nothing failed; otherwise raise the first failure."""
         for failure in self.failures.values():
             raise failure
         return self.results
 
     def unless_away(self) -> "Outcomes[Key, Value]":
-        """Itself, but raises ClusterUnavailable where that is a failure: it is not about one of the things."""
+        """Return itself, but raise a failure that is ClusterUnavailable: it does not concern a single item."""
         for failure in self.failures.values():
             if isinstance(failure, ClusterUnavailable):
                 raise failure
@@ -55,19 +55,19 @@ class Outcomes(Generic[Key, Value]):
 
 
 def silent(_: str) -> None:
-    """Progress that nobody is told."""
+    """Ignore progress."""
 
 
 class Connection:
-    """Connects when made, so that an unreachable cluster or a refused password shows at once.
+    """Connects on construction, so that an unreachable cluster or a rejected password is reported immediately.
 
     Args:
-        progress: told how far work is that takes many requests.
+        progress: called with the progress of work that takes many requests.
 
     Raises:
         ConfigError: a property that librdkafka does not know.
         ClusterUnavailable, NotAuthorized: within `CONNECT_TIMEOUT_SECONDS`.
-        OtherCluster: each address that answers belongs to another cluster than the one that is meant.
+        OtherCluster: each address that answers belongs to another cluster than the expected one.
     """
 
     def __init__(self, properties: Mapping[str, str], cluster: str, progress: Callable[[str], None] = silent) -> None:
@@ -79,7 +79,7 @@ class Connection:
         self._connect()
 
     def expect(self, cluster_id: str) -> None:
-        """From now on it is this cluster alone, unless another one was meant from the start. "": unknown.
+        """Accept only this cluster from now on, unless another one was expected from the start. "": unknown.
 
         Raises:
             OtherCluster: no address answers as that cluster.
@@ -89,7 +89,7 @@ class Connection:
             self._connect()
 
     def _connect(self) -> None:
-        """To the cluster that is meant: where another one answers, each address is asked by itself."""
+        """Connect to the expected cluster: if another one answers, try each address separately."""
         servers = self._properties["bootstrap.servers"]
         try:
             self._connect_to(servers)
@@ -105,13 +105,13 @@ class Connection:
         self._list_topics()
 
     def _list_topics(self) -> Any:
-        """What the cluster tells of itself. Raises as the making does: at any time another one may answer."""
+        """Return the cluster's metadata. Raises as the constructor does: another cluster may answer at any time."""
 
         def call(seconds: float) -> Any:
             try:
                 return self._client.list_topics(timeout=seconds)
             finally:
-                self._client.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
+                self._client.poll(0)  # librdkafka reports connection errors only during a poll
 
         metadata = ask(self._watch, "connecting", CONNECT_TIMEOUT_SECONDS, call)
         require_expected(self.cluster, self._properties, metadata.cluster_id)
@@ -128,11 +128,11 @@ class Connection:
         key_of: Callable[[Item], Key],
         size_of: Callable[[Item], int] = lambda _: 1,
     ) -> Outcomes[Key, Value]:
-        """Ask about the items in requests of at most that size, one after the other. If the cluster goes away meanwhile,
-        all that it has not answered has failed; what it has answered counts.
+        """Send requests about the items one after the other, each of size ``most`` at most. If the cluster becomes
+        unavailable meanwhile, all items without an answer have failed; answers so far are kept.
 
         Raises:
-            ClusterUnavailable: it has answered nothing.
+            ClusterUnavailable: the cluster has answered nothing.
         """
         items = list(items)
         results: dict[Key, Value] = {}

@@ -1,4 +1,4 @@
-"""Reading a topic of one partition once, from some place to its end; and records of many partitions."""
+"""Reading a topic of one partition once, from an offset or time to its end; and records of many partitions."""
 
 import sys
 import time
@@ -13,7 +13,7 @@ from strait.errors import ClusterUnavailable
 from strait.kafka.clients import Watch, ask, make_consumer
 from strait.model import TopicPartition as Partition
 
-_SECONDS = 60.0  # without an answer
+_SECONDS = 60.0  # timeout without an answer
 _AT_ONCE = 1000
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
@@ -22,11 +22,11 @@ _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa
 def read_topic(
     properties: Mapping[str, str], cluster: str, topic: str, *, first: int = 0, since_ms: int | None = None
 ) -> Iterator[Message]:
-    """Every committed record up to the end of the topic as it is when it is reached. A missing topic has none.
+    """Yield every committed record up to the end that the topic has when it is reached. A missing topic has none.
 
     Args:
-        first: the offset to begin with; where it is gone, the first that is there.
-        since_ms: begin with the first record of this time or later instead.
+        first: the offset to start at; if it was deleted, the first that exists.
+        since_ms: start at the first record with this timestamp or a later one instead.
 
     Raises:
         ClusterUnavailable, NotAuthorized
@@ -43,7 +43,7 @@ def read_topic(
 
 
 def log_range(properties: Mapping[str, str], cluster: str, topic: str) -> tuple[int, int]:
-    """Its first offset, and the end of what is committed. A missing topic is empty.
+    """Return the topic's first offset, and the end of its committed records. A missing topic is empty.
 
     Raises:
         ClusterUnavailable, NotAuthorized
@@ -64,7 +64,7 @@ def log_range(properties: Mapping[str, str], cluster: str, topic: str) -> tuple[
 
 
 class Content(NamedTuple):
-    """A record, but for where it is."""
+    """A record without its position."""
 
     key: bytes | None
     value: bytes | None
@@ -75,7 +75,7 @@ class Content(NamedTuple):
 def first_records(
     properties: Mapping[str, str], cluster: str, places: Mapping[Partition, int]
 ) -> dict[Partition, Content | None]:
-    """The first committed record of each partition at its offset or after it; None where there is none.
+    """Return the first committed record of each partition at its offset or after it; None if there is none.
 
     Raises:
         ClusterUnavailable, NotAuthorized
@@ -96,11 +96,11 @@ def read_ranges(
     ranges: Mapping[Partition, tuple[int, int]],
     done: Collection[Partition] = (),
 ) -> Iterator[Message]:
-    """Every committed record of each partition with an offset from ``ranges[partition][0]`` on and below
-    ``ranges[partition][1]``, in order within each; offsets that are gone are left out.
+    """Yield every committed record of each partition with an offset from ``ranges[partition][0]`` on and below
+    ``ranges[partition][1]``, in order within each; deleted offsets are skipped.
 
     Args:
-        done: partitions of which no more is wanted; looked at while reading.
+        done: partitions of which no more records are wanted; checked while reading.
 
     Raises:
         ClusterUnavailable, NotAuthorized
@@ -140,11 +140,11 @@ def _make_consumer(properties: Mapping[str, str], watch: Watch, name: str) -> Co
     return make_consumer(
         properties,
         watch,
-        group_id=f"{name}.read",  # demanded by librdkafka, used by nobody
+        group_id=f"{name}.read",  # required by librdkafka, not used
         isolation_level="read_committed",
         enable_partition_eof=True,
         auto_offset_reset="earliest",
-        fetch_wait_max_ms=100,  # an empty read tells the end of a topic
+        fetch_wait_max_ms=100,  # an empty fetch reports the end of a topic
     )
 
 
@@ -161,7 +161,7 @@ def _until_end(consumer: Consumer, watch: Watch, topic: str) -> Iterator[Message
             deadline = time.monotonic() + _SECONDS
         elif error.code() == _EOF:
             return
-        elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # that of a group that is not used
+        elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # concerns a group that is not used
             raise watch.translate(error, f"reading {topic}")
 
 
@@ -170,7 +170,7 @@ def _exists(consumer: Consumer, watch: Watch, properties: Mapping[str, str], top
         try:
             return consumer.list_topics(topic, timeout=seconds)
         finally:
-            consumer.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
+            consumer.poll(0)  # librdkafka reports connection errors only during a poll
 
     metadata = ask(watch, f"looking for {topic}", _SECONDS, call)
     require_expected(watch.cluster, properties, metadata.cluster_id)

@@ -1,4 +1,4 @@
-"""Writing records in transactions, by one process at a time: whoever opens the writer next takes over from the last."""
+"""Writing records in transactions, by one process at a time: the next process that opens the writer takes over."""
 
 import contextlib
 import time
@@ -11,9 +11,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from strait.errors import ClusterUnavailable, PlanConflict, StraitError
 from strait.kafka.clients import Watch, ask, make_producer
 
-_SECONDS = 60.0  # that a step may take
+_SECONDS = 60.0  # time limit of a step
 TRANSACTION_MS = 90_000
-_FIRST_MS = 1  # the first time that librdkafka writes as it is given: it takes 0 for now
+_FIRST_MS = 1  # earliest timestamp that librdkafka writes unchanged: 0 means now
 
 _CHUNK_BYTES = 16 << 20
 _CHUNK_RECORDS = 500
@@ -22,11 +22,11 @@ Item = TypeVar("Item")
 
 
 class TransactionalWriter:
-    """Over after its first error.
+    """A transactional producer, not to be used after its first error.
 
     Args:
-        taken_over: what another process does that has opened the same writer since.
-        hint: what to do then.
+        taken_over: error text: the action of another process that has opened the same writer since.
+        hint: the hint of that error.
     """
 
     def __init__(self, producer: Producer, watch: Watch, taken_over: str, hint: str) -> None:
@@ -38,7 +38,7 @@ class TransactionalWriter:
 
     @contextlib.contextmanager
     def transaction(self, doing: str) -> Iterator[None]:
-        """All that is produced inside is committed together, or not at all.
+        """Commit all records that are produced inside together, or none of them.
 
         Raises:
             PlanConflict: another process has taken over.
@@ -53,7 +53,7 @@ class TransactionalWriter:
             raise self._given_up(doing, error) from error
 
     def produce(self, doing: str, *, timestamp: int | None = None, **record: Any) -> None:
-        """Queue one record, as `confluent_kafka.Producer.produce` takes it. That it is rejected shows at the commit.
+        """Queue one record, as `confluent_kafka.Producer.produce` takes it. A rejection is reported at the commit.
 
         Args:
             timestamp: in ms; 0 becomes 1, the earliest that librdkafka writes. None: now.
@@ -80,26 +80,26 @@ class TransactionalWriter:
                 return
 
     def step(self, doing: str, call: Callable[[float], None]) -> None:
-        """Take one step of the transaction, again while librdkafka says that it may be tried again."""
+        """Take one step of the transaction, repeated while librdkafka reports an error that may be retried."""
 
         def served(seconds: float) -> None:
             with _fatal_error_itself():
                 try:
                     call(seconds)
                 finally:
-                    self._producer.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
+                    self._producer.poll(0)  # librdkafka reports connection errors only during a poll
 
         ask(self._watch, doing, _SECONDS, served)
 
     def _given_up(self, doing: str, error: StraitError) -> StraitError:
-        """Take the transaction back; return why, as well as it can be known: which record was refused is heard last, and
-        that somebody took over shows at first in one of many ways, but at last in this step."""
+        """Abort the transaction; return the most precise cause known. The rejected record is reported last. A takeover
+        may first appear as one of many errors, but it appears as itself in this step at the latest."""
         try:
             self.step(doing, self._producer.abort_transaction)
-        except PlanConflict as conflict:  # whoever took over has ended the transaction
+        except PlanConflict as conflict:  # the process that took over has ended the transaction
             error = conflict
         except StraitError:
-            pass  # the cluster is away, and the broker ends the transaction after its timeout
+            pass  # cluster unavailable: the broker ends the transaction after its timeout
         if isinstance(error, PlanConflict):
             return PlanConflict(f"cluster {self._watch.cluster}: {doing}: {self._taken_over}", hint=self._hint)
         return self._refused or error
@@ -121,11 +121,11 @@ def transactional_writer(
     hint: str,
     message_max_bytes: int,
 ) -> Iterator[TransactionalWriter]:
-    """Become the one who writes under this id; what is read from now on was written by those before.
+    """Become the only writer under this transactional ID; records read from now on were written by earlier ones.
 
     Args:
-        doing: of taking over, in errors.
-        taken_over, hint: of whoever takes over from this one.
+        doing: the takeover, as named in errors.
+        taken_over, hint: for the error if another process takes over from this one.
 
     Raises:
         PlanConflict: another process takes over at the same moment.
@@ -145,13 +145,13 @@ def transactional_writer(
         writer.step(doing, producer.init_transactions)
         yield writer
     finally:
-        with warnings.catch_warnings():  # it tries to abort even what a fencing has ended, and says so
+        with warnings.catch_warnings():  # it tries to abort even a fenced transaction, and warns of that
             warnings.simplefilter("ignore", RuntimeWarning)
             producer.close()
 
 
 def chunks(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """The items in their order, as many together as fit one transaction. ``size_of``: bytes."""
+    """Yield the items in their order, in lists that each fit one transaction. ``size_of``: size of an item in bytes."""
     chunk: list[Item] = []
     size = 0
     for item in items:
@@ -166,8 +166,8 @@ def chunks(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[li
 
 @contextlib.contextmanager
 def _fatal_error_itself() -> Iterator[None]:
-    """confluent-kafka raises a fatal error from inside a poll and then still calls back, which Python takes amiss.
-    Sometimes the error itself is lost on the way."""
+    """Raise a fatal error itself instead of SystemError: confluent-kafka raises it from inside a poll and then still
+    calls back, to which Python objects. Sometimes the error itself is lost on the way."""
     try:
         yield
     except SystemError as error:

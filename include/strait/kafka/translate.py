@@ -1,4 +1,4 @@
-"""librdkafka's errors -> ours. The only place that knows its error codes."""
+"""Translation of librdkafka's errors into Strait's. The only place that knows librdkafka's error codes."""
 
 from collections.abc import Iterable
 
@@ -46,15 +46,15 @@ _UNAVAILABLE = {
     KafkaError.NOT_ENOUGH_REPLICAS,
     KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     KafkaError.NETWORK_EXCEPTION,
-    KafkaError.UNKNOWN,  # a broker's own fault, as a coordinator shows when control planes race for a transaction
+    KafkaError.UNKNOWN,  # a broker's internal error, as of a coordinator when control planes race for a transaction
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
     KafkaError.LISTENER_NOT_FOUND,
     KafkaError.KAFKA_STORAGE_ERROR,
     KafkaError._NOENT,  # noqa: SLF001  "no leaders found"
-    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001  of a topic that is there: its metadata has not come yet
-    KafkaError._DESTROY_BROKER,  # noqa: SLF001  the broker that was asked is out of the cluster meanwhile
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001  of an existing topic: its metadata has not arrived yet
+    KafkaError._DESTROY_BROKER,  # noqa: SLF001  the queried broker has left the cluster meanwhile
 }
 _FENCED = {
     KafkaError._FENCED,  # noqa: SLF001
@@ -70,12 +70,12 @@ _SETTING = {KafkaError._INVALID_ARG}  # noqa: SLF001
 
 
 def is_credentials(error: KafkaError) -> bool:
-    """Whether the cluster refused who we are; waiting longer cannot help."""
+    """Whether the cluster rejected the client's credentials; waiting longer cannot help."""
     return error.code() in _CREDENTIALS
 
 
 def error_of(exception: KafkaException | KafkaError) -> KafkaError:
-    """The KafkaError inside an exception of confluent-kafka."""
+    """Return the KafkaError inside an exception of confluent-kafka."""
     if isinstance(exception, KafkaError):
         return exception
     inner = exception.args[0]
@@ -85,18 +85,18 @@ def error_of(exception: KafkaException | KafkaError) -> KafkaError:
 def translate(
     exception: KafkaException | KafkaError, *, cluster: str, doing: str, seen: Iterable[KafkaError] = ()
 ) -> StraitError:
-    """Our error for one of librdkafka's.
+    """Return Strait's error for one of librdkafka's.
 
     Args:
-        doing: what was tried, as in "reading topic orders".
-        seen: what librdkafka said meanwhile beside the call. A request that times out because the broker refuses the
-            password only says "timed out"; the cause is here.
+        doing: the operation, as in "reading topic orders".
+        seen: errors that librdkafka reported meanwhile outside of the call. A request that times out because the broker
+            rejects the password only reports "timed out"; the cause is here.
     """
     error = error_of(exception)
     seen = list(seen)
     cause = next((other for other in seen if is_credentials(other)), None)
     if cause is None and error.code() in _UNAVAILABLE and seen:
-        # The last word is often "all brokers are down", which says nothing; take the newest that says more.
+        # The last error is often "all brokers are down", which names no cause; take the newest that does.
         down = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
         cause = next((other for other in reversed(seen) if other.code() != down), None)
     return _ours(cause or error, cluster, doing)
@@ -128,8 +128,8 @@ def _ours(error: KafkaError, cluster: str, doing: str) -> StraitError:
 
 
 def describe(error: KafkaError) -> str:
-    """An error in one line: its name where that tells more than librdkafka's sentence, and that where the broker gives
-    no sentence but the whole of a request, as it does for one that it has passed on to the controller."""
+    """Return an error in one line: its message, after its name if it is Kafka's own. librdkafka's message is used if
+    the broker's is not a sentence but the whole request, as for one that the broker forwarded to the controller."""
     text = " ".join(error.str().split())
     if text.startswith("Request Request("):
         text = KafkaError(error.code()).str()

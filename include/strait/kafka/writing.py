@@ -1,4 +1,4 @@
-"""Writing one record and waiting until it is there."""
+"""Writing one record and waiting for its acknowledgement."""
 
 import time
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from strait.errors import ClusterUnavailable
 from strait.kafka.clients import Watch, make_producer
 
 _SECONDS = 30.0
-_RECORD_BYTES = 64 << 20  # before compression; the topic's own bound is about what is left of it
+_RECORD_BYTES = 64 << 20  # before compression; the topic's own limit applies to the compressed size
 
 
 def write_record(properties: Mapping[str, str], cluster: str, topic: str, key: bytes, value: bytes, doing: str) -> None:
-    """Return once all in-sync replicas have it, in the topic's only partition.
+    """Write a record to the topic's only partition; return once all in-sync replicas have it.
 
     Raises:
-        ClusterUnavailable, NotAuthorized: it may be there or not.
+        ClusterUnavailable, NotAuthorized: the record may have been written or not.
     """
     watch = Watch(cluster)
     refused: list[KafkaError] = []

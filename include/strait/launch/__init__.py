@@ -1,1 +1,1 @@
-"""Submitting, finding and ending the Spark applications that do the copying. Imports neither Spark nor Airflow."""
+"""Submit, find and stop the Spark applications that run replication. Imports neither Spark nor Airflow."""

@@ -1,4 +1,4 @@
-"""Decides what becomes of the application of a task group: leave, submit, submit anew, or let a person look. Pure."""
+"""Choose the action for a task group's application: leave, submit, replace, or hold it for an operator. Pure."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -8,34 +8,34 @@ from strait.launch.base import EXIT_NEEDS_MORE_CORES, Application, State
 
 RESTART_LIMIT = 5
 RESTART_WINDOW_SECONDS = 600.0
-"""So many submissions within so long: then restarting does not help, and a person must look. It is tried again
-later."""
+"""After this many submissions that failed within this window, restarting does not help and an operator must
+investigate. The application is submitted again later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Nothing is to be done."""
+    """No action is needed."""
 
     because: str
 
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """It does not run and should."""
+    """The application does not run and should."""
 
     because: str
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """It runs, but not with what it should: end it, then submit it."""
+    """The application runs with an outdated spec: stop it, then submit it."""
 
     because: str
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """It keeps ending: do not submit it before that time, and call a person."""
+    """The application exits repeatedly: do not submit it before ``until_ms``, and alert an operator."""
 
     because: str
     until_ms: int
@@ -51,13 +51,13 @@ def decide(
     history: Iterable[Application],
     now_ms: int,
 ) -> Action:
-    """What to do about one task group.
+    """Choose the action for one task group.
 
     Args:
-        wanted: the spec that it should run with; None where its plan says stopped.
-        found: its application as last seen, or None.
-        runs_with: the spec that ``found`` was submitted with; None where it cannot be read.
-        history: its submissions, as far as they are remembered.
+        wanted: the spec that the application should run with; None if the plan is stopped.
+        found: the application as last seen, or None.
+        runs_with: the spec that ``found`` was submitted with; None if it cannot be read.
+        history: the known submissions of the application.
     """
     if wanted is None:
         return Leave("its plan says stopped")
@@ -76,9 +76,12 @@ def decide(
 
 
 def held_until_ms(history: Iterable[Application], now_ms: int) -> int:
-    """When an application that keeps failing is submitted again; 0: at once. It begins to count anew with the window.
-    Whoever stops and starts a link does not make it fail. Exits that ask for more cores count apart from failures: some
-    follow a growing plan, many a cluster that has no such cores now."""
+    """Return when an application that keeps failing may be submitted again, in ms since 1970; 0: immediately.
+
+    Only submissions within the window are counted. Stopping and starting a link is not a failure. Exits that request
+    more cores are counted separately from failures: some follow a growing plan, many mean that the cluster does not
+    have these cores now.
+    """
     window_ms = int(RESTART_WINDOW_SECONDS * 1000)
     newest = sorted(history, key=lambda one: one.submitted_at_ms, reverse=True)
     if not newest or newest[0].state is not State.DEAD:
@@ -93,20 +96,21 @@ def _needed_more(one: Application) -> bool:
 
 
 def _asks_for_more(wanted: AppSpec, found: Application, runs_with: AppSpec | None) -> bool:
-    """Whether the next submission differs from the last in what that lacked."""
+    """Return whether the last submission lacked cores and the next one requests more."""
     return _needed_more(found) and runs_with is not None and wanted.slots > runs_with.slots
 
 
 def orphans(found: Sequence[Application], known: Collection[str]) -> list[Application]:
-    """What runs and belongs to no link: to be ended. ``known``: the application names of all links."""
+    """Return the live applications that belong to no link and must be stopped. ``known``: the application names of all
+    links."""
     return [application for application in found if application.state.alive and application.name not in known]
 
 
 def _changed(wanted: AppSpec, runs_with: AppSpec | None) -> list[str]:
-    """The settings for which a restart is needed. Values stay unsaid: some are secrets."""
+    """Return the names of the settings that require a restart. Values are omitted: some are secrets."""
     if runs_with is None:
         return ["version of its spec"]
     changed = [name for name in AppSpec.model_fields if getattr(wanted, name) != getattr(runs_with, name)]
     if wanted.slots < runs_with.slots:
-        changed.remove("slots")  # it has the cores, and follows the plan by itself
+        changed.remove("slots")  # it has the cores, and follows the plan without a restart
     return changed

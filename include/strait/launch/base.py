@@ -1,8 +1,8 @@
-"""What an application is to whoever launches it, whichever way it runs.
+"""The interface that all launchers of applications implement.
 
-Applications are not tasks of anybody: they outlive whoever submitted them, and two of one kind are harmless, because
-the destination's brokers accept each record once. So a launcher may be simple. It must not be sloppy: what runs is
-found, and what is ended leaves nothing behind.
+No process owns an application: it outlives its submitter, and two instances of it are harmless, because the
+destination's brokers accept each record once. So a launcher may be simple, but not careless: it must find every running
+application, and leave nothing of one that it stops.
 """
 
 from collections.abc import Sequence
@@ -22,30 +22,32 @@ LOG_TAIL_BYTES = 64 * 1024
 EXIT_FAILED = 1
 EXIT_CONFIG = 2
 EXIT_NEEDS_MORE_CORES = 3
-"""Exit codes of an application besides 0. With 3 it is to be submitted again, with the plan's number of slots."""
+"""Exit codes of an application besides 0. After 3 the application must be submitted again, with the plan's number of
+slots."""
 
 
 class State(StrEnum):
-    """Where an application is in its life."""
+    """Lifecycle state of an application."""
 
     SUBMITTED = "submitted"  # accepted; nothing is copied yet
     RUNNING = "running"
-    FINISHED = "finished"  # ended by itself or on request, with exit code 0
-    DEAD = "dead"  # ended in any other way
-    UNKNOWN = "unknown"  # who runs it does not answer
+    FINISHED = "finished"  # exited on its own or on request, with exit code 0
+    DEAD = "dead"  # exited in any other way
+    UNKNOWN = "unknown"  # the cluster that runs it does not respond
 
     @property
     def alive(self) -> bool:
-        """Whether it copies or soon will."""
+        """Whether it is copying or about to start."""
         return self in (State.SUBMITTED, State.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """One submission, as last seen. ``id`` is what its launcher calls it; ``name`` is the same for every submission.
+    """One submission, as last seen. ``id`` is the launcher's identifier for it; ``name`` is the same for every
+    submission.
 
-    ``exit_code`` is None while it lives, and when it was killed in such a way that nobody was left to write it down.
-    ``log`` says where its output is: a path on this host, or the address under which its cluster shows it.
+    ``exit_code`` is None while it runs, and if it was killed in such a way that no process was left to record the code.
+    ``log`` is the location of its output: a path on this host, or the address or command by which its cluster shows it.
     """
 
     name: str
@@ -57,37 +59,39 @@ class Application:
 
 
 class Launcher(Protocol):
-    """One way of running applications. Every method may be called by several processes at once."""
+    """One way to run applications. Several processes may call every method at the same time."""
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
-        """Start an application and return without waiting for it; one of this name that lives is left as it is.
+        """Start an application and return without waiting for it. If one of this name is alive, leave it unchanged.
 
         Raises:
-            SetupError: this machine lacks what it needs.
+            SetupError: a prerequisite is missing, such as Java or enough cores.
             LaunchError: it could not be started.
         """
 
     def state(self, name: str) -> Application | None:
-        """The living application of this name, else the last that lived, else None."""
+        """Return the live application of this name, else the last one that was alive, else None."""
 
     def stop(self, name: str, *, grace_seconds: float = 15.0) -> None:
-        """Ask every application of this name to end; end it by force after the grace. Nothing of it is left then.
+        """Ask every application of this name to end; kill it after the grace period. Nothing of it is left afterwards.
 
         Raises:
-            LaunchError: something of it could not be ended.
+            LaunchError: some part of it could not be stopped.
         """
 
     def list(self) -> Sequence[Application]:
-        """The state of every name that is known or that runs, in order of names, whether anybody wants it or not."""
+        """Return the state of every name that is known or running, in order of names, whether or not a link needs
+        it."""
 
     def history(self, name: str) -> Sequence[Application]:
-        """Every submission of this name, the newest first, as far as it is remembered: the last five at least."""
+        """Return the known submissions of this name, newest first: at least the last five."""
 
     def spec(self, application: Application) -> AppSpec | None:
-        """The spec that it runs with, whatever was submitted later; None where it is lost or another version's."""
+        """Return the spec that it runs with, regardless of later submissions; None if it is lost or from another
+        version."""
 
     def log_tail(self, application: Application, max_bytes: int = LOG_TAIL_BYTES) -> str:
-        """The end of its output; "" where there is none any more."""
+        """Return the end of its output; "" if the output no longer exists."""
 
     def cause(self, application: Application) -> str:
-        """Why an application that ended did so, for people: how it ended and its own last words, without secrets."""
+        """Return why an application ended, for operators: how it ended and its own last message, without secrets."""

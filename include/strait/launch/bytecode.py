@@ -1,8 +1,8 @@
-"""Bytecode in the archive from which Spark has its Python processes import PySpark.
+"""Add bytecode to the archive from which Spark's Python processes import PySpark.
 
-Nothing keeps what Python compiles from an archive, so each of these processes, one for each slot and more at a start,
-compiles two megabytes of source anew: half a second of CPU, while Spark gives it ten seconds to report (SPARK's
-``PythonWorkerFactory``). ``python -m strait.launch.bytecode`` puts it in, once; `make install` does.
+Python does not cache the bytecode of modules in an archive. So each of these processes, one per slot and more at
+startup, compiles two megabytes of source again: half a second of CPU, while Spark allows it ten seconds to report
+(SPARK's ``PythonWorkerFactory``). ``python -m strait.launch.bytecode`` adds the bytecode, once; `make install` runs it.
 """
 
 import py_compile
@@ -17,8 +17,8 @@ from strait.launch.step import run_step
 
 
 def make(archive: Path | None = None) -> Path:
-    """Put bytecode into the archive of PySpark, or another one. Does nothing if it has some. Another Python than this
-    one imports the source as before. Raises SetupError."""
+    """Add bytecode to PySpark's archive, or to ``archive``, and return its path. Does nothing if it has some. A Python
+    of another version imports the source as before. Raises SetupError."""
     archive = archive or find_spark_submit().parents[1] / "python" / "lib" / "pyspark.zip"
     try:
         with ZipFile(archive) as packed:
@@ -30,7 +30,7 @@ def make(archive: Path | None = None) -> Path:
 
 
 def _replace(archive: Path, packed: ZipFile) -> None:
-    """The archive may be a link to what other environments use too, so another file takes its place."""
+    """Replace the archive by another file, since it may be a link to one that other environments use too."""
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=f".{archive.name}-") as scratch:
         folder, whole = Path(scratch) / "sources", Path(scratch) / archive.name
         packed.extractall(folder)

@@ -1,4 +1,4 @@
-"""Why an application ended, in a line or two for people, from its exit code and its log."""
+"""Determine why an application ended, in a line or two for operators, from its exit code and its log."""
 
 import re
 import signal
@@ -9,26 +9,26 @@ from strait.config.app_spec import AppSpec
 from strait.errors import ConfigError
 
 LAST_WORDS = "strait: "
-"""How the line begins in which an application itself says why it ends."""
+"""Start of the line in which an application itself reports why it ends."""
 
 _NOISE = re.compile(r"\s|Traceback |Caused by: |\.\.\. \d+ more|\^+$|Killed$|Terminated$")
 _SECRET = re.compile(r"password|secret|token|credential|jaas|\.pem$|\.key", re.IGNORECASE)
 
 
 def cause_of(exit_code: int | None, log: str, spec: AppSpec | None) -> str:
-    """How it ended and the last thing that it said.
+    """Return how the application ended and its last message.
 
     Args:
-        log: the end of what it printed.
-        spec: what it ran with. Secrets that it holds or refers to are blotted out; None: it is gone or another version's,
-            then that is what the log says, and it holds no secret.
+        log: the end of its output.
+        spec: the spec that it ran with. Secrets that it contains or refers to are masked. None if it is lost or from
+            another version; the log then reports that error, and contains no secret.
     """
     said = without_secrets(_last_words(log.splitlines()), spec)
     return f"{_ending(exit_code)}: {said}" if said else f"{_ending(exit_code)}; its log is empty"
 
 
 def without_secrets(text: str, spec: AppSpec | None) -> str:
-    """With the secrets that the spec holds or refers to blotted out."""
+    """Return the text with the secrets that the spec contains or refers to replaced by ``***``."""
     for secret in _secrets(spec):
         text = text.replace(secret, "***")
     return text
@@ -37,7 +37,7 @@ def without_secrets(text: str, spec: AppSpec | None) -> str:
 def _ending(exit_code: int | None) -> str:
     if exit_code is None:
         return "killed (no exit status was written)"
-    if exit_code > 128:  # as shells write it
+    if exit_code > 128:  # the convention of shells
         return f"killed by signal {exit_code - 128} ({_signal_name(exit_code - 128)})"
     return f"exit code {exit_code}"
 
@@ -50,7 +50,7 @@ def _signal_name(number: int) -> str:
 
 
 def _last_words(lines: list[str]) -> str:
-    """The application's own last words; else the last line that is not part of a stack trace."""
+    """Return the application's own last message, else the last line that is not part of a stack trace."""
     own = (line.removeprefix(LAST_WORDS) for line in reversed(lines) if line.startswith(LAST_WORDS))
     other = (line for line in reversed(lines) if line and not _NOISE.match(line))
     return next(own, None) or next(other, "")
@@ -68,4 +68,4 @@ def _as_used(cluster: str, properties: Mapping[str, str]) -> Mapping[str, str]:
     try:
         return credentials.resolve(cluster, properties)
     except ConfigError:
-        return properties  # what a file that is gone has held cannot be looked for
+        return properties  # the content of a deleted file is unknown and cannot be masked

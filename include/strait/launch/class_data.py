@@ -1,8 +1,8 @@
-"""A class-data archive of Spark's driver (JEP 350). With it an application starts some seconds sooner and takes half the
-CPU for that, since the JVM maps its classes instead of reading and checking them one by one.
+"""A class-data archive for Spark's driver (JEP 350). With it an application starts some seconds sooner and uses half
+the CPU for that, since the JVM maps its classes instead of reading and verifying them one by one.
 
-``python -m strait.launch.class_data`` makes it, once for each Java and pyspark; `make install` does. Without it, or if
-Java or pyspark have changed since, a driver starts as it would without this module.
+``python -m strait.launch.class_data`` creates it, once for each Java and pyspark; `make install` runs it. Without it,
+or if Java or pyspark have changed since, a driver starts as it would without this module.
 """
 
 import os
@@ -24,15 +24,15 @@ _SECONDS = 300.0
 
 
 def option(spark_home: Path, java: Path) -> str:
-    """The JVM option for a driver of this Spark; "" where there is no archive. It serves only jars and flags that are
-    those of its making, and is passed over silently otherwise."""
+    """Return the JVM option for a driver of this Spark; "" if there is no archive. The JVM uses the archive only with
+    the jars and flags that it was created with, and silently ignores it otherwise."""
     archive = _archive(spark_home, java)
     return f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:class+path=off" if archive.is_file() else ""
 
 
 def make(spark_home: Path) -> Path:
-    """Run a small query of an application's kind, and let its JVM write down the classes it has loaded. Does nothing if
-    there is an archive.
+    """Run a small query like an application's, have its JVM archive the classes it has loaded, and return the archive.
+    Does nothing if there is one.
 
     Raises:
         SetupError: Spark does not start, or its JVM writes no archive.
@@ -70,7 +70,7 @@ def make(spark_home: Path) -> Path:
 
 
 def _archive(spark_home: Path, java: Path) -> Path:
-    """Beside the jars: it is gone with them."""
+    """Return the path of the archive, next to the jars so that it is deleted with them."""
     return spark_home / f"class-data.{build_of(java)}.jsa"
 
 

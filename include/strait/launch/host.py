@@ -1,4 +1,4 @@
-"""What of this host decides whether Strait runs well on it: programs, libraries, and what is left of its resources."""
+"""Check whether this host is fit to run Strait: programs, libraries, and free resources."""
 
 import os
 import platform
@@ -18,14 +18,14 @@ from strait.launch.spark_home import find_spark_submit
 
 OLDEST_PYTHON, FIRST_UNTRIED_PYTHON = (3, 11), (3, 14)
 MOST_LOAD = 4.0
-"""Processes that want to run, for each core: above it a Python process of Spark may need longer than the ten seconds that
-Spark gives it to start."""
+"""Runnable processes per core: above this a Python process of Spark may need longer than the ten seconds that Spark
+gives it to start."""
 LEAST_MEMORY_BYTES = 1 << 30
 LEAST_DISK_BYTES = 2 << 30
 
 
 class Verdict(StrEnum):
-    """Of one check."""
+    """The result of one check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 
 
 class Check(NamedTuple):
-    """``found``: what is there; ``remedy``: what to do, "" where nothing is."""
+    """One check. ``found``: the observed state; ``remedy``: the action to take, "" if none is needed."""
 
     subject: str
     verdict: Verdict
@@ -42,7 +42,7 @@ class Check(NamedTuple):
 
 
 def checks(folder: Path) -> Iterator[Check]:
-    """Look at this host, one thing after the other. ``folder``: where applications are started from."""
+    """Check this host, one property after the other. ``folder``: the directory that applications are started from."""
     yield python(sys.version_info[:2])
     yield _found("Java", lambda: str(find_java()), "")
     yield spark(_version("pyspark"), _version("pyspark-client"))
@@ -65,7 +65,7 @@ def python(version: tuple[int, int]) -> Check:
 
 
 def spark(pyspark: str, client: str) -> Check:
-    """With unequal versions of the two every Python process of Spark dies: they share files."""
+    """Check PySpark. If the versions of the two differ, every Python process of Spark dies: they share files."""
     if not pyspark:
         return Check("PySpark", Verdict.FAILED, "not installed", "run `make install`, or pip install pyspark")
     if client and client != pyspark:

@@ -1,6 +1,6 @@
 """Find the Java that Spark, brokers, Ivy and MirrorMaker run on.
 
-``python -m strait.launch.java`` prints it, or what to do where there is none.
+``python -m strait.launch.java`` prints its path, or how to install it if there is none.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _VERSION_LINE = re.compile(r'version "(?:1\.)?(\d+)')  # "17.0.15", and "1.8.0_2
 
 
 def find_java() -> Path:
-    """The first ``java`` that is new enough: of ``JAVA_HOME``, else of ``PATH``."""
+    """Return the first ``java`` that is new enough: from ``JAVA_HOME``, else from ``PATH``. Raises SetupError."""
     rejected = []
     for place, java in _candidates():
         version = _version(java)
@@ -44,7 +44,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _version(java: Path) -> int | None:
-    """The feature release, or None if this file cannot be run or does not say."""
+    """Return the feature release, or None if this file cannot be run or prints no version."""
     try:
         shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -54,7 +54,7 @@ def _version(java: Path) -> int | None:
 
 
 def build_of(java: Path) -> str:
-    """A name for this very build of Java: class-data archives (JEP 350) serve no other."""
+    """Return an identifier of this exact build of Java: class-data archives (JEP 350) work with no other."""
     java = java.resolve()
     facts = java.stat()
     return hashlib.sha256(f"{java} {facts.st_size} {facts.st_mtime_ns}".encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Which way of running applications a link asks for."""
+"""Select the launcher that a link's settings ask for."""
 
 import logging
 from pathlib import Path
@@ -16,11 +16,12 @@ log = logging.getLogger(__name__)
 
 
 def end_elsewhere(name: str, spark: Spark, directory: Path) -> str:
-    """End what runs under this name where the link's earlier settings had it run. Returns a line that says so, or "".
-    A cluster that does not answer is let be: it may be gone for good, and two applications do no harm.
+    """Stop the application of this name that runs on the cluster of the link's earlier settings. Return a line that
+    reports it, or "". A cluster that does not respond is skipped: it may be permanently down, and two applications do
+    no harm.
 
     Raises:
-        LaunchError: something of it could not be ended.
+        LaunchError: some part of it could not be stopped.
     """
     kept = submission.of_name(directory / name)
     if not kept or _place(before := submission.place_of(kept[0])) == _place(spark):
@@ -28,7 +29,7 @@ def end_elsewhere(name: str, spark: Spark, directory: Path) -> str:
     try:
         earlier = launcher_for(before, directory)
         found = earlier.state(name)
-    except StraitError as error:  # its credentials or configuration may be gone, too
+    except StraitError as error:  # its credentials or configuration may be deleted, too
         log.warning("application %s: looking for it on %s: %s", name, before.master, error)
         return ""
     if found is None or not found.state.alive:
@@ -38,7 +39,7 @@ def end_elsewhere(name: str, spark: Spark, directory: Path) -> str:
 
 
 def _place(spark: Spark) -> tuple[object, ...]:
-    """Drivers in client mode are all on this host."""
+    """Return the identity of the place that applications run in. Drivers in client mode are all on this host."""
     if spark.deploy_mode != "cluster":
         return ()
     yarn, kubernetes = spark.yarn, spark.kubernetes
@@ -48,17 +49,17 @@ def _place(spark: Spark) -> tuple[object, ...]:
 
 
 def launcher_for(spark: Spark, directory: Path, *, parent_pid: int | None = None) -> Launcher:
-    """The launcher of a link's applications.
+    """Return the launcher of a link's applications.
 
     Args:
-        spark: where they run.
-        directory: what the launcher keeps of its submissions; two of one directory know of each other's.
-        parent_pid: pid of the process that applications may not outlive; None lets them run on. Their drivers are then on
-            this host, whatever the link's `deploy_mode` says, since another could not see that process; but on YARN and in
-            Kubernetes, which have no other mode, they outlive one that is killed.
+        spark: the link's settings for its applications.
+        directory: directory for the launcher's submissions; launchers with the same directory know of each other's.
+        parent_pid: pid of the process that applications must not outlive; None lets them continue. Their drivers then
+            run on this host, regardless of the link's `deploy_mode`, since a remote driver could not see that process.
+            On YARN and in Kubernetes, which have no other mode, applications outlive a process that is killed.
 
     Raises:
-        ConfigError: a Connection names the master, and nobody has read it.
+        ConfigError: a Connection names the master, and was not read.
     """
     if spark.spark_conn_id is not None:
         raise ConfigError(

@@ -1,6 +1,6 @@
 """Applications as detached processes of this machine: `spark-submit` in client mode, local or to a Standalone master.
 
-The submitter may go away at any time; what it started goes on, and any later process finds it again.
+The submitter may exit at any time; its applications continue, and any later process finds them again.
 """
 
 import os
@@ -24,25 +24,27 @@ from strait.launch.properties import spark_environment, spark_properties, writte
 from strait.launch.spark_home import find_spark_submit
 from strait.launch.submission import Submission
 
-# SIGTERM and SIGINT are ignored before the processes bear the mark by which they are found, and so ended. The shell and
-# the JVM inherit that: so the Python driver alone takes them, stops its query, and all end with 0.
+# SIGTERM and SIGINT are ignored before the processes have the mark by which they are found, and so stopped. The shell
+# and the JVM inherit that, so only the Python driver handles them: it stops its query, and all exit with 0.
 _GUARDED = 'trap "" TERM INT; exec env "$0" "$@"'
-# The shell stays as the parent to write down how the application ended, even when it was killed.
+# The shell stays as the parent to record the application's exit code, even if the application was killed.
 _ATTENDED = '"$@"; code=$?; echo $code >"$0.partial" && mv "$0.partial" "$0"'
 
 _SHOWS_SECONDS = 0.005
 _LOOKS = 3
 _PAUSE_SECONDS = 0.05
-"""A process that is just becoming another program shows no environment for a moment. So one without an exit code is
-called dead, or started again, only when it is not seen several times."""
+"""A process that is executing another program shows no environment for a moment. So an application without an exit code
+is treated as dead, or started again, only if several checks do not find it."""
 
 
 class LocalLauncher:
     """See strait.launch.base.Launcher.
 
     Args:
-        directory: where it keeps a folder for each submission; two launchers know of each other's if it is the same.
-        parent_pid: pid of the process that its applications may not outlive; None lets them run until they are stopped.
+        directory: directory with a subdirectory for each submission; launchers with the same directory know of each
+            other's.
+        parent_pid: pid of the process that its applications must not outlive; None lets them run until they are
+            stopped.
         job: the Spark entry point.
         spark_submit: Spark's own command; default: that of the pyspark that this interpreter would import.
     """
@@ -54,12 +56,12 @@ class LocalLauncher:
         self._tied_to = parent_pid
         self._job = job
         self._spark_submit = spark_submit
-        # A live process of each name that was found, so that not every process is looked at each time.
+        # A live process of each name that was found, so that most calls need not read every process.
         self._seen: dict[str, tuple[psutil.Process, Path]] = {}
-        self._children: list[subprocess.Popen[bytes]] = []  # kept to reap those that end before this process does
+        self._children: list[subprocess.Popen[bytes]] = []  # kept to reap those that exit before this process does
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
-        """Start ``spark-submit`` detached; its output goes into the submission's log."""
+        """Start ``spark-submit`` detached; its output goes to the submission's log."""
         spec = AppSpec.read(spec_path)
         spark_submit = self._spark_submit or find_spark_submit()
         java = find_java()
@@ -84,14 +86,15 @@ class LocalLauncher:
         return self._application(new, alive=True)
 
     def state(self, name: str) -> Application | None:
-        """Looks at the processes of this machine, not at what was once written down."""
+        """Return the state; whether the application is alive is read from this machine's processes, not from
+        records."""
         if running := self._surely_running(name):
             return self._application(running, alive=True)
         kept = submission.of_name(self.directory / name)
         return self._application(kept[0], alive=False) if kept else None
 
     def stop(self, name: str, *, grace_seconds: float = 15.0) -> None:
-        """Ends every submission of this name, also one whose folder is gone."""
+        """Stop every submission of this name, including one whose directory was deleted."""
         with submission.locked(self.directory, name):
             left = processes.end(lambda: self._processes(name), grace_seconds=grace_seconds)
             self._reap()
@@ -102,7 +105,8 @@ class LocalLauncher:
             )
 
     def list(self) -> Sequence[Application]:
-        """What runs is found by its processes, so a lost or deleted folder hides nothing."""
+        """Return all applications. Running ones are found by their processes, so a lost or deleted directory hides
+        none."""
         self._reap()
         running = {mark.parent.name for mark in processes.find(self.directory)}
         known = submission.names_in(self.directory)
@@ -110,22 +114,22 @@ class LocalLauncher:
         return tuple(application for application in found if application is not None)
 
     def history(self, name: str) -> Sequence[Application]:
-        """As many as submissions are kept. Only the newest one can live."""
+        """Return the submissions that are kept. Only the newest one can be alive."""
         newest = self.state(name)
         kept = submission.of_name(self.directory / name)
         ended = (self._application(one, alive=False) for one in kept if newest is None or one.folder.name != newest.id)
         return ((newest,) if newest is not None else ()) + tuple(ended)
 
     def spec(self, application: Application) -> AppSpec | None:
-        """Its submission keeps a copy."""
+        """Return the spec in its submission's directory."""
         return submission.spec_of(self._submission(application))
 
     def log_tail(self, application: Application, max_bytes: int = LOG_TAIL_BYTES) -> str:
-        """What was printed to its submission's log."""
+        """Return the end of its submission's log."""
         return submission.log_tail(self._submission(application), max_bytes)
 
     def cause(self, application: Application) -> str:
-        """From the exit code that the attending shell wrote, and the log."""
+        """Determine the cause from the exit code that the parent shell wrote, and the log."""
         return cause_of(application.exit_code, self.log_tail(application), self.spec(application))
 
     def _start(self, new: Submission, spark: Spark, spark_submit: Path, java: Path) -> None:
@@ -144,13 +148,13 @@ class LocalLauncher:
         self._children.append(child)
         shell = psutil.Process(child.pid)
         while child.poll() is None and not processes.bears(shell, new.folder):
-            time.sleep(_SHOWS_SECONDS)  # whoever looked before it shows its environment would think that nothing runs
+            time.sleep(_SHOWS_SECONDS)  # until its environment is visible, other launchers cannot find it
 
     def _environment(self, new: Submission, spark: Spark, spark_submit: Path, java: Path) -> Mapping[str, str]:
-        # Airflow gives its tasks its own settings and secrets; they are none of the application's business.
+        # Airflow gives its tasks its own settings and secrets; the application must not get them.
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "_AIRFLOW"))}
         if java != Path(inherited.get("JAVA_HOME", ""), "bin", "java"):
-            inherited.pop("JAVA_HOME", None)  # it has none that is new enough, and Spark would take it before PATH's
+            inherited.pop("JAVA_HOME", None)  # it has no Java that is new enough, and Spark would prefer it to PATH's
         home = {"SPARK_HOME": str(spark_submit.parents[1])}
         return inherited | tied_environment(self._tied_to) | spark_environment(spark, new.scratch) | home
 
@@ -159,11 +163,11 @@ class LocalLauncher:
         return [one for found in processes.find(self.directory / name).values() for one in found]
 
     def _running(self, name: str) -> Submission | None:
-        """The newest submission of this name that lives."""
+        """Return the newest live submission of this name."""
         self._reap()
         seen = self._seen.get(name)
         if seen is not None and processes.bears(*seen):
-            return Submission(seen[1])  # while it lives no other is started
+            return Submission(seen[1])  # while it is alive no other is started
         found = processes.find(self.directory / name)
         newest = max(map(Submission, found), key=lambda one: one.submitted_at_ms, default=None)
         if newest is not None:
@@ -171,7 +175,7 @@ class LocalLauncher:
         return newest
 
     def _surely_running(self, name: str) -> Submission | None:
-        """The same, but one that has not told how it ended is looked for several times."""
+        """Like `_running`, but check several times if the newest submission has not recorded an exit code."""
         for look in range(_LOOKS):
             if running := self._running(name):
                 return running

@@ -1,4 +1,4 @@
-"""What is known of applications and their submissions, as plain data."""
+"""Applications and their known submissions, as plain data."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -8,11 +8,12 @@ from strait.launch.base import Application, Launcher
 
 
 def overview(launcher: Launcher, names: Iterable[str], now_ms: int) -> Iterator[dict[str, Any]]:
-    """Of each of these applications that was ever submitted: its submissions, the newest first, with the causes of their
-    ends, and when it is submitted again if it keeps ending (``not_before_ms``, else None).
+    """Yield each of these applications that was ever submitted: its submissions, newest first, with the causes of their
+    ends, and ``not_before_ms``: when it may be submitted again if it keeps failing, else None. Times are in ms since
+    1970.
 
     Raises:
-        LaunchError, SetupError: who runs them cannot be asked.
+        LaunchError, SetupError: the cluster that runs them cannot be queried.
     """
     for name in names:
         if history := launcher.history(name):

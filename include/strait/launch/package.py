@@ -1,11 +1,12 @@
-"""The package of an application: Strait and the libraries that it copies with, in one archive for the hosts of a cluster.
+"""The package of an application: Strait and the libraries that it copies with, in one archive for the hosts of a
+cluster.
 
-    environment/  bin/python    the host's Python of the version in package.json, with what is in packages/
-                  packages/     Strait, and every library but Spark's own, which the cluster has
-                  replicate.py  what the driver runs
+    environment/  bin/python    the host's Python of the version in package.json, with the libraries in packages/
+                  packages/     Strait, and every library except Spark's own, which the cluster has
+                  replicate.py  the entry point of the driver
                   package.json  versions
 
-``python -m strait.launch.package ARCHIVE`` writes it; `make package` does.
+``python -m strait.launch.package ARCHIVE`` writes it; `make package` runs it.
 """
 
 import json
@@ -22,7 +23,7 @@ from strait.errors import SetupError, StraitError
 from strait.launch.base import REPLICATE
 
 ENVIRONMENT = "environment"
-"""The folder that it is unpacked to, in the working directory of a driver or an executor."""
+"""The directory that it is unpacked to, in the working directory of a driver or an executor."""
 
 LIBRARIES = (
     "aiokafka",
@@ -41,7 +42,7 @@ LIBRARIES = (
     "pyyaml",
     "regex",
 )
-"""Distributions, and what they need; versions are those of requirements.lock."""
+"""Distributions, which are installed with their dependencies; versions are those of requirements.lock."""
 
 _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 _PYTHON = f"""#!/bin/sh
@@ -54,10 +55,10 @@ exec python{_VERSION} "$@"
 
 
 def build(archive: Path, project: Path) -> None:
-    """Write the archive, with what the project's lock says.
+    """Write the archive, with the versions in the project's requirements.lock.
 
     Raises:
-        SetupError: a library cannot be installed, or the archive not be written.
+        SetupError: a library cannot be installed, or the archive cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="strait-package-") as scratch:
         environment = Path(scratch) / ENVIRONMENT
@@ -73,7 +74,7 @@ def build(archive: Path, project: Path) -> None:
         archive.parent.mkdir(parents=True, exist_ok=True)
         partial = archive.with_name(f".{archive.name}")
         try:
-            # Most of it is compiled code: more effort would take four times as long for a tenth of the size.
+            # Most of it is compiled code: a higher level would take four times as long to save a tenth of the size.
             with tarfile.open(partial, "w:gz", compresslevel=1) as tar:
                 for path in sorted(environment.iterdir()):
                     tar.add(path, path.name)

@@ -1,6 +1,6 @@
-"""Tying an application to another process, so that it ends when that one is gone, however it went.
+"""Tie an application to another process, so that it ends once that process has exited, for any reason.
 
-`strait run` in the foreground promises that nothing goes on once it has ended, and kill -9 must not break that.
+`strait run` in the foreground guarantees that no application continues after it has exited, even if kill -9 ended it.
 """
 
 import os
@@ -12,20 +12,20 @@ _TIED_TO = "STRAIT_TIED_TO"
 
 
 def tied_environment(pid: int | None) -> dict[str, str]:
-    """What ties an application that is started with this environment to the process ``pid``; None does not tie it."""
+    """Return the environment that ties an application to the process ``pid``; None does not tie it."""
     return {} if pid is None else {_TIED_TO: str(pid)}
 
 
 def tie_broken() -> Callable[[], bool]:
-    """A question for the application to ask again and again: is the process gone that it is tied to?
+    """Return a function for the application to poll: whether the process that it is tied to has exited.
 
-    Raises nothing where it was gone before; the answer is then yes from the start.
+    If the process exited earlier, this raises no error, and the function returns True from the start.
     """
     tie = os.environ.get(_TIED_TO)
     if tie is None:
         return lambda: False
     try:
-        process = psutil.Process(int(tie))  # remembers when it was created, so a later owner of the pid is a stranger
+        process = psutil.Process(int(tie))  # remembers its creation time, so a reused pid does not match
     except psutil.NoSuchProcess:
         return lambda: True
     return lambda: not process.is_running() or _is_zombie(process)

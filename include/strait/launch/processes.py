@@ -1,8 +1,9 @@
-"""Finding and ending every process of a submission, whoever started it and whatever became of its parents.
+"""Find and stop every process of a submission, regardless of its submitter and the state of its parent processes.
 
-Each process of an application carries the folder of its submission in its environment, and its children inherit that.
-Unlike a recorded pid the mark cannot come to mean a stranger, it survives parents, sessions and process groups, and it
-finds what runs without any record. A zombie has no environment, so it counts as dead, which it is.
+Each process of an application carries the path of its submission's directory in its environment, and its children
+inherit that. Unlike a recorded pid, this mark never matches a foreign process. It does not depend on parents, sessions
+or process groups, and finds running processes without any record. A zombie has no environment, so it is treated as
+dead, which it is.
 """
 
 import os
@@ -17,7 +18,7 @@ MARK = "STRAIT_SUBMISSION"
 
 
 def find(below: Path) -> Mapping[Path, list[psutil.Process]]:
-    """Submission folder -> its live processes, for every submission somewhere in the folder ``below``."""
+    """Return submission directory -> its live processes, for every submission anywhere in the directory ``below``."""
     found: dict[Path, list[psutil.Process]] = defaultdict(list)
     for process in psutil.process_iter():
         mark = _mark(process)
@@ -27,14 +28,14 @@ def find(below: Path) -> Mapping[Path, list[psutil.Process]]:
 
 
 def bears(process: psutil.Process, mark: Path) -> bool:
-    """Whether this process lives and belongs to the submission with this folder."""
+    """Return whether this process is alive and belongs to the submission with the directory ``mark``."""
     return _mark(process) == mark
 
 
 def end(look: Callable[[], Sequence[psutil.Process]], *, grace_seconds: float) -> Sequence[psutil.Process]:
-    """Ask the processes that ``look`` finds to end, then kill what is left. Returns what survived even that.
+    """Ask the processes that ``look`` finds to end, then kill the remaining ones. Return those that survived even that.
 
-    The request is repeated, because an application that is just starting cannot hear it yet.
+    The request is repeated, because an application that is still starting ignores it.
     """
     deadline = time.monotonic() + grace_seconds
     while (left := look()) and time.monotonic() < deadline:
@@ -53,12 +54,12 @@ def _mark(process: psutil.Process) -> Path | None:
     try:
         mark = process.environ().get(MARK)
     except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return None  # gone or a zombie; or another user's, so not ours
+        return None  # exited or a zombie; or another user's, so not ours
     return Path(mark) if mark else None
 
 
 def _ask(process: psutil.Process) -> None:
-    """SIGTERM, except to Spark's Python workers: they lead a group of their own, and end with their task."""
+    """Send SIGTERM, except to Spark's Python workers: they have a separate process group, and end with their task."""
     try:
         if os.getpgid(process.pid) == os.getsid(process.pid):
             process.terminate()

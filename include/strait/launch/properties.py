@@ -1,5 +1,5 @@
-"""The Spark properties and environment of an application: Strait's own, then what its submission gives, then the link's
-`spark.conf`."""
+"""The Spark properties and environment of an application: Strait's own, then those of its submission, then the link's
+`spark.conf`, which takes precedence."""
 
 import os
 import sys
@@ -11,18 +11,18 @@ from strait.errors import SetupError
 
 _FOLDER = Path(__file__).parent
 LOGGING = _FOLDER / "log4j2.properties"
-"""What a driver's JVM logs."""
+"""The Log4j configuration of a driver's JVM."""
 
 TASK_ATTEMPTS = 1_000_000
-"""Spark counts failures of a task in the task's whole life and then gives the application up. A slot is a task for months, so
-failures are counted by `strait.spark.deaths` instead."""
+"""Spark counts the failures of a task over its whole life, and fails the application at this limit. A slot is one task
+for months, so `strait.spark.deaths` counts failures instead."""
 
 
 def spark_properties(name: str, slots: int, spark: Spark, scratch: Path, java_options: str = "") -> dict[str, str]:
-    """All properties of an application. Everything temporary goes below ``scratch``: a killed JVM removes nothing.
+    """Return all properties of an application. All temporary files go below ``scratch``: a killed JVM removes none.
 
     Args:
-        java_options: more of them for the driver.
+        java_options: additional options for the driver's JVM.
 
     Raises:
         SetupError: this machine has fewer cores than slots.
@@ -37,19 +37,19 @@ def spark_properties(name: str, slots: int, spark: Spark, scratch: Path, java_op
 
 
 def spark_environment(spark: Spark, scratch: Path) -> dict[str, str]:
-    """What Spark takes from its environment only."""
+    """Return the settings that Spark reads only from its environment."""
     environment = {
         "SPARK_LOCAL_DIRS": str(scratch),
-        # Else Spark takes the first python3 on PATH, which lacks what the workers import.
+        # Otherwise Spark uses the first python3 on PATH, which lacks the libraries that the workers import.
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
-    # A local master has nobody to talk to but its own processes.
+    # A local master communicates only with its own processes.
     return environment | ({"SPARK_LOCAL_IP": "127.0.0.1"} if spark.master == "local" else {})
 
 
 def written(properties: Mapping[str, str]) -> str:
-    """The properties in the form that java.util.Properties reads."""
+    """Return the properties in the format that java.util.Properties reads."""
     return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in properties.items())
 
 
@@ -61,14 +61,14 @@ def _local(name: str, slots: int) -> dict[str, str]:
             hint="set fewer `slots` for its task group, or set `spark.master` to a Spark cluster",
         )
     return {
-        # One thread more than slots for Spark's own jobs: behind slots that fill every thread they wait for ever.
-        # The second number is there because plain local[N] does not try a failed task again.
+        # One thread more than slots, for Spark's own jobs: if slots held every thread, these would wait forever. The
+        # second number is needed because plain local[N] does not retry a failed task.
         "spark.master": f"local[{slots + 1},{TASK_ATTEMPTS}]",
     }
 
 
 def standalone_properties(slots: int, master: str) -> dict[str, str]:
-    """What an application on a Spark Standalone cluster asks for."""
+    """Return the properties that an application requests from a Spark Standalone cluster."""
     return {
         "spark.master": master,
         "spark.cores.max": str(slots),
@@ -79,7 +79,7 @@ def standalone_properties(slots: int, master: str) -> dict[str, str]:
 
 
 def own_properties(java_options: str) -> dict[str, str]:
-    """What every application tells Spark, with more options for the driver's JVM."""
+    """Return the properties that every application passes to Spark, with additional options for the driver's JVM."""
     lines = (_FOLDER / "spark.properties").read_text(encoding="utf-8").splitlines()
     properties = dict(line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
     properties["spark.driver.defaultJavaOptions"] = (

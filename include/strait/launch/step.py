@@ -1,4 +1,4 @@
-"""A step of installing, as a program of its own."""
+"""Run an installation step as a separate program."""
 
 import sys
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from strait.errors import StraitError
 
 
 def run_step(step: Callable[[], object], *, otherwise: str = "") -> int:
-    """Print what the step gives, or its error in one line; returns the exit code. ``otherwise``: what an error means for
-    all else."""
+    """Print the step's result, or its error in one line, and return the exit code. ``otherwise``: appended to an error,
+    to state its consequence."""
     try:
         sys.stdout.write(f"{step()}\n")
     except StraitError as error:

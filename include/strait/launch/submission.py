@@ -1,8 +1,8 @@
-"""The folder of one submission: what was started, with which properties, what it said and how it ended.
+"""The directory of one submission: its spec, its properties, its output and its exit code.
 
     <directory>/<name>/<submitted_at_ms>/   spec.json  spark.properties  log  scratch/  started  exit
 
-Everything is written before the start, by whoever holds the name's lock; only `started` and `exit` come later.
+The process that holds the name's lock creates all of these before the start, except `started` and `exit`.
 """
 
 import fcntl
@@ -24,38 +24,39 @@ KEPT = 5
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One submission's folder, which only its owner can look into."""
+    """The directory of one submission, which only its owner can access."""
 
     folder: Path
 
     @property
     def name(self) -> str:
-        """The application that was submitted."""
+        """The name of the application that was submitted."""
         return self.folder.parent.name
 
     @property
     def submitted_at_ms(self) -> int:
-        """When it was submitted; the folder is called by it."""
+        """When it was submitted, in ms since 1970; also the name of the directory."""
         return int(self.folder.name)
 
     @property
     def log(self) -> Path:
-        """Everything that the application and Spark print."""
+        """File with all output of the application and Spark."""
         return self.folder / "log"
 
     @property
     def scratch(self) -> Path:
-        """Where Spark puts what it needs only while it runs."""
+        """Directory for Spark's files that are needed only while the application runs."""
         return self.folder / "scratch"
 
     @property
     def properties(self) -> Path:
-        """The application's Spark properties: in a file, since everybody can read a command line."""
+        """File with the application's Spark properties. They are in a file, since every user can read a command
+        line."""
         return self.folder / "spark.properties"
 
     @property
     def exit(self) -> Path:
-        """Holds the exit code once there is one."""
+        """File with the exit code, once there is one."""
         return self.folder / "exit"
 
     @property
@@ -65,7 +66,8 @@ class Submission:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs, and when everything was killed at once so that nobody was left to write it."""
+        """The exit code; None while it runs, and if all its processes were killed together so that none was left to
+        write it."""
         try:
             return int(self.exit.read_text(encoding="ascii"))
         except FileNotFoundError:
@@ -73,13 +75,14 @@ class Submission:
 
     @property
     def spec(self) -> Path:
-        """Its own copy of the spec that it was given, so that a new one under the old path does not reach it."""
+        """File with the spec that it was given, kept here so that a new one under the old path does not affect it."""
         return self.folder / "spec.json"
 
 
 @contextmanager
 def locked(directory: Path, name: str) -> Iterator[None]:
-    """One at a time submits or ends applications of a name: the monitor and the health check may act at once."""
+    """Hold the lock of a name: one process at a time submits or stops its applications. The monitor and the health
+    check may act at the same time."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / f"{name}.lock").open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -88,10 +91,10 @@ def locked(directory: Path, name: str) -> Iterator[None]:
 
 @contextmanager
 def undone_if_refused(new: Submission) -> Iterator[None]:
-    """While a submission is handed to a cluster: where that fails nothing is left of its folder.
+    """Remove the directory of a submission if the block, which hands it to a cluster, fails.
 
     Raises:
-        LaunchError: as it was raised, or for this host's disk.
+        LaunchError: as it was raised, or for an error of this host's disk.
     """
     try:
         yield
@@ -107,21 +110,21 @@ def undone_if_refused(new: Submission) -> Iterator[None]:
 
 
 def names_in(directory: Path) -> set[str]:
-    """Every application of which a launcher keeps something there."""
+    """Return every application of which a launcher keeps submissions in the directory."""
     return {path.name for path in directory.iterdir() if path.is_dir()} if directory.is_dir() else set()
 
 
 def following(name_folder: Path) -> Submission:
-    """The submission to come after all others of its name. Makes nothing."""
+    """Return the next submission of a name, newer than all others. Creates no files."""
     newest = max((submission.submitted_at_ms for submission in of_name(name_folder)), default=0)
     return Submission(name_folder / str(max(time.time_ns() // 1_000_000, newest + 1)))
 
 
 def write(new: Submission, spec: AppSpec, properties: str = "") -> None:
-    """Make the folder of a submission with all that is known before its start. Raises OSError.
+    """Create the directory of a submission with everything that is known before its start. Raises OSError.
 
     Args:
-        properties: for `spark-submit`; "" where that is not used.
+        properties: for `spark-submit`; "" if that is not used.
     """
     new.folder.mkdir(mode=0o700, parents=True)
     new.scratch.mkdir()
@@ -131,7 +134,7 @@ def write(new: Submission, spec: AppSpec, properties: str = "") -> None:
 
 
 def of_name(name_folder: Path) -> list[Submission]:
-    """Every kept submission of a name, the newest first."""
+    """Return every kept submission of a name, newest first."""
     if not name_folder.is_dir():
         return []
     submissions = [Submission(path) for path in name_folder.iterdir() if path.name.isdecimal()]
@@ -139,7 +142,7 @@ def of_name(name_folder: Path) -> list[Submission]:
 
 
 def spec_of(one: Submission) -> AppSpec | None:
-    """None where it is gone or another version's."""
+    """Return the spec of a submission; None if it is lost or from another version."""
     try:
         return AppSpec.read(one.spec)
     except ConfigError:
@@ -147,8 +150,8 @@ def spec_of(one: Submission) -> AppSpec | None:
 
 
 def place_of(one: Submission) -> Spark:
-    """Where it was submitted to run, without properties; this host where nothing else, or nothing that this version can
-    read, was written down."""
+    """Return the cluster that it was submitted to, without properties; this host if no cluster, or none that this
+    version can read, was recorded."""
     try:
         return Spark.model_validate_json((one.folder / "place.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -156,7 +159,7 @@ def place_of(one: Submission) -> Spark:
 
 
 def write_place(one: Submission, spark: Spark) -> None:
-    """Write down where it is submitted to run. Raises OSError."""
+    """Record the cluster that it is submitted to. Raises OSError."""
     text = spark.model_dump_json(exclude={"conf"})  # which may hold secrets
     partial = one.folder / "place.json.partial"
     partial.write_text(text, encoding="utf-8")
@@ -164,7 +167,7 @@ def write_place(one: Submission, spark: Spark) -> None:
 
 
 def log_tail(one: Submission, max_bytes: int) -> str:
-    """The end of its log; "" where that is gone."""
+    """Return the end of its log; "" if it has none any more."""
     try:
         with one.log.open("rb") as file:
             file.seek(max(0, one.log.stat().st_size - max_bytes))
@@ -174,15 +177,15 @@ def log_tail(one: Submission, max_bytes: int) -> str:
 
 
 def drop_old(name_folder: Path) -> None:
-    """Keep the newest few submissions. Only to be called when none of the older ones runs."""
+    """Delete all but the newest `KEPT` submissions. Call this only if none of the older ones runs."""
     kept = of_name(name_folder)
     for submission in kept[1:]:
-        shutil.rmtree(submission.scratch, ignore_errors=True)  # a killed JVM leaves it full
+        shutil.rmtree(submission.scratch, ignore_errors=True)  # a killed JVM leaves its files
     for submission in kept[KEPT:]:
         shutil.rmtree(submission.folder)
 
 
 def announce_start() -> None:
-    """Called by an application once its query runs. Does nothing for one that no launcher started."""
+    """Announce that the application's query runs; called by the application. Does nothing if no launcher started it."""
     if folder := os.environ.get(MARK):
         (Path(folder) / "started").touch()

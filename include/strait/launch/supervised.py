@@ -1,12 +1,12 @@
-"""What an application and its launcher tell each other where a cluster starts and ends the driver: files in the folder of
-its submission, which the submitting host and the driver's share.
+"""Files by which an application and its launcher communicate if a cluster starts and ends the driver. They are in the
+directory of its submission, which the submitting host and the driver's share.
 
     <submission>/  attempts  one line for each start: milliseconds since 1970, and the address of its log
-                   stop      exists: end, and do not begin again
-                   exit      the exit code, once no other start is to follow
+                   stop      exists: end, and do not start again
+                   exit      the exit code, once no other start follows
 
-A cluster that supervises drivers starts one again whenever it ends with another code than 0, as after kill -9. So an
-application whose end is final writes its exit code down, and ends with 0.
+With `spark.driver.supervise` a cluster starts a driver again whenever it exits with a code other than 0, as after kill
+-9. So an application whose end is final records its exit code, and exits with 0.
 """
 
 import logging
@@ -23,19 +23,20 @@ from strait.launch.processes import MARK
 log = logging.getLogger(__name__)
 
 _SUPERVISED = "STRAIT_SUPERVISED"
-_LOG_ADDRESS = "SPARK_DRIVER_LOG_URL_STDOUT"  # a Standalone worker gives it to its drivers
+_LOG_ADDRESS = "SPARK_DRIVER_LOG_URL_STDOUT"  # a Standalone worker sets it for its drivers
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What the driver of a submission is started with, so that the functions below know of it."""
+    """Return the environment that the driver of a submission is started with, which the functions below read."""
     return {MARK: str(folder), _SUPERVISED: "1"}
 
 
 def begin() -> bool:
-    """Announce this start. False: the application is to end at once, since it was asked to, or had ended before.
+    """Announce this start. Return False if the application must end immediately, since it was asked to, or had ended
+    before.
 
     Raises:
-        ConfigError: the submission's folder cannot be reached from this host, or not by this user.
+        ConfigError: the submission's directory cannot be reached from this host, or not by this user.
     """
     folder = _folder()
     if folder is None:
@@ -56,13 +57,14 @@ def begin() -> bool:
 
 
 def stop_asked() -> bool:
-    """Whether the launcher wants the application to end. False where no cluster supervises it."""
+    """Return whether the launcher wants the application to end. False if it was not started with `environment`."""
     folder = _folder()
     return folder is not None and (folder / "stop").exists()
 
 
 def end(exit_code: int) -> int:
-    """What the process is to exit with. An application that failed is started again by its cluster, but not for ever."""
+    """Return the code that the process must exit with. The cluster restarts an application that failed, but not one
+    that has been started `RESTART_LIMIT` times within the window."""
     folder = _folder()
     if folder is None or (exit_code == EXIT_FAILED and not _fails_again_and_again(folder)):
         return exit_code
@@ -76,7 +78,8 @@ def end(exit_code: int) -> int:
 
 
 def fail_to_begin() -> int:
-    """What the process is to exit with when it fails before the application could begin. The start counts as any."""
+    """Return the code that the process must exit with if it fails before the application could start. This start is
+    counted like any other."""
     try:
         return end(EXIT_FAILED) if begin() else 0
     except ConfigError as error:
@@ -85,13 +88,13 @@ def fail_to_begin() -> int:
 
 
 def ask_to_stop(folder: Path) -> None:
-    """Called by the launcher. Does nothing where this host does not see the folder."""
+    """Ask the application to end; called by the launcher. Does nothing if this host does not see the directory."""
     if folder.is_dir():
         (folder / "stop").touch()
 
 
 def log_address(folder: Path) -> str:
-    """Where the last start writes its log; "" before the first."""
+    """Return the address of the last start's log; "" before the first."""
     lines = _attempts(folder)
     return lines[-1].partition(" ")[2] if lines else ""
 
@@ -105,7 +108,7 @@ def _attempts(folder: Path) -> list[str]:
     try:
         return (folder / "attempts").read_text(encoding="utf-8").splitlines()
     except OSError:
-        return []  # none was made, or this host sees nothing of it
+        return []  # there was no start, or this host does not see the file
 
 
 def _folder(environ: Mapping[str, str] = os.environ) -> Path | None:

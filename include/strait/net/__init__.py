@@ -1,2 +1,1 @@
-"""Connections to brokers: one event loop, the handshake, and the requests that are asked now and then. No records are
-copied here."""
+"""Connections to brokers: one event loop, the handshake, and occasional requests. Records are not copied here."""

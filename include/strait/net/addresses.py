@@ -4,7 +4,7 @@ from strait.errors import ConfigError
 
 
 def parse_addresses(cluster: str, servers: str) -> list[tuple[str, int]]:
-    """``host:port,[v6]:port`` -> pairs. Raises ConfigError."""
+    """Parse ``host:port,[v6]:port`` into (host, port) pairs. Raises ConfigError."""
     addresses = []
     for item in filter(None, (part.strip() for part in servers.split(","))):
         host, _, port = item.rpartition("://")[2].rpartition(":")

@@ -1,4 +1,4 @@
-"""One connection to whichever of a cluster's addresses answers, for what is asked now and then."""
+"""Short-lived connections to a cluster's brokers, for occasional requests."""
 
 import random
 import time
@@ -19,11 +19,11 @@ Address = tuple[str, int]
 
 @contextmanager
 def any_broker(properties: Mapping[str, str], cluster: str) -> Iterator[Connection]:
-    """Any of the bootstrap addresses that answers. Raises ClusterUnavailable where none does, NotAuthorized."""
+    """Connect to any bootstrap address that answers. Raises ClusterUnavailable if none does, NotAuthorized."""
     security = Security(cluster, properties)
     trouble: ClusterUnavailable | None = None
     addresses = parse_addresses(cluster, properties["bootstrap.servers"])
-    for address in random.sample(addresses, len(addresses)):  # asked again, most likely by another broker
+    for address in random.sample(addresses, len(addresses)):  # random order: a retry most likely uses another broker
         try:
             connection = dial(cluster, address, security)
         except ClusterUnavailable as error:
@@ -39,7 +39,7 @@ def any_broker(properties: Mapping[str, str], cluster: str) -> Iterator[Connecti
 
 @contextmanager
 def broker_at(properties: Mapping[str, str], cluster: str, address: Address) -> Iterator[Connection]:
-    """This very broker. Raises ClusterUnavailable, NotAuthorized."""
+    """Connect to this broker and no other. Raises ClusterUnavailable, NotAuthorized."""
     connection = dial(cluster, address, Security(cluster, properties))
     try:
         yield connection
@@ -48,7 +48,8 @@ def broker_at(properties: Mapping[str, str], cluster: str, address: Address) -> 
 
 
 def until_answered(ask: Callable[[], _T], timeout_seconds: float) -> _T:
-    """Ask again while trying again may help. Raises the last error once the time is over, others at once."""
+    """Return the result of ``ask``, repeated every 0.2 s while it fails with a retriable error. Raises the last error
+    after ``timeout_seconds``, and any other error immediately."""
     deadline = time.monotonic() + timeout_seconds
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Waiting until every broker of a cluster knows a topic, each asked by itself."""
+"""Waiting until every broker of a cluster knows a topic. Each broker is queried individually."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,13 +15,13 @@ from strait.net.handshake import Connection
 def await_topic_everywhere(
     properties: Mapping[str, str], cluster: str, topic: str, timeout_seconds: float = 30.0
 ) -> None:
-    """Return once all brokers that the cluster counts as alive answer that the topic is there.
+    """Return once every broker that the cluster lists as alive knows the topic.
 
-    A broker learns of a new topic some moments late, and until then says that there is none. One that starts later
-    serves nobody before it has caught up, so this need be waited for only once.
+    A broker learns of a new topic with a short delay, and until then reports that it does not exist. A broker that
+    starts later serves no client before it has caught up, so one such wait is enough.
 
     Raises:
-        ClusterUnavailable: not in time; NotAuthorized: who asks may not log in.
+        ClusterUnavailable: not in time; NotAuthorized: this principal may not log in.
     """
 
     def ask() -> None:

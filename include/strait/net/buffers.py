@@ -1,7 +1,8 @@
-"""Memory of a slot: reused buffers under one budget. What does not fit is not fetched; that is the back-pressure.
+"""Memory of a slot: reused buffers under one budget. Data that does not fit is not fetched: this is the back-pressure.
 
-Who asks a broker for data holds a `Share` of the pool. A part of it is guaranteed; what nobody is guaranteed goes to
-those that hold the least. So a backlog on one broker takes nothing that another one needs.
+Each component that fetches from a broker holds a `Share` of the pool. Part of the share is guaranteed; memory that is
+guaranteed to no share goes to the shares that hold the least. So a backlog on one broker never takes memory that
+another broker needs.
 """
 
 import mmap
@@ -11,14 +12,15 @@ from collections.abc import Callable
 Memory = bytearray | mmap.mmap
 
 SMALL_BYTES = 1 << 16
-"""Frames up to this size get a buffer of exactly theirs; larger ones one of the next power of two, which is kept for
-the next frame, since fresh memory of that size costs more than reading into it."""
+"""Frames up to this size get a buffer of exactly their size. Larger frames get one of the next power of two, which is
+kept for the next frame, since fresh memory of that size costs more than reading into it."""
 _HUGE_BYTES = 1 << 20
-"""From here on memory is asked for in huge pages: 8 page faults instead of 4096 for the first use of 16 MiB."""
+"""Buffers of this size or more are allocated in huge pages: 8 page faults instead of 4096 for the first use of 16
+MiB."""
 
 
 class Buffer:
-    """Memory for one frame, shared by the batches in it and given back when the last of them lets go."""
+    """Memory for one frame, shared by the batches in it and returned to the pool when the last of them releases it."""
 
     __slots__ = ("_give_back", "_holders", "memory", "share", "size")
 
@@ -30,14 +32,14 @@ class Buffer:
         self.size = size
 
     def view(self) -> memoryview:
-        """The frame's bytes."""
+        """Return the frame's bytes."""
         return memoryview(self.memory)[: self.size]
 
     def hold(self) -> None:
         self._holders += 1
 
     def release(self) -> None:
-        """Give up one hold. Each hold is released exactly once, or memory would be reused under a batch."""
+        """Release one hold. Each hold must be released exactly once; otherwise memory would be reused under a batch."""
         self._holders -= 1
         if self._holders == 0:
             if self.share is not None:
@@ -46,12 +48,12 @@ class Buffer:
 
 
 class Share:
-    """What one source of data has of a pool's memory.
+    """The part of a pool's memory that one source of data may use.
 
     Attributes:
-        guaranteed_bytes: nobody else gets these, used or not.
+        guaranteed_bytes: reserved for this share, used or not.
         held_bytes: in use and expected.
-        waits: it was refused what it last asked for, and those that hold more get nothing until it has got it.
+        waits: its last request did not fit. Until one fits, shares that hold more get nothing beyond their guarantee.
     """
 
     __slots__ = ("_borrows", "_pool", "guaranteed_bytes", "held_bytes", "waits")
@@ -64,8 +66,9 @@ class Share:
         self.waits = False
 
     def expect(self, frame_bytes: int) -> int:
-        """Set room aside for a reply of up to that size, twice if the last one's batches were rebuilt: for a moment
-        both are there. Returns how much, to be given back as it is; 0 if there is not so much now."""
+        """Reserve room for a reply of up to ``frame_bytes``, or twice that if the last reply's batches were rebuilt:
+        both versions exist for a moment. Returns the number of bytes reserved, to be passed to `expect_no_more`
+        unchanged; 0 if there is not enough room now."""
         room = self._pool.room_for(frame_bytes)
         if self.held_bytes + room > self.guaranteed_bytes and not (self._borrows and self._pool.can_lend(self, room)):
             self.waits = self._borrows
@@ -76,24 +79,24 @@ class Share:
         return room
 
     def expect_no_more(self, room: int) -> None:
-        """The reply has come, or never will."""
+        """Release the reserved room: the reply has arrived, or never will."""
         self.held_bytes -= room
         self._pool.expected_bytes -= room
 
     def charge(self, buffer: Buffer) -> None:
-        """Count a buffer here until it is let go."""
+        """Count a buffer in this share until it is released."""
         buffer.share = self
         self.held_bytes += len(buffer.memory)
 
     @property
     def unused_bytes(self) -> int:
-        """Of what is guaranteed."""
+        """The part of ``guaranteed_bytes`` that is not held."""
         return max(0, self.guaranteed_bytes - self.held_bytes)
 
 
 class BufferPool:
-    """Hands out buffers. What is in use and what is expected together stay within the budget, unless a broker sends a
-    batch larger than what was asked for: that must be taken, or it would never come past."""
+    """Hands out buffers. The bytes in use and expected together stay within the budget, unless a broker sends a batch
+    larger than requested: it must be accepted, or the partition could not get past it."""
 
     def __init__(self, budget_bytes: int) -> None:
         self.budget_bytes = budget_bytes
@@ -105,7 +108,7 @@ class BufferPool:
         self._idle: dict[int, list[Memory]] = defaultdict(list)
 
     def share(self, *, borrows: bool = True) -> Share:
-        """Another share; one that does not borrow never gets more than its guaranteed part."""
+        """Create a share. Without ``borrows`` it never gets more than its guaranteed part."""
         share = Share(self, borrows=borrows)
         self._shares.append(share)
         return share
@@ -114,8 +117,8 @@ class BufferPool:
         return 2 * frame_bytes if self._rebuilding else frame_bytes
 
     def can_lend(self, to: Share, room: int) -> bool:
-        """Whether a share may get so much beyond its guaranteed part: it is there, nobody else is guaranteed it, and
-        nobody who holds less waits for it."""
+        """Whether a share may get ``room`` bytes beyond its guaranteed part: they are free, no other share is
+        guaranteed them, and no share that holds less waits for them."""
         others = [share for share in self._shares if share is not to]
         guaranteed = sum(share.unused_bytes for share in others)
         return self.used_bytes + self.expected_bytes + room + guaranteed <= self.budget_bytes and not any(
@@ -123,7 +126,7 @@ class BufferPool:
         )
 
     def take(self, size: int) -> Buffer:
-        """A buffer for a frame of ``size`` bytes. Always succeeds: the broker has already sent it."""
+        """Return a buffer for a frame of ``size`` bytes. Always succeeds: the broker has already sent the frame."""
         if size <= SMALL_BYTES:
             self._use(size)
             return Buffer(self.give_back, bytearray(size), size)
@@ -139,8 +142,8 @@ class BufferPool:
         return Buffer(self.give_back, memory, size)
 
     def adopt(self, memory: bytearray, made_of: Buffer | None = None) -> Buffer:
-        """Count memory that was made elsewhere, a batch rebuilt from what is in another buffer, until it is let go. It
-        is not kept for reuse."""
+        """Return a buffer for memory allocated elsewhere, such as a batch rebuilt from another buffer. It counts toward
+        the budget until it is released, and is not kept for reuse."""
         self._rebuilding = True
         self._use(len(memory))
         buffer = Buffer(self._disown, memory, len(memory))
@@ -151,7 +154,7 @@ class BufferPool:
     def _use(self, length: int) -> None:
         self.used_bytes += length
         if self.used_bytes + self._idle_bytes > self.budget_bytes:
-            self._idle.clear()  # mostly of other sizes, kept for frames that no longer come
+            self._idle.clear()  # mostly of sizes that arriving frames no longer have
             self._idle_bytes = 0
 
     def _disown(self, memory: Memory) -> None:

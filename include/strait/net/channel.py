@@ -1,4 +1,4 @@
-"""One non-blocking connection on the loop: requests out by scatter-gather, replies in order into pooled buffers."""
+"""One non-blocking connection on the loop: requests out by scatter-gather I/O, replies in order into pooled buffers."""
 
 import fcntl
 import itertools
@@ -18,18 +18,18 @@ from strait.net.send_buffer import Outgoing, Piece, SendBuffer
 from strait.net.tls_socket import TlsSocket
 
 ANSWER_SECONDS = 2.5
-"""How long a reply may take to begin. Copying is to go on five seconds after a connection has died in silence; a broker
-that is too slow for it gets more `patience`."""
+"""How long a reply may take to start arriving. Copying must resume within 5 s after a connection stops responding; a
+broker that is too slow for this limit gets more `patience`."""
 MOST_PATIENCE = 8.0
 
-_READS_PER_TURN = 8  # others have their turn before more is read; the selector comes back to what is left
+_READS_PER_TURN = 8  # then other sockets get their turn; epoll reports the remaining bytes again
 _WAKE_BYTES = 1 << 20
 NO_REPLY = "no reply in time"
-_CLIENT_ID = struct.pack(">h", len(CLIENT_ID)) + CLIENT_ID.encode() + b"\0"  # header version 2 ends in no tags
+_CLIENT_ID = struct.pack(">h", len(CLIENT_ID)) + CLIENT_ID.encode() + b"\0"  # header version 2 ends with 0 tags
 
 
 def request_head(api_key: int, version: int, correlation: int) -> bytes:
-    """What stands before a request's body: a flexible header, without the frame's size before it."""
+    """Return the bytes that precede a request's body: a flexible header, without the frame's size before it."""
     return struct.pack(">hhi", api_key, version, correlation) + _CLIENT_ID
 
 
@@ -48,9 +48,10 @@ class _Held(NamedTuple):
 
 
 class Channel:
-    """Exactly one of a request's two callbacks is called: ``on_reply`` with the frame, or ``on_lost`` with the cause.
+    """Sends requests to one broker. Exactly one of a request's two callbacks is called: ``on_reply`` with the frame, or
+    ``on_lost`` with the cause.
 
-    The receiver of a frame releases it. ``unsent_bytes`` is what the kernel has not taken yet.
+    The receiver of a frame releases it. ``unsent_bytes``: number of bytes that the kernel has not taken yet.
     """
 
     def __init__(self, loop: Loop, pool: BufferPool, connection: Connection, on_closed: Callable[[str], None]) -> None:
@@ -61,22 +62,23 @@ class Channel:
         self._held: deque[_Held] = deque()
         self._pending: deque[_Pending] = deque()
         self._out = SendBuffer()
-        self._correlation = 1 << 20  # far from those of the handshake
+        self._correlation = 1 << 20  # far from the handshake's correlation IDs
         self._heard_at = loop.now
-        self._handed_bytes = 0  # to the kernel, on this connection
-        self._taken_bytes = 0  # of them by the other side, as last seen
-        self._unread_bytes = 0  # with the kernel, as last seen
+        self._handed_bytes = 0  # to the kernel on this connection
+        self._taken_bytes = 0  # of those, by the peer's kernel, at the last check
+        self._unread_bytes = 0  # held by the kernel, at the last check
         self.unsent_bytes = 0
         self.patience = 1.0
-        """How many times longer than said a reply may take: more where replies did not come, else a request that takes
-        longer would be sent for ever; no more than said once one has come in that time."""
+        """Factor by which a reply may exceed `ANSWER_SECONDS`: more than 1 after replies that did not come, since a
+        request that takes longer would otherwise be resent forever; 1 again once a reply has come within
+        `ANSWER_SECONDS`."""
         self.answered = False
-        """Whether a reply has come in the time that is said."""
+        """Whether a reply has come within `ANSWER_SECONDS`."""
         self.closed = False
         self._take(connection)
 
     def go_on_with(self, connection: Connection) -> None:
-        """Send what comes from now on over another connection, once every reply to what went before is here.
+        """Send new requests over another connection, once every reply to the earlier ones has arrived.
 
         So requests are served in order, as on one connection: a batch never overtakes the one before it.
         """
@@ -86,11 +88,11 @@ class Channel:
         self._change_over()
 
     def version(self, api_key: int, versions: tuple[int, int]) -> int:
-        """The highest version of a request within ``versions`` that the broker serves. Raises ProtocolError."""
+        """Return the highest version of a request within ``versions`` that the broker serves. Raises ProtocolError."""
         return self._connection.version(api_key, *versions)
 
     def served(self, api_key: int) -> tuple[int, int]:
-        """The versions of a request that the broker serves; (0, -1) where it does not know it."""
+        """Return the versions of a request that the broker serves; (0, -1) if it does not know the request."""
         return self._connection.versions.get(api_key, (0, -1))
 
     def send(
@@ -103,8 +105,8 @@ class Channel:
         on_lost: Callable[[str], None],
         on_sent: Callable[[], None] | None = None,
     ) -> None:
-        """Queue a request with a flexible header. ``on_sent``: the kernel has all of it, so its memory may be
-        reused."""
+        """Queue a request with a flexible header. ``on_sent``: its memory may be reused, since the kernel has taken all
+        of it or the connection is closed."""
         self._correlation += 1
         head = request_head(api_key, version, self._correlation)
         size = len(head) + sum(len(piece) for piece in body)
@@ -119,7 +121,7 @@ class Channel:
         on_reply: Callable[[Any], None],
         on_lost: Callable[[str], None],
     ) -> None:
-        """Queue one of kafka-python's requests; its decoded reply comes back."""
+        """Queue one of kafka-python's requests; ``on_reply`` gets the decoded reply."""
 
         def decode(frame: Buffer) -> None:
             try:
@@ -149,19 +151,20 @@ class Channel:
 
     @property
     def heard_at(self) -> float:
-        """When the last byte came, in the loop's time; before the first one, when the connection was made."""
+        """When the last byte arrived, in the loop's time in seconds; before the first byte, when the connection was
+        made."""
         return self._heard_at
 
     @property
     def idle(self) -> bool:
-        """No reply is waited for."""
+        """Whether no reply is outstanding."""
         return not self._pending and not self._held
 
     def expire(self) -> None:
-        """Close when nothing was heard for as long as the oldest request may take. Called a few times a second.
+        """Close if nothing was received for as long as the oldest request may take. Called a few times a second.
 
-        A large reply over a slow line may take its time, as long as it keeps coming; so may a large request, as long as
-        the other side keeps taking it.
+        A large reply over a slow network may take longer as long as bytes keep arriving; so may a large request as long
+        as the peer keeps taking bytes.
         """
         if self._pending:
             self._notice_taking()
@@ -171,11 +174,13 @@ class Channel:
                 self.close(NO_REPLY)
 
     def be_patient(self, seconds: float) -> None:
-        """The broker has said that it serves nothing more on this connection for so long."""
+        """Extend the deadline: the broker has announced that it serves nothing more on this connection for
+        ``seconds``."""
         self._heard_at = max(self._heard_at, self._loop.now + seconds)
 
     def _notice_taking(self) -> None:
-        """Whether the other side's kernel still takes what ours holds. Once that holds nothing, the reply is due."""
+        """Extend the deadline while the peer's kernel keeps taking bytes that ours holds. Once ours holds none, the
+        reply is due."""
         held = self._kernel_says(termios.TIOCOUTQ)
         taken = self._handed_bytes - held
         if held and taken > self._taken_bytes:
@@ -183,20 +188,20 @@ class Channel:
         self._taken_bytes = taken
 
     def _notice_coming(self) -> None:
-        """Whether more has arrived. The loop sleeps until a good part of a reply is there (see `_wake_for`), and over a
-        slow line that alone may take longer than a reply that does not begin."""
+        """Extend the deadline if more bytes have arrived. The loop sleeps until a good part of a reply has arrived (see
+        `_wake_for`), which over a slow network may take longer than a reply may take to start."""
         unread = self._kernel_says(termios.FIONREAD)
         if unread > self._unread_bytes:
             self._heard_at = max(self._heard_at, self._loop.now)
         self._unread_bytes = unread
 
     def _kernel_says(self, request: int) -> int:
-        """What an ioctl on the socket answers: a number of bytes."""
+        """Return the number of bytes that an ioctl on the socket reports."""
         (size,) = struct.unpack("i", fcntl.ioctl(self._socket.fileno(), request, b"\0\0\0\0"))
         return int(size)
 
     def close(self, cause: str) -> None:
-        """Close and tell every waiting request why. Nothing happens the second time."""
+        """Close, and pass the cause to every waiting request. Does nothing the second time."""
         if self.closed:
             return
         self.closed = True
@@ -214,7 +219,7 @@ class Channel:
         self._on_closed(cause)
 
     def _take(self, connection: Connection) -> None:
-        """Use a connection that nothing was sent on yet."""
+        """Start to use a connection on which nothing was sent yet."""
         self._connection = connection
         self._socket = connection.socket
         self._frames = Frames(self._pool)
@@ -226,7 +231,7 @@ class Channel:
         self._loop.watch(self._socket.fileno(), self, writable=False)
 
     def _change_over(self) -> None:
-        """Leave the old connection when it has nothing more to give."""
+        """Change to the next connection once no reply is outstanding on the current one."""
         if self._next is None or self._pending or self.closed:
             return
         self._loop.forget(self._socket.fileno())
@@ -239,7 +244,7 @@ class Channel:
             self._queue(*waiting)
 
     def _queue(self, outgoing: Outgoing, pending: _Pending) -> None:
-        if self.closed:  # whoever waited meanwhile may hold it still
+        if self.closed:  # a caller that waited meanwhile may still hold it
             outgoing.free()
             self._loop.call_later(0.0, lambda: pending.on_lost("the connection is closed"))
             return
@@ -252,7 +257,8 @@ class Channel:
         self._flush()
 
     def _flush(self) -> None:
-        """Hand over what the kernel takes now; a failure shows on the loop, never inside a caller's own work."""
+        """Hand over as much as the kernel takes now. A failure is reported through the loop, never inside the caller's
+        own work."""
         if not self._watching_writes:
             try:
                 self._write()
@@ -282,7 +288,8 @@ class Channel:
             self._loop.watch(self._socket.fileno(), self, writable=wanted)
 
     def _read(self) -> None:
-        """Take what has arrived. TLS may hold bytes that no selector shows, so it is read until it would block."""
+        """Read the bytes that have arrived. TLS may hold bytes that epoll does not report, so it is read until it would
+        block."""
         turns: Iterable[int] = itertools.count() if self._tls else range(_READS_PER_TURN)
         for _ in turns:
             frames = self._frames
@@ -294,10 +301,11 @@ class Channel:
                     return
             self._wake_for(min(max(frames.missing, 1), _WAKE_BYTES))
             if received < len(space) and not self._tls:
-                return  # all that had arrived
+                return  # nothing else had arrived
 
     def _wake_for(self, size: int) -> None:
-        """Let the loop sleep until so much has arrived: half a frame is of no use, and each wake-up costs."""
+        """Make the loop sleep until ``size`` bytes have arrived: an incomplete frame is of no use, and each wake-up has
+        a cost."""
         if size != self._wake_bytes and not self._tls:
             self._wake_bytes = size
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)

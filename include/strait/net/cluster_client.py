@@ -1,11 +1,12 @@
-"""One cluster as the engine sees it: who leads which partition, and channels to each broker that is needed.
+"""One cluster as the engine sees it: the leader of each partition, and channels to each broker that is needed.
 
-Channels are dialled on demand and again, with back-off, after they were lost. Metadata comes over a channel of its own,
-so that it never waits behind a long poll.
+Channels are dialed on demand, and redialed with back-off after a loss. Metadata has a separate channel, so that it
+never waits for a long poll.
 
-Where brokers end sessions (KIP-368), a channel gets another connection in good time instead of logging in anew on the
-one it has. Both must wait for the replies to what is in flight; but a new connection is logged in meanwhile and off the
-loop, by the one way that also takes up rotated certificates, and a broker refuses data between the steps of a login.
+If brokers end sessions (KIP-368), a channel gets another connection before its session ends instead of
+re-authenticating on the current one. Both must wait for the replies to requests in flight. But a new connection is
+authenticated meanwhile and off the loop, by the only path that also picks up rotated certificates, whereas a broker
+rejects data requests between the steps of a re-authentication.
 """
 
 import random
@@ -33,41 +34,42 @@ from strait.net.security import Security
 METADATA_REFRESH_SECONDS = 60.0
 DIAL_BACKOFF_SECONDS = (0.1, 1.0)
 ALIVE_SECONDS = ANSWER_SECONDS - 1.0
-"""Who was heard within this time is not as dead as a connection that was given up just now."""
-SESSION_SHARE = (0.5, 0.7)  # of a session's time, after which its channel gets another connection
+"""A connection that received bytes within this time is not suspected to be dead when another one is given up."""
+SESSION_SHARE = (0.5, 0.7)  # fraction of a session's lifetime after which its channel gets another connection
 _ROUND_TRIPS = 5
 _QUIET = -1
 _NO_ID = UUID(int=0)
 METADATA = (3, served.METADATA)
-"""Its API key and the versions that are spoken."""
+"""The API key, and the versions that Strait supports."""
 
 
 class Leader(NamedTuple):
-    """Who leads a partition. ``node`` is -1 while nobody does."""
+    """The leader of a partition. ``node`` is -1 while there is none."""
 
     node: int
     epoch: int
 
 
 class Line(NamedTuple):
-    """One of the ways to a broker: those numbered from 0 carry data, a quiet one what must not wait behind that."""
+    """One of the connections to a broker: those numbered from 0 carry data, the quiet one carries requests that must
+    not wait for data."""
 
     node: int
     number: int = 0
 
     @property
     def patient(self) -> bool:
-        """Whether its replies may rightly take long."""
+        """Whether long response times are expected on it."""
         return self.number != _QUIET
 
 
-_BOOTSTRAP = Line(-1, _QUIET)  # to any broker, for metadata
+_BOOTSTRAP = Line(-1, _QUIET)  # a connection to any broker, for metadata
 
 
 class ClusterClient:
-    """Names, ids and leaders of the topics in ``interest``; ``on_metadata`` gets those of which something has changed,
-    and those that were asked for by name. ``end``: a broker that lacks a request without which this end of a link cannot
-    be copied is not asked."""
+    """Names, IDs and leaders of the topics in ``interest``. ``on_metadata`` gets the topics that have changed and those
+    that were requested by name. ``end``: a broker that lacks a request without which this end of a link cannot be
+    copied is not used."""
 
     def __init__(
         self, loop: Loop, pool: BufferPool, name: str, properties: Mapping[str, str], end: served.End | None = None
@@ -79,10 +81,10 @@ class ClusterClient:
         self.partition_counts: dict[str, int] = {}
         self.interest: set[str] = set()
         self.cluster_id = ""
-        """Kafka's own; "" before the first metadata."""
+        """Kafka's cluster ID; "" before the first metadata."""
         self.round_trip_seconds = 0.0
-        """Of a request for metadata: the way there and back, and little more. The shortest of late, which load does not
-        add to."""
+        """The shortest of the last five round trips of a metadata request: little more than the network's, since load
+        does not add to the shortest one."""
         self.on_metadata: Callable[[set[str]], None] = lambda _: None
         self._loop = loop
         self._pool = pool
@@ -92,24 +94,23 @@ class ClusterClient:
         self._channels: dict[Line, Channel] = {}
         self._dialling: set[Line] = set()
         self._failures: dict[Line, int] = {}
-        self._silences: dict[Line, int] = {}  # one after the other, with no reply in time between them
+        self._silences: dict[Line, int] = {}  # number in a row, without a reply in time between them
         self._troubles: dict[Line, str] = {}
         self._end = end
-        self._why_away: dict[Line, Away] = {}  # where somebody has answered
+        self._why_away: dict[Line, Away] = {}  # only of brokers that responded
         self._due = MetadataDue(loop, self.interest, self._ask_metadata)
-        self._asked: dict[str, bool] | None = (
-            None  # the topics of the request in flight, each with whether it was named
-        )
+        self._asked: dict[str, bool] | None = None  # topic of the request in flight -> whether it was named
         self._earlier_leaders = EarlierLeaders()
         self._asked_at = 0.0
         self._round_trips: deque[float] = deque(maxlen=_ROUND_TRIPS)
         self._closed = False
 
     def channel(self, node: int, number: int = 0) -> Channel | None:
-        """A channel to a broker, or None while there is none; it is then being dialled and ``trouble`` says more.
+        """Return a channel to a broker. None while there is none: it is then being dialed, and ``trouble`` returns the
+        cause.
 
-        A broker serves one request of a connection at a time; what need not stay in order may go over several, by
-        ``number``.
+        A broker serves one request of a connection at a time; requests that need not stay in order may use several
+        connections, by ``number``.
         """
         line = Line(node, number)
         channel = self._channels.get(line)
@@ -118,45 +119,46 @@ class ClusterClient:
         return channel
 
     def prompt_channel(self, node: int) -> Channel | None:
-        """Of the channels to a broker the one that was heard last, or None while each of them waits for a reply that is
-        long in
-        coming: it may have died in silence, and what is asked over it would be lost with it."""
+        """Return the channel to a broker that received bytes last. Channels with an outstanding request that have
+        received nothing for `ALIVE_SECONDS` are skipped: they may be dead, and a request sent over them would be lost.
+        None if no channel is left."""
         prompt = [
             channel
             for line, channel in self._channels.items()
             if line.node == node and (channel.idle or self._was_heard(channel))
         ]
         if not prompt:
-            self.channel(node)  # dialled where there is none
+            self.channel(node)  # dials if there is none
             return None
         return max(prompt, key=lambda channel: channel.heard_at)
 
     def quiet_channel(self, node: int) -> Channel | None:
-        """Another channel to the same broker, for what must not wait behind a long poll; as long as it is being
-        dialled, the first one."""
+        """Return another channel to the same broker, for requests that must not wait for a long poll; while it is being
+        dialed, the first one."""
         return self.channel(node, _QUIET) or self.channel(node)
 
     def trouble(self, node: int, number: int = 0) -> str:
-        """Why there is no channel to a broker, or why the cluster cannot be asked at all; "" where nothing is known."""
+        """Return why there is no channel to a broker, or why the cluster cannot be reached at all; "" if no cause is
+        known."""
         lines = (Line(node, number), _BOOTSTRAP)
         first = sorted(lines, key=lambda line: line not in self._why_away)
         return next(filter(None, (self._troubles.get(line) for line in first)), "")
 
     def why_away(self, node: int, number: int = 0) -> Away:
-        """Of what kind that trouble is."""
+        """Return the kind of the failure that ``trouble`` describes."""
         lines = (Line(node, number), _BOOTSTRAP)
         return next((self._why_away[line] for line in lines if line in self._why_away), Away.UNREACHABLE)
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """The brokers that the cluster counts as alive."""
+        """IDs of the brokers that the cluster lists as alive."""
         return tuple(self._addresses)
 
     def leader(self, topic: str, partition: int) -> Leader:
         return self.leaders.get((topic, partition), Leader(-1, -1))
 
     def refresh(self, topics: Iterable[str] | None = None) -> None:
-        """Ask for metadata soon, of all topics in ``interest`` if none are named; many calls make one request."""
+        """Request metadata soon, of all topics in ``interest`` if none are named; many calls result in one request."""
         if self._closed:
             return
         if topics is None:
@@ -165,12 +167,13 @@ class ClusterClient:
             self._due.topics(topics)
 
     def look_again(self, topic: str) -> None:
-        """Something is wrong with this topic: ask for its metadata alone, later each time that nothing has changed."""
+        """Request the metadata of this topic alone, because of an error; each time that nothing has changed, the next
+        request is sent later."""
         if not self._closed:
             self._due.look_again(topic)
 
     def keep_fresh(self) -> None:
-        """Ask for metadata now and every minute."""
+        """Request metadata now and every 60 s."""
         self.refresh()
         self._loop.call_later(METADATA_REFRESH_SECONDS, self.keep_fresh)
 
@@ -180,7 +183,7 @@ class ClusterClient:
             channel.expire()
 
     def drop_connections(self, cause: str) -> None:
-        """Close every channel with what is queued on it; they are dialled again on demand."""
+        """Close every channel, with the requests queued on it. Channels are redialed on demand."""
         for channel in list(self._channels.values()):
             channel.close(cause)
 
@@ -221,14 +224,14 @@ class ClusterClient:
         self.on_metadata(changed.union(topic for topic, named in asked.items() if named))
         if self._earlier_leaders.doubted(self._loop.now) and _BOOTSTRAP in self._channels:
             self._channels[_BOOTSTRAP].close("it names earlier leaders than others did")  # another broker is asked
-        self._ask_metadata()  # the next piece
+        self._ask_metadata()  # requests the next piece
 
     def _learn(self, topic: Any) -> bool:
-        """Take up what metadata says of a topic. Returns whether it is anything new."""
+        """Store a topic's metadata. Returns whether anything has changed."""
         new: bool = self.topic_errors.get(topic.name) != topic.error_code
         self.topic_errors[topic.name] = topic.error_code
         recreated = False
-        if topic.topic_id not in (None, _NO_ID):  # none is told of a topic that is not there
+        if topic.topic_id not in (None, _NO_ID):  # a topic that does not exist has none
             topic_id = topic.topic_id.bytes
             recreated = topic_id != self.topic_ids.get(topic.name, topic_id)
             new = new or topic_id != self.topic_ids.get(topic.name)
@@ -269,7 +272,7 @@ class ClusterClient:
         self._loop.call_later(wait, partial(self._start_dialling, line, address))
 
     def _start_dialling(self, line: Line, address: tuple[str, int]) -> None:
-        """Handshakes block, so each runs on a thread of its own; what comes of it is handed to the loop's thread."""
+        """Dial on a separate thread, since handshakes block; hand the result to the loop's thread."""
 
         def work() -> None:
             try:
@@ -293,7 +296,7 @@ class ClusterClient:
         return connection
 
     def _renew_in_time(self, line: Line, channel: Channel, connection: Connection) -> None:
-        """Dial again before the broker ends the connection's session."""
+        """Dial another connection before the broker ends this one's session."""
         if connection.session_seconds > 0:
             wait = connection.session_seconds * random.uniform(*SESSION_SHARE)  # noqa: S311
             self._loop.call_later(wait, partial(self._renew, line, channel, connection.address))
@@ -309,8 +312,8 @@ class ClusterClient:
             self._why_away[line] = why
         self._failures[line] = min(10, self._failures.get(line, 0) + 1)
         self._troubles[line] = cause
-        self.refresh()  # the broker may be gone for good, or have moved
-        if line in self._channels:  # it serves on until its session ends: try to renew it as long as it does
+        self.refresh()  # the broker may have been removed, or have moved
+        if line in self._channels:  # usable until its session ends: try to renew it until then
             self._renew(line, self._channels[line], address)
 
     def _dialled(self, line: Line, connection: Connection) -> None:
@@ -344,9 +347,10 @@ class ClusterClient:
                 self._suspect()
 
     def _suspect(self) -> None:
-        """A connection has died in silence. What was not heard of late either is likely as dead, and would take as long
-        to tell with the first request; but one that waits for a slow reply is left to its own patience. The last
-        replies before all were forgotten came over this one or that."""
+        """Close other connections that are likely dead, after one has stopped responding. Without this, one on which no
+        bytes have arrived lately would take as long to detect with its next request; one that waits for a slow reply
+        keeps its own timeout. `ALIVE_SECONDS` is below `ANSWER_SECONDS`, since connections that die together received
+        their last bytes at different times."""
         for line, channel in list(self._channels.items()):
             if not self._was_heard(channel) and (channel.idle or not line.patient):
                 channel.close(f"as silent as another connection to {self.name}")
@@ -362,12 +366,13 @@ def _why(error: StraitError) -> Away:
 
 
 def _patience_after(silences: int) -> float:
-    """The first silence is that of a connection that has died, most likely; the next ones may be a slow broker's."""
+    """Return the `patience` of the next connection. The first missing reply most likely means that the connection died;
+    further ones may mean a slow broker."""
     return min(MOST_PATIENCE, 2.0 ** max(0, silences - 1))
 
 
 def metadata_request(version: int, topics: Iterable[str]) -> Any:
-    """Ask for brokers, and for these topics by name. Asking makes no topic."""
+    """Return a request for the brokers and for these topics by name. It creates no topic."""
     return MetadataRequest(
         version=version,
         topics=[MetadataRequest.MetadataRequestTopic(topic_id=_NO_ID, name=topic) for topic in topics],

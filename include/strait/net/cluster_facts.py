@@ -1,6 +1,8 @@
-"""What only brokers themselves can tell, over short-lived connections: who they are, how large partitions are, quotas.
+"""Facts that only the brokers themselves have, read over short-lived connections: their addresses, partition sizes,
+quotas.
 
-Both need rights that a copier need not have, so a refusal is an answer, and what comes of it is that nothing is known.
+Sizes and quotas need permissions that copying does not need. So a denied request is not an error: the value is then
+unknown.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -24,17 +26,17 @@ from strait.pieces import pieces
 
 _LOG_DIRS = (35, 1, 4)
 _QUOTAS = (48, 0, 1)
-_PARTITIONS_AT_ONCE = 2_000  # a reply stays far below what `Connection.ask` takes
+_PARTITIONS_AT_ONCE = 2_000  # keeps a reply far below the limit of `Connection.ask`
 
 
 def partition_bytes(
     properties: Mapping[str, str], cluster: str, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """How large partitions are on their brokers' disks, of those that may be known. Replicas count once.
+    """Return the size in bytes of partitions on their brokers' disks, of those that may be read. Replicas count once.
 
     Raises:
-        ClusterUnavailable, NotAuthorized: nobody answers, or not to these credentials. Brokers that are away are left
-            out.
+        ClusterUnavailable, NotAuthorized: no broker answers, or not to these credentials. Unreachable brokers are
+            skipped.
     """
     found: dict[TopicPartition, int] = {}
     for connection in _every_broker(properties, cluster):
@@ -44,8 +46,8 @@ def partition_bytes(
 
 
 def quotas(properties: Mapping[str, str], cluster: str, key: str) -> dict[str, float]:
-    """Whose quota of this kind (`producer_byte_rate`, `consumer_byte_rate`) would hold Strait back -> its bytes per
-    second. Nothing where there is none, or where it may not be known. Raises as `partition_bytes`."""
+    """Return the quotas of this kind (`producer_byte_rate`, `consumer_byte_rate`) that would limit Strait: entity ->
+    bytes per second. Empty if there are none, or if they may not be read. Raises as `partition_bytes`."""
     with_user = {"user": {None, properties.get("sasl.username")}, "client-id": {None, CLIENT_ID}}
     with any_broker(properties, cluster) as connection:
         try:
@@ -84,7 +86,7 @@ def _sizes(connection: Connection, partitions: list[TopicPartition]) -> Iterator
 
 
 def every_address(properties: Mapping[str, str], cluster: str) -> list[Address]:
-    """Of all brokers that the cluster counts as alive. Raises ClusterUnavailable, NotAuthorized."""
+    """Return the addresses of all brokers that the cluster lists as alive. Raises ClusterUnavailable, NotAuthorized."""
     with any_broker(properties, cluster) as first:
         request = MetadataRequest(version=first.version(*_flat(METADATA)), topics=[], allow_auto_topic_creation=False)
         return [(broker.host, broker.port) for broker in first.ask(request, MetadataResponse).brokers]
@@ -96,7 +98,7 @@ def _every_broker(properties: Mapping[str, str], cluster: str) -> Iterator[Conne
             try:
                 connection = stack.enter_context(broker_at(properties, cluster, address))
             except ClusterUnavailable:
-                continue  # its partitions may have replicas elsewhere; else their sizes are not known
+                continue  # its partitions may have replicas elsewhere; otherwise their sizes are unknown
             yield connection
 
 

@@ -1,5 +1,5 @@
-"""Reads of single records from many partitions, together in one request for each broker: over a long distance the round
-trips would take most of the time."""
+"""Reads of single records from many partitions, combined into one request per broker: over a long distance, separate
+round trips would take most of the time."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,15 +17,16 @@ from strait.wire.primitives import Topic
 T = TypeVar("T")
 
 TOGETHER = 64
-"""Partitions in one request …"""
+"""Partitions in one request."""
 SHARE_BYTES = 64 << 10
-"""… of which each may return so much."""
+"""Bytes that a request may return for each partition."""
 _LENGTH_END = 12
-"""A batch begins with its offset and its length, which counts from here."""
+"""A batch starts with its base offset and its length, which counts the bytes from here on."""
 
 
 class NotShown(AnswerError):
-    """No whole batch came: the first one is larger than a share, or the log ends there. A read alone tells."""
+    """No complete batch was returned: the first one is larger than a share, or the log ends there. A separate read of
+    the partition shows which."""
 
 
 class _Read(NamedTuple):
@@ -41,7 +42,7 @@ class _Read(NamedTuple):
 
 
 class CombinedReads:
-    """Those of one turn of the loop that go to one broker, over one of its channels."""
+    """Combines the reads of one turn of the loop that go to one broker over one of its channels."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -56,7 +57,7 @@ class CombinedReads:
         offset: int,
         take: Callable[[int, fetch.Fetched | None], T],
     ) -> Future[T]:
-        """As `strait.net.tasks.read`, or NotShown."""
+        """Read as `strait.net.tasks.read` does; awaiting the result may also raise NotShown."""
         result: Future[T] = Future(self._loop)
         asked = self._asked.setdefault(channel, [])
         asked.append(_Read(topic, topic_id, number, offset, take, result))
@@ -112,6 +113,6 @@ def _take(one: _Read, error: int, item: fetch.Fetched | None) -> None:
 
 
 def _holds_batch(records: memoryview) -> bool:
-    """The first one is whole."""
+    """Whether the first batch is complete."""
     size = len(records)
     return size >= _LENGTH_END and _LENGTH_END + int.from_bytes(records[8:_LENGTH_END], "big") <= size

@@ -1,7 +1,8 @@
-"""A cluster's consumer groups, by own requests: what kind they are, what they have committed, and committing for them.
+"""A cluster's consumer groups, by Strait's own requests: their types, their committed offsets, and commits on their
+behalf.
 
-The admin client takes one group a call; here a request asks for many, at the broker that coordinates them (KIP-699,
-KIP-709). Older brokers are asked for one group at a time.
+The admin client accepts one group per call. Here one request covers many groups, sent to the broker that coordinates
+them (KIP-699, KIP-709). Older brokers are queried for one group at a time.
 """
 
 from collections import defaultdict
@@ -30,19 +31,19 @@ from strait.wire.error_codes import UNSTABLE_OFFSET_COMMIT
 _LIST_GROUPS = (16, 4, 5)
 _OFFSET_FETCH = (9, 5, 9)
 _OFFSET_COMMIT = (8, 2, 4)
-"""Up to version 4 a commit says how long it is to be kept, and has no leader epoch."""
+"""Up to version 4 a commit sets its retention time, and has no leader epoch."""
 _MANY_GROUPS = 8
-GROUPS_AT_ONCE = 200  # a reply stays small enough to be read within the time that one request has
+GROUPS_AT_ONCE = 200  # keeps a reply small enough to be read within the timeout of one request
 REPLY_BYTES = 64 << 20
-_PARTITIONS_AT_ONCE = 1_000  # of all commits under way: the kernel holds them, and their replies
+_PARTITIONS_AT_ONCE = 1_000  # of all commits in flight: the kernel buffers them, and their replies
 _NO_GENERATION = -1
 _NOBODY = "strait-looks-at-rights"
 
 
 class Group(NamedTuple):
-    """As a broker lists it. ``kind``: "classic", "consumer" (KIP-848), "streams" or "share"; brokers before 3.8 list
-    classic groups alone, and do not say so. ``state``: Kafka's word, "Empty" without members. ``protocol``: "consumer"
-    for consumers, "" for a group that never had a member."""
+    """A group as a broker lists it. ``kind``: "classic", "consumer" (KIP-848), "streams" or "share"; brokers before 3.8
+    list only classic groups, without their type. ``state``: Kafka's name for it, "Empty" without members. ``protocol``:
+    "consumer" for consumers, "" for a group that never had a member."""
 
     kind: str
     state: str
@@ -50,9 +51,9 @@ class Group(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """Offset of the next record to consume, and what the consumer wrote beside it. ``epoch``: leader epoch of the
-    record before it, which consumers commit; -1 for none. It is read, never written. ``pending``: a transaction that
-    commits a later one is open."""
+    """Offset of the next record to consume, and the metadata that the consumer committed with it. ``epoch``: leader
+    epoch of the record before it, which consumers commit; -1 for none. Strait reads it and never writes it.
+    ``pending``: a transaction that commits a later offset is open."""
 
     offset: int
     metadata: str
@@ -64,18 +65,19 @@ Offsets = dict[TopicPartition, Committed]
 
 
 class ConsumerGroups:
-    """Of one cluster. Keeps a connection to each broker that it has asked, until it is left.
+    """The consumer groups of one cluster. Keeps a connection to each broker that it has queried, until the context
+    exits.
 
-    Every method raises ClusterUnavailable where brokers or coordinators stay away for half a minute, NotAuthorized
-    where the login is refused, and ProtocolError where a broker does not serve a request. What is refused for one group
-    or partition alone is an error code in the answer.
+    Every method raises ClusterUnavailable if brokers or coordinators stay unavailable for 30 s (5 s for commits),
+    NotAuthorized if the login is rejected, and ProtocolError if a broker does not serve a request. If only one group or
+    partition is rejected, the result contains its error code.
     """
 
     def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
         self.coordinators = Coordinators(properties, cluster)
         self._cluster = cluster
         self._listings: dict[Address, tuple[Answer, dict[str, Group]]] = {}
-        self._fetched: dict[tuple[str, ...], tuple[Answer, dict[str, Offsets | int]]] = {}  # of the last look alone
+        self._fetched: dict[tuple[str, ...], tuple[Answer, dict[str, Offsets | int]]] = {}  # of the last call alone
 
     def __enter__(self) -> Self:
         return self
@@ -86,16 +88,17 @@ class ConsumerGroups:
         self.coordinators.drop()
 
     def listed(self) -> dict[str, Group]:
-        """Every group that this principal may see."""
+        """Return every group that this principal may see."""
         return self.coordinators.until_settled(self._list)
 
     def committed(self, groups: Iterable[str], *, last_stable: bool = False) -> dict[str, Offsets | int]:
-        """What each group has committed, or the error code of its refusal: UNSTABLE_OFFSET_COMMIT while a transaction
-        that commits offsets is open (KIP-447). No offsets for a group that is unknown. Of groups whose answer is what
-        it was at the last call, the same objects.
+        """Return each group's committed offsets, or its error code: UNSTABLE_OFFSET_COMMIT while a transaction that
+        commits offsets is open (KIP-447). An unknown group has no offsets. Groups whose answer has not changed since
+        the last call get the same objects.
 
         Args:
-            last_stable: of partitions with such a transaction, what was committed before it, marked as pending.
+            last_stable: for partitions with such a transaction, return the offsets committed before it, marked as
+                pending.
         """
         wanted = sorted(set(groups))
         found = self.coordinators.until_settled(lambda: self._committed(wanted))
@@ -108,18 +111,19 @@ class ConsumerGroups:
         return found
 
     def commit(self, wanted: Mapping[str, Offsets], retention_ms: int) -> dict[str, Codes]:
-        """Commit for groups without members, and keep it for that long: 0 for each partition that was written.
+        """Commit for groups without members, with that retention time. Returns error codes: 0 for each partition
+        written.
 
-        The broker refuses the whole group with UNKNOWN_MEMBER_ID while it has a member, so nothing is taken from a
-        consumer that is at work. A group that does not exist comes into being, and becomes of any kind with its first
-        member, except a share group. What could not be written within a few seconds is given up, with its error code:
-        after longer, a group may have moved.
+        The broker rejects the whole group with UNKNOWN_MEMBER_ID while it has a member, so an active consumer is not
+        affected. A group that does not exist is created, and may become of any type with its first member, except a
+        share group. Partitions that could not be written within 5 s are given up, with their error code: after longer,
+        a group may have moved.
         """
         return self.coordinators.until_written(wanted, lambda left: self._commit(left, retention_ms))
 
     def try_commit(self, wanted: Mapping[str, Offsets]) -> dict[str, Codes]:
-        """What a commit would be refused with for want of a right. Nothing is written: it comes from a member that no
-        group has, and the broker looks at rights first."""
+        """Return the error codes with which a commit would be rejected for missing permissions. Nothing is written: the
+        request comes from a member that no group has, and the broker checks permissions first."""
         return self.coordinators.until_written(wanted, lambda left: self._commit(left, 0, as_nobody=True))
 
     # --- requests -----------------------------------------------------------------------------------------------------
@@ -168,7 +172,7 @@ class ConsumerGroups:
         else:
             asked = {"group_id": groups[0], "topics": None}
         request = OffsetFetchRequest(version=version, require_stable=stable, **asked)
-        if not stable:  # changes while the other answer stays the same
+        if not stable:  # may change while the stable answer stays the same
             answer = connection.ask_again(request, OffsetFetchResponse, None, REPLY_BYTES)
             return self._offsets_of(answer.reply, groups, version)
         before, fetched = self._fetched.get(tuple(groups), (None, {}))
@@ -191,7 +195,7 @@ class ConsumerGroups:
     def _commit(
         self, wanted: Mapping[str, Offsets], retention_ms: int, *, as_nobody: bool = False
     ) -> Iterator[tuple[str, Codes]]:
-        """Each group once it is done."""
+        """Yield each group, with its error codes, once it is done."""
         for address, groups, code in self.coordinators.of(sorted(wanted)):
             if address is None:
                 yield from ((name, dict.fromkeys(wanted[name], code)) for name in groups)
@@ -210,7 +214,7 @@ class ConsumerGroups:
 
 
 def _together(groups: Sequence[str], wanted: Mapping[str, Offsets]) -> Iterator[list[tuple[str, Offsets]]]:
-    """Commits that go out at once: whole groups, those of a large one in parts."""
+    """Yield lists of commits to send together: whole groups, a large one in several parts."""
     some: list[tuple[str, Offsets]] = []
     partitions = 0
     for name in groups:
@@ -245,7 +249,8 @@ def _has_pending(told: Offsets) -> bool:
 
 
 def _before_pending(told: Offsets | int, before: Offsets | int) -> Offsets | int:
-    """What is stable, and of the others what was committed last before; nothing where nothing was."""
+    """Return the stable offsets, and for partitions with a pending commit the offset committed before it; partitions
+    without one are omitted."""
     if isinstance(told, int) or isinstance(before, int):
         return told if isinstance(told, int) else before
     known = {
@@ -265,7 +270,7 @@ def _codes(reply: Any) -> Codes:
 def _commit_request(
     version: int, group: str, offsets: Offsets, retention_ms: int, *, as_nobody: bool
 ) -> OffsetCommitRequest:
-    """Without a membership, or ``as_nobody`` under one that the group has not."""
+    """Return a commit without a membership, or ``as_nobody`` with a membership that the group does not have."""
     topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for (topic, number), committed in offsets.items():

@@ -1,30 +1,31 @@
-"""Leaders of an earlier epoch than the newest known one, which brokers name in metadata."""
+"""Leaders in brokers' metadata whose epoch is earlier than the newest known one."""
 
 LAGGING_SECONDS = 10.0
-"""A broker may lag behind the others. If brokers name an earlier leader for that long, and no later one, the epochs of a
-partition of a topic without an ID began again: the topic was deleted and created again."""
+"""A broker's metadata may lag that of the others. If brokers report an earlier leader for this long, and no later one,
+the epochs of a partition of a topic without an ID have restarted: the topic was deleted and recreated."""
 LOST_SECONDS = 60.0
-"""The same of a topic with an ID, which other brokers were asked for meanwhile: the controller has lost its last
-decisions. To follow a leader for good that no broker names would leave the partition as it is."""
+"""The same for a topic with an ID, after other brokers were queried too: the controller has lost its last decisions.
+Following a leader forever that no broker reports would leave the partition stuck."""
 
 
 class EarlierLeaders:
-    """Of one cluster's partitions: since when only earlier ones are named."""
+    """Since when only earlier leaders are reported, for each partition of one cluster."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, int], float] = {}
 
     def seconds(self, key: tuple[str, int], now: float, *, is_earlier: bool) -> float:
-        """A broker names a leader for this partition. For how long all have named earlier ones."""
+        """Record that a broker reports a leader for this partition. Returns for how many seconds all reports have named
+        earlier ones; 0 if this one does not."""
         if not is_earlier:
             self._since.pop(key, None)
             return 0.0
         return now - self._since.setdefault(key, now)
 
     def doubted(self, now: float) -> bool:
-        """Whether a broker has named earlier leaders for so long that another one should be asked."""
+        """Whether a broker has reported earlier leaders for long enough that another broker should be queried."""
         return any(LAGGING_SECONDS <= now - since < LOST_SECONDS for since in self._since.values())
 
     def believed(self, key: tuple[str, int]) -> None:
-        """The earlier one counts from now on."""
+        """Accept the earlier leader from now on."""
         self._since.pop(key, None)

@@ -1,4 +1,4 @@
-"""What Kafka's error codes mean for one partition: the reason to show, and how soon to look again."""
+"""The meaning of Kafka's error codes for one partition: the reason to show, and the time until the next attempt."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -10,19 +10,21 @@ from strait.reasons import Kind, Reason
 from strait.wire import error_codes
 
 SOON_SECONDS = (0.05, 0.3)
-"""A race or a leader on the move: over in a moment."""
+"""For a race or a leader change, which is over in a moment."""
 SHORTLY_SECONDS = (0.5, 2.0)
-"""The cluster has a problem; copying resumes within seconds of its end."""
+"""For a problem of the cluster; copying resumes within seconds of its end."""
 SLOW_SECONDS = (20.0, 30.0)
-"""Only an operator changes this; checked again, so that the change takes effect without a restart."""
+"""For a condition that only an operator can change; checked again, so that the change takes effect without a
+restart."""
 
 
 NOT_ANSWERED = error_codes.UNKNOWN_SERVER_ERROR
-"""A reply says nothing of a partition that was asked for."""
+"""The reply has no entry for a partition that was requested."""
 
 
 class Answer(NamedTuple):
-    """What to do about an error: look again after a time in ``wait_seconds``; ``refresh`` the metadata first."""
+    """How to handle an error: try again after a time between the two in ``wait_seconds``; ``refresh``: request metadata
+    first."""
 
     reason: Reason
     wait_seconds: tuple[float, float]
@@ -34,7 +36,8 @@ def _moved(reason: Reason) -> Answer:
 
 
 def wait_for(reason: Reason) -> tuple[float, float]:
-    """How long to wait before looking again at a partition that waits for this reason."""
+    """Return the shortest and longest time, in seconds, before the next attempt for a partition that waits for this
+    reason."""
     # A corrupt batch is fetched whole each time, so it is not fetched every second.
     slow = reason.kind is not Kind.RETRIES or reason is Reason.CORRUPT_BATCH
     return SLOW_SECONDS if slow else SHORTLY_SECONDS
@@ -83,7 +86,7 @@ PRODUCE = {
 
 
 class Away(Enum):
-    """Why a broker cannot be asked."""
+    """Why a broker cannot be queried."""
 
     UNREACHABLE = "nobody answers at its address"
     OTHER_CLUSTER = "another cluster answers at its address"
@@ -101,7 +104,7 @@ _AWAY = {
     },
 }
 AWAY = frozenset(_AWAY).union(*(reasons.values() for reasons in _AWAY.values()))
-"""The cluster cannot be asked: over with the next answer."""
+"""Reasons for which the cluster cannot be queried; its next answer ends them."""
 
 CONFLICTS = frozenset(
     {
@@ -110,22 +113,24 @@ CONFLICTS = frozenset(
         error_codes.UNKNOWN_PRODUCER_ID,
     }
 )
-"""Somebody of this link wrote there meanwhile, or the leader has not caught up: look up the position, go on from it."""
+"""Another instance of this link has written there meanwhile, or the leader has not caught up: query the position and
+continue from it."""
 
 
 def answer(table: Mapping[int, Answer], code: int, otherwise: Reason = Reason.UNEXPECTED_ERROR) -> Answer:
-    """The answer to a code; one that is not in the table is retried shortly. ``otherwise``: the reason if the reply says
-    nothing about the partition, or has no error and no data."""
+    """Return how to handle a code; one that is not in the table is retried shortly. ``otherwise``: the reason if the
+    reply has no entry for the partition, or has no error and no data."""
     reason = otherwise if code in (NOT_ANSWERED, 0) else Reason.UNEXPECTED_ERROR
     return table.get(code) or Answer(reason, SHORTLY_SECONDS, refresh=True)
 
 
 def away(reason: Reason, why: Away) -> Reason:
-    """The reason if a cluster cannot be asked: ``reason``, which says that it is unreachable, or the one that fits."""
+    """Return the reason if a cluster cannot be queried: ``reason``, which means unreachable, or the one that matches
+    ``why``."""
     return _AWAY[reason].get(why, reason)
 
 
 def name(code: int) -> str:
-    """Kafka's name of an error code."""
+    """Return Kafka's name of an error code."""
     error = errors.for_code(code)
     return str(getattr(error, "message", "") or error.__name__)

@@ -1,4 +1,4 @@
-"""The one thread of a slot: sockets through epoll, timers, and a way for helper threads to hand results in.
+"""The single thread of a slot: sockets through epoll, timers, and a queue for results of helper threads.
 
 Everything in the engine runs on this thread, so nothing else in it needs a lock.
 """
@@ -16,13 +16,13 @@ from typing import Protocol
 
 
 class Ready(Protocol):
-    """What the loop calls when a socket can be read or written."""
+    """A handler that the loop calls when a socket can be read or written."""
 
     def on_ready(self, readable: bool, writable: bool) -> None: ...
 
 
 class Timer:
-    """A call in the future; ``cancel`` makes it never happen."""
+    """A scheduled call; ``cancel`` prevents it."""
 
     __slots__ = ("action",)
 
@@ -34,12 +34,13 @@ class Timer:
 
 
 STALL_SECONDS = 30.0
-"""A process that stood still this long (suspended, swapped out) may hold batches from before others went on."""
+"""A process that was stalled for this long (suspended, swapped out) may hold batches from before another instance took
+over."""
 
 
 class Loop:
-    """Times are seconds of ``time.monotonic``. ``on_stall`` is called first of all after the process stood still, with
-    the number of seconds, before anything that was queued is written."""
+    """Times are seconds of ``time.monotonic``. After the process was stalled, ``on_stall`` is called first, with the
+    number of seconds, before anything that was queued is written."""
 
     def __init__(self) -> None:
         self.on_stall: Callable[[float], None] = lambda _: None
@@ -48,7 +49,7 @@ class Loop:
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
         self._handed_in: deque[Callable[[], None]] = deque()  # append and popleft are atomic: the one thread-safe part
-        self._closing = threading.Lock()  # a number of a closed pipe may soon be that of somebody else's file
+        self._closing = threading.Lock()  # the descriptor of a closed pipe may soon be that of another file
         self._closed = False
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
@@ -57,7 +58,7 @@ class Loop:
         self.now = time.monotonic()
 
     def watch(self, fd: int, ready: Ready, *, writable: bool) -> None:
-        """Call ``ready`` when the socket can be read, and if asked when it can be written."""
+        """Call ``ready`` when the socket can be read, and if ``writable`` also when it can be written."""
         events = select.EPOLLIN | (select.EPOLLOUT if writable else 0)
         if fd in self._watched:
             self._epoll.modify(fd, events)
@@ -77,7 +78,7 @@ class Loop:
         return timer
 
     def call_from_thread(self, action: Callable[[], None]) -> None:
-        """Call ``action`` on the loop's thread, soon; never, once it is closed. Safe from any thread."""
+        """Call ``action`` on the loop's thread, soon; never once the loop is closed. Safe from any thread."""
         self._handed_in.append(action)
         with self._closing, contextlib.suppress(BlockingIOError):  # a full pipe wakes the loop anyway
             if not self._closed:
@@ -96,7 +97,7 @@ class Loop:
             if fd == self._wake_read:
                 self._drain_wake_pipe()
             elif (ready := self._watched.get(fd)) is not None:  # an earlier event may have closed it
-                ready.on_ready(bool(mask & ~select.EPOLLOUT), bool(mask & ~select.EPOLLIN))  # errors are both
+                ready.on_ready(bool(mask & ~select.EPOLLOUT), bool(mask & ~select.EPOLLIN))  # an error counts as both
         while self._handed_in:
             self._handed_in.popleft()()
         while self._timers and self._timers[0][0] <= self.now:
@@ -106,7 +107,7 @@ class Loop:
 
     @property
     def stood_still(self) -> bool:
-        """The process was suspended in the middle of this turn: what it is about to write is as old."""
+        """Whether the process was suspended during this turn: the data that it is about to write is as old as that."""
         return time.monotonic() - self.now > STALL_SECONDS
 
     def close(self) -> None:

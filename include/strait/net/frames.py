@@ -1,7 +1,7 @@
-"""Frames out of a stream of bytes: four bytes of size, then so many bytes, received into pooled memory.
+"""Frames out of a stream of bytes: four bytes of size, then that many bytes, received into pooled memory.
 
-A big frame is received into its own buffer. Sizes and small frames come through a small one, so that a handful of
-acknowledgements costs one call to the kernel instead of two for each.
+A large frame is received into its own buffer. Sizes and small frames are received through a small shared one, so that a
+handful of acknowledgements costs one system call instead of two for each.
 """
 
 import struct
@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from strait.errors import ProtocolError
 from strait.net.buffers import Buffer, BufferPool
 
-AHEAD_BYTES = 1 << 12  # what of a big frame is copied once more: nothing to speak of
+AHEAD_BYTES = 1 << 12  # at most this much of a large frame is copied once more, which is negligible
 _MAX_FRAME_BYTES = 1 << 30
 _SIZE = struct.Struct(">i")
 
 
 class Frames:
-    """Receive into ``space()``, tell ``received()``, take the frames that are whole."""
+    """Splits received bytes into frames: receive into ``space()``, pass the number of bytes to ``received()``, take the
+    complete frames from it."""
 
     def __init__(self, pool: BufferPool) -> None:
         self._pool = pool
@@ -27,20 +28,20 @@ class Frames:
 
     @property
     def missing(self) -> int:
-        """What the frame that has begun still lacks; 0 where none has."""
+        """Number of bytes that the incomplete frame still lacks; 0 if there is none."""
         return 0 if self._frame is None else self._frame.size - self._frame_bytes
 
     def space(self) -> memoryview:
-        """Where the next bytes of the stream go: never empty."""
+        """Return the memory to receive the next bytes of the stream into; never empty."""
         if self._frame is None:
             return self._ahead[self._ahead_bytes :]
         return self._frame.view()[self._frame_bytes :]
 
     def received(self, count: int) -> Iterator[Buffer]:
-        """Yield the frames that ``count`` more bytes in ``space()`` make whole; each belongs to who takes it.
+        """Yield the frames that ``count`` more bytes in ``space()`` complete; the caller owns each of them.
 
         Raises:
-            ProtocolError: what comes is no frame.
+            ProtocolError: the bytes received are not a frame.
         """
         if self._frame is None:
             self._ahead_bytes += count
@@ -52,7 +53,7 @@ class Frames:
             yield frame
 
     def drop(self) -> None:
-        """Let go of what is not whole."""
+        """Release the incomplete frame."""
         if self._frame is not None:
             self._frame.release()
             self._frame = None
@@ -73,6 +74,6 @@ class Frames:
                 self._frame, self._frame_bytes = frame, here
                 break
             yield frame
-        left = self._ahead_bytes - at  # the beginning of a size
+        left = self._ahead_bytes - at  # the first bytes of a size
         self._ahead[:left] = self._ahead[at : at + left]
         self._ahead_bytes = left

@@ -1,5 +1,5 @@
-"""The brokers that coordinate a cluster's groups: which group is whose, a connection to each, and patience while they
-move."""
+"""The brokers that coordinate a cluster's groups: the coordinator of each group, a connection to each, and retries
+while coordinators move."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,9 +37,9 @@ _Offsets = TypeVar("_Offsets", bound=Mapping[TopicPartition, Any])
 
 
 class Coordinators:
-    """Of one cluster. Keeps a connection to each broker that was asked, until they are dropped.
+    """The group coordinators of one cluster. Keeps a connection to each broker that was queried, until `drop`.
 
-    Every method raises ClusterUnavailable where a broker stays away, and NotAuthorized where the login is refused.
+    Every method raises ClusterUnavailable if a broker stays unavailable, and NotAuthorized if the login is rejected.
     """
 
     def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
@@ -49,14 +49,14 @@ class Coordinators:
         self._open = ExitStack()
 
     def at(self, address: Address) -> Connection:
-        """A connection to this very broker."""
+        """Return a connection to this broker."""
         if address not in self._connections:
             broker = broker_at(self.properties, self.cluster, address)
             self._connections[address] = self._open.enter_context(broker)
         return self._connections[address]
 
     def of(self, groups: Sequence[str]) -> "list[tuple[Address | None, list[str], int]]":
-        """(coordinator, its groups, 0), and (None, groups, error code) for those that may not be asked about."""
+        """Return (coordinator, its groups, 0), and (None, groups, error code) for groups that may not be queried."""
         found: dict[tuple[Address | None, int], list[str]] = defaultdict(list)
         if not groups:
             return []
@@ -76,12 +76,12 @@ class Coordinators:
         return [(address, names, code) for (address, code), names in found.items()]
 
     def settled(self, code: int, doing: str) -> None:
-        """Raises ClusterUnavailable for a code that says that the coordinator moves."""
+        """Raise ClusterUnavailable if the code means that the coordinator is moving."""
         if code in _MOVING:
             raise ClusterUnavailable(self.cluster, f"{doing}: {error_policy.name(code)}")
 
     def until_settled(self, ask: Callable[[], _T], seconds: float = _PATIENCE_SECONDS) -> _T:
-        """Ask again, over new connections, while brokers or coordinators are away."""
+        """Return the result of ``ask``, retried over new connections while brokers or coordinators are unavailable."""
 
         def once() -> _T:
             try:
@@ -97,11 +97,11 @@ class Coordinators:
         wanted: Mapping[str, _Offsets],
         write: Callable[[Mapping[str, _Offsets]], Iterator[tuple[str, Codes]]],
     ) -> dict[str, Codes]:
-        """Write what is wanted of each group, again while its coordinator moves, for a few seconds: after longer, a
-        group may have moved. What could not be written by then has an error code.
+        """Write each group's offsets, retrying for up to 5 s while its coordinator moves: after longer, a group may
+        have moved. Partitions that could not be written by then have an error code.
 
         Args:
-            write: each group that was given once it is done.
+            write: yields each of the groups that it is given once it is done.
         """
         left, done = dict(wanted), dict[str, Codes]()
 

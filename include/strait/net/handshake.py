@@ -26,8 +26,8 @@ from strait.net.served import NAMES, End, missing
 from strait.net.tls_socket import TlsSocket
 
 CLIENT_ID = f"strait-{__version__}"
-CONNECT_SECONDS = 3.0  # a host that was unreachable is tried anew before the kernel would do so
-_UNACKNOWLEDGED_MS = 5_000  # then its host is taken for gone; the kernel alone would try for a quarter of an hour
+CONNECT_SECONDS = 3.0  # an unreachable host is retried sooner than the kernel would
+_UNACKNOWLEDGED_MS = 5_000  # then its host counts as unreachable; the kernel alone would retry for a quarter of an hour
 _MAX_HANDSHAKE_FRAME_BYTES = 1 << 20
 _CORRELATION_BYTES = 4
 _OLDEST = "`strait validate --connect` lists what is missing; Apache Kafka has it since 2.8"
@@ -36,7 +36,7 @@ _CREDENTIALS = {"OAUTHBEARER": "check what the token endpoint puts into tokens, 
 
 
 class Answer(NamedTuple):
-    """A reply, and its bytes but for the number of its request."""
+    """A reply, and its bytes without the correlation ID."""
 
     told: bytes
     reply: Any
@@ -45,8 +45,8 @@ class Answer(NamedTuple):
 class Connection:
     """A connection that is ready for requests.
 
-    ``versions``: API key -> (lowest, highest) that the broker serves. ``session_seconds``: how long the broker takes
-    requests on it before the client must prove anew who it is (KIP-368); 0.0: for ever.
+    ``versions``: API key -> (lowest, highest) that the broker serves. ``session_seconds``: how long the broker accepts
+    requests on it before the client must re-authenticate (KIP-368); 0.0: forever.
     """
 
     def __init__(self, cluster: str, address: tuple[str, int], sock: socket.socket) -> None:
@@ -58,7 +58,8 @@ class Connection:
         self._correlation = 0
 
     def version(self, api_key: int, lowest: int, highest: int) -> int:
-        """The highest version of a request that both sides speak. Raises UnsupportedRequest where there is none."""
+        """Return the highest version of a request that both sides support. Raises UnsupportedRequest if there is
+        none."""
         low, high = self.versions.get(api_key, (0, -1))
         chosen = min(high, highest)
         if chosen < max(low, lowest):
@@ -77,7 +78,7 @@ class Connection:
     def ask_each(
         self, requests: Sequence[Any], response_class: Any, most_bytes: int = _MAX_HANDSHAKE_FRAME_BYTES
     ) -> list[Any]:
-        """Send several requests at once, and wait for their replies, which come in the same order. Together they must
+        """Send several requests together, and wait for their replies, which arrive in the same order. All of them must
         fit into the kernel's buffers. Raises as ``ask``."""
         frames = self._exchange(requests, most_bytes)
         return [
@@ -88,7 +89,8 @@ class Connection:
     def ask_again(
         self, request: Any, response_class: Any, before: Answer | None, most_bytes: int = _MAX_HANDSHAKE_FRAME_BYTES
     ) -> Answer:
-        """As ``ask``; where the reply is ``before`` to the byte, that is returned, and not decoded anew."""
+        """Ask as ``ask`` does; if the reply equals ``before`` byte for byte, return that instead of decoding it
+        again."""
         return self.ask_each_again([request], response_class, [before], most_bytes)[0]
 
     def ask_each_again(
@@ -98,7 +100,7 @@ class Connection:
         before: Sequence[Answer | None],
         most_bytes: int = _MAX_HANDSHAKE_FRAME_BYTES,
     ) -> list[Answer]:
-        """As ``ask_each``; a reply that is the one in ``before`` to the byte is not decoded anew."""
+        """Ask as ``ask_each`` does; a reply that equals the one in ``before`` byte for byte is not decoded again."""
         answers = []
         for request, frame, known in zip(requests, self._exchange(requests, most_bytes), before, strict=True):
             told = frame[_CORRELATION_BYTES:]
@@ -110,7 +112,7 @@ class Connection:
         return answers
 
     def require(self, end: End) -> None:
-        """Raises UnsupportedRequest where a request is missing without which this end of a link cannot be copied."""
+        """Raise UnsupportedRequest if the broker lacks a request without which this end of a link cannot be copied."""
         for need in missing(self.versions, end):
             if need.is_required:
                 self.version(need.key, *need.versions)
@@ -147,18 +149,18 @@ class Connection:
 
     @property
     def where(self) -> str:
-        """The broker, as errors have it."""
+        """The broker, as named in errors."""
         return f"broker {self.address[0]}:{self.address[1]}"
 
 
 def dial(cluster: str, address: tuple[str, int], security: Security, timeout_seconds: float = 5.0) -> Connection:
-    """Connect, secure, authenticate, and see that it is the cluster that is meant: a broker never joins another one, so
-    this holds for the connection's whole life.
+    """Connect, secure, authenticate, and check that the broker belongs to the expected cluster: a broker never joins
+    another one, so this holds for the connection's whole lifetime.
 
     Raises:
-        ClusterUnavailable: nobody answers there, or not in time, or not as a Kafka broker of this kind does.
-        OtherCluster: the broker belongs to another cluster than the one that is meant.
-        NotAuthorized: the broker, or the token endpoint, refuses the credentials.
+        ClusterUnavailable: nothing answers there in time, or not as a Kafka broker with this security protocol does.
+        OtherCluster: the broker belongs to another cluster than the expected one.
+        NotAuthorized: the broker, or the token endpoint, rejects the credentials.
         ConfigError: a file with a certificate, a key or a secret cannot be used.
     """
     where = f"broker {address[0]}:{address[1]}"

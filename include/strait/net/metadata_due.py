@@ -1,7 +1,7 @@
-"""Which topics' metadata is to be asked for, and when: topics in trouble alone, later each time that nothing has
-changed, and all of them seldom.
+"""Schedules metadata requests: for topics with an error individually, later each time that nothing has changed, and for
+all topics rarely.
 
-Metadata takes some microseconds for each partition, on the loop's thread. So it is asked for in pieces.
+Metadata takes some microseconds per partition on the loop's thread, so it is requested in pieces.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,44 +10,46 @@ from functools import partial
 from strait.net.event_loop import Loop
 
 PAUSE_SECONDS = 0.1
-"""Between an error and the refresh that it asks for."""
+"""Time between an error and the refresh that it requests."""
 PAUSE_SECONDS_PER_PARTITION = 1.3e-4
-"""At least between two refreshes of all topics: this keeps them below a twentieth of a core."""
+"""Shortest time between two refreshes of all topics: this keeps them below a twentieth of a core."""
 TOPICS_AT_ONCE = 500
 LOOK_AGAIN_SECONDS = (0.5, 30.0)
 
 
 class MetadataDue:
-    """Of the topics in ``interest``, which its owner changes. ``ask`` is called when something is due; `take` has it."""
+    """For the topics in ``interest``, which the owner changes. ``ask`` is called when a request is due; `take` returns
+    its topics."""
 
     def __init__(self, loop: Loop, interest: set[str], ask: Callable[[], None]) -> None:
         self._loop = loop
         self._interest = interest
         self._ask = ask
-        self._due: dict[str, bool] = {}  # in order; whether the topic was named, or is due with all others
+        self._due: dict[str, bool] = {}  # in order: topic -> whether it was named, not due with all others
         self._brokers_due = False
         self._topics_timer = False
         self._all_timer = False
         self._all_asked_at = float("-inf")
-        self._waits: dict[str, float] = {}  # of topics in trouble: until the next look
+        self._waits: dict[str, float] = {}  # topic with an error -> seconds until its next request
         self._looking: set[str] = set()
 
     def topics(self, topics: Iterable[str]) -> None:
-        """Ask for these soon; many calls make one request."""
+        """Request these topics soon; many calls result in one request."""
         self._due.update(dict.fromkeys(topics, True))
         if self._due and not self._topics_timer:
             self._topics_timer = True
             self._loop.call_later(PAUSE_SECONDS, self._topics_are_due)
 
     def all(self, partitions: int) -> None:
-        """Ask for all topics, which have so many partitions, and for the brokers: soon, but not again and again."""
+        """Request all topics, which have that many partitions, and the brokers: soon, but not too often."""
         if not self._all_timer:
             self._all_timer = True
             earliest = self._all_asked_at + partitions * PAUSE_SECONDS_PER_PARTITION
             self._loop.call_later(max(PAUSE_SECONDS, earliest - self._loop.now), self._all_are_due)
 
     def look_again(self, topic: str) -> None:
-        """Something is wrong with this topic: ask for it alone, later each time that nothing has changed."""
+        """Request this topic alone, because of an error; each time that nothing has changed, the next request is sent
+        later."""
         if topic not in self._looking:
             self._looking.add(topic)
             shortest, longest = LOOK_AGAIN_SECONDS
@@ -56,12 +58,12 @@ class MetadataDue:
             self._loop.call_later(wait, partial(self._look, topic))
 
     def changed(self, topic: str) -> None:
-        """Its metadata is not what it was: the next trouble is looked into soon."""
+        """Report that the topic's metadata has changed: its next error is followed by a request soon."""
         self._waits.pop(topic, None)
 
     def take(self) -> dict[str, bool] | None:
-        """The next topics to ask for, each with whether it was named; none if only the brokers are due. None: nothing
-        is due."""
+        """Return the next topics to request, each with whether it was named; empty if only the brokers are due. None:
+        nothing is due."""
         if not self._due and not self._brokers_due:
             return None
         self._brokers_due = False
@@ -70,7 +72,7 @@ class MetadataDue:
         return taken
 
     def put_back(self, taken: dict[str, bool]) -> None:
-        """No answer came."""
+        """Schedule the topics again, since no answer came."""
         self._due = taken | self._due
         self._brokers_due = True
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _TIMEOUT_SECONDS = 10.0
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _REUSED_SHARE = 0.5
-"""Of a token's life in which it is used again. A session ends with its token, so a connection that is renewed well
-before its session ends must get a newer token than it had."""
+"""Fraction of a token's lifetime in which it is reused. A session ends with its token, so a connection that is renewed
+well before its session ends must get a newer token than it had."""
 
 
 def problems(properties: Mapping[str, str]) -> list[str]:
-    """What keeps these properties from getting a token; empty where nothing does."""
+    """Return the problems that prevent getting a token with these properties; empty if there are none."""
     found = []
     if properties.get("sasl.oauthbearer.method", "default") != "oidc":
         found.append("`sasl.oauthbearer.method` must be oidc; unsecured tokens are not supported")
@@ -44,7 +44,7 @@ def problems(properties: Mapping[str, str]) -> list[str]:
 
 
 class Tokens:
-    """Gets tokens and keeps the newest for a while. Safe from any thread; blocks while it asks."""
+    """Gets tokens and reuses the newest for a while. Safe from any thread; blocks during a request."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
@@ -54,12 +54,12 @@ class Tokens:
         self._reused_until = 0.0
 
     def provider(self, properties: Mapping[str, str]) -> AbstractTokenProvider:
-        """The token of now, in kafka-python's words.
+        """Return the current token as kafka-python's token provider.
 
         Raises:
-            ClusterUnavailable: the token endpoint cannot be reached, or not now.
-            NotAuthorized: it refuses this client.
-            ConfigError: `https.ca.*` cannot be used.
+            ClusterUnavailable: the token endpoint cannot be reached, or returns no token now.
+            NotAuthorized: it rejects this client.
+            ConfigError: `https.ca.*` or the endpoint's URL cannot be used.
         """
         with self._lock:
             secret = _secret(properties)
@@ -75,7 +75,7 @@ class Tokens:
         if properties.get("sasl.oauthbearer.scope"):
             form["scope"] = properties["sasl.oauthbearer.scope"]
         verify = endpoint_context(f"cluster {self._cluster}", properties) if url.startswith("https:") else True
-        import httpx  # here: it takes long to load, and no other way to log in needs it
+        import httpx  # here: it is slow to load, and no other SASL mechanism needs it
 
         try:
             reply = httpx.post(
@@ -132,7 +132,7 @@ def _secret(properties: Mapping[str, str]) -> str:
 
 
 def _either(properties: Mapping[str, str], name: str) -> str:
-    """librdkafka knows two names for the same thing."""
+    """Return a property for which librdkafka has two names."""
     long = properties.get(f"sasl.oauthbearer.client.credentials.{name}", "")
     return long or properties.get(f"sasl.oauthbearer.{name}", "")
 
@@ -143,12 +143,12 @@ def _extensions(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _basic(client_id: str, secret: str) -> str:
-    """HTTP's basic authentication."""
+    """Return the header of HTTP basic authentication."""
     return "Basic " + base64.b64encode(f"{client_id}:{secret}".encode()).decode()
 
 
 def _oauth_error(reply: "httpx.Response") -> str:
-    """The error's code of RFC 6749, and nothing else that the endpoint says: it has just been given a secret."""
+    """Return the error code of RFC 6749, and nothing else of the response: the endpoint has just received a secret."""
     code = _json(reply).get("error", "")
     return code if isinstance(code, str) and code.isidentifier() else ""
 

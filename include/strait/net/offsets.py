@@ -1,4 +1,5 @@
-"""Asking a broker for offsets of partitions that it leads: where their logs begin and end."""
+"""Queries a broker for offsets of partitions that it leads: their log start and end offsets, and offsets by
+timestamp."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -32,14 +33,14 @@ def ask_offsets(
     epochs: Mapping[Key, int] = _NO_EPOCHS,
     isolation: int = READ_UNCOMMITTED,
 ) -> Future[Any]:
-    """Ask for the offsets of these partitions at a timestamp, or at the ends (EARLIEST, LATEST); the reply is for
-    `offsets_of`. Raises ProtocolError, and RequestLost where it is awaited."""
+    """Request the offsets of these partitions at a timestamp in ms, or at the ends (EARLIEST, LATEST); decode the reply
+    with `offsets_of`. Raises ProtocolError, and RequestLost when awaited."""
     request = offsets_request(channel.version(API_KEY, VERSIONS), partitions, timestamp, epochs, isolation)
     return ask(loop, channel, request, ListOffsetsResponse)
 
 
 async def offset_at(loop: Loop, channel: Channel, key: Key, timestamp: int, epoch: int = -1) -> tuple[int, int]:
-    """(error, offset) of one partition. Raises ProtocolError, RequestLost."""
+    """Return (error, offset) of one partition. Raises ProtocolError, RequestLost."""
     answers = offsets_of(await ask_offsets(loop, channel, [key], timestamp, {key: epoch}))
     return answers.get(key, (error_policy.NOT_ANSWERED, -1))
 
@@ -51,11 +52,11 @@ def offsets_request(
     epochs: Mapping[Key, int] = _NO_EPOCHS,
     isolation: int = READ_UNCOMMITTED,
 ) -> Any:
-    """One of kafka-python's requests, for `offsets_of` its reply.
+    """Return one of kafka-python's requests; decode its reply with `offsets_of`.
 
     Args:
-        epochs: the leader epoch that a partition must have; a broker at another one refuses (KIP-320).
-        isolation: READ_COMMITTED asks for the last stable offset instead of the high watermark.
+        epochs: the leader epoch that a partition must have; a broker at another one rejects the request (KIP-320).
+        isolation: READ_COMMITTED requests the last stable offset instead of the high watermark.
     """
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, number in partitions:
@@ -83,7 +84,7 @@ def offsets_request(
 
 
 def offsets_of(reply: Any) -> dict[Key, tuple[int, int]]:
-    """(error, offset) of each partition in a ListOffsetsResponse."""
+    """Return (error, offset) of each partition in a ListOffsetsResponse."""
     return {
         (topic.name, item.partition_index): (item.error_code, item.offset)
         for topic in reply.topics

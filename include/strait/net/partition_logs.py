@@ -1,4 +1,4 @@
-"""Reading what a partition's log holds, batch by batch: whose they are, and how the producer numbered them."""
+"""Reading a partition's log batch by batch: which producer wrote each batch, and with which sequence numbers."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -21,8 +21,8 @@ from strait.wire.rebatch import without_aborted
 from strait.wire.records import read_records
 
 _FETCH = (fetch.API_KEY, 12, 12)
-"""Later versions ask by a topic's id; who asks here compares ids."""
-_OVERHEAD_BYTES = 64 << 20  # a broker sends a first batch whole, however large
+"""Later versions address a topic by its ID; the callers of this module compare IDs themselves."""
+_OVERHEAD_BYTES = 64 << 20  # a broker sends the first batch whole, however large
 _PATIENCE_SECONDS = 10.0
 _ABORT = b"\0\0"
 Part = TypeVar("Part", "LogPart", "WholePart")
@@ -30,8 +30,8 @@ Part = TypeVar("Part", "LogPart", "WholePart")
 
 class LoggedBatch(NamedTuple):
     """Offsets [``base``, ``next``) of a log. ``sequence``: of its first record, as on the wire; -1 without a producer.
-    ``control``: it holds no record but the marker of its producer's transaction, ``aborts``: which is that of an
-    abort. ``time_ms``: its newest timestamp, of a marker by the broker's clock."""
+    ``control``: it holds no record but a transaction marker of its producer; ``aborts``: the marker is that of an
+    abort. ``time_ms``: its newest timestamp, for a marker by the broker's clock."""
 
     base: int
     next: int
@@ -44,8 +44,8 @@ class LoggedBatch(NamedTuple):
 
 
 class LogPart(NamedTuple):
-    """What the log holds from an offset on. ``next``: where to read on, before that offset if the log ends before it;
-    ``ended``: there is nothing more to read now. ``start``: the first offset that was not deleted."""
+    """Batches of the log from an offset on. ``next``: the offset to read next, before the requested one if the log ends
+    before it; ``ended``: there is nothing more to read now. ``start``: the first offset that was not deleted."""
 
     batches: tuple[LoggedBatch, ...]
     next: int
@@ -54,8 +54,8 @@ class LogPart(NamedTuple):
 
 
 class WholePart(NamedTuple):
-    """As `LogPart`, with the batches whole. Markers have 0 records, and so have batches of aborted transactions if only
-    committed records were asked for."""
+    """Like `LogPart`, with complete batches. Markers have 0 records, and so have batches of aborted transactions if
+    only committed records were requested."""
 
     batches: tuple[Batch, ...]
     next: int
@@ -64,7 +64,8 @@ class WholePart(NamedTuple):
 
 
 class PartitionLogs:
-    """Of one cluster. Keeps a connection to each leader that it has asked, until it is left."""
+    """The partition logs of one cluster. Keeps a connection to each leader that it has queried, until the context
+    exits."""
 
     def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
         self._properties = properties
@@ -84,18 +85,18 @@ class PartitionLogs:
         self._open.close()
 
     def read(self, place: TopicPartition, offset: int, most_bytes: int) -> LogPart:
-        """From the batch that holds ``offset`` on, or from the first one that was not deleted.
+        """Read from the batch that holds ``offset`` on, or from the first one that was not deleted.
 
         Raises:
-            ClusterUnavailable: its leader does not answer.
-            NotAuthorized: this principal may not read it.
+            ClusterUnavailable: the partition's leader does not answer.
+            NotAuthorized: this principal may not read the topic.
         """
 
         return self._until_read(place, offset, most_bytes, fetch.READ_UNCOMMITTED, _part, LogPart)
 
     def read_whole(self, place: TopicPartition, offset: int, most_bytes: int, *, committed: bool) -> WholePart:
-        """As `read`, with the batches themselves; ``committed``: only up to the last stable offset. Raises CorruptBatch
-        besides."""
+        """Read as `read` does, with complete batches; ``committed``: only up to the last stable offset. Also raises
+        CorruptBatch."""
         isolation = fetch.READ_COMMITTED if committed else fetch.READ_UNCOMMITTED
         whole = partial(_whole_part, committed=committed)
         return self._until_read(place, offset, most_bytes, isolation, whole, WholePart)
@@ -120,7 +121,7 @@ class PartitionLogs:
         return until_answered(once, _PATIENCE_SECONDS)
 
     def _read(self, place: TopicPartition, offset: int, most_bytes: int, isolation: int) -> Any:
-        """What the leader answers; (next, ended, start) if the log does not hold the offset."""
+        """Return the leader's answer for the partition; (next, ended, start) if the log does not hold the offset."""
         connection = self._leader(place)
         topic_class = FetchRequest.FetchTopic
         asked = topic_class.FetchPartition(
@@ -194,7 +195,7 @@ def _part(item: Any, offset: int) -> LogPart:
     batches = []
     following = offset
     for batch in split_batches(memoryview(item.records or b"")):
-        base = batch.base_offset if batch.magic == 2 else following  # an old compressed one is at its last offset
+        base = batch.base_offset if batch.magic == 2 else following  # an old compressed one has its last offset here
         following = max(following, batch.next_offset)
         control = bool(batch.attributes & CONTROL)
         batches.append(
@@ -220,5 +221,5 @@ def _whole_part(item: Any, offset: int, *, committed: bool) -> WholePart:
 
 
 def _is_abort(key: bytes | None) -> bool:
-    """The key of a marker: two bytes of version, two of its type."""
+    """Whether a marker's key is that of an abort: two bytes of version, then two of its type."""
     return key is not None and key[2:4] == _ABORT

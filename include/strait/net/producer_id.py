@@ -1,5 +1,5 @@
-"""Producer ids: the link's one, which is asked for once, from any broker, and is the same for ever after; and those of
-transactional ids, from their coordinators."""
+"""Producer IDs: the link's own, which is requested once from any broker and never changes; and those of transactional
+IDs, from their coordinators."""
 
 from collections.abc import Mapping
 
@@ -14,17 +14,17 @@ from strait.wire import error_codes
 
 _INIT_PRODUCER_ID = (22, 2, 4)
 _FIND_COORDINATOR = (10, 1, 3)
-_TRANSACTION = 1  # the type of a coordinator
+_TRANSACTION = 1  # the coordinator's key type
 _NONE = -1
-_HIGHEST_EPOCH = 32_000  # somewhat before the one after which a transactional id gets another producer id
+_HIGHEST_EPOCH = 32_000  # somewhat below the epoch after which a transactional ID gets another producer ID
 _DENIED = (error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.CLUSTER_AUTHORIZATION_FAILED)
 
 
 def allocate_producer_id(properties: Mapping[str, str], cluster: str, timeout_seconds: float = 30.0) -> int:
-    """A producer id that nobody else has (InitProducerId without a transactional id).
+    """Return a producer ID that no other producer has (InitProducerId without a transactional ID).
 
     Raises:
-        ClusterUnavailable: no broker answered in time, or the controller had no ids to give.
+        ClusterUnavailable: no broker answered in time, or the controller had no IDs to give.
         NotAuthorized: this principal may not write idempotently.
     """
 
@@ -42,15 +42,15 @@ def transactional_producer_id(
     transaction_ms: int,
     timeout_seconds: float = 30.0,
 ) -> int:
-    """The producer id that whoever begins to use a transactional id next gets. It is taken over: a transaction that is
-    open under it is aborted, and who began that is fenced.
+    """Return the producer ID that the next user of a transactional ID gets. This takes the transactional ID over: an
+    open transaction under it is aborted, and the producer that started that is fenced.
 
     Args:
-        transaction_ms: the time-out of transactions under it.
+        transaction_ms: the timeout of transactions under it, in milliseconds.
 
     Raises:
         ClusterUnavailable: the coordinator did not answer in time.
-        NotAuthorized: this principal may not use the transactional id.
+        NotAuthorized: this principal may not use the transactional ID.
     """
 
     def ask() -> int:
@@ -74,7 +74,7 @@ def _coordinator(properties: Mapping[str, str], cluster: str, transactional_id: 
 
 
 def _ask(connection: Connection, cluster: str, transactional_id: str | None, transaction_ms: int) -> tuple[int, int]:
-    """Producer id and epoch."""
+    """Return the producer ID and epoch that the broker assigns."""
     request = InitProducerIdRequest(
         version=connection.version(*_INIT_PRODUCER_ID),
         transactional_id=transactional_id,
@@ -93,5 +93,5 @@ def _require_ok(cluster: str, doing: str, code: int) -> None:
         raise NotAuthorized(cluster, f"{doing}: {error_policy.name(code)}", hint="grant WRITE on the transactional id")
     if code in _DENIED:
         raise NotAuthorized(cluster, f"{doing}: {error_policy.name(code)}", hint="grant WRITE on the link's topics")
-    if code:  # right after a broker's start it has none to give; a coordinator moves, or ends a transaction
+    if code:  # just after its start a broker has none to give; a coordinator moves, or ends a transaction
         raise ClusterUnavailable(cluster, f"{doing}: {error_policy.name(code)}")

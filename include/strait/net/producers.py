@@ -1,4 +1,4 @@
-"""Who writes to partitions, as their leaders know it: DescribeProducers (KIP-664)."""
+"""The producers of partitions, as known to the partitions' leaders: DescribeProducers (KIP-664)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -18,17 +18,17 @@ from strait.wire import error_codes
 _DESCRIBE_PRODUCERS = (61, 0, 0)
 _REPLY_BYTES = 64 << 20
 _PARTITIONS_AT_ONCE = 500
-"""Of thousands of short-lived producers each takes 40 bytes of the reply."""
+"""There may be thousands of short-lived producers; each takes 40 bytes of the reply."""
 _PATIENCE_SECONDS = 15.0
 
 
 class ActiveProducer(NamedTuple):
-    """An idempotent or transactional producer that a partition's leader remembers.
+    """An idempotent or transactional producer whose state a partition's leader holds.
 
     Attributes:
         last_ms: newest timestamp in its last batch.
-        open_since: offset of the first record of its open transaction; -1: it has none.
-        last_sequence: of its last record there, as on the wire; -1: not known.
+        open_since: offset of the first record of its open transaction; -1 if it has none.
+        last_sequence: of its last record there, as on the wire; -1 if unknown.
     """
 
     producer_id: int
@@ -40,7 +40,7 @@ class ActiveProducer(NamedTuple):
 def active_producers(
     properties: Mapping[str, str], cluster: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, list[ActiveProducer]]:
-    """All that are remembered of each partition. A producer that is neither idempotent nor transactional is not.
+    """Return the producers whose state each partition's leader holds: only idempotent and transactional ones.
 
     Raises:
         ClusterUnavailable: a partition has no leader, or a broker does not answer; NotAuthorized: no READ on a topic.
@@ -102,14 +102,14 @@ def _by_leader(
 
 
 def describe_request(version: int, places: Iterable[tuple[str, int]]) -> DescribeProducersRequest:
-    """Ask a leader for the producers of these partitions."""
+    """Return a request to a leader for the producers of these partitions."""
     topic_class = DescribeProducersRequest.TopicRequest
     topics = [topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic(places).items()]
     return DescribeProducersRequest(version=version, topics=topics)
 
 
 def by_topic(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    """Topic -> its partitions among these."""
+    """Return topic -> its partitions among these."""
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, number in places:
         topics[topic].append(number)

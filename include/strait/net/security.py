@@ -1,7 +1,7 @@
 """TLS and SASL for the engine's sockets, from the same librdkafka properties that confluent-kafka gets.
 
-Files are read at each connect, so rotated certificates and passwords are used from the next one on. No secret is ever
-in an error.
+Files are read at each connect, so rotated certificates and passwords are used from the next connection on. Errors never
+contain a secret.
 """
 
 import re
@@ -22,8 +22,8 @@ from strait.net import oauth, tls_context
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _LEAST_ITERATIONS = 4096
-"""RFC 7677, and what Kafka's brokers and Java clients hold to. Whoever answers in a broker's place could ask for one, and
-then find the password by trying."""
+"""The minimum of RFC 7677, which Kafka's brokers and Java clients require too. An attacker in a broker's place could
+request a single iteration, and then find the password by trial."""
 
 
 class Security:
@@ -61,19 +61,19 @@ class Security:
 
     @property
     def expects_cluster(self) -> bool:
-        """Whether it is known which Kafka cluster is meant."""
+        """Whether the expected Kafka cluster ID is known."""
         return bool(expected_id(self._properties))
 
     def require_cluster(self, told: str | None, who: str) -> None:
-        """Raises OtherCluster if a broker's cluster is not the one that is meant."""
+        """Raise OtherCluster if a broker's cluster is not the expected one."""
         require_expected(self._cluster, self._properties, told, who)
 
     def tls_context(self) -> ssl.SSLContext:
-        """A fresh context from the files as they are now. Raises ConfigError where one cannot be used."""
+        """Return a new context from the current content of the files. Raises ConfigError if a file cannot be used."""
         return tls_context.broker_context(self._where, credentials.resolve(self._cluster, self._properties))
 
     def sasl(self, host: str) -> Any:
-        """A fresh SASL exchange: kafka-python's mechanism object. Raises as `oauth.Tokens` does, too."""
+        """Return a new SASL exchange: kafka-python's mechanism object. Also raises as `oauth.Tokens` does."""
         properties = credentials.resolve(self._cluster, self._properties)
         if self.mechanism == "OAUTHBEARER":
             return get_sasl_mechanism(self.mechanism)(sasl_oauth_token_provider=self._tokens.provider(properties))
@@ -88,7 +88,7 @@ class Security:
 
 
 class _Scram(SaslMechanismScram):  # type: ignore[misc]
-    """Refuses a broker that asks for too few iterations, by a ValueError."""
+    """Rejects a broker that requests too few iterations, with a ValueError."""
 
     def receive(self, auth_bytes: bytes) -> bool:
         asked = re.search(rb",i=(\d{1,9})", auth_bytes)
@@ -102,6 +102,6 @@ def _secures(key: str) -> bool:
 
 
 def _escaped(username: str) -> str:
-    """SCRAM's messages are comma-separated key=value pairs, so RFC 5802 wants these two escaped; kafka-python does
-    not."""
+    """Escape a user name for SCRAM: its messages are comma-separated key=value pairs, so RFC 5802 requires these two
+    characters to be escaped; kafka-python does not do so."""
     return username.replace("=", "=3D").replace(",", "=2C")

@@ -1,4 +1,4 @@
-"""Requests that the kernel has not taken yet: handed over by scatter-gather, or over TLS in chunks."""
+"""Requests that the kernel has not taken yet: handed over by scatter-gather I/O, or over TLS in chunks."""
 
 import socket
 from collections import deque
@@ -12,7 +12,7 @@ Piece = bytes | bytearray | memoryview
 
 
 class Outgoing:
-    """What is left of a request for the kernel to take. ``size``: so many bytes."""
+    """The part of a request that the kernel has not taken yet. ``size``: its length in bytes."""
 
     __slots__ = ("on_sent", "pieces", "size")
 
@@ -22,7 +22,7 @@ class Outgoing:
         self.on_sent = on_sent
 
     def drop(self, sent: int) -> None:
-        """The kernel has taken its beginning, not all of it."""
+        """Remove the first ``sent`` bytes, which the kernel has taken; fewer than ``size``."""
         self.size -= sent
         for at, piece in enumerate(self.pieces):
             if len(piece) > sent:
@@ -31,13 +31,13 @@ class Outgoing:
             sent -= len(piece)
 
     def free(self) -> None:
-        """Its memory may be reused, sent or not."""
+        """Report that the request's memory may be reused, whether it was sent or not."""
         if self.on_sent is not None:
             self.on_sent()
 
 
 class SendBuffer:
-    """Requests in order. After `hand_over` the caller says with `taken` how much the kernel took."""
+    """Requests in order. After `hand_over` the caller passes the number of bytes that the kernel took to `taken`."""
 
     def __init__(self) -> None:
         self._waiting: deque[Outgoing] = deque()
@@ -50,7 +50,7 @@ class SendBuffer:
         self._waiting.append(outgoing)
 
     def hand_over(self, sock: socket.socket, *, tls: bool) -> int:
-        """Offer what waits in one call; returns how many bytes were taken. Raises BlockingIOError, OSError."""
+        """Offer waiting bytes to the kernel in one call; return how many it took. Raises BlockingIOError, OSError."""
         return self._hand_over_chunk(sock) if tls else self._hand_over_pieces(sock)
 
     def taken(self, size: int) -> None:
@@ -65,7 +65,7 @@ class SendBuffer:
             first.free()
 
     def drain(self) -> Sequence[Outgoing]:
-        """All that waits, which is forgotten."""
+        """Remove and return all waiting requests."""
         waiting, self._waiting = self._waiting, deque()
         return waiting
 
@@ -78,7 +78,8 @@ class SendBuffer:
         return sock.sendmsg(pieces)
 
     def _hand_over_chunk(self, sock: socket.socket) -> int:
-        """TLS has no scatter-gather, and a call that would block must be repeated with the same bytes: so one chunk."""
+        """Send one chunk: TLS has no scatter-gather I/O, and a call that would block must be repeated with the same
+        bytes."""
         if self._chunk is None:
             self._chunk = self._next_chunk()
         sent = sock.send(self._chunk)

@@ -1,7 +1,7 @@
-"""Which requests each end of a link must serve, and what is impossible where one is missing.
+"""The requests that each end of a link must serve, and the features that are unavailable if one is missing.
 
-Apache Kafka serves all of them since 2.8, but for those that an administrator may not allow. Other implementations of its
-protocol serve fewer.
+Apache Kafka serves all of them since 2.8, except those that an administrator does not allow. Other implementations of
+its protocol serve fewer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,15 +16,15 @@ Versions = tuple[int, int]
 LIST_OFFSETS: Versions = (6, 7)
 LOG_END: Versions = (2, 4)
 METADATA: Versions = (9, 12)
-_ANY: Versions = (0, 1 << 15)  # librdkafka's own affair
+_ANY: Versions = (0, 1 << 15)  # librdkafka chooses the version
 
 
 class Need(NamedTuple):
     """A request that Strait sends to one or both ends.
 
     Attributes:
-        versions: those that Strait speaks.
-        without: what is impossible without it; "" where nothing can be copied.
+        versions: those that Strait supports.
+        without: the consequence if the request is missing; "" if nothing can be copied.
     """
 
     request: str
@@ -40,11 +40,11 @@ class Need(NamedTuple):
 
     @property
     def cost(self) -> str:
-        """What is impossible without it, for people."""
+        """The consequence if the request is missing, human-readable."""
         return self.without or "nothing can be copied"
 
     def is_met(self, served: Mapping[int, Versions]) -> bool:
-        """Whether a broker that serves these versions of requests, by API key, serves this one."""
+        """Whether a broker that serves these versions (API key -> versions) serves this request."""
         low, high = served.get(self.key, (0, -1))
         return low <= high and low <= self.versions[1] and high >= self.versions[0]
 
@@ -80,9 +80,10 @@ NEEDS: Sequence[Need] = (
 )
 
 NAMES: Mapping[int, str] = {need.key: need.request for need in NEEDS}
-"""By API key."""
+"""API key -> name of the request."""
 
 
 def missing(served: Mapping[int, Versions], end: End) -> list[Need]:
-    """What a broker at this end of a link lacks. ``served``: API key -> the versions that it serves."""
+    """Return the requests that a broker at this end of a link lacks. ``served``: API key -> the versions that it
+    serves."""
     return [need for need in NEEDS if end in need.ends and not need.is_met(served)]

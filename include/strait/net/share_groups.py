@@ -1,7 +1,6 @@
-"""Where a cluster's share groups (KIP-932) start in each partition, and setting that. Brokers serve it since 4.2.
+"""Reading and setting the start offsets of a cluster's share groups (KIP-932). Brokers serve these requests since 4.2.
 
-A start offset is all that a share group lets others see: which records above it were acknowledged, brokers tell only
-each other.
+The start offset is all that a share group exposes: only brokers exchange which records above it were acknowledged.
 """
 
 from collections import defaultdict
@@ -31,23 +30,24 @@ _ALTER_OFFSETS = (91, 0, 0)
 _REQUESTS_AT_ONCE = 50
 _PATIENCE_SECONDS = 5.0
 _EPOCH_WITHOUT_MEMBERS = 1
-"""A group has it, or 0, once somebody has set its offsets (4.3, 4.2); a member that joins and leaves raises it further."""
+"""The epoch of a group once its offsets have been set: this in 4.3, 0 in 4.2. A member that joins and leaves raises it
+further."""
 
 
 class ShareGroups:
-    """Of one cluster. Raises as `ConsumerGroups`; of brokers that do not serve share groups, each group has the error
-    code UNSUPPORTED_VERSION."""
+    """The share groups of one cluster. Raises as `ConsumerGroups`. If a coordinator does not serve share groups, each
+    of its groups has the error code UNSUPPORTED_VERSION."""
 
     def __init__(self, coordinators: Coordinators) -> None:
         self._coordinators = coordinators
-        self._described: dict[str, tuple[Answer, Offsets | int]] = {}  # of the last look alone
+        self._described: dict[str, tuple[Answer, Offsets | int]] = {}  # of the last call alone
 
     def starts(self, groups: Iterable[str]) -> dict[str, Offsets | int]:
-        """Each group's start offsets, or the error code of its refusal. Of groups whose answer is what it was at the
-        last call, the same objects.
+        """Return each group's start offsets, or its error code. Groups whose answer has not changed since the last call
+        get the same objects.
 
-        Coordinators keep start offsets in a topic of their own. If that is away, share groups are refused with
-        REQUEST_TIMED_OUT after a few seconds: other groups are not to wait for it.
+        Coordinators keep start offsets in a separate topic. If that topic is unavailable, share groups get
+        REQUEST_TIMED_OUT after 5 s, so that other groups do not wait for it.
         """
         wanted = sorted(set(groups))
         try:
@@ -58,16 +58,16 @@ class ShareGroups:
         return found
 
     def with_past(self, groups: Iterable[str]) -> set[str]:
-        """Those that have, or have had, members; and those that do not let it be seen."""
+        """Return the groups that have, or have had, members, and those for which this cannot be determined."""
         wanted = sorted(set(groups))
         return self._coordinators.until_settled(lambda: {name for name, own in self._pasts(wanted) if own})
 
     def alter(self, wanted: Mapping[str, Offsets]) -> dict[str, Codes]:
-        """Set start offsets of groups without members: 0 for each partition that was written.
+        """Set start offsets of groups without members. Returns error codes: 0 for each partition written.
 
-        The broker refuses the whole group with NON_EMPTY_GROUP while it has a member, and with GROUP_ID_NOT_FOUND if it
-        is of another kind. A group that does not exist comes into being. An offset beyond the log's end is accepted.
-        What could not be written within a few seconds is given up, with its error code.
+        The broker rejects the whole group with NON_EMPTY_GROUP while it has a member, and with GROUP_ID_NOT_FOUND if it
+        is of another type. A group that does not exist is created. An offset beyond the log's end is accepted.
+        Partitions that could not be written within 5 s are given up, with their error code.
         """
         try:
             return self._coordinators.until_written(wanted, self._alter)
@@ -85,7 +85,8 @@ class ShareGroups:
         return found
 
     def _describe_offsets(self, connection: Connection, groups: Sequence[str]) -> dict[str, Offsets | int]:
-        """A broker answers for one group within milliseconds, and for several in one request after two seconds."""
+        """Query each group with a separate request: a broker answers for one group within milliseconds, and for several
+        in one request after two seconds."""
         version = connection.version(*_DESCRIBE_OFFSETS)
         each = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
         requests = [
@@ -101,7 +102,7 @@ class ShareGroups:
         return {name: self._described[name][1] for name in groups}
 
     def _offsets(self, name: str, group: Any) -> Offsets | int:
-        """Without partitions where the group has not begun."""
+        """Return the group's start offsets, without partitions in which it has not started."""
         found = {}
         for code in (error_policy.NOT_ANSWERED,) if group is None else _codes(group):
             self._coordinators.settled(code, f"reading the start offsets of share group {name}")
@@ -142,8 +143,8 @@ class ShareGroups:
     def _by_coordinator(
         self, groups: Sequence[str], api: tuple[int, int, int]
     ) -> Iterator[tuple[Connection | None, Sequence[str], int]]:
-        """(connection to the coordinator, its groups, 0), and (None, groups, error code) for those that it cannot be
-        asked about."""
+        """Yield (connection to the coordinator, its groups, 0), and (None, groups, error code) for groups that cannot
+        be queried."""
         for address, names, code in self._coordinators.of(groups):
             connection = None if address is None else self._coordinators.at(address)
             if connection is not None and not _serves(connection, *api):

@@ -1,4 +1,4 @@
-"""What the brokers of one end of a link lack."""
+"""Survey of the requests that the brokers of one end of a link lack."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,12 +11,13 @@ from strait.net.served import End, Need, missing
 
 
 class Surveyed(NamedTuple):
-    """Of one cluster.
+    """The result for one cluster.
 
     Attributes:
-        brokers: those that were asked.
-        lacks: with the addresses of the brokers that lack it, those first without which nothing can be copied.
-        unasked: brokers that could not be asked -> why.
+        brokers: addresses of the brokers that were queried.
+        lacks: missing requests, each with the addresses of the brokers that lack it; those without which nothing can be
+            copied come first.
+        unasked: brokers that could not be queried -> why.
     """
 
     brokers: tuple[str, ...]
@@ -25,12 +26,12 @@ class Surveyed(NamedTuple):
 
     @property
     def copies(self) -> bool:
-        """Whether all that were asked serve what copying needs, and one was."""
+        """Whether at least one broker was queried, and all queried brokers serve the requests that copying needs."""
         return bool(self.brokers) and not any(need.is_required for need, _ in self.lacks)
 
 
 def survey(properties: Mapping[str, str], cluster: str, end: End) -> Surveyed:
-    """Ask each broker for the requests that it serves. What cannot be reached is said."""
+    """Query each broker for the requests that it serves. Unreachable brokers are listed in ``unasked``."""
     brokers: list[str] = []
     lacks: dict[Need, list[str]] = {}
     unasked: dict[str, str] = {}
@@ -52,9 +53,10 @@ def survey(properties: Mapping[str, str], cluster: str, end: End) -> Surveyed:
 
 
 def _addresses(properties: Mapping[str, str], cluster: str) -> list[Address]:
-    """Of all brokers, as far as they can be known. Raises ClusterUnavailable, NotAuthorized where nobody answers."""
+    """Return the addresses of all brokers, as far as they can be determined. Raises ClusterUnavailable, NotAuthorized
+    if no broker answers."""
     try:
         return every_address(properties, cluster)
-    except ProtocolError:  # it does not even say who the brokers are
+    except ProtocolError:  # the broker does not even list the others
         with any_broker(properties, cluster):
             return parse_addresses(cluster, properties["bootstrap.servers"])

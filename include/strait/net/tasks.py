@@ -1,7 +1,7 @@
-"""Coroutines on the engine's loop, for paths that are taken seldom and should read from top to bottom.
+"""Coroutines on the engine's loop, for rare code paths that should read from top to bottom.
 
-A coroutine waits for a `Future`, nothing else. It is resumed by the loop, never inside the callback that resolved the
-future, so what it raises cannot be taken for a malformed reply. The hot paths, fetch and produce, keep plain callbacks.
+A coroutine awaits only a `Future`. It is resumed by the loop, never inside the callback that resolved the future, so
+its exceptions cannot be mistaken for a malformed reply. The hot paths, fetch and produce, keep plain callbacks.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -20,20 +20,20 @@ T = TypeVar("T")
 FIRST_BATCH_BYTES = 1
 """A broker returns the first batch whole, however large."""
 
-_DIAL_SECONDS = 5.0  # for a broker that nothing else is asked of
-_LOOK_SECONDS = 0.02  # whether it is there
+_DIAL_SECONDS = 5.0  # for a broker to which no other requests are sent
+_LOOK_SECONDS = 0.02  # between checks for the connection
 
 
 class RequestLost(Exception):
-    """No reply came, or none that can be read; the text is the cause."""
+    """No reply came, or none that can be decoded; the text is the cause."""
 
 
 class AnswerError(Exception):
-    """The reply is no answer: what the ``take`` of `read` raises for the waiting coroutine."""
+    """The reply cannot be used: raised by the ``take`` of `read` for the waiting coroutine."""
 
 
 class Future(Generic[T]):
-    """A result that is not there yet. One coroutine at most waits for it; the first result counts."""
+    """A result that is not available yet. At most one coroutine waits for it; only the first result is kept."""
 
     __slots__ = ("_error", "_loop", "_value", "_waiting", "done")
 
@@ -55,7 +55,7 @@ class Future(Generic[T]):
             self._finish()
 
     def lost(self, cause: str) -> None:
-        """Fail with RequestLost: the ``on_lost`` of a request."""
+        """Fail with RequestLost; serves as the ``on_lost`` of a request."""
         self.fail(RequestLost(cause))
 
     def call_when_done(self, action: Callable[[], None]) -> None:
@@ -77,7 +77,7 @@ class Future(Generic[T]):
 
 
 def run(coroutine: "Coroutine[Future[Any], None, None]") -> None:
-    """Run a coroutine until its end. What it raises ends the loop's turn, as from any callback."""
+    """Run a coroutine until its end. Its exceptions end the loop's turn, as from any callback."""
     try:
         waits_for = coroutine.send(None)
     except StopIteration:
@@ -86,7 +86,7 @@ def run(coroutine: "Coroutine[Future[Any], None, None]") -> None:
 
 
 def fork(loop: Loop, coroutine: "Coroutine[Future[Any], None, T]") -> Future[T]:
-    """Run a coroutine beside the caller, which awaits its result, RequestLost or AnswerError."""
+    """Run a coroutine concurrently with the caller, which awaits its result, RequestLost or AnswerError."""
     result: Future[T] = Future(loop)
 
     async def work() -> None:
@@ -100,14 +100,15 @@ def fork(loop: Loop, coroutine: "Coroutine[Future[Any], None, T]") -> Future[T]:
 
 
 def sleep(loop: Loop, seconds: float) -> Future[None]:
-    """Done after that many seconds."""
+    """Return a future that is done after that many seconds."""
     result: Future[None] = Future(loop)
     loop.call_later(seconds, partial(result.resolve, None))
     return result
 
 
 async def quiet_channel(loop: Loop, client: ClusterClient, node: int) -> Channel:
-    """A channel to a broker for what must not wait behind a long poll, once there is one. Raises RequestLost."""
+    """Return a channel to a broker, once there is one, for requests that must not wait for a long poll. Raises
+    RequestLost."""
     deadline = loop.now + _DIAL_SECONDS
     while (channel := client.quiet_channel(node)) is None:
         trouble = client.trouble(node)
@@ -118,7 +119,7 @@ async def quiet_channel(loop: Loop, client: ClusterClient, node: int) -> Channel
 
 
 def ask(loop: Loop, channel: Channel, request: Any, response_class: Any) -> Future[Any]:
-    """Send one of kafka-python's requests; the result is its decoded reply. Raises RequestLost where it is awaited."""
+    """Send one of kafka-python's requests; the result is its decoded reply. Raises RequestLost when awaited."""
     result: Future[Any] = Future(loop)
     channel.ask(request, response_class, on_reply=result.resolve, on_lost=result.lost)
     return result
@@ -134,12 +135,12 @@ def read(
     most_bytes: int,
     take: Callable[[int, fetch.Fetched | None], T],
 ) -> Future[T]:
-    """Read one partition at ``offset``, transactions open or not, outside the stream of what is copied.
+    """Read one partition at ``offset``, including records of open transactions, outside the copied stream.
 
     Args:
-        topic_id: None, or none but zeros, asks for the topic by its name, whichever it is now.
-        take: makes the result of the error's code, 0 for none, and of what came, whose records are valid during the
-            call. An AnswerError that it raises is raised where the result is awaited, as is RequestLost.
+        topic_id: None or all zeros requests the topic by its name, whichever topic has that name now.
+        take: makes the result from the error code, 0 for none, and the fetched data, whose records are valid during the
+            call. An AnswerError that it raises is raised when the result is awaited, as is RequestLost.
     """
     result: Future[T] = Future(loop)
     version = channel.version(fetch.API_KEY, fetch.VERSIONS if topic_id and any(topic_id) else fetch.BY_NAME)

@@ -1,5 +1,5 @@
 """TLS contexts from librdkafka's properties. Files are read at each connect, so a rotated certificate is used from the
-next one on."""
+next connection on."""
 
 import os
 import ssl
@@ -11,7 +11,8 @@ from strait.errors import ConfigError
 
 
 def broker_context(where: str, properties: Mapping[str, str]) -> ssl.SSLContext:
-    """For connections to brokers. Raises ConfigError, led by ``where``, if a certificate or key cannot be used."""
+    """Return a context for connections to brokers. Raises ConfigError, which starts with ``where``, if a certificate or
+    key cannot be used."""
     get = properties.get
     try:
         context = _trusting(get("ssl.ca.location"), get("ssl.ca.pem"))
@@ -27,7 +28,7 @@ def broker_context(where: str, properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def endpoint_context(where: str, properties: Mapping[str, str]) -> ssl.SSLContext:
-    """For HTTPS to a token endpoint. Raises ConfigError as `broker_context` does."""
+    """Return a context for HTTPS to a token endpoint. Raises ConfigError as `broker_context` does."""
     try:
         return _trusting(properties.get("https.ca.location"), properties.get("https.ca.pem"))
     except (OSError, ValueError) as error:
@@ -35,7 +36,8 @@ def endpoint_context(where: str, properties: Mapping[str, str]) -> ssl.SSLContex
 
 
 def _trusting(location: str | None, pem: str | None) -> ssl.SSLContext:
-    """Trusts the authorities given, and those alone; the system's where none is given, or librdkafka's ``probe``."""
+    """Return a context that trusts only the given authorities; the system's if none is given, or for librdkafka's
+    ``probe``."""
     if location == "probe":
         location = None
     if location and Path(location).is_dir():
@@ -44,11 +46,11 @@ def _trusting(location: str | None, pem: str | None) -> ssl.SSLContext:
 
 
 def _identify(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    """Show the client's own certificate, for mutual TLS, where there is one."""
+    """Load the client's certificate for mutual TLS, if there is one."""
     get = properties.get
 
     def passphrase() -> str:
-        return get("ssl.key.password", "")  # always given: without one OpenSSL would ask at the terminal, and wait
+        return get("ssl.key.password", "")  # always given: otherwise OpenSSL would prompt at the terminal and block
 
     with ExitStack() as held:
 
@@ -62,12 +64,12 @@ def _identify(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
             return
         certificate = file("certificate")
         if certificate:
-            context.load_cert_chain(certificate, file("key"), passphrase)  # without a key of its own it holds both
+            context.load_cert_chain(certificate, file("key"), passphrase)  # without a key file it holds both
 
 
 def _open_keystore(path: Path, password: str) -> tuple[bytes, bytes]:
-    """A PKCS#12 file as PEM: the certificate with what leads to its authority, and the key."""
-    # Here, since it takes 9 MB of every slot, and few have such a file.
+    """Convert a PKCS#12 file to PEM: the certificate with the chain to its authority, and the key."""
+    # Imported here, since it takes 9 MB in every slot, and few slots use such a file.
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 
     key, certificate, others = pkcs12.load_key_and_certificates(path.read_bytes(), password.encode())
@@ -79,7 +81,7 @@ def _open_keystore(path: Path, password: str) -> tuple[bytes, bytes]:
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
-    """A path under which OpenSSL, which only takes files, can read what must never be on a disk."""
+    """Yield a path from which OpenSSL, which accepts only files, can read content that must never be on a disk."""
     descriptor = os.memfd_create("strait", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, content)

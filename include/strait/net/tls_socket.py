@@ -1,7 +1,7 @@
-"""A TLS socket that lets OpenSSL work in memory, so that the kernel is called for many records at once.
+"""A TLS socket that lets OpenSSL work in memory, so that one system call handles many TLS records.
 
-An `ssl.SSLSocket` calls the kernel twice for each record of 16 KiB that comes and once for each that goes. By memory a
-gigabyte costs about a fifth less CPU, in either direction.
+An `ssl.SSLSocket` makes two system calls for each 16 KiB record received and one for each record sent. In memory, a
+gigabyte takes about a fifth less CPU in either direction.
 """
 
 import contextlib
@@ -13,10 +13,10 @@ _RECEIVE_BYTES = 1 << 18
 
 
 class TlsSocket(socket.socket):
-    """Takes over a connected socket; it is for whoever wants to read and write its bytes through TLS.
+    """Takes over a connected socket, to read and write its bytes through TLS.
 
-    Where it does not block, BlockingIOError means: `send` again exactly the same bytes, as soon as the kernel takes
-    more.
+    If the socket does not block, BlockingIOError means: `send` exactly the same bytes again, as soon as the kernel
+    takes more.
     """
 
     def __init__(self, connected: socket.socket, context: ssl.SSLContext, server_hostname: str) -> None:
@@ -26,22 +26,23 @@ class TlsSocket(socket.socket):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
         self._received = memoryview(bytearray(_RECEIVE_BYTES))
-        self._accepted = 0  # bytes of the caller's, encrypted but not all with the kernel yet
+        self._accepted = 0  # the caller's bytes that are encrypted but not all taken by the kernel yet
         self._encrypted = memoryview(b"")
 
     def shake_hands(self) -> None:
-        """Make the connection secure. It must block. Raises ssl.SSLError where the two do not trust each other."""
+        """Perform the TLS handshake. The socket must be blocking. Raises ssl.SSLError if the two sides do not trust
+        each other."""
         try:
             while not self._shaken():
                 self._push()
                 if not self._pull():
                     raise ConnectionError("the broker closed the connection during the TLS handshake")
         finally:
-            with contextlib.suppress(OSError):  # what ends it; or an alert, which tells the broker what we do not like
+            with contextlib.suppress(OSError):  # its last message; or an alert, with the cause for the broker
                 self._push()
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        """What has arrived, as much of it as there is room for; 0 at the end."""
+        """Read bytes that have arrived, as many as there is room for; return their number, 0 at the end."""
         room = memoryview(buffer)[: nbytes or None]
         taken = 0
         while taken < len(room):
@@ -52,17 +53,17 @@ class TlsSocket(socket.socket):
                     break
             else:
                 taken += count
-                if count == 0:  # the broker said farewell
+                if count == 0:  # the broker closed the TLS session
                     break
         return taken
 
     def recv(self, bufsize: int, flags: int = 0) -> bytes:
-        """As `recv_into` does."""
+        """Receive as `recv_into` does."""
         buffer = bytearray(bufsize)
         return bytes(buffer[: self.recv_into(buffer)])
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """All of ``data``, once the kernel has it."""
+        """Send all of ``data``; return its length, once the kernel has taken it."""
         if not self._accepted:
             self._accepted = self._tls.write(data)
         self._push()
@@ -70,7 +71,7 @@ class TlsSocket(socket.socket):
         return accepted
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """As `send` does."""
+        """Send as `send` does."""
         self.send(data)
 
     def _shaken(self) -> bool:
@@ -81,13 +82,13 @@ class TlsSocket(socket.socket):
         return True
 
     def _pull(self) -> bool:
-        """Take what the kernel holds; False at the end."""
+        """Read the bytes that the kernel holds; return False at the end of the stream."""
         count = super().recv_into(self._received)
         self._incoming.write(self._received[:count])
         return count > 0
 
     def _push(self) -> None:
-        """Hand the kernel what is encrypted."""
+        """Hand the encrypted bytes to the kernel."""
         while self._encrypted or self._outgoing.pending:
             if not self._encrypted:
                 self._encrypted = memoryview(self._outgoing.read())

@@ -1,5 +1,5 @@
-"""Open transactions as brokers know them (KIP-664, Kafka 3.0), asked for on the engine's loop: a partition's leader
-knows the producer, and that producer's transaction coordinator the transactional ID."""
+"""Open transactions as known to brokers (KIP-664, Kafka 3.0), queried on the engine's loop: a partition's leader knows
+the producer, and that producer's transaction coordinator knows the transactional ID."""
 
 from collections.abc import Collection
 from typing import Any, NamedTuple
@@ -25,14 +25,14 @@ _OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 
 
 class Holder(NamedTuple):
-    """The producer whose open transaction began first in a partition, at ``offset``."""
+    """The producer whose open transaction started first in a partition, at ``offset``."""
 
     producer_id: int
     offset: int
 
 
 class Coordinated(NamedTuple):
-    """A producer's transaction as its coordinator knows it. ``started_ms``: -1 if none is open."""
+    """A producer's transaction as known to its coordinator. ``started_ms``: -1 if none is open."""
 
     transactional_id: str
     started_ms: int
@@ -42,7 +42,8 @@ class Coordinated(NamedTuple):
 async def holders(
     loop: Loop, channel: Channel, places: Collection[tuple[str, int]]
 ) -> dict[tuple[str, int], Holder | str]:
-    """Of each partition that the broker leads, or why it is not known. Raises RequestLost, ProtocolError."""
+    """Return the holder for each partition that the broker leads, or why it is unknown. Raises RequestLost,
+    ProtocolError."""
     request = describe_request(channel.version(*_DESCRIBE_PRODUCERS), places)
     reply = await ask(loop, channel, request, DescribeProducersResponse)
     return {(topic.name, item.partition_index): _first(item) for topic in reply.topics for item in topic.partitions}
@@ -60,8 +61,8 @@ def _first(item: Any) -> Holder | str:
 
 
 async def coordinated(loop: Loop, channel: Channel, producer_ids: Collection[int]) -> dict[int, Coordinated]:
-    """Those of these producers whose coordinator the broker is, and whose transactional ID this principal may describe.
-    Raises RequestLost, ProtocolError."""
+    """Return the transactions of those producers whose coordinator the broker is, and whose transactional ID this
+    principal may describe. Raises RequestLost, ProtocolError."""
     request = ListTransactionsRequest(
         version=channel.version(*_LIST_TRANSACTIONS), state_filters=[], producer_id_filters=list(producer_ids)
     )

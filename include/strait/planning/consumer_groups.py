@@ -1,13 +1,13 @@
-"""What a consumer group's committed offsets become on the destination, partition by partition. Pure.
+"""Translation of a consumer group's committed offsets to the destination, partition by partition. Pure.
 
-An offset is written only where nobody is at work and nothing is taken back: not while the group has members on the
-destination, and never an earlier offset than one that somebody has committed there. A group that has moved commits its own,
-and may have been set back there on purpose: once it had a member on the destination, or is further there, none of its
-offsets is written unless that is asked for. Nor is an offset replaced that somebody committed there without being
-a member, as an operator's reset does. Only an offset that the link itself is known to have written there last goes back
-with the source, for a group that has done nothing there. What is beyond the replicated records is clamped to their end;
-it moves on with them. Among records of other producers, an offset of the source says nothing of theirs, so it is not
-written.
+An offset is written only while the group has no members on the destination, and never replaces a later offset that was
+committed there. A group that has moved commits its own offsets, and may have been reset there on purpose: once it had a
+member on the destination, or is further ahead there, none of its offsets is written unless that is requested. An offset
+that a client committed there without being a member, such as an operator's reset, is not replaced either. Only an
+offset that the link itself is known to have written last follows the source backward, for a group that has done nothing
+on the destination. An offset beyond the replicated records is clamped to their end, and advances with them. If other
+producers write to the destination topic, a source offset does not determine which of their records were consumed, so it
+is not written.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ _WITHOUT_MEMBERS = frozenset({"", "empty", "dead"})
 
 
 class OffsetState(StrEnum):
-    """How a group's offset of one partition stands on the destination, most urgent first."""
+    """State of a group's offset of one partition on the destination, most urgent first."""
 
     REFUSED = "refused"
     UNKNOWN = "unknown"
@@ -56,7 +56,7 @@ _AT_REST = frozenset(
         OffsetState.DESTINATION_AHEAD,
     }
 )
-"""Whatever the link copies, an offset stays in these as long as neither side commits."""
+"""Regardless of replication progress, an offset stays in these states as long as neither side commits."""
 MEANINGS = {
     OffsetState.REFUSED: "the destination refused the offset",
     OffsetState.UNKNOWN: "the offset cannot be translated now",
@@ -77,7 +77,7 @@ MEANINGS = {
 
 
 class Side(NamedTuple):
-    """A group on one cluster: its type and state in Kafka's words; "" where the cluster has no such group."""
+    """A group on one cluster: its type and state in Kafka's terms; "" if the cluster has no such group."""
 
     kind: str = ""
     state: str = ""
@@ -85,12 +85,13 @@ class Side(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """It has members, or is about to."""
+        """Whether it has members, or is about to."""
         return self.state.lower() not in _WITHOUT_MEMBERS
 
     @property
     def had_members(self) -> bool:
-        """It is more than offsets that somebody committed for it. Of a share group this does not show."""
+        """Whether it has had members, rather than only offsets that were committed for it. Unknown, hence false, for a
+        share group."""
         return self.kind != SHARE and (self.kind not in _CLASSIC or self.protocol != "")
 
 
@@ -99,10 +100,11 @@ class GroupOffset:
     """One partition of a group.
 
     Attributes:
-        offset: committed on the source. ``to_offset``: its translation, None for none. ``fit``: how well that is known.
+        offset: committed on the source. ``to_offset``: its translation, None for none. ``fit``: how exact the
+            translation is.
         committed: on the destination, before anything is written; None: nothing.
-        rereads: offsets that the group would consume a second time if it moved now; None: not known, or
-            ``auto.offset.reset`` decides where it begins. ``overlap``: consumed records that come after ``to_offset``.
+        rereads: offsets that the group would consume a second time if it moved now; None: unknown, or
+            ``auto.offset.reset`` determines its start. ``overlap``: consumed records that come after ``to_offset``.
     """
 
     topic: str
@@ -123,7 +125,7 @@ class GroupOffset:
 
     @property
     def to_write(self) -> bool:
-        """Its translation is to be committed on the destination."""
+        """Whether its translation is to be committed on the destination."""
         if self.state is OffsetState.AHEAD_OF_COPY:
             return self.committed != self.to_offset
         return self.state in (OffsetState.BEHIND, OffsetState.REWOUND)
@@ -134,12 +136,12 @@ class GroupStatus:
     """One group of the source, with its offsets in a link's topics.
 
     Attributes:
-        refusal: why they cannot be read.
-        selected: the link's `consumer_groups` select it.
-        committed: offsets that were just committed on the destination.
-        moved: it had members on the destination, or has committed an offset there itself.
-        outside: source topics that the link does not copy, in which it has committed offsets as well.
-        left_out: why it stays where it is although the link selects it; empty: it does not.
+        refusal: why its offsets cannot be read.
+        selected: whether the link's `consumer_groups` select it.
+        committed: number of offsets that were just committed on the destination.
+        moved: whether it had members on the destination, or has committed an offset there itself.
+        outside: source topics that the link does not replicate, in which it has committed offsets as well.
+        left_out: why it is not moved although the link selects it; empty: it is.
     """
 
     group: str
@@ -155,7 +157,7 @@ class GroupStatus:
 
     @property
     def note(self) -> str:
-        """Why it is left alone as a whole; "" if it is not."""
+        """Why the group as a whole is not synchronized; "" if it is."""
         if reserved(self.group):
             return f"names that begin with {naming.STATE_PREFIX} are reserved, so it is not synchronized"
         if not self.selected:
@@ -167,13 +169,13 @@ class GroupStatus:
 
     @property
     def states(self) -> list[tuple[OffsetState, int]]:
-        """How many partitions are in each state, the most urgent first."""
+        """Number of partitions in each state, most urgent state first."""
         counted = Counter(item.state for item in self.offsets)
         return [(state, counted[state]) for state in OffsetState if state in counted]
 
     @property
     def why(self) -> str:
-        """What keeps it from continuing exactly where it is, in a few words."""
+        """Short reason why it would not continue exactly at its position."""
         if self.note:
             return self.note
         fits = sorted({item.fit for item in self.offsets if item.fit != Fit.EXACT})
@@ -185,7 +187,7 @@ class GroupStatus:
 
     @property
     def rereads(self) -> int | None:
-        """Over all partitions that have a counterpart; None: of one of them it is not known."""
+        """Sum over all partitions that have a counterpart; None: unknown for one of them."""
         if self.note:
             return None
         known = [item.rereads for item in self.offsets if item.to_offset is not None]
@@ -193,14 +195,15 @@ class GroupStatus:
 
     @property
     def synced(self) -> bool:
-        """It would continue exactly where it is; a share group at its start offset."""
+        """Whether it would continue exactly at its position; a share group at its start offset."""
         return not self.note and all(
             item.state is OffsetState.IN_SYNC and item.fit == Fit.EXACT for item in self.offsets
         )
 
     @property
     def at_rest(self) -> bool:
-        """Looking again finds the same, as long as the group is what it is and commits nothing on either side."""
+        """Whether another check returns the same, as long as the group is unchanged and commits nothing on either
+        side."""
         return not self.refusal and all(
             item.state in _AT_REST or (item.state is OffsetState.IN_SYNC and item.fit in _CERTAIN)
             for item in self.offsets
@@ -208,11 +211,11 @@ class GroupStatus:
 
     @property
     def refused(self) -> bool:
-        """A cluster refused to tell or to take an offset."""
+        """Whether a cluster rejected a read or a write of an offset."""
         return bool(self.refusal) or any(item.state is OffsetState.REFUSED for item in self.offsets)
 
     def as_data(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the status, machine-readable."""
         return {
             "group": self.group,
             "source": self.source._asdict(),
@@ -227,13 +230,13 @@ class GroupStatus:
 
 
 def can_move(name: str, group: Side) -> bool:
-    """Whether it is a group of consumers, and none that Strait has made to try something."""
+    """Return whether it is a group of consumers, and not one that Strait has created for a test."""
     movable = group.kind == SHARE or group.protocol in _MOVABLE_PROTOCOLS
     return movable and not reserved(name)
 
 
 def reserved(name: str) -> bool:
-    """Whether a group has a name of those that Strait makes for itself."""
+    """Return whether the group has a name of those that are reserved for Strait."""
     return name.startswith(naming.STATE_PREFIX)
 
 
@@ -250,14 +253,14 @@ def status_of(
     include_moved: bool = False,
     take_over: bool = False,
 ) -> GroupStatus:
-    """Decide for one group.
+    """Determine the status of one group.
 
     Args:
-        translations: of its offsets on the source, of the link's topics.
+        translations: of its offsets on the source, in the link's topics.
         there: its offsets on the destination, by the destination's names; ``own``: those that it committed itself;
-            ``ours``: those that the link is known to have written, or to have found in sync; ``others``: those that
-            somebody has committed who is no member.
-        include_moved: also write for a group that has moved, forward.
+            ``ours``: those that the link is known to have written, or to have found in sync; ``others``: those that a
+            client committed without being a member.
+        include_moved: also write for a group that has moved, forward only.
         take_over: replace offsets of others, and later ones, of a group that has not moved.
     """
     rows, moved = [], destination.had_members or bool(own)
@@ -269,7 +272,7 @@ def status_of(
         if place in others and not moved:
             row = _of_others(row, active=destination.active, take_over=take_over)
         rows.append(row)
-    # An offset that is further than an exact one is the group's own. An inexact one may just be too early.
+    # An offset beyond an exact translation is the group's own. An inexact translation may just be too early.
     further = any(row.state is OffsetState.DESTINATION_AHEAD and row.fit in _CERTAIN for row in rows)
     if (further or moved) and not include_moved:
         rows = [replace(row, state=OffsetState.HELD_MOVED) if row.to_write else row for row in rows]
@@ -279,7 +282,8 @@ def status_of(
 
 
 def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetState, str]]) -> GroupStatus:
-    """After its offsets were written, but for those that were refused; of a group that is left alone none was."""
+    """Return the status after the group's offsets were written, except those that were rejected; of a group that is not
+    synchronized none was."""
 
     def after(item: GroupOffset) -> GroupOffset:
         if not item.to_write:
@@ -298,7 +302,7 @@ def written(status: GroupStatus, refused: Mapping[TopicPartition, tuple[OffsetSt
 
 
 def with_refused(status: GroupStatus, refused: Mapping[TopicPartition, str]) -> GroupStatus:
-    """The same, with what the destination would refuse."""
+    """Return the status with the offsets that the destination would reject."""
     offsets = tuple(
         replace(item, state=OffsetState.REFUSED, detail=refused[item.target]) if item.target in refused else item
         for item in status.offsets
@@ -315,8 +319,8 @@ def _row(found: Translation, present: int | None, *, active: bool, back: bool) -
 
 
 def _of_others(row: GroupOffset, *, active: bool, take_over: bool) -> GroupOffset:
-    """Of an offset that somebody has committed who is no member. One that is in sync is taken over too, so that it
-    follows from then on."""
+    """Return the row for an offset that a client committed without being a member. If it is taken over, one that is in
+    sync is written, too, so that it follows from then on."""
     if not take_over:
         return replace(row, state=OffsetState.HELD_OWN) if row.to_write else row
     taken = row.state is OffsetState.IN_SYNC and not active
@@ -327,7 +331,7 @@ def _rereads(row: GroupOffset, present: int | None) -> int | None:
     if present is None or row.to_offset is None or row.fit not in _CERTAIN:
         return None
     if present > row.to_offset and row.overlap:
-        return None  # which of them come after it
+        return None  # unknown: how many of these come after ``present``
     return max(0, row.to_offset - present) + row.overlap
 
 

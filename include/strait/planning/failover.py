@@ -1,4 +1,4 @@
-"""What the steps of a failover find, judged from what was observed. Pure."""
+"""Results of the steps of a failover, derived from observations. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
@@ -18,31 +18,32 @@ from strait.text import utc
 
 _LISTED_MOST = 5
 ALL_GROUPS = "*"
-"""Of names of groups that are accepted: any."""
+"""As a name of a group to accept: any group."""
 _SOON = frozenset({OffsetState.BEHIND, OffsetState.REWOUND, OffsetState.AHEAD_OF_COPY, OffsetState.IN_SYNC})
-"""Offsets in these will be exact once the link is drained and they are committed, if their translation is."""
+"""Offsets in these states will be exact once the link is drained and they are committed, if their translation is
+exact."""
 
 Ends = Mapping[TopicPartition, int]
 
 
 class Verdict(StrEnum):
-    """What a step comes to."""
+    """Result of a step."""
 
     DONE = "done"
-    WARNING = "warning"  # it holds, and somebody should know something
-    WAITING = "waiting"  # not yet; looking again may help
+    WARNING = "warning"  # it holds, with a note for the operator
+    WAITING = "waiting"  # not yet; another check may succeed
     FAILED = "failed"
 
 
 class Check(NamedTuple):
-    """What a step has found, in words for people."""
+    """Result of a step, with a detail for operators."""
 
     verdict: Verdict
     detail: str
 
 
 class Writer(NamedTuple):
-    """A producer that wrote to a partition. ``open_since``: offset at which its open transaction begins; -1: none."""
+    """A producer that wrote to a partition. ``open_since``: offset of the start of its open transaction; -1: none."""
 
     producer_id: int
     last_ms: int
@@ -68,13 +69,13 @@ def copying(
     wave: Wave = WHOLE_LINK,
     moved: Collection[str] = (),
 ) -> Check:
-    """Whether everything that is to be moved is being copied. A slot that was just started may be in a while.
+    """Check that all partitions to be moved are being replicated. A slot that was just started may do so soon.
 
     Args:
-        rows: of all partitions of it in the link's plans.
-        pending: what a new plan would change.
-        patient: of a slot that is silent, something may be heard later, too.
-        moved: topics that waves have moved before.
+        rows: all of these partitions, from the link's plans.
+        pending: changes that a new plan would make.
+        patient: whether a slot that does not report may still report later.
+        moved: topics that earlier waves have moved.
     """
     if stopped:
         return Check(Verdict.FAILED, "the link is stopped, so what is missing will not be copied: run strait start")
@@ -104,11 +105,11 @@ def copying(
 
 
 def still(before: Ends, after: Ends, writers: Mapping[TopicPartition, Sequence[Writer]], now_ms: int) -> Check:
-    """Whether nobody writes to the source any more.
+    """Check that no client writes to the source any more.
 
     Args:
-        before, after: where its partitions ended, the wanted time apart.
-        writers: the producers that their leaders remember.
+        before, after: end offsets of its partitions, the required time apart.
+        writers: the producers whose state the partition leaders hold.
     """
     grown = sorted(place for place in after if after[place] != before.get(place))
     if grown:
@@ -128,8 +129,8 @@ def still(before: Ends, after: Ends, writers: Mapping[TopicPartition, Sequence[W
 
 
 def open_topics(topics: Collection[str], rules: Collection[TopicAcl]) -> list[str]:
-    """Topics about which no rule allows anything: on some clusters everybody may use them, on others superusers alone,
-    whom no rule keeps out."""
+    """Return the topics for which no ACL allows anything: on some clusters, every client may use them; on others, only
+    superusers, to whom no ACL applies."""
 
     def about(rule: TopicAcl, topic: str) -> bool:
         return topic.startswith(rule.name) if rule.pattern == "PREFIXED" else rule.name in (topic, "*")
@@ -139,7 +140,7 @@ def open_topics(topics: Collection[str], rules: Collection[TopicAcl]) -> list[st
 
 
 def fence_for_all(topics: Sequence[str]) -> Check:
-    """Why these topics are not fenced: their first rule would refuse all that no rule allows."""
+    """Return why these topics are not fenced: with a first ACL, everything that no ACL allows would be denied."""
     text = f"{len(topics)} topics have no ACL that allows anything: {listed(topics)}"
     effect = "with allow.everyone.if.no.acl.found=true a DENY refuses everybody there, this link and consumers too"
     ways = "give ALLOW rules to those who shall go on, or stop the producers and use no --fence"
@@ -147,7 +148,7 @@ def fence_for_all(topics: Sequence[str]) -> Check:
 
 
 def done_before(record: Failover) -> Check:
-    """That nothing is drained and stopped again."""
+    """Return a warning that nothing is drained and stopped again."""
     at = utc(record.ended_at_ms or record.began_at_ms)
     since = "its topics are paused" if wave_of(record) else "the link is stopped"
     text = f"{called(record)} {record.id} was done at {at} UTC, and {since} since: it is not gone through again"
@@ -155,7 +156,7 @@ def done_before(record: Failover) -> Check:
 
 
 def drained(rows: Sequence[PartitionStatus], ends: Ends) -> Check:
-    """Whether all is copied that the source had when it ended at ``ends``."""
+    """Check that all records up to the source's end offsets ``ends`` are replicated."""
     at = {TopicPartition(row.topic, row.partition): row for row in rows if row.partition is not None}
     behind = []
     for place, end in sorted(ends.items()):
@@ -170,7 +171,7 @@ def drained(rows: Sequence[PartitionStatus], ends: Ends) -> Check:
 
 
 def attached(members: Mapping[str, Collection[Member]]) -> Check:
-    """Whether consumers of synchronized groups still work on the source."""
+    """Check that no consumer of a synchronized group still works on the source."""
     shown = [f"{group}: {listed([str(member) for member in members[group]] or ['?'])}" for group in sorted(members)]
     if shown:
         return Check(Verdict.WAITING, f"{len(shown)} groups have members on the source: {listed(shown)}")
@@ -178,7 +179,8 @@ def attached(members: Mapping[str, Collection[Member]]) -> Check:
 
 
 def opposite(record: Failover) -> Check:
-    """That a failover in the other direction is under way: each would stop the link that the other one needs."""
+    """Return a failure, since a failover in the other direction is running: each would stop the link that the other one
+    needs."""
     at = utc(record.began_at_ms)
     text = f"link {record.link}: failover {record.id}, which {record.by} began at {at} UTC, is not over"
     ways = f"strait failover {record.link} goes on with it, with --unfence it is given up if it has stopped nothing"
@@ -188,12 +190,12 @@ def opposite(record: Failover) -> Check:
 def tail(
     link: str, found: Sequence[MissingRecords], *, stopped: bool, accept: bool, paused: Collection[str] = ()
 ) -> Check:
-    """Whether the link that copies the other way has copied all that is on the destination. What it has not, clients
-    would meet there out of order: records that were written before an earlier failover, and nobody has seen since.
+    """Check that the opposite link has replicated all records of the destination. Clients would meet the remaining ones
+    there out of order: records that were written before an earlier failover, and that no client has seen since.
 
     Args:
-        accept: go on although there is something.
-        paused: topics that it does not copy now.
+        accept: continue although there are some.
+        paused: topics that it does not replicate now.
     """
     if not found:
         return Check(Verdict.DONE, f"link {link} has copied all that the destination has")
@@ -209,11 +211,11 @@ def tail(
 
 
 def groups(statuses: Sequence[GroupStatus], *, accept: Collection[str], soon: bool = False) -> Check:
-    """Whether every group continues exactly where it stopped, or further, where it went on to the destination before.
+    """Check that every group continues exactly at its position, or later if it moved to the destination before.
 
     Args:
         accept: names of groups that may continue elsewhere; `ALL_GROUPS`: any.
-        soon: count those too that would once all is copied and their offsets are committed.
+        soon: also accept groups that would continue exactly once all is replicated and their offsets are committed.
     """
     chosen = [status for status in statuses if status.selected]
     ahead = [status for status in chosen if not status.synced and moved(status)]
@@ -240,7 +242,8 @@ def groups(statuses: Sequence[GroupStatus], *, accept: Collection[str], soon: bo
 
 
 def _not_moved(statuses: Sequence[GroupStatus]) -> list[str]:
-    """What stays behind: offsets in topics that the link does not copy, and groups whose names are Strait's own."""
+    """Describe the offsets that are not moved: those in topics that the link does not replicate, and those of groups
+    that a wave does not include or whose names are reserved for Strait."""
     outside = [status for status in statuses if status.selected and status.outside]
     names = [status.group for status in statuses if reserved(status.group)]
     staying = [status.group for status in statuses if status.left_out]
@@ -258,7 +261,8 @@ def _not_moved(statuses: Sequence[GroupStatus]) -> list[str]:
 
 
 def _skipping(statuses: Sequence[GroupStatus]) -> list[str]:
-    """Groups that would skip records, since somebody has committed a later offset on the destination than they have."""
+    """Describe the groups that would skip records, since a later offset was committed on the destination than on the
+    source."""
     ahead = [
         f"{status.group} in {item.target} at {item.committed:,} instead of {item.to_offset:,}"
         for status in statuses
@@ -274,14 +278,15 @@ def _skipping(statuses: Sequence[GroupStatus]) -> list[str]:
 
 
 def _where_it_is(status: GroupStatus) -> str:
-    """With what it reads again of what others, or it itself on the other side, have consumed already."""
+    """Return the group with the number of records that it reads again after others, or the group itself on the other
+    side, have consumed them."""
     if status.rereads is None:
         return f"{status.group} (may read records twice; how many is not known)"
     return f"{status.group} (reads {status.rereads:,} records twice)" if status.rereads else status.group
 
 
 def kept_groups(report: GroupSyncReport | None, now_ms: int) -> Check:
-    """How far consumer groups have come on the destination, where the source cannot be asked any more."""
+    """Report the last known state of consumer groups on the destination, for a source that can no longer be queried."""
     if report is None:
         return Check(Verdict.WARNING, "the link does not synchronize consumer groups, or has not for a day")
     age = duration(max(0, now_ms - report.at_ms) / 1000)
@@ -292,12 +297,12 @@ def kept_groups(report: GroupSyncReport | None, now_ms: int) -> Check:
 
 
 def called(record: Failover) -> str:
-    """What it is, in words."""
+    """Return the kind of a failover in words."""
     return record.kind if record.kind == "rehearsal" else f"{record.kind} failover"
 
 
 def summary(record: Failover) -> str:
-    """A failover in a line."""
+    """Return a failover in one line."""
     ended = "" if record.rto_seconds is None else f" in {record.rto_seconds:,.1f} s"
     part = f" of {wave}" if (wave := wave_of(record)) else ""
     text = f"link {record.link}: {called(record)} {record.id}{part} from {record.source} to {record.destination}: "
@@ -314,12 +319,12 @@ def summary(record: Failover) -> str:
 
 
 def records(found: Sequence[MissingRecords]) -> int:
-    """How many offsets that is; those of markers and of compacted records count too."""
+    """Return the number of offsets; those of markers and of compacted records are included."""
     return sum(item.to_offset - item.from_offset for item in found)
 
 
 def listed(items: Sequence[str]) -> str:
-    """The first ones, and how many more there are."""
+    """Return the first items, and how many more there are."""
     more = len(items) - _LISTED_MOST
     return ", ".join(items[:_LISTED_MOST]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -329,12 +334,12 @@ def _place(row: PartitionStatus) -> str:
 
 
 def range_of(item: MissingRecords) -> str:
-    """Its offsets, for people."""
+    """Return the offsets as text for operators."""
     return f"{item.topic}-{item.partition} from {item.from_offset:,} to {item.to_offset - 1:,}"
 
 
 def _newest(writers: Mapping[TopicPartition, Sequence[Writer]], place: TopicPartition, now_ms: int) -> str:
-    """Who wrote last, where a leader knows; producers without idempotence have no id."""
+    """Return the last producer that wrote, if a leader knows it; producers without idempotence have no ID."""
     found = max(writers.get(place, ()), key=lambda writer: writer.last_ms, default=None)
     if found is None:
         return ""
@@ -342,7 +347,7 @@ def _newest(writers: Mapping[TopicPartition, Sequence[Writer]], place: TopicPart
 
 
 def moved(status: GroupStatus) -> bool:
-    """It went on to the destination before, and is further there."""
+    """Return whether the group continued on the destination before, and is further ahead there."""
     further = [item.state is OffsetState.DESTINATION_AHEAD for item in status.offsets]
     others = all(item.state is OffsetState.IN_SYNC or it for item, it in zip(status.offsets, further, strict=True))
     return status.moved and not status.note and any(further) and others

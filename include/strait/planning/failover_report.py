@@ -1,5 +1,5 @@
-"""What a failover has come to, for a person at night and for programs: what is safe, what is lost, which groups continue
-where, what to do next, and what was left behind. Pure."""
+"""Report on a failover for operators and programs: safe and lost data, the position of each group, the next steps, and
+the changes that remain. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +23,7 @@ _WORDS: Mapping[Continues, str] = {
 
 
 def groups_of(statuses: Sequence[GroupStatus]) -> tuple[FailoverGroup, ...]:
-    """Every group of the source with offsets in the link's topics."""
+    """Return every group of the source with offsets in the link's topics."""
 
     def continues(status: GroupStatus) -> Continues:
         if not status.selected or reserved(status.group):
@@ -45,10 +45,10 @@ def groups_of(statuses: Sequence[GroupStatus]) -> tuple[FailoverGroup, ...]:
 
 
 def groups_known(report: GroupSyncReport | None, there: Collection[str]) -> tuple[FailoverGroup, ...]:
-    """The same where the source cannot be asked.
+    """Return the groups if the source cannot be queried.
 
     Args:
-        report: of the last look at it; it names some of the groups that were not in sync.
+        report: of the last check of the source; it names some of the groups that were not in sync.
         there: groups with offsets in the destination topics.
     """
     out = {} if report is None else {item.group: item.why for item in report.out_of_sync}
@@ -67,10 +67,10 @@ def groups_known(report: GroupSyncReport | None, there: Collection[str]) -> tupl
 def topics_of(
     places: Collection[TopicPartition], missing: Sequence[MissingRecords], words: LastWords | None, at_ms: int
 ) -> tuple[FailoverTopic, ...]:
-    """What each topic misses on the destination.
+    """Return the offsets that each topic lacks on the destination.
 
     Args:
-        words: what was last said of each partition; None: the source itself was asked.
+        words: the last report of each partition; None: the source itself was queried.
     """
     lost = Counter[str]()
     for item in missing:
@@ -96,7 +96,7 @@ def topics_of(
 
 
 def screen(record: Failover, servers: str) -> list[str]:
-    """One screen for people, below the summary.
+    """Return one screen of text for operators, shown below the summary.
 
     Args:
         servers: the destination's addresses.
@@ -117,7 +117,7 @@ def screen(record: Failover, servers: str) -> list[str]:
 
 
 def next_steps(record: Failover, servers: str) -> list[str]:
-    """What an operator does next."""
+    """Return the next steps of the operator."""
     who = "producers and consumers" + (" of these topics" if record.wave_topics else "")
     steps = [f"start {who} on {record.destination}: bootstrap.servers={servers}"]
     waiting = [group for group in record.group_list if group.continues in ("elsewhere", "unknown")]
@@ -139,7 +139,7 @@ def next_steps(record: Failover, servers: str) -> list[str]:
 
 
 def left_behind(record: Failover) -> list[str]:
-    """What the failover has changed and not changed back, with how to undo it."""
+    """Return the changes of the failover that remain, each with the way to undo it."""
     if record.wave_topics:
         names = listed([item.topic for item in record.topics])
         how = f"strait resume {record.link} TOPIC lets it copy one again"

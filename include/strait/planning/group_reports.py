@@ -1,4 +1,4 @@
-"""What an application reports of a link's consumer groups, and how people read it. Pure."""
+"""An application's report on a link's consumer groups, and its form for operators. Pure."""
 
 from collections.abc import Iterable
 from heapq import nsmallest
@@ -10,8 +10,7 @@ _MOST_OUT_OF_SYNC = 20
 
 
 def most_urgent(out_of_sync: Iterable[GroupStatus]) -> tuple[GroupOutOfSync, ...]:
-    """Of groups that would not continue exactly where they are, as many as a person looks at, those first that need one
-    most."""
+    """Return the 20 most urgent of the groups that would not continue exactly at their position, most urgent first."""
     urgency = {state: number for number, state in enumerate(OffsetState)}
 
     def order(status: GroupStatus) -> tuple[int, str]:
@@ -22,7 +21,7 @@ def most_urgent(out_of_sync: Iterable[GroupStatus]) -> tuple[GroupOutOfSync, ...
 
 
 def summary(report: GroupSyncReport, now_ms: int) -> str:
-    """The last look at a link's consumer groups in a line, for people."""
+    """Return the last check of a link's consumer groups as one line for operators."""
     states = ", ".join(f"{count:,} {state}" for state, count in report.offsets.items())
     text = f"consumer groups: {report.in_sync:,} of {report.groups:,} in sync"
     text += f"; offsets: {states}" if states else ""

@@ -1,4 +1,4 @@
-"""How ready a link is for a failover, besides what the failover itself looks at. Pure."""
+"""Readiness of a link for a failover, besides the checks of the failover itself. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,8 +12,8 @@ _RETENTION = ("retention.ms", "retention.bytes")
 
 
 class Sample(NamedTuple):
-    """What consumers would read first: on the source at what a group has committed, on the destination at its
-    translation. None: nothing is there yet."""
+    """The record that consumers would read next: on the source at a group's committed offset, on the destination at its
+    translation. None: there is no record yet."""
 
     group: str
     place: TopicPartition
@@ -22,7 +22,7 @@ class Sample(NamedTuple):
 
 
 def topics(left_out: Sequence[PartitionStatus], trouble: str) -> Check:
-    """Whether a topic that the link names or matches is left out."""
+    """Check that no topic is skipped that the link names or matches."""
     if trouble:
         return Check(Verdict.WARNING, f"topics that are left out are not known: {trouble}")
     if left_out:
@@ -32,7 +32,7 @@ def topics(left_out: Sequence[PartitionStatus], trouble: str) -> Check:
 
 
 def settings(pairs: Sequence[tuple[TopicFacts, TopicFacts | None]]) -> Check:
-    """Whether the destination's topics keep as much, as long and as safely as the source's."""
+    """Check that the destination topics retain as much, as long and as safely as the source topics."""
     found = [f"{source.topic}: {what}" for source, copy in pairs for what in _worse(source, copy)]
     if found:
         return Check(Verdict.WARNING, f"{len(found)} settings of destination topics are weaker: {listed(found)}")
@@ -40,14 +40,14 @@ def settings(pairs: Sequence[tuple[TopicFacts, TopicFacts | None]]) -> Check:
 
 
 def shadow(groups: int, wrong: Sequence[str]) -> Check:
-    """Whether the destination keeps offsets as they were committed, tried with groups of other names."""
+    """Check that the destination retains offsets as they were committed, tested with groups of other names."""
     if wrong:
         return Check(Verdict.FAILED, f"{len(wrong)} offsets were not kept as committed: {listed(wrong)}")
     return Check(Verdict.DONE, f"the offsets of {groups} groups were committed under other names, and read back")
 
 
 def samples(found: Sequence[Sample]) -> Check:
-    """Whether the next record of a group is the same on both sides."""
+    """Check that the next record of each group is the same on both sides."""
     other = [f"{sample.group} in {sample.place}" for sample in found if sample.source != sample.destination]
     if other:
         return Check(Verdict.FAILED, f"{len(other)} of {len(found)} groups would read another record: {listed(other)}")
@@ -55,7 +55,7 @@ def samples(found: Sequence[Sample]) -> Check:
 
 
 def score(steps: Sequence[FailoverStep]) -> int:
-    """How many percent of the steps hold; one with a warning counts half."""
+    """Return how many percent of the steps hold; one with a warning counts half."""
     worth: Mapping[str, float] = {Verdict.DONE: 1.0, Verdict.WARNING: 0.5}
     return round(100 * sum(worth.get(step.verdict, 0.0) for step in steps) / len(steps)) if steps else 0
 

@@ -1,7 +1,7 @@
-"""What a failover leaves behind on the source, as far as the link has told before. Pure.
+"""Records that a failover leaves on the source, as far as the link has reported. Pure.
 
-Each partition has a bound of its own, from when a slot last reported it while it read the source. One that waited, or was
-paused, may have any number of records that nobody has seen.
+Each partition has a separate bound, from the time when a slot last reported it while reading the source. A partition
+that waited or was paused may have any number of records that the link never saw.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from strait.state.report_changes import ReportChanges
 from strait.state.schema import PartitionReport, Plan, Report
 
 _SILENT_MS = 60_000
-"""Partitions that were last reported so much earlier than the newest were not copied meanwhile."""
+"""Partitions whose last report is older than the newest one by more than this were not being replicated."""
 _SOURCE_AWAY = frozenset(
     {
         Reason.SOURCE_UNREACHABLE,
@@ -26,18 +26,18 @@ _SOURCE_AWAY = frozenset(
         Reason.SOURCE_DENIED,
     }
 )
-"""Partitions wait for these when the source is lost, which says nothing about how they were before."""
+"""Partitions wait for these reasons when the source is lost, which does not show how they were before."""
 
 
 class LastWord(NamedTuple):
-    """What was last said of a partition.
+    """The last reports about a partition.
 
     Attributes:
-        position: next source offset to copy; -1: not known.
-        end: of the source, as last seen, open transactions included; -1: not known.
-        seen_ms: when a slot last reported it while it read the source; -1: not known.
-        behind_seconds: how old the newest copied record was then, where something newer waited; None: not known.
-        waiting: why it was not copied, for another reason than that the source is away; empty: it was.
+        position: next source offset to replicate; -1: unknown.
+        end: the source's end offset as last seen, open transactions included; -1: unknown.
+        seen_ms: Unix time when a slot last reported it while reading the source; -1: unknown.
+        behind_seconds: age of the newest replicated record at that time if newer ones waited, else 0; None: unknown.
+        waiting: why it was not being replicated, for a reason other than an unavailable source; empty: it was.
     """
 
     position: int = -1
@@ -51,7 +51,7 @@ class LastWord(NamedTuple):
         return self.position >= 0 and self.end >= 0
 
     def bound_seconds(self, at_ms: int) -> float | None:
-        """How old its newest record on the destination is at most; None: not known."""
+        """Return the maximum age of its newest record on the destination, in seconds; None: unknown."""
         if not self.known or self.seen_ms < 0 or self.behind_seconds is None:
             return None
         return self.behind_seconds + max(0, at_ms - self.seen_ms) / 1000
@@ -61,8 +61,8 @@ LastWords = Mapping[TopicPartition, LastWord]
 
 
 class LastWordsRead:
-    """Of every planned partition, as reports are read, in whatever order. What an application knows no more that was
-    started since, an earlier one has said."""
+    """The last reports about every planned partition, collected while reports are read in any order. A value that a
+    newly started application does not know comes from a report of an earlier one."""
 
     def __init__(self, plans: Mapping[str, Plan]) -> None:
         self.words = {
@@ -77,10 +77,10 @@ class LastWordsRead:
             why = next((item for item in of_place if not item.partitions or place.partition in item.partitions), None)
             self.words[place] = LastWord(waiting="" if why is None else str(why.reason))
         self._planned = frozenset(place for place, word in self.words.items() if not word.waiting)
-        self._known_ms = dict.fromkeys(self.words, (-1, -1, -1))  # when position, end and state were said
+        self._known_ms = dict.fromkeys(self.words, (-1, -1, -1))  # when position, end and state were reported
 
     def take(self, report: Report | ReportChanges) -> None:
-        """Take in what was reported."""
+        """Add a report."""
         for row in report.partitions:
             place = TopicPartition(row.topic, row.partition)
             if place in self.words:
@@ -103,12 +103,14 @@ class LastWordsRead:
 
     @property
     def complete(self) -> bool:
-        """Nothing that was said before could be news, or the partition had stood still by then."""
+        """Whether earlier reports cannot add anything: of each partition, position and end are known, and it was either
+        reported while the source was read, or already waiting."""
         return all(word.known and (word.seen_ms >= 0 or word.waiting) for word in self.words.values())
 
 
 def _reads(row: PartitionReport) -> bool:
-    """A slot reads it from the source; an open transaction holds back only what comes after it."""
+    """Return whether a slot reads the partition from the source; an open transaction only holds back the records after
+    it."""
     return row.state in ("copying", "caught_up") or row.reason == Reason.OPEN_TRANSACTION
 
 
@@ -120,11 +122,11 @@ def _behind_seconds(row: PartitionReport, at_ms: int) -> float | None:
 
 
 def missing(positions: Ends, ends: Ends) -> tuple[MissingRecords, ...]:
-    """What is known to be on the source and not on the destination.
+    """Return the records that are known to be on the source and not on the destination.
 
     Args:
-        positions: next source offset to copy; -1: not known.
-        ends: of the source.
+        positions: next source offset to replicate; -1: unknown.
+        ends: end offsets of the source.
     """
     return tuple(
         MissingRecords(topic=place.topic, partition=place.partition, from_offset=positions[place], to_offset=end)
@@ -134,20 +136,20 @@ def missing(positions: Ends, ends: Ends) -> tuple[MissingRecords, ...]:
 
 
 def rpo_seconds(words: LastWords, at_ms: int) -> float | None:
-    """How old the newest record on the destination was at most at ``at_ms``, in the partition where that is longest ago;
-    None: of some partition it is not known."""
+    """Return the maximum age in seconds, at ``at_ms``, of the newest record on the destination, for the partition with
+    the highest one; None: unknown for some partition."""
     bounds = [word.bound_seconds(at_ms) for word in words.values()]
     known = [bound for bound in bounds if bound is not None]
     return round(max(known, default=0.0), 3) if len(known) == len(bounds) else None
 
 
 def rpo_records(words: LastWords, found: Sequence[MissingRecords]) -> int | None:
-    """How many offsets were seen on the source and not copied; None: of some partition that is not known."""
+    """Return how many offsets were seen on the source and not replicated; None: unknown for some partition."""
     return None if not_copied(words) else records(found)
 
 
 def not_copied(words: LastWords) -> dict[TopicPartition, str]:
-    """Partitions that were not being copied, with why: how many records they are short of, nobody has seen."""
+    """Return the partitions that were not being replicated -> why. How many records they lack is unknown."""
     newest = max((word.seen_ms for word in words.values()), default=-1)
     found = {}
     for place, word in sorted(words.items()):
@@ -161,7 +163,7 @@ def not_copied(words: LastWords) -> dict[TopicPartition, str]:
 
 
 def lost(found: Sequence[MissingRecords], words: LastWords, at_ms: int) -> Check:
-    """What is known to be missing on the destination, in words; first the partitions of which least is known."""
+    """Report the records known to be missing on the destination; first the partitions about which least is known."""
     still, parts = not_copied(words), []
     if still:
         shown = []
@@ -183,7 +185,7 @@ def lost(found: Sequence[MissingRecords], words: LastWords, at_ms: int) -> Check
 
 
 def late(found: Sequence[MissingRecords]) -> Check:
-    """Whether anything was written to the source after its producers had stopped."""
+    """Check that nothing was written to the source after its producers had stopped."""
     if not found:
         return Check(Verdict.DONE, "nothing was written to the source meanwhile: no record is missing")
     text = f"{records(found):,} offsets were written to the source too late, and are not copied"

@@ -1,10 +1,10 @@
-"""The tail of a link: what its source holds and its destination never got, and transactions that this cuts. Pure.
+"""The tail of a link: records of its source that its destination never got, and transactions that this cuts. Pure.
 
-A transaction writes to several partitions at one time, but each partition is copied at its own pace. If the source is
-lost, a transaction may be on the destination in some of its partitions and not in others. The source's log does not say
-which markers in different partitions end the same transaction. Its transaction log does: it names each transaction's
-partitions, in order. The last marker of a producer in a partition belongs to its last transaction there, and so on
-backward.
+A transaction writes to several partitions together, but each partition is replicated at its own pace. If the source is
+lost, a transaction may be on the destination in some of its partitions and not in others. The source's log does not
+show which markers in different partitions end the same transaction. Its transaction log does: it names each
+transaction's partitions, in order. The last marker of a producer in a partition belongs to its last transaction there,
+and so on backward.
 """
 
 from collections import Counter, defaultdict
@@ -21,10 +21,11 @@ class TailPart:
     """The tail of one source partition.
 
     Attributes:
-        from_offset: the next offset that the link would copy; None: not known, and ``detail`` says why.
-        to_offset: the source's last stable offset: what comes after it is of open transactions.
-        exact: every record from ``from_offset`` on is missing on the destination. If not, some may be there.
-        written: so many records of the link are in the destination partition.
+        from_offset: the next offset that the link would replicate; None: unknown, and ``detail`` has the reason.
+        to_offset: the source's last stable offset: the records after it belong to open transactions, or are between
+            them.
+        exact: whether every record from ``from_offset`` on is missing on the destination. If not, some may exist there.
+        written: number of records of the link in the destination partition.
     """
 
     topic: str
@@ -61,7 +62,7 @@ def tail_part(
     """Judge one partition.
 
     Args:
-        point: next offset to copy, whether that is exact, why not, and how many records were written.
+        point: next offset to replicate, whether it is exact, why not, and how many records were written.
         log: the source's first offset, its last stable offset, and its end.
     """
     offset, exact, detail, written = point
@@ -78,12 +79,12 @@ def tail_part(
 
 
 def doubted(part: TailPart, why: str) -> TailPart:
-    """The same, or if there is a reason to doubt where it begins, one that is not exact."""
+    """Return the part or, if there is a reason to doubt its start, the part marked as not exact."""
     return replace(part, exact=False, detail="; ".join(filter(None, (why, part.detail)))) if why else part
 
 
 class Extent(NamedTuple):
-    """How much a tail holds. ``bytes``: of keys, values and headers; the times: None without a record that has one."""
+    """Size of a tail. ``bytes``: of keys, values and headers; the times: None if no record has a timestamp."""
 
     records: int = 0
     bytes: int = 0
@@ -105,7 +106,7 @@ class SizedRecord(Protocol):
 
 
 def extents(parts: Iterable[TailPart], records: Iterable[SizedRecord]) -> dict[TopicPartition, Extent]:
-    """Of each partition."""
+    """Return the extent of each partition's tail."""
     found = {part.place: Extent() for part in parts}
     for record in records:
         place = TopicPartition(record.topic, record.partition)
@@ -138,7 +139,7 @@ class Batch(Protocol):
 
 
 class Remainder(NamedTuple):
-    """What a partition's tail holds of one transaction. ``first``: offset of the first record; -1: no record, only the
+    """The part of one transaction in a partition's tail. ``first``: offset of the first record; -1: no record, only the
     marker at offset ``marker``."""
 
     first: int
@@ -148,15 +149,15 @@ class Remainder(NamedTuple):
 
 
 Remainders = Mapping[TopicPartition, Mapping[int, Sequence[Remainder]]]
-"""Source partition -> producer ID -> what its tail holds of the producer's transactions that have ended, in order."""
+"""Source partition -> producer ID -> the parts of the producer's ended transactions in its tail, in order."""
 
 
 def remainders(batches: Iterable[Batch], position: int) -> dict[int, list[Remainder]]:
-    """Of one partition.
+    """Return producer ID -> remainders, for one partition.
 
     Args:
-        batches: from the one that holds ``position`` on, to the end of the log.
-        position: the next offset that the link would copy.
+        batches: from the one that holds ``position`` to the end of the log.
+        position: the next offset that the link would replicate.
     """
     found: dict[int, list[Remainder]] = defaultdict(list)
     first: dict[int, int] = {}
@@ -172,7 +173,8 @@ def remainders(batches: Iterable[Batch], position: int) -> dict[int, list[Remain
 
 
 def is_complete(batches: Iterable[Batch], first: int, end: int) -> bool:
-    """Whether batches hold every offset of [``first``, ``end``): nothing in between was deleted or compacted away."""
+    """Return whether batches hold every offset of [``first``, ``end``): nothing in between was deleted or compacted
+    away."""
     at = first
     for batch in batches:
         if batch.base > at:
@@ -182,7 +184,7 @@ def is_complete(batches: Iterable[Batch], first: int, end: int) -> bool:
 
 
 class Ended(NamedTuple):
-    """A transaction that has ended, as the transaction log has it."""
+    """A transaction that has ended, from the transaction log."""
 
     transactional_id: str
     producer_id: int
@@ -192,8 +194,8 @@ class Ended(NamedTuple):
 
 
 class MissingPart(NamedTuple):
-    """Records of a transaction in source offsets [``from_offset``, ``to_offset``), between which others' records may
-    be. ``in_part``: those of the same transaction before them are on the destination."""
+    """Records of a transaction in source offsets [``from_offset``, ``to_offset``), possibly mixed with other records.
+    ``in_part``: whether earlier records of the same transaction are on the destination."""
 
     topic: str
     partition: int
@@ -203,8 +205,8 @@ class MissingPart(NamedTuple):
 
 
 class CutTransaction(NamedTuple):
-    """A committed transaction of which some records are on the destination, and some are not. ``copied``: partitions of
-    which all of it is there."""
+    """A committed transaction of which some records are on the destination and some are not. ``copied``: the partitions
+    whose records are all there."""
 
     transactional_id: str
     producer_id: int
@@ -214,13 +216,13 @@ class CutTransaction(NamedTuple):
 
 
 def as_data(one: CutTransaction) -> dict[str, Any]:
-    """For programs."""
+    """Return the transaction, machine-readable."""
     copied = [place._asdict() for place in one.copied]
     return {**one._asdict(), "copied": copied, "missing": [part._asdict() for part in one.missing]}
 
 
 def described(one: CutTransaction) -> str:
-    """In words."""
+    """Return the transaction in words."""
     whole = f"replicated {', '.join(map(str, one.copied))}; " if one.copied else ""
     lacks = [
         f"{part.topic}-{part.partition} from {part.from_offset:,} to {part.to_offset - 1:,}"
@@ -231,7 +233,7 @@ def described(one: CutTransaction) -> str:
 
 
 def to_resolve(found: Remainders) -> set[int]:
-    """Producers of which a committed transaction is not copied."""
+    """Return the producers with a committed transaction that is not replicated, at least in part."""
     return {
         producer
         for of_place in found.values()
@@ -243,12 +245,12 @@ def to_resolve(found: Remainders) -> set[int]:
 def cut(
     found: Remainders, ended: Mapping[int, Sequence[Ended]], begun: Mapping[tuple[TopicPartition, int], bool | None]
 ) -> tuple[list[CutTransaction], set[int]]:
-    """The transactions that the tail cuts, and the producers of which that cannot be told.
+    """Return the transactions that the tail cuts, and the producers for which that cannot be determined.
 
     Args:
-        ended: producer -> its transactions in order, up to the newest, without one left out between them.
+        ended: producer -> its transactions in order, up to the newest, with none missing between them.
         begun: whether a producer's last batch before the tail of a partition is a record of its first transaction in
-            that tail; None: not known. Missing pairs are not asked for.
+            that tail; None: unknown. Pairs that are absent are not needed.
     """
     transactions: list[CutTransaction] = []
     unknown: set[int] = set()
@@ -273,7 +275,8 @@ def _cut_one(
     left: Mapping[TopicPartition, int],
     begun: Mapping[tuple[TopicPartition, int], bool | None],
 ) -> list[CutTransaction]:
-    """``left``: so many of the producer's transactions in each tail are this one or older."""
+    """Return the transaction if it is cut. ``left``: how many of the producer's transactions in each tail are this one
+    or older."""
     if not one.committed:
         return []
     copied, missing = [], []

@@ -1,13 +1,13 @@
-"""Where a group continues on the other one of two clusters that copy a topic to each other under one name. Pure.
+"""Position of a group on the other one of two clusters that replicate a topic to each other under one name. Pure.
 
-A group that has consumed a topic of cluster A up to an offset has seen A's own records before it, and the copies of B's
-own records before it. On B it continues with the first record that is neither. Nothing is skipped. Both links keep the
-order of what they copy, so a number says which records of a link are seen: the first ``consumed`` of the link there,
-whose copies are among B's records, and the first ``arrived`` of the link back, whose originals are.
+A group that has consumed a topic of cluster A up to an offset has seen A's own records before it, and the replicated
+records of B before it. On B it continues at the first record that is neither. Nothing is skipped. Both links preserve
+the order of records, so a number identifies the records of a link that the group has seen: the first ``consumed`` of
+the link to B, whose replicated records are in B's log, and the first ``arrived`` of the link back, whose originals are.
 
-Where that record is, the logs tell: each batch of a link has its producer ID and its sequence number. Copies that are
-seen may come after it on B, since records of different origin interleave differently on both clusters. Those are read
-again, and counted.
+The logs determine the offset of that record: each batch of a link has its producer ID and its sequence number. On B,
+replicated records that the group has seen may come after it, since records of different origin interleave differently
+on both clusters. Those are read again, and counted.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -20,15 +20,15 @@ from strait.state.translation import Fit, Translator
 _FIRST_READ_BYTES = 64 << 10
 _LARGEST_READ_BYTES = 4 << 20
 _MOST_BYTES = 64 << 20
-"""In one search so much of a log is read at most. Usually it is one batch."""
+"""Maximum number of bytes that one search reads of a log. Usually it is one batch."""
 
 
 class Untold(Exception):
-    """It cannot be told exactly; the text says why."""
+    """The position cannot be determined exactly; the message has the reason."""
 
 
 class Batch(Protocol):
-    """Offsets [base, next) of a log, and whose they are."""
+    """Offsets [base, next) of a log, and their producer."""
 
     @property
     def base(self) -> int: ...
@@ -47,7 +47,7 @@ class Batch(Protocol):
 
 
 class Part(Protocol):
-    """What a log holds from an offset on, as `strait.net.partition_logs` reads it."""
+    """Contents of a log from an offset on, as `strait.net.partition_logs` reads it."""
 
     @property
     def batches(self) -> Sequence[Batch]: ...
@@ -60,12 +60,12 @@ class Part(Protocol):
 
 
 Read = Callable[[int, int], Part]
-"""(offset, most bytes) -> what is there."""
+"""(offset, maximum bytes) -> the log's contents there."""
 
 
 class Log:
-    """One log, of which a bounded number of bytes is read. ``reached``: how far the last search came;
-    ``start``: the first offset that is not deleted, as far as is known."""
+    """One log, of which a search reads a bounded number of bytes. ``reached``: the offset that the last search has
+    reached; ``start``: the first offset that is not deleted, as far as known."""
 
     def __init__(self, read: Read, start: int = 0, most_bytes: int = _MOST_BYTES) -> None:
         self._read = read
@@ -74,8 +74,8 @@ class Log:
         self.start = start
 
     def batches(self, start: int, stop: int | None, past: Callable[[int], int] = lambda at: at) -> Iterator[Batch]:
-        """Those with offsets in [``start``, ``stop``), without what ``past`` steps over; then the end is `reached`.
-        Raises Untold where that is more than may be read."""
+        """Yield the batches with offsets in [``start``, ``stop``), without those that ``past`` skips; `reached` is then
+        the end. Raises Untold if that is more than may be read."""
         at, size, left = start, _FIRST_READ_BYTES, self._most_bytes
         while True:
             at = max(at, past(at))
@@ -110,7 +110,7 @@ class _Copy(NamedTuple):
     number: int
 
     def before(self, offset: int) -> int:
-        """How many of the link's records come before an offset in the batch, or in front of it."""
+        """Return how many of the link's records come before an offset that is in the batch or before it."""
         return self.number + max(0, offset - self.base)
 
     @property
@@ -119,11 +119,11 @@ class _Copy(NamedTuple):
 
 
 class Copies:
-    """The records of one link in a log that others write to as well.
+    """The records of one link in a log that other producers write to as well.
 
     Args:
-        points: (offset, how many of the link's records come before it), as checkpoints say.
-        past: an offset from which on the log is known to hold none of them -> up to where.
+        points: (offset, number of the link's records before it), from checkpoints.
+        past: offset -> the offset up to which the log is known to hold none of the link's records.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Copies:
         self._past = past
 
     def before(self, offset: int) -> int:
-        """How many of them come before an offset. Raises Untold."""
+        """Return how many of them come before an offset. Raises Untold."""
         below = max((at for at in self._points if at <= offset), default=None)
         above = min((at for at in self._points if at >= offset), default=None)
         if below is not None and (
@@ -159,8 +159,8 @@ class Copies:
         return number
 
     def offset_of(self, number: int, below: int) -> int:
-        """The offset of the first record that is not one of the first ``number``. ``below``: more than so many come
-        before it. Raises Untold."""
+        """Return the offset of the first record that is not one of the first ``number``. ``below``: an offset with more
+        than ``number`` of them before it. Raises Untold."""
         known = [at for at, before in self._points.items() if before <= number and at < below]
         low, high, step = max(known, default=self.log.start), below, 1
         while low < high:
@@ -179,7 +179,7 @@ class Copies:
         return found.base
 
     def copy(self, batch: Batch) -> _Copy | None:
-        """The batch, if it is the link's."""
+        """Return the batch if it is the link's."""
         if batch.producer_id != self._producer_id or batch.control or batch.sequence < 0:
             return None
         near = min(self._points, key=lambda at: abs(at - batch.base), default=None)
@@ -192,7 +192,7 @@ class Copies:
         return next((copy for copy in copies if copy is not None), None)
 
     def _last_before(self, offset: int, below: int | None) -> int:
-        """None comes after it."""
+        """Return how many of them come before an offset, if none comes after it."""
         if below is None:
             raise Untold("the link has no checkpoint yet")
         last = None
@@ -204,8 +204,8 @@ class Copies:
 
 
 class Continuation(NamedTuple):
-    """``offset``: of the next record to consume, or an earlier one; ``rereads``: records from there on that were
-    consumed already, unless ``fit`` says that it is not exact."""
+    """``offset``: of the next record to consume, or an earlier one; ``rereads``: number of records from there on that
+    were consumed already, unless ``fit`` is not exact."""
 
     offset: int
     fit: Fit
@@ -213,7 +213,8 @@ class Continuation(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a link reports: all before source offset ``position`` is replicated, and so many records ``written``."""
+    """A link's report: everything before source offset ``position`` is replicated, and it has ``written`` this many
+    records."""
 
     position: int
     written: int
@@ -228,11 +229,11 @@ def continuation(
     copies_here: Copies,
     progress: Progress | None,
 ) -> Continuation:
-    """Where a group goes on that has consumed the source up to an offset. Raises Untold.
+    """Return the position of a group that has consumed the source up to an offset. Raises Untold.
 
     Args:
-        arrived: so many records of the link back come before the offset.
-        there, back: of the link, and of the link back; its map was read after ``arrived`` was known.
+        arrived: number of records of the link back before the offset.
+        there, back: of the link, and of the link back; the map of the latter was read after ``arrived`` was known.
         copies: the link's, in the destination's log. ``copies_here``: those of the link back, in the source's.
         progress: of the link back.
     """
@@ -264,8 +265,8 @@ def continuation(
 
 
 def _first_unseen(copies: Copies, consumed: int, earliest: int) -> tuple[int, bool]:
-    """From ``earliest`` on, the first record that is not a copy that was consumed, or the end of the log; False: not so
-    far, only that nothing before the offset is."""
+    """Return the offset of the first record from ``earliest`` on that is not a consumed record of the link, or the end
+    of the log. False: the search stopped earlier, and only found that no such record is before the offset."""
     log = copies.log
     try:
         for batch in log.batches(earliest, None):
@@ -280,7 +281,8 @@ def _first_unseen(copies: Copies, consumed: int, earliest: int) -> tuple[int, bo
 
 
 def _copies_alone(copies: Copies, start: int, end: int) -> bool:
-    """Each record that the log holds in [``start``, ``end``) is a copy. One of an aborted transaction is no record."""
+    """Return whether each record that the log holds in [``start``, ``end``) is the link's. Records of aborted
+    transactions are ignored."""
     if end <= start or copies.before(end) - copies.before(start) == end - start:
         return True
     undecided: set[int] = set()
@@ -299,18 +301,18 @@ def _copies_alone(copies: Copies, start: int, end: int) -> bool:
 
 
 class Writer(NamedTuple):
-    """A link that writes into a topic: its registration, and the topic in its plan; None: it is not known which topics
-    it writes to."""
+    """A link that writes to a topic: its registration, and the topic in its plan; None: it is unknown which topics it
+    writes to."""
 
     registration: Registration
     topic: PlannedTopic | None
 
 
 def obstacle(there: Writer, back: Writer, into_source: Collection[Writer], into_destination: Collection[Writer]) -> str:
-    """Why the two links are not all that carries records between their two topics; "" if they are.
+    """Return why the two links are not all that carries records between their two topics; "" if they are.
 
     Args:
-        into_source, into_destination: the other links that write into the topic on either side.
+        into_source, into_destination: the other links that write to the topic on either side.
     """
     links = there.registration.link, back.registration.link
     assert there.topic is not None

@@ -1,4 +1,4 @@
-"""A failover of a part of a link: which topics and consumer groups it moves, and what earlier ones have moved. Pure."""
+"""A failover of part of a link: the topics and consumer groups that it moves, and the topics moved before. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Wave:
     """Regular expressions, each for a whole name.
 
     Attributes:
-        topics: of the source; none: all that the link copies, but for what waves have moved before.
+        topics: of the source; none: all that the link replicates, except those that waves have moved before.
         groups: of those consumer groups that have offsets in these topics; none: all.
     """
 
@@ -25,7 +25,7 @@ class Wave:
 
     @classmethod
     def of(cls, topics: Sequence[str], groups: Sequence[str]) -> "Wave":
-        """From what somebody has typed. Raises ConfigError."""
+        """Return the wave for command-line values. Raises ConfigError."""
         problems = ["--groups needs --topics: a wave moves topics, and these groups with them"] * (
             bool(groups) and not topics
         )
@@ -39,7 +39,7 @@ class Wave:
         return cls(tuple(topics), tuple(groups))
 
     def __bool__(self) -> bool:
-        """It is a part of the link, not all of it."""
+        """Return whether it is a part of the link, not all of it."""
         return bool(self.topics)
 
     def __str__(self) -> str:
@@ -47,11 +47,12 @@ class Wave:
         return text + (f" with groups {', '.join(self.groups)}" if self.groups else "")
 
     def takes(self, topic: str) -> bool:
-        """Raises ConfigError where an expression takes too long."""
+        """Return whether the wave moves a source topic. Raises ConfigError if an expression takes too long."""
         return not self.topics or self._topics(topic) is not None
 
     def takes_group(self, name: str) -> bool:
-        """Of a group with offsets in its topics. Raises ConfigError where an expression takes too long."""
+        """Return whether the wave moves a group with offsets in its topics. Raises ConfigError if an expression takes
+        too long."""
         return not self.groups or self._groups(name) is not None
 
     @cached_property
@@ -67,16 +68,16 @@ WHOLE_LINK = Wave()
 
 
 def wave_of(record: Failover) -> Wave:
-    """What a failover moves."""
+    """Return the topics and groups that a failover moves."""
     return Wave(record.wave_topics, record.wave_groups)
 
 
 def moved(records: Iterable[Failover], pauses: Iterable[Pause]) -> frozenset[str]:
-    """Topics that waves have moved and that nobody has resumed since.
+    """Return the topics that waves have moved and no operator has resumed since.
 
     Args:
         records: all failovers of the link.
-        pauses: what is paused now.
+        pauses: the current pauses.
     """
     reasons = {item.topic: item.reason for item in pauses if item.partition is None}
     return frozenset(

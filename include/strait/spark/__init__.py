@@ -1,1 +1,1 @@
-"""The Structured Streaming application that runs the copying. The only package that imports pyspark."""
+"""The Structured Streaming application that runs replication. The only package that imports pyspark."""

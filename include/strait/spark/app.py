@@ -1,7 +1,7 @@
-"""The application: one Structured Streaming query whose tasks are the slots, until it is stopped or cannot go on.
+"""The application: one Structured Streaming query whose tasks are the slots, until it is stopped or cannot continue.
 
-It ends with 0 when it is asked to (SIGTERM, SIGINT, a plan that says stopped, the end of the process it is tied to),
-and otherwise with one of strait.launch.base's exit codes and the cause as the last line of its log.
+It exits with 0 if it is asked to end (SIGTERM, SIGINT, a stopped plan, the end of the process it is tied to), and
+otherwise with one of strait.launch.base's exit codes and the cause as the last line of its log.
 """
 
 import logging
@@ -41,12 +41,13 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 FAREWELL_SECONDS = 10.0
-"""How long slots may take to end. Two or three are usual; slots on another machine may not hear of it and use up all."""
+"""How long slots may take to end. Two or three seconds are usual; slots on another machine may not see the request and
+use up all of it."""
 START_ATTEMPTS = 5
 
 
 def run(spec_path: Path, session: "Future[SparkSession]") -> int:
-    """Run the application of this spec in this session to its end. Returns its exit code."""
+    """Run the application of this spec in this session to its end. Return its exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     asked_to_stop = threading.Event()
@@ -54,7 +55,7 @@ def run(spec_path: Path, session: "Future[SparkSession]") -> int:
     try:
         return supervised.end(_run(spec_path, session, asked_to_stop))
     finally:
-        # Python gives the default handlers back while it ends; a repeated request would then end it with 143, not 0.
+        # Python restores the default handlers while it exits; a repeated signal would then end it with 143, not 0.
         _on_signals(signal.SIG_IGN)
 
 
@@ -70,7 +71,7 @@ def _run(spec_path: Path, session: "Future[SparkSession]", asked_to_stop: thread
         return _last_words(str(error), EXIT_FAILED)
     except (PySparkException, Py4JError) as error:
         return _last_words(cause_of(str(error)), EXIT_FAILED)
-    except Exception as error:  # a defect; a cluster would start what just dies again without limit
+    except Exception as error:  # a defect; a cluster would restart a driver without limit if it just died
         log.exception("the application ends because of a defect")
         return _last_words(f"{type(error).__name__}: {error}", EXIT_FAILED)
     return 0
@@ -107,8 +108,8 @@ def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: thre
 def _run_slots(
     session: SparkSession, spec_path: Path, batches: MicroBatches, slots: int, is_over: Callable[[], bool]
 ) -> None:
-    """Until it is over. What Spark starts for itself before the slots has ten seconds for that, which no setting changes
-    and a host under load may need: so it is tried again."""
+    """Run the slots until the application is over. Processes that Spark starts before the slots have ten seconds to
+    start, which no setting changes and which may be too short on a host under load, so the start is retried."""
     for attempts_left in reversed(range(START_ATTEMPTS)):
         try:
             _run_query(session, spec_path, batches, slots, is_over)
@@ -136,14 +137,14 @@ def _run_query(
         if not (has_ended := ended.done()):
             _stop(query, batches)
     if has_ended:
-        ended.result()  # raises what ended the query
+        ended.result()  # raises the error that ended the query
 
 
 def _start(session: SparkSession, spec_path: Path, batches: MicroBatches, slots: int) -> StreamingQuery:
     session.dataSource.register(StraitDataSource)
     rows = (
         session.readStream.format(FORMAT)
-        .option("spec", str(spec_path))  # a relative one is in every process's working directory
+        .option("spec", str(spec_path))  # a relative path is in each process's working directory
         .option("application", batches.application)
         .option("cores", str(batches.cores))
         .option("slots", str(slots))
@@ -158,13 +159,13 @@ def _start(session: SparkSession, spec_path: Path, batches: MicroBatches, slots:
 
 
 def _ending_of(query: StreamingQuery) -> "Future[bool | None]":
-    """Done once the query has ended, with what ended it. It is waited for in the JVM: asking that again and again would
-    disturb the slots beside it."""
+    """Return a future that is done once the query has ended, with the error if one ended it. The wait is in the JVM:
+    polling would disturb the slots beside it."""
     return beside("query", query.awaitTermination)
 
 
 def _stop(query: StreamingQuery, batches: MicroBatches) -> None:
-    """End the slots so that they say what they have copied, then the query."""
+    """End the slots so that they report the records they have copied, then the query."""
     if not batches.over.is_set() and folder.slots_may_see(batches.spec):
         batches.end_now()
         batches.ended.wait(FAREWELL_SECONDS)

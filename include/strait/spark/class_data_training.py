@@ -1,4 +1,4 @@
-"""What a driver does in its life, in a few seconds: `strait.launch.class_data` has its JVM write down the classes."""
+"""A driver's work in a few seconds: `strait.launch.class_data` has its JVM archive the classes that it loads."""
 
 import sys
 import threading
@@ -14,7 +14,7 @@ _SECONDS = 120.0
 
 
 class Training(DataSource):  # type: ignore[misc]  # pyspark is not typed
-    """A stream of a row a batch."""
+    """A stream of one row per batch."""
 
     @classmethod
     def name(cls) -> str:

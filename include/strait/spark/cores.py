@@ -1,5 +1,5 @@
-"""How many slots an application can run at once. A slot never yields its core: one slot too many would wait for
-ever."""
+"""How many slots an application can run at the same time. A slot never yields its core: one slot too many would wait
+forever."""
 
 import time
 
@@ -11,8 +11,8 @@ _POLL_SECONDS = 0.2
 
 
 class TooFewCores(SetupError):
-    """The plan has more slots than this application has cores. Submitted again, it asks for as many as the plan
-    says."""
+    """The plan has more slots than this application has cores. When submitted again, the application requests as many
+    cores as the plan has slots."""
 
     def __init__(self, slots: int, cores: int) -> None:
         super().__init__(
@@ -22,7 +22,8 @@ class TooFewCores(SetupError):
 
 
 def require_cores(session: SparkSession, slots: int) -> int:
-    """The number of slots that can run at once. A cluster's executors are waited for as long as Spark itself would.
+    """Return the number of slots that can run at the same time. Waits for a cluster's executors as long as Spark itself
+    would.
 
     Raises:
         TooFewCores: fewer than ``slots``.
@@ -43,8 +44,8 @@ def _executors_wait_seconds(session: SparkSession) -> int:
 
 
 def _cores(session: SparkSession) -> int:
-    """By Spark's own list of executors, which no Python API has. One thread of a local master is for Spark's own
-    jobs."""
+    """Return the number of cores in Spark's own list of executors, which has no Python API. One thread of a local
+    master is for Spark's own jobs."""
     executors = session.sparkContext._jsc.sc().statusStore().executorList(True)  # noqa: SLF001
     cores = sum(int(executors.apply(index).totalCores()) for index in range(executors.size()))
     return cores - 1 if _is_local(session) else cores

@@ -1,11 +1,11 @@
 """Spark's daemon of Python workers, with the engine in memory before it forks them.
 
-Otherwise every slot would load it for itself, for a second of CPU, while others are copying already.
+Otherwise every slot would load the engine separately, for a second of CPU, while others are already copying.
 """
 
 from pyspark import daemon
 
-import strait.engine.slot  # noqa: F401  what the workers need
+import strait.engine.slot  # noqa: F401  for the workers
 
 if __name__ == "__main__":
     daemon.manager()

@@ -1,5 +1,5 @@
-"""How often slots end in a failure. Spark runs such a slot again, and would end the whole application after so many in its
-life; here only several in a short time do."""
+"""Count how often slots fail. Spark runs a failed slot again, and would fail the whole application after a number of
+failures in its life; here only several failures of a slot within a short time do."""
 
 import logging
 import time
@@ -16,22 +16,22 @@ log = logging.getLogger(__name__)
 MOST_DEATHS = 4
 WINDOW_SECONDS = 600.0
 _LOOK_SECONDS = 1.0
-_NOT_ITS_FAULT = "exited unrelated to the running tasks"  # in Spark's words for an executor that was taken away
+_NOT_ITS_FAULT = "exited unrelated to the running tasks"  # Spark's message for an executor that was removed
 _MOST_TASKS = 1 << 20
 
 
 class SlotKeepsDying(StraitError):
-    """Running it again does not help."""
+    """A slot fails repeatedly, and running it again does not help."""
 
 
 class DeathCount:
-    """Those of each slot within the last minutes. Pure."""
+    """The failures of each slot within the window. Pure."""
 
     def __init__(self) -> None:
         self._at: defaultdict[int, deque[float]] = defaultdict(deque)
 
     def died(self, slot: int, now: float, cause: str) -> None:
-        """Raises SlotKeepsDying if it did so too often."""
+        """Count a failure; ``now`` is in seconds. Raises SlotKeepsDying if the slot failed too often."""
         times = self._at[slot]
         times.append(now)
         while times[0] < now - WINDOW_SECONDS:
@@ -43,17 +43,17 @@ class DeathCount:
 
 
 class SlotDeaths:
-    """Looks at Spark's own list of tasks."""
+    """Reads failures from Spark's own list of tasks."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._count = DeathCount()
-        self._failed: dict[int, int] = {}  # stage -> how many tasks of it have failed, at the last look
+        self._failed: dict[int, int] = {}  # stage -> number of its tasks that have failed, at the last poll
         self._seen: set[int] = set()
         self._look_at = 0.0
 
     def look(self) -> None:
-        """Count what has failed since the last look. Raises SlotKeepsDying."""
+        """Count the failures since the last poll, at most once per second. Raises SlotKeepsDying."""
         now = time.monotonic()
         if now < self._look_at:
             return
@@ -67,7 +67,7 @@ class SlotDeaths:
         self._failed = failed
 
     def _take(self, stage: int, attempt: int, now: float) -> None:
-        """By Spark's own list of tasks, which no Python API has."""
+        """Count the failed tasks in Spark's own list of tasks, which has no Python API."""
         context: Any = self._session.sparkContext
         tasks = context._jsc.sc().statusStore().taskList(stage, attempt, _MOST_TASKS)  # noqa: SLF001
         for number in range(tasks.size()):

@@ -1,4 +1,4 @@
-"""The one line that says why Spark failed, out of the pages that it and Python print about it. Pure."""
+"""Extract the one line that explains why Spark failed from the pages that it and Python print about it. Pure."""
 
 import re
 
@@ -13,12 +13,12 @@ _NO_WORKER = "Python worker failed to connect back"
 
 
 def is_failure_to_start(text: str) -> bool:
-    """A Python process that Spark has started did not report to it in time. Nothing is wrong with what it was to do."""
+    """Return whether a Python process that Spark started did not connect back in time. Its task is not the cause."""
     return _NO_WORKER in text
 
 
 def cause_of(text: str) -> str:
-    """`root_cause`, with what can be done about it where Spark does not say so."""
+    """Return `root_cause`, with the possible remedies if Spark's message has none."""
     if is_failure_to_start(text):
         return (
             "Spark started a Python process, which did not connect back within 10 s (the host is overloaded: free CPU or "
@@ -28,10 +28,10 @@ def cause_of(text: str) -> str:
 
 
 def root_cause(text: str) -> str:
-    """The error that this package raised, else the innermost one of Python, else of Java, else the first line.
+    """Return the error that this package raised, else the innermost one of Python, else of Java, else the first line.
 
-    Spark's and Py4J's own Python errors only carry the others, and Java's only carry Python's where they quote a
-    traceback, so these are passed over.
+    Spark's and Py4J's own Python errors only wrap the others, and Java's only wrap Python's if they quote a traceback,
+    so these are skipped.
     """
     if ours := _OURS.findall(text):
         return str(ours[-1]).strip()

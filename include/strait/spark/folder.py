@@ -1,8 +1,8 @@
-"""The folder that one running application keeps beside Spark's checkpoint: its own, never another's, and disposable.
+"""The directory of one running application, which holds Spark's checkpoint: never shared, and disposable.
 
-Two applications may run one spec at once, which is harmless for the copies, but Spark ends a query that meets another
-one in its checkpoint. So each has a folder of its own, named by its id, and removes it when it ends. What a killed one
-leaves is a few kilobytes; the next one to start removes it after a week.
+Two applications may run one spec at the same time, which is harmless for the replicated records, but Spark ends a query
+that finds another one in its checkpoint. So each application has a separate directory, named by its id, and removes it
+when it ends. A killed one leaves a few kilobytes; the next one to start removes them after a week.
 """
 
 import contextlib
@@ -13,49 +13,53 @@ from pathlib import Path
 
 from strait.config.app_spec import AppSpec
 
-_LEFT_BEHIND_SECONDS = 7 * 86400.0  # it is touched whenever the ledger is written, once a day at least
+_LEFT_BEHIND_SECONDS = 7 * 86400.0  # the directory is touched whenever the ledger is written, at least once a day
 
 
 def folder_of(spec: AppSpec, application: str) -> Path:
-    """Where this application keeps what it only needs while it runs."""
+    """Return the directory of the files that this application needs only while it runs."""
     return Path(spec.checkpoint_dir) / application
 
 
 def checkpoint(spec: AppSpec, application: str) -> Path:
-    """Spark's checkpoint. It only counts micro-batches: where copying goes on, the destination's log says."""
+    """Return Spark's checkpoint. It only counts micro-batches: the position to resume from is in the destination's
+    log."""
     return folder_of(spec, application) / "checkpoint"
 
 
 def stop_file(spec: AppSpec, application: str) -> Path:
-    """While it exists, slots end. Slots on other machines may not see it; Spark ends those by force."""
+    """Return the file that makes slots end while it exists. Slots on other machines may not see it; Spark kills
+    those."""
     return folder_of(spec, application) / "stop"
 
 
 def slots_may_see(spec: AppSpec) -> bool:
-    """Whether slots can see the folder: a relative path is in the working directory of the driver, as on YARN."""
+    """Return whether slots can see the directory: a relative path is in the working directory of the driver, as on
+    YARN."""
     return Path(spec.checkpoint_dir).is_absolute()
 
 
 def make(spec: AppSpec, application: str) -> None:
-    """Make the folder, and clear away what was left behind long ago. Raises OSError."""
+    """Create the directory, and remove those that were left long ago. Raises OSError."""
     for other in Path(spec.checkpoint_dir).glob("*"):
-        with contextlib.suppress(FileNotFoundError):  # somebody else clears away too
+        with contextlib.suppress(FileNotFoundError):  # another application removes it, too
             if other.stat().st_mtime < time.time() - _LEFT_BEHIND_SECONDS:
                 shutil.rmtree(other)
     folder_of(spec, application).mkdir(parents=True)
 
 
 def forget_checkpoint(spec: AppSpec, application: str) -> None:
-    """Let a query begin from scratch."""
+    """Delete the checkpoint, so that a query starts from scratch."""
     shutil.rmtree(checkpoint(spec, application), ignore_errors=True)
 
 
 def touch(spec: AppSpec, application: str) -> None:
-    """Show that it is in use. Where somebody deleted it, Spark may go on without or say so itself."""
+    """Mark the directory as in use. Does nothing if it was deleted: Spark may continue without it or report that
+    itself."""
     with contextlib.suppress(FileNotFoundError):
         os.utime(folder_of(spec, application))
 
 
 def remove(spec: AppSpec, application: str) -> None:
-    """Remove the folder; what cannot be removed is cleared away later."""
+    """Remove the directory; files that cannot be removed now are removed later."""
     shutil.rmtree(folder_of(spec, application), ignore_errors=True)

@@ -1,5 +1,5 @@
-"""Consumer groups are kept in sync by the driver of a link's default task group: it is there as long as the link copies,
-whatever becomes of Airflow."""
+"""Synchronize consumer groups in the driver of a link's default task group: it runs as long as the link copies,
+regardless of Airflow."""
 
 import logging
 import threading
@@ -13,14 +13,15 @@ log = logging.getLogger(__name__)
 
 _FAREWELL_SECONDS = 3.0
 _SILENT_SECONDS = 15.0
-"""After which a standby looks after the groups: they are reported every five seconds."""
+"""Time without a report after which a standby synchronizes the groups: reports are written every five seconds."""
 _LISTEN_SECONDS = 1.0
 _AFTER_TROUBLE_SECONDS = 10.0
 
 
 @contextmanager
 def consumer_groups_in_sync(spec: AppSpec, application: str) -> Iterator[None]:
-    """For as long as the block runs, beside it. A standby does so only while nobody else does."""
+    """Synchronize consumer groups while the block runs, on a separate thread. A standby does so only while no other
+    application does."""
     if spec.group != DEFAULT_GROUP:
         yield
         return
@@ -43,7 +44,8 @@ def _synchronize(spec: AppSpec, application: str, stopped: threading.Event) -> N
 
 
 def _stand_by(spec: AppSpec, application: str, stopped: threading.Event) -> None:
-    """Whatever goes wrong, it listens again: nobody would notice otherwise that nobody stands by."""
+    """Follow the other application, and start again after any error: otherwise a standby that has failed would not be
+    noticed."""
     while not stopped.is_set():
         try:
             _follow_the_other(spec, application, stopped)

@@ -1,8 +1,8 @@
-"""The driver writes the ledger, from what the slots say in the ledger topic.
+"""Write the ledger, in the driver, from the rows that the slots write to the ledger topic.
 
-The topic holds their rows for three days, so none is lost by a driver that is killed: the next one of the task group
-writes what is missing. A record in the topic says how far the files are; one that was not written makes the next driver
-write rows again, under the same name, and every column of such a row is the same.
+The topic keeps the rows for three days, so a driver that is killed loses none: the next driver of the task group writes
+those that are missing. A record in the topic marks how far the files are written. If that record is missing, the next
+driver writes rows again, under the same file name, and every column of such a row is the same.
 """
 
 import logging
@@ -28,20 +28,21 @@ from strait.state.writer import StateWriter
 
 log = logging.getLogger(__name__)
 
-_FIRST_LOOK_SECONDS = 20.0  # the slots' first rows are there
+_FIRST_LOOK_SECONDS = 20.0  # the slots have written their first rows by then
 _AGAIN_SECONDS = 60.0
 _MARK_SECONDS = 5.0
 _RECORDS_AT_ONCE = 500
-_FAREWELL_SECONDS = 10.0  # a destination that does not answer holds up nobody
+_FAREWELL_SECONDS = 10.0  # a destination that does not respond must not delay the end
 _WRITING_SECONDS = 20.0
 
 
 @contextmanager
 def ledger_kept(session: SparkSession, spec: AppSpec, application: str) -> Iterator[None]:
-    """For as long as the block runs, beside it; what the slots have said by its end is written then.
+    """Write the ledger while the block runs, on a separate thread; at its end, write the rows that the slots have
+    reported by then.
 
     Raises:
-        SetupError: the ledger's folder cannot be made.
+        SetupError: the ledger's directory cannot be created.
     """
     ledger = Ledger(session, spec, application)
     ledger.files.prepare()
@@ -60,7 +61,7 @@ def ledger_kept(session: SparkSession, spec: AppSpec, application: str) -> Itera
 
 
 class Ledger:
-    """What one driver writes. ``writing``: it does so now."""
+    """The ledger writer of one driver. ``writing``: whether it is writing files now."""
 
     def __init__(self, session: SparkSession, spec: AppSpec, application: str) -> None:
         self.files = LedgerFiles(session, spec.ledger_dir, spec.link)
@@ -70,10 +71,10 @@ class Ledger:
         patience_ms = round(1000 * (2 * spec.ledger_seconds + _AGAIN_SECONDS))
         self._book = LedgerBook(spec.group, application, patience_ms)
         self.writing = False
-        self._next = 0  # the first record of the topic not read yet
+        self._next = 0  # offset of the first record in the topic not read yet
 
     def run(self, stopped: threading.Event) -> None:
-        """Look once in an interval, and at the end."""
+        """Write the ledger once per interval, and at the end."""
         wait_seconds = min(_FIRST_LOOK_SECONDS, self._spec.ledger_seconds)
         while not stopped.wait(wait_seconds):
             folder.touch(self._spec, self._application)
@@ -82,12 +83,12 @@ class Ledger:
         self.look(last=True)
 
     def look(self, *, last: bool = False) -> bool:
-        """Write what is to be written; return whether that was possible. What was not is tried again next time, by the next
+        """Write the rows that are due; return whether that was possible. The rest is retried next time, by the next
         driver if need be."""
         spec = self._spec
         try:
             messages = read_topic(spec.destination, spec.destination_name, self._topic, first=self._next)
-            # However much there is, only so much of it is held at a time.
+            # However long the topic is, only this many messages are held at a time.
             while some := list(islice(messages, _RECORDS_AT_ONCE)):
                 for message in some:
                     self._take(message)
@@ -96,7 +97,7 @@ class Ledger:
         except StraitError as error:
             log.warning("the ledger is behind, copying goes on: %s", error)
             return False
-        except Exception:  # a defect; nobody would notice otherwise that nobody writes any more
+        except Exception:  # a defect; otherwise the end of the thread would not be noticed
             log.exception("the ledger is behind, copying goes on")
             return False
         return True

@@ -1,9 +1,11 @@
-"""Which of the slots' rows are still to be written into the ledger, by whom, and what no slot is left to tell. Pure.
+"""Track which of the slots' rows are not in the ledger yet, which application writes them, and which ranges no slot is
+left to report. Pure.
 
-Each driver writes the rows of its own application, and after a while those that a dead driver has left. Rows follow one
-another in the link's own numbers of records, so a stretch that a killed slot had copied and not told shows as soon as
-its successor tells more: it becomes a row, too, with what the numbers say. Another application that copies the same
-partitions may have copied it and tell later; so the row waits while there is one.
+Each driver writes the rows of the application that it belongs to, and after a while those that a dead driver has left.
+Rows follow one another in the link's sequence numbers, so a range that a killed slot had copied but not reported is
+visible as soon as its successor reports a later one: the range becomes a row, too, with the values that follow from the
+numbers. Another application that copies the same partitions may have copied the range and report it later, so the row
+waits while another application still reports.
 """
 
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ UNREPORTED = "unreported"
 
 
 class _End(NamedTuple):
-    """Up to where a partition's rows tell."""
+    """The end of the range that a partition's rows cover."""
 
     sequence: int
     source: int
@@ -26,7 +28,7 @@ class _End(NamedTuple):
 
 @dataclass
 class Pending:
-    """Rows that are not in the ledger's files; ``gaps``: before them, of the same partitions."""
+    """Rows that are not in the ledger's files; ``gaps``: unreported ranges before them, of the same partitions."""
 
     offset: int
     at_ms: int
@@ -35,7 +37,7 @@ class Pending:
     gaps_since_ms: int = 0
 
     def parts(self) -> Iterator[LedgerPart]:
-        """What is to be written."""
+        """Yield the parts to write."""
         if self.gaps:
             until_ms = self.part.started_at_ms
             times = {"started_at_ms": min(self.gaps_since_ms, until_ms), "ended_at_ms": until_ms}
@@ -44,10 +46,10 @@ class Pending:
 
 
 class LedgerBook:
-    """The ledger topic as one driver reads it, from its beginning on.
+    """The ledger topic as one driver reads it, from its start.
 
     Args:
-        patience_ms: after which a row that its own application has not written is written by another one.
+        patience_ms: time after which a row that its own application has not written is written by another one.
     """
 
     def __init__(self, group: str, application: str, patience_ms: int) -> None:
@@ -55,12 +57,12 @@ class LedgerBook:
         self._application = application
         self._patience_ms = patience_ms
         self._pending: list[Pending] = []
-        self._gapped: list[Pending] = []  # of these, those with gaps
+        self._gapped: list[Pending] = []  # those of `_pending` that have gaps
         self._ends: dict[tuple[str, int, str], _End] = {}
-        self._heard: dict[str, int] = {}  # application -> when it told something last
+        self._heard: dict[str, int] = {}  # application -> time of its last report
 
     def take(self, offset: int, at_ms: int, record: LedgerPart | LedgerMark) -> None:
-        """The next record of the topic, which was written at ``at_ms``."""
+        """Process the next record of the topic, which was written at ``at_ms``."""
         if isinstance(record, LedgerMark):
             self.written(record.group, record.application, record.below)
             return
@@ -74,10 +76,10 @@ class LedgerBook:
             self._heard[record.application] = at_ms
 
     def due(self, now_ms: int, *, last: bool = False) -> dict[str, list[Pending]]:
-        """Application -> what is to be written for it now, the oldest first.
+        """Return application -> its rows that must be written now, oldest first.
 
         Args:
-            last: this application writes no more later.
+            last: whether this is this application's last write.
         """
         found: dict[str, list[Pending]] = {}
         waits: set[str] = set()
@@ -86,11 +88,11 @@ class LedgerBook:
             if application not in waits and self._is_due(pending, now_ms, last):
                 found.setdefault(application, []).append(pending)
             else:
-                waits.add(application)  # an application's rows are written in their order
+                waits.add(application)  # an application's rows are written in order
         return found
 
     def written(self, group: str, application: str, below: int) -> None:
-        """Everything of this application before this offset is in the ledger's files."""
+        """Drop the rows of this application before offset ``below``: they are in the ledger's files."""
         if group == self._group:
             self._pending = [one for one in self._pending if one.part.application != application or one.offset >= below]
             self._gapped = [one for one in self._pending if one.gaps]
@@ -144,7 +146,7 @@ def _gap(end: _End, entry: LedgerEntry) -> LedgerEntry:
 
 
 def _less(gap: LedgerEntry, told: LedgerEntry) -> Iterator[LedgerEntry]:
-    """What is left of the gap now that this was told."""
+    """Yield the parts of the gap that this row does not cover."""
     same = (gap.topic, gap.partition, gap.destination) == (told.topic, told.partition, told.destination)
     if not same or told.sequence_from >= gap.sequence_to or told.sequence_to <= gap.sequence_from:
         yield gap

@@ -2,8 +2,8 @@
 
     <ledger_dir>/link=<link>/date=<UTC day on which the interval ended>/application=<id>/part-<n>.parquet
 
-The driver makes them itself and no Spark job does: slots hold every core that a cluster gives the application, so that a
-job would wait for ever. Hadoop's file systems hold them, as those of Spark's own writer.
+The driver creates them itself instead of a Spark job: slots hold every core that a cluster gives the application, so
+that a job would wait forever. They are written through Hadoop's file systems, like those of Spark's own writer.
 """
 
 import io
@@ -27,18 +27,18 @@ COLUMNS = {
     for name, kind in get_type_hints(model).items()
     if name in names
 }
-"""Name -> type of each column but those in the path: ``link`` and ``application``."""
+"""Name -> type of each column except those in the path: ``link``, ``date`` and ``application``."""
 
 
 class LedgerFiles:
-    """Those of one link."""
+    """The ledger's files of one link."""
 
     def __init__(self, session: SparkSession, ledger_dir: str, link: str) -> None:
         self._session = session
         self._folder = f"{ledger_dir}/link={link}"
 
     def prepare(self) -> None:
-        """Make the folder. Raises SetupError where that is impossible."""
+        """Create the directory. Raises SetupError if that fails."""
         try:
             system = self._file_system()
             made = system.mkdirs(self._path(self._folder))
@@ -48,7 +48,7 @@ class LedgerFiles:
             raise SetupError(f"ledger {self._folder}: cannot be made", hint=_HINT)
 
     def append(self, application: str, parts: Sequence[LedgerPart], number: int) -> None:
-        """Write the rows, as file number ``number``; an earlier one of this number is replaced.
+        """Write the rows, as file number ``number``; an earlier file with this number is replaced.
 
         Raises:
             SetupError: they could not be written.
@@ -79,7 +79,7 @@ class LedgerFiles:
     def _file_system(self) -> Any:
         context: Any = self._session.sparkContext
         system = self._path(self._folder).getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001
-        system.setWriteChecksum(False)  # a local one would make a second file for each
+        system.setWriteChecksum(False)  # a local file system would add a checksum file to each
         return system
 
     def _path(self, text: str) -> Any:
@@ -91,7 +91,7 @@ class LedgerFiles:
 
 
 def parquet(parts: Iterable[LedgerPart]) -> bytes:
-    """A Parquet file with a row for each entry, by topic and partition."""
+    """Return a Parquet file with a row for each entry, by topic and partition."""
     import pyarrow as pa
     from pyarrow import parquet as pq
 

@@ -1,5 +1,5 @@
-"""What the driver does between two micro-batches: look whether there is to be another one. A micro-batch is a set of slots; it
-lasts until the plan has another number of them."""
+"""Check between two micro-batches whether the driver runs another one. A micro-batch is a set of slots; it lasts until
+the plan has another number of them."""
 
 import logging
 import threading
@@ -15,10 +15,11 @@ log = logging.getLogger(__name__)
 
 
 class MicroBatches:
-    """Those of one application. Spark's thread calls `take`; the main thread waits for the events.
+    """The micro-batches of one application. Spark's thread calls `take`; the main thread waits for the events.
 
     Attributes:
-        over: set when the plan says that this application is to end; ``refusal`` then tells why, if it is not at rest.
+        over: set when this application must end, since the plan is stopped or has more slots than this application has
+            cores; ``refusal`` is the error in the second case.
         ended: set when the slots have ended after `end_now` was called.
     """
 
@@ -32,12 +33,12 @@ class MicroBatches:
         self._ending = threading.Event()
 
     def end_now(self) -> None:
-        """Make the slots end now, where they can see this machine's files."""
+        """Make the slots end now, if they can see this machine's files."""
         self._ending.set()
         folder.stop_file(self.spec, self.application).touch()
 
     def take(self, slots: DataFrame, number: int) -> None:
-        """Run slots until all have ended. Called by Spark for each micro-batch."""
+        """Run slots until all have ended. Spark calls this for each micro-batch."""
         log.info("micro-batch %d: slots start", number)
         slots.collect()
         if self._ending.is_set():

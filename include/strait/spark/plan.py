@@ -1,5 +1,4 @@
-"""What the driver needs to know of the plan: whether to run, and with how many slots. The slots follow it
-themselves."""
+"""Read from the plan whether the driver must run, and with how many slots. The slots follow the plan themselves."""
 
 from strait.config.app_spec import AppSpec
 from strait.errors import StateError, StraitError
@@ -10,10 +9,11 @@ _TIMEOUT_SECONDS = 5.0
 
 
 def plan_in_force(spec: AppSpec) -> Plan | None:
-    """The plan of the application's task group; None where there is none yet, or the destination does not answer now.
+    """Return the plan of the application's task group; None if there is none yet, or the destination does not respond
+    now.
 
     Raises:
-        StraitError: the plan cannot be read, and trying again cannot help.
+        StraitError: the plan cannot be read, and a retry cannot help.
     """
     try:
         with StateReader(spec.destination, spec.destination_name, spec.link, follow=("plan",)) as state:
@@ -21,7 +21,7 @@ def plan_in_force(spec: AppSpec) -> Plan | None:
                 state.catch_up(_TIMEOUT_SECONDS)
             except StateError:
                 if spec.group not in state.plans:
-                    raise  # else the last good plan stays in force
+                    raise  # else the last valid plan stays current
             return state.plans.get(spec.group)
     except StraitError as error:
         if error.retriable:

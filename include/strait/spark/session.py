@@ -1,6 +1,6 @@
-"""Starting Spark's session soon: without what no application of Strait needs, and while the rest of it is imported. The
-JVM takes two seconds for its part, and Python's imports take one; so this module imports hardly more than pyspark.
-"""
+"""Start Spark's session early: without the parts that no application of Strait needs, and while the rest of the
+application is imported. The JVM takes two seconds for its part, and Python's imports take one, so this module imports
+hardly more than pyspark."""
 
 import json
 import logging
@@ -23,12 +23,12 @@ _Result = TypeVar("_Result")
 
 
 def begin_session(properties: Path | None = None) -> "Future[SparkSession]":
-    """Start the session; to be waited for by whoever needs it.
+    """Start the session and return a future of it.
 
     Args:
         properties: JSON object of Spark properties, besides those that spark-submit was given.
 
-    Raises (the result): ConfigError where they cannot be read.
+    Raises (the result): ConfigError if they cannot be read.
     """
     # At its first call into the JVM each of these imports pandas, which takes a second. No NumPy value is ever passed.
     unused = NumpyScalarConverter, NumpyArrayConverter
@@ -38,13 +38,13 @@ def begin_session(properties: Path | None = None) -> "Future[SparkSession]":
 
 def _session(properties: Path | None) -> SparkSession:
     session = SparkSession.builder.config(map=_read(properties)).getOrCreate()
-    # Else Spark starts two interpreters which look for modules called `pyspark_*` with data sources.
+    # Otherwise Spark starts two interpreters that search for modules named `pyspark_*` with data sources.
     sources, jvm = session._jvm.org.apache.spark.sql.execution.datasources, session._jvm  # noqa: SLF001
     none = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
     try:
         found = getattr(getattr(sources, "DataSourceManager$"), "MODULE$")
         getattr(found, "dataSourceBuilders_$eq")(jvm.scala.Option.apply(none))
-    except Py4JError as error:  # another Spark, which looks for them then
+    except Py4JError as error:  # another version of Spark, which then searches for them
         log.info("data sources of other modules are looked for: %s", error)
     return session
 
@@ -59,13 +59,13 @@ def _read(properties: Path | None) -> dict[str, str]:
 
 
 def beside(name: str, work: Callable[[], _Result]) -> "Future[_Result]":
-    """Run it on a thread of its own, which ends with the process at the latest."""
+    """Run the work on a separate thread, which ends with the process at the latest."""
     done: Future[_Result] = Future()
 
     def run() -> None:
         try:
             done.set_result(work())
-        except BaseException as error:  # noqa: BLE001  told to whoever waits
+        except BaseException as error:  # noqa: BLE001  raised in the thread that waits
             done.set_exception(error)
 
     threading.Thread(target=run, name=name, daemon=True).start()

@@ -1,16 +1,18 @@
-"""The streaming data source `strait`: one input partition is one slot, and one micro-batch runs all slots until it ends.
+"""The streaming data source `strait`: one input partition is one slot, and one micro-batch runs all slots until it
+ends.
 
-Format: ``strait``. Options: ``spec``, path of the application's spec; ``application``, which running copy this is;
-``cores``, how many slots can run at once; ``slots``, how many the first micro-batch has. Options show in Spark's pages, so
-secrets stay in the spec file. Schema: one column, and never a row. Offset: ``{"batch": n}``, n micro-batches have been
-started.
+Format: ``strait``. Options: ``spec``, path of the application's spec; ``application``, id of this running instance;
+``cores``, how many slots can run at the same time; ``slots``, how many the first micro-batch has. Options are visible
+in Spark's pages, so secrets stay in the spec file. Schema: one column, and never a row. Offset: ``{"batch": n}``, n
+micro-batches have been started.
 
-Reading a slot *is* the copying: records go from cluster to cluster inside ``read()`` and never through Spark. So
-``read()`` is not a function of its offsets, and need not be: a slot that Spark runs again goes on where the destination's
-log ends, and copies nothing twice. It returns only when the application ends or the plan has another number of slots.
+Reading a slot *is* the copying: records are copied from cluster to cluster inside ``read()`` and never pass through
+Spark. So ``read()`` is not a function of its offsets, and need not be: a slot that Spark runs again resumes at the end
+of the destination's log, and copies nothing twice. It returns only when the application ends or the plan has another
+number of slots.
 
-Before anything is copied Spark loads this module in five processes, one after the other. So what plans and what copies
-is imported by those that do it.
+Before copying starts, Spark loads this module in five processes, one after the other. So the methods that plan and copy
+import the code that they need.
 """
 
 import os
@@ -27,7 +29,7 @@ FORMAT = "strait"
 
 @dataclass(frozen=True)
 class SlotPartition(InputPartition):  # type: ignore[misc]  # pyspark is not typed
-    """One slot of so many."""
+    """One slot out of ``slots``."""
 
     slot: int
     slots: int
@@ -49,9 +51,10 @@ class StraitDataSource(DataSource):  # type: ignore[misc]
 
 
 class SlotReader(DataSourceStreamReader):  # type: ignore[misc]
-    """Plans micro-batches in a process beside the driver, and runs slots in Spark's Python workers.
+    """Plans micro-batches in a process next to the driver, and runs slots in Spark's Python workers.
 
-    Pickled on the way there: so it holds plain values only and opens what it needs inside the call that needs it.
+    It is pickled on the way there, so it contains only plain values and opens everything else inside the call that
+    needs it.
     """
 
     def __init__(self, spec_path: Path, application: str, cores: int, first_slots: int) -> None:
@@ -64,13 +67,14 @@ class SlotReader(DataSourceStreamReader):  # type: ignore[misc]
         return {"batch": 0}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """There is always one more: it starts as soon as the last one has ended."""
+        """Return the next offset: there is always one more micro-batch, which starts as soon as the last one has
+        ended."""
         return {"batch": start["batch"] + 1}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[SlotPartition]:
-        """The slots of the plan in force; in the first micro-batch, as the driver has just read it. None where the
-        application is to end: the driver sees to that after the empty micro-batch, and slots without a core of their own
-        would wait behind the others for ever."""
+        """Return the slots of the current plan; in the first micro-batch, as the driver has just read it. Return none
+        if the application must end: the driver ends it after the empty micro-batch, and slots without a core would wait
+        forever for the others."""
         if end["batch"] == 1:
             return [SlotPartition(slot, self._first_slots) for slot in range(self._first_slots)]
         from strait.config.app_spec import AppSpec
@@ -87,17 +91,17 @@ class SlotReader(DataSourceStreamReader):  # type: ignore[misc]
         return [SlotPartition(slot, slots) for slot in range(slots)]
 
     def read(self, partition: SlotPartition) -> Iterator[tuple[int]]:
-        """Copy until there is nothing more to do. Yields nothing."""
+        """Run the slot until it ends. Yields nothing."""
         from strait.config.app_spec import AppSpec
         from strait.engine.slot import run_slot
         from strait.errors import SetupError
         from strait.spark.folder import stop_file
 
         spec = AppSpec.read(self._spec_path).model_copy(update={"slots": partition.slots})
-        spec.require_version()  # its host may have another than the driver's
+        spec.require_version()  # its host may have another version than the driver's
         asked, daemon = stop_file(spec, self._application), os.getppid()
         run_slot(spec, partition.slot, self._application, lambda: os.getppid() != daemon or asked.exists())
         if os.getppid() != daemon:
-            # Spark would run the next slot in this process, which nothing would end any more.
+            # Spark would run the next slot in this process, which would never be stopped.
             raise SetupError("the process that Spark forks its workers from has ended", hint="the slot is run again")
         return iter(())

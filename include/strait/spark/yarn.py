@@ -1,8 +1,8 @@
-"""The driver's side of YARN: where it may be asked to end, and how it tells why it ends.
+"""The driver's side of YARN: how it receives a request to end, and how it reports why it ends.
 
-The submitting host and the driver's share no files but those of the cluster, so a request to end is a file in the folder
-that Spark made for the submission there. YARN starts a driver again that ends with another code than 0; so one whose end
-is final takes its leave of the ResourceManager first.
+The submitting host and the driver's share no files but those of the cluster, so a request to end is a file in the
+directory that Spark created for the submission there. YARN starts a driver again that exits with a code other than 0,
+so one whose end is final unregisters from the ResourceManager first.
 """
 
 import logging
@@ -27,21 +27,21 @@ _MASTER = "org$apache$spark$deploy$yarn$ApplicationMaster$$master"
 
 
 def on_yarn() -> bool:
-    """Whether this is a driver in a container of YARN."""
+    """Return whether this is a driver in a container of YARN."""
     return _STAGING in os.environ
 
 
 def copy_of(session: SparkSession) -> str:
-    """What tells this driver from every other one: the application's id, and on YARN the attempt's number, too, since
-    there all drivers of one submission have the same id."""
+    """Return an id that distinguishes this driver from every other one: the application's id, and on YARN also the
+    attempt's number, since there all drivers of one submission have the same id."""
     context = session.sparkContext
     attempt = context._jsc.sc().applicationAttemptId()  # noqa: SLF001  no Python API has it
     return f"{context.applicationId}_{attempt.get()}" if attempt.isDefined() else str(context.applicationId)
 
 
 def stop_asked(session: SparkSession) -> Callable[[], bool]:
-    """A question for the application to ask again and again: does the launcher want it to end? While the cluster's file
-    system does not answer, nobody does."""
+    """Return a function for the application to poll: whether the launcher wants it to end. While the cluster's file
+    system does not respond, no request is seen."""
     path = _path(session, f"{os.environ[_STAGING]}/{STOP}")
     next_look = 0.0
     answer = False
@@ -60,11 +60,11 @@ def stop_asked(session: SparkSession) -> Callable[[], bool]:
 
 
 def take_leave(exit_code: int, cause: str) -> None:
-    """Let YARN show why this driver ends. After EXIT_FAILED it starts another one, as often as its limit allows; after any
-    other code none, and what the submission has in the file system is removed."""
+    """Report to YARN why this driver ends. After EXIT_FAILED YARN starts another one, as often as its limit allows;
+    after any other code it starts none, and the files of the submission in the file system are removed."""
     words = last_words(exit_code, cause)
     try:
-        session = SparkSession.builder.getOrCreate()  # there may be none yet, and YARN only hears those that have one
+        session = SparkSession.builder.getOrCreate()  # there may be none yet, and reporting to YARN needs one
         jvm: Any = session._jvm  # noqa: SLF001
         master = getattr(getattr(jvm.org.apache.spark.deploy.yarn, "ApplicationMaster$"), "MODULE$")
         master = getattr(master, _MASTER)()

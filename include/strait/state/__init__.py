@@ -1,1 +1,1 @@
-"""The state topics of a link: plan, map and reports, all on the destination cluster."""
+"""The state topics of a link, all on the destination cluster: the plan, the offset map, reports and others."""

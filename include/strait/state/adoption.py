@@ -1,7 +1,7 @@
-"""Topics that get an ID: they were known by their names alone. Pure.
+"""Topics that were known by name only and now have an ID. Pure.
 
-Topics of a cluster on ZooKeeper have no ID before its `inter.broker.protocol.version` is 2.8, and get one then. What the
-map says of them stays true if they are the same topics, which the comparison of the last record decides.
+Topics of a cluster on ZooKeeper have no ID until its `inter.broker.protocol.version` is 2.8. Their offset segments stay
+valid if they are the same topics, which is determined by the comparison of the last record.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from strait.state.schema import OffsetMapping
 def adopted(
     runs: Sequence[OffsetMapping], destination: str, source_id: str, destination_id: str
 ) -> Sequence[OffsetMapping]:
-    """A partition's runs, with the IDs that were unknown when they were written.
+    """Return a partition's offset segments, with the IDs that were unknown when they were written.
 
-    An unknown ID is the first one that a later run has, else that of the topic as it is now. While a topic has none, all
-    runs are taken for its own: there is nothing to tell topics of one name apart.
+    An unknown ID is the first one that a later segment has, else that of the current topic. While a topic has none, all
+    segments are treated as its own, since topics of one name cannot be distinguished.
 
     Args:
         runs: by sequence_base.
-        destination, source_id, destination_id: the topics as they are now. Runs into another one stay as they are.
+        destination, source_id, destination_id: the current topics. Segments of another destination stay unchanged.
     """
     known = is_known_id(source_id) and is_known_id(destination_id)
     if known and all(is_known_id(run.source_id) and is_known_id(run.destination_id) for run in runs):

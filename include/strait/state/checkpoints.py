@@ -1,8 +1,8 @@
-"""MirrorMaker 2's checkpoints and offset syncs: records that tell its clients how offsets translate. Pure.
+"""MirrorMaker 2's checkpoints and offset syncs: records with which its clients translate offsets. Pure.
 
-The bytes are those of KIP-382. A checkpoint holds offsets as they are committed, of the next record; an offset sync the
-offsets of one record. `RemoteClusterUtils` reads every checkpoint of the topic, the last one of a key counts, and fails
-at a tombstone, so none is ever written.
+The bytes are those of KIP-382. A checkpoint has committed offsets, those of the next record; an offset sync has the
+offsets of one record. `RemoteClusterUtils` reads every checkpoint of the topic, uses the last one of each key, and
+fails on a tombstone, so none is ever written.
 """
 
 import struct
@@ -18,8 +18,8 @@ _CHECKPOINT = struct.Struct(">hqq")
 
 
 class Checkpoint(NamedTuple):
-    """``place``: on the destination. ``upstream``, ``offset``: what the group has committed on the source, and its
-    translation."""
+    """``place``: the destination partition. ``upstream``, ``offset``: the group's committed offset on the source, and
+    its translation."""
 
     group: str
     place: TopicPartition
@@ -30,12 +30,12 @@ class Checkpoint(NamedTuple):
         return encode_text(self.group) + _place(self.place)
 
     def value(self) -> bytes:
-        """Without the consumer's metadata, as MirrorMaker 2 writes it."""
+        """Return the value without the consumer's metadata, as MirrorMaker 2 writes it."""
         return _CHECKPOINT.pack(_VERSION, self.upstream, self.offset) + encode_text("")
 
 
 class OffsetSync(NamedTuple):
-    """``place``: on the source. ``upstream``, ``offset``: where one record is on the source, and on the destination."""
+    """``place``: the source partition. ``upstream``, ``offset``: one record's offsets on source and destination."""
 
     place: TopicPartition
     upstream: int

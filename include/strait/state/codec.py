@@ -1,6 +1,6 @@
-"""State records <-> the bytes of their keys and values. Pure; strict in both directions.
+"""Conversion of state records to the bytes of their keys and values, and back. Pure; strict in both directions.
 
-Keys are made in one way only, byte for byte, because compaction compares bytes.
+A key has exactly one byte form, because compaction compares bytes.
 """
 
 import json
@@ -18,7 +18,7 @@ from strait.state.report_changes import KEPT, SPANS_MS, HistoryPoint, ReportChan
 from strait.state.schema import Loss, Offset, OffsetMapping, Plan, Record, Registration, Report
 
 _V = 1
-_SHOWN = 200  # characters of what is foreign, in an error
+_SHOWN = 200  # maximum characters of foreign text in an error
 _OURS = b'{"v":%d,' % _V
 Value = TypeVar(
     "Value",
@@ -38,7 +38,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Unreadable(ValueError):
-    """A record that this version cannot read; the text says what is wrong with it."""
+    """A record that this version cannot read; the message has the reason."""
 
 
 class _Versioned(BaseModel):
@@ -52,8 +52,8 @@ class PlanKey(Record):
 
 
 class RunKey(Record):
-    """Key of the map topic. ``check`` tells runs apart that begin with the same record but say different things: of two
-    writers one may have read further than the other, and neither's word may replace the other's."""
+    """Key of the map topic. ``check`` distinguishes segments that start with the same record but differ otherwise: one
+    writer may have read further than another, and the segment of neither may replace the other's."""
 
     topic: str
     partition: Offset
@@ -70,13 +70,13 @@ class ReportKey(Record):
 
 
 class GroupSyncKey(Record):
-    """Key of the reports topic, of what is no slot's."""
+    """Key of the reports topic, for consumer group reports, which belong to no slot."""
 
     consumer_groups: str
 
 
 class LedgerKey(Record):
-    """Key of the ledger topic, of a slot's rows; ``ledger``: the task group."""
+    """Key of the ledger topic, for a slot's rows; ``ledger``: the task group."""
 
     ledger: str
     application: str
@@ -84,14 +84,14 @@ class LedgerKey(Record):
 
 
 class LedgerMarkKey(Record):
-    """Key of the ledger topic, of how far an application's rows are written; ``written``: the task group."""
+    """Key of the ledger topic, for the mark of an application's written rows; ``written``: the task group."""
 
     written: str
     application: str
 
 
 class ReportChangesKey(Record):
-    """Key of the reports topic, of what is no whole report. It begins as that of a slot's reports does."""
+    """Key of the reports topic, for changes since a slot's last report. It has the prefix of the slot's reports."""
 
     group: str
     slot: int
@@ -99,8 +99,8 @@ class ReportChangesKey(Record):
 
 
 class HistoryKey(Record):
-    """Key of the history topic. ``place``: the number of the span, counted round; ``began``: which sixtieth of the span
-    the observation begins in."""
+    """Key of the history topic. ``place``: number of the span, modulo the number of spans kept; ``began``: the sixtieth
+    of the span in which the observation starts."""
 
     group: str
     slot: int
@@ -110,7 +110,7 @@ class HistoryKey(Record):
 
 
 class LossKey(Record):
-    """Key of the losses topic: the same loss, told by two slots, is one."""
+    """Key of the losses topic: the same loss has the same key if two slots write it."""
 
     topic: str
     partition: Offset
@@ -138,7 +138,7 @@ AnyValue = Plan | OffsetMapping | LedgerPart | LedgerMark | Loss | Registration 
 
 
 def key_of(value: AnyValue) -> Key:
-    """The key under which a value is written."""
+    """Return the key under which a value is written."""
     if isinstance(value, Plan):
         return PlanKey(group=value.group)
     if isinstance(value, OffsetMapping):
@@ -181,12 +181,12 @@ def _history_key(point: HistoryPoint) -> HistoryKey:
 
 
 def kind_of_ledger(raw_key: bytes | None) -> "type[LedgerPart] | type[LedgerMark]":
-    """What a record of the ledger topic is to be decoded as."""
+    """Return the type of a record of the ledger topic."""
     return LedgerMark if raw_key is not None and raw_key.startswith(b'{"written":') else LedgerPart
 
 
 def run_key(run: OffsetMapping) -> RunKey:
-    """The key under which a run is written."""
+    """Return the key under which an offset segment is written."""
     said = (run.destination, run.source_id, run.destination_id, run.source_base, run.destination_base, run.gaps)
     check = zlib.crc32(json.dumps(said).encode())
     return RunKey(topic=run.topic, partition=run.partition, sequence_base=run.sequence_base, check=check)
@@ -197,16 +197,16 @@ _LATER: Mapping[type[Record], tuple[str, ...]] = {
     Registration: ("purpose",),
     Failover: ("group_list", "topics"),
 }
-"""Fields that older versions refuse; they are written only where they say something."""
+"""Fields that older versions reject; they are written only if they differ from their defaults."""
 
 
 def encode_key(key: Key) -> bytes:
-    """The one byte form of a key."""
+    """Return the only byte form of a key."""
     return key.model_dump_json().encode()
 
 
 def encode(value: AnyValue) -> tuple[bytes, bytes]:
-    """Key and value as they are written."""
+    """Return key and value as they are written."""
     if isinstance(value, ReportChanges | HistoryPoint):
         raw = value.model_dump_json(exclude_defaults=True).encode()
         return encode_key(key_of(value)), b'{"v":%d,' % value.v + raw.removeprefix(b"{")
@@ -219,20 +219,24 @@ def _default(value: AnyValue, name: str) -> Any:
 
 
 def decode_key(kind: type[Model], raw: bytes | None) -> Model:
-    """Raises Unreadable."""
+    """Decode a key. Raises Unreadable."""
     if raw is None:
         raise Unreadable("the record has no key")
     return _strict(kind, raw, "key")
 
 
 def decode(kind: type[Value], raw_key: bytes | None, raw_value: bytes) -> Value:
-    """Raises Unreadable: not JSON, of another version, not what the schema says, or under a key that is not its own.
-    Nothing else: whoever may write to a state topic must not be able to end those that read it."""
+    """Decode a value.
+
+    Raises:
+        Unreadable: it is not JSON, has another version, violates the schema, or is under the wrong key. No other error
+            occurs, since a client with permission to write to a state topic must not be able to stop its readers.
+    """
     try:
         return _decoded(kind, raw_key, raw_value)
     except Unreadable:
         raise
-    except Exception as error:  # what nobody has thought of
+    except Exception as error:  # any unforeseen error
         raise Unreadable(f"{type(error).__name__}: {str(error)[:_SHOWN]}") from error
 
 
@@ -255,16 +259,16 @@ def _version(raw_value: bytes) -> object:
     try:
         return _Versioned.model_validate_json(raw_value).v
     except ValidationError:
-        return _V  # not ours at all: the schema says precisely what is wrong with it
+        return _V  # not a Strait record: the schema gives the exact error
 
 
 def is_of_groups(key: bytes) -> bool:
-    """Whether a record of the reports topic tells how consumer groups stand."""
+    """Return whether a record of the reports topic is a consumer group report."""
     return key.startswith(b'{"consumer_groups":')
 
 
 def decode_report(raw_key: bytes | None, raw_value: bytes) -> Report | ReportChanges | GroupSyncReport:
-    """A record of the reports topic, whichever it is. Raises Unreadable."""
+    """Decode a record of the reports topic, of any type. Raises Unreadable."""
     key = raw_key or b""
     if is_of_groups(key):
         return decode(GroupSyncReport, raw_key, raw_value)

@@ -1,5 +1,5 @@
-"""A compacted topic of one partition whose records anybody may write: the newest value of each key, and writing those
-that differ."""
+"""A compacted topic with one partition to which other clients may write too: the newest value of each key, and writing
+values that differ."""
 
 import time
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from strait.state.segments import COMPACTED
 
 _SECONDS = 15.0
 _READ_SECONDS = 60.0
-"""After this the topic is read on: somebody else may have written into it."""
+"""Interval at which new records are read: another client may have written to the topic."""
 
 
 class CompactedTopic:
-    """Created if it is missing, with the brokers' default of replicas.
+    """The topic is created if it is missing, with the brokers' default replication factor.
 
-    Raises (every method): ClusterUnavailable, NotAuthorized, and what the cluster refuses.
+    Raises (every method): ClusterUnavailable, NotAuthorized, and ClusterError if the cluster rejects a request.
     """
 
     def __init__(self, properties: Mapping[str, str], cluster: str, topic: str) -> None:
@@ -39,12 +39,12 @@ class CompactedTopic:
             client_id="strait-state",
             compression_type="zstd",
             linger_ms=5,
-            max_in_flight=1,  # of two values of a key the later one stays
+            max_in_flight=1,  # keeps the order, so the later value of a key stays
             message_timeout_ms=int(_SECONDS * 1000),
         )
 
     def read_on(self) -> bool:
-        """Take in what others have written, now and then; return whether that was anything new."""
+        """Read the records of other clients, at most once in 60 s; return whether any value is new."""
         if time.monotonic() < self._read_at:
             return False
         changed = False
@@ -58,7 +58,7 @@ class CompactedTopic:
         return changed
 
     def write(self, wanted: Mapping[bytes, bytes]) -> int:
-        """Write the values that the topic does not have; how many these were."""
+        """Write the values that the topic does not have; return their number."""
         left = {key: value for key, value in wanted.items() if self._values.get(key) != value}
         refused: list[StraitError] = []
 

@@ -1,4 +1,4 @@
-"""Number of a link's record <-> its offset in the destination partition, as the map tells it. Pure."""
+"""Conversion between the number of a link's record and its destination offset, by the offset map. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ class Found(NamedTuple):
 
 
 class OwnLog:
-    """A destination partition that only the link writes to: segments in which record number and offset differ by the
-    same."""
+    """A destination partition that only the link writes to: in each segment the difference between record number and
+    offset is constant."""
 
     def __init__(self, runs: Sequence[OffsetMapping]) -> None:
         self._bases = sorted({run.sequence_base for run in runs})
@@ -28,12 +28,12 @@ class OwnLog:
         ]
 
     def after(self, records: int) -> Found:
-        """The offset after that many of the link's records."""
+        """Return the offset after that many of the link's records."""
         at = bisect_right(self._bases, records - 1) - 1
         return Found(self._offsets[0] if at < 0 else self._offsets[at] + records - self._bases[at], exact=True)
 
     def records_before(self, offset: int) -> Found:
-        """How many of the link's records come before an offset; fewer than the first segment begins with: none."""
+        """Return how many of the link's records come before an offset; one less than the first segment's base: none."""
         at = bisect_right(self._offsets, offset - 1) - 1
         if at < 0:
             return Found(self._bases[0] - (offset < self._offsets[0]), exact=True)
@@ -41,9 +41,11 @@ class OwnLog:
 
 
 class SharedLog:
-    """One that other producers write to as well. The map knows at its checkpoints only at which offset the next record
-    was due; between two of them others' records may have come before any of the link's. The earliest offset that is
-    possible counts, and the fewest records."""
+    """A destination partition that other producers write to as well.
+
+    The map has the offset of the next record only at its checkpoints; between two of them other producers' records may
+    have come before any of the link's. The results are the earliest possible offset, and the fewest records.
+    """
 
     def __init__(self, runs: Sequence[OffsetMapping], log_end: int) -> None:
         self._points = [(runs[0].sequence_base, 0)]
@@ -52,7 +54,7 @@ class SharedLog:
             offset = run.destination_base + number - run.sequence_base
             if number <= max(run.sequence_base, self._points[0][0]) or 0 <= log_end < offset:
                 continue
-            # What an older checkpoint says of a log that was cut since is not true any more.
+            # An older checkpoint is no longer true if the log was truncated since.
             older = [
                 point
                 for point in self._points
@@ -78,7 +80,7 @@ class SharedLog:
         return [(offset, number) for number, offset in self._points[1:]]
 
     def _unshifted(self, at: int) -> bool:
-        """No record of others came between this checkpoint and the next."""
+        """Return whether no record of other producers came between this checkpoint and the next."""
         if at + 1 == len(self._points):
             return False
         (number, offset), (later, there) = self._points[at : at + 2]

@@ -1,4 +1,4 @@
-"""What the records of a link's failovers look like: of the topic that keeps them for ever."""
+"""Schema of the records of a link's failovers, in a topic that retains them forever."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from strait.state.schema import GivenAcl, Offset, Record, Told
 
 
 class FailoverStep(Record):
-    """What came of one step of a failover. ``waiting``: it was cut off before it was over."""
+    """The result of one step of a failover. ``waiting``: it was interrupted before it ended."""
 
     name: str
     verdict: Literal["done", "warning", "waiting", "failed"]
@@ -18,7 +18,7 @@ class FailoverStep(Record):
 
 
 class SourceEnd(Record):
-    """Where a source partition ended."""
+    """The end offset of a source partition."""
 
     topic: str
     partition: Offset
@@ -26,7 +26,7 @@ class SourceEnd(Record):
 
 
 class MissingRecords(Record):
-    """Source offsets [``from_offset``, ``to_offset``) that the destination has not got."""
+    """Source offsets [``from_offset``, ``to_offset``) that are missing on the destination."""
 
     topic: str
     partition: Offset
@@ -38,7 +38,7 @@ Continues = Literal["exactly", "in_sync", "further", "elsewhere", "not_moved", "
 
 
 class FailoverTopic(Record):
-    """What a topic misses on the destination."""
+    """The records of a topic that are missing on the destination."""
 
     topic: str
     partitions: int
@@ -51,8 +51,8 @@ class FailoverTopic(Record):
 
 
 class FailoverGroup(Record):
-    """Where a consumer group continues. ``further``: where it had come to on the destination before. ``in_sync``: where it
-    was at the last look at a source that is lost."""
+    """The position at which a consumer group continues. ``further``: its former position on the destination.
+    ``in_sync``: its last known position on a source that is lost."""
 
     group: Told
     continues: Continues
@@ -64,7 +64,7 @@ class FailoverGroup(Record):
 
 
 class Failover(Record):
-    """A failover as far as it has come: written again after each step, so that whoever runs it next goes on there."""
+    """A failover's progress, written after each step, so that the next process that runs it continues there."""
 
     v: Literal[1] = 1
     id: str

@@ -1,4 +1,4 @@
-"""How consumer groups are reported in the reports topic; see `strait.state.schema`."""
+"""Schema of consumer group reports in the reports topic; see `strait.state.schema`."""
 
 from typing import Literal
 
@@ -8,14 +8,14 @@ from strait.state.schema import Record, Told
 
 
 class GroupOutOfSync(Record):
-    """A consumer group that would not continue exactly where it is."""
+    """A consumer group that would not continue exactly at its current position."""
 
     group: Told
     why: Told
 
 
 class GroupSyncReport(Record):
-    """How the consumer groups of a link stand on the destination, after each look at them."""
+    """State of a link's consumer groups on the destination, written after each synchronization cycle."""
 
     v: Literal[1] = 1
     link: str

@@ -1,8 +1,9 @@
-"""Heartbeats: small records that travel a link as any other, so that an idle or broken link can be told from one that
-copies. Topics, names and bytes are MirrorMaker 2's (KIP-382), so its clients and formatters read them. Pure.
+"""Heartbeats: small records, copied like any other, which distinguish an idle or broken link from one that copies.
 
-Of a flow a -> b, the record is written into topic `heartbeats` of a, and its copy is `a.heartbeats` on b whatever the
-link's naming: MirrorMaker 2's clients find a cluster's upstreams, and count hops, by such names.
+Topics, names and bytes are MirrorMaker 2's (KIP-382), so its clients and formatters read them. Pure.
+
+For a flow a -> b, the record is written to topic `heartbeats` of a, and its destination topic is `a.heartbeats` on b
+regardless of the link's naming: MirrorMaker 2's clients find a cluster's upstreams, and count hops, by such names.
 """
 
 import struct
@@ -17,15 +18,15 @@ _LENGTH = struct.Struct(">h")
 
 
 class Heartbeat(NamedTuple):
-    """``target``: the cluster that it is written on; ``source``: the one at the other end of the flow. MirrorMaker 2
-    calls them so because it writes into a with the connector that copies from b to a."""
+    """``target``: the cluster that it is written to; ``source``: the one at the other end of the flow. The names are
+    MirrorMaker 2's, which writes to a with the connector that copies from b to a."""
 
     source: str
     target: str
     at_ms: int
 
     def key(self) -> bytes:
-        """One for each flow: compaction keeps its newest heartbeat."""
+        """Return the key, one for each flow: compaction keeps its newest heartbeat."""
         return encode_text(self.source) + encode_text(self.target)
 
     def value(self) -> bytes:
@@ -33,7 +34,7 @@ class Heartbeat(NamedTuple):
 
     @classmethod
     def decode(cls, key: bytes, value: bytes) -> "Heartbeat":
-        """Raises ProtocolError where the bytes are not a heartbeat's, or of a later version."""
+        """Decode a heartbeat. Raises ProtocolError if the bytes are not a heartbeat or have another version."""
         try:
             source, rest = _take_text(key)
             target, rest = _take_text(rest)
@@ -46,7 +47,7 @@ class Heartbeat(NamedTuple):
 
 
 def encode_text(text: str) -> bytes:
-    """As MirrorMaker 2's records have it: its length in 16 bits, then UTF-8."""
+    """Encode a text as in MirrorMaker 2's records: its length in 16 bits, then UTF-8."""
     data = text.encode()
     return _LENGTH.pack(len(data)) + data
 
@@ -60,7 +61,10 @@ def _take_text(data: bytes) -> tuple[str, bytes]:
 
 
 def beating(plan: Plan, slot: int) -> PlannedHeartbeat | None:
-    """What this slot has to write: the one that copies the heartbeats does, so there is one, of whatever task group."""
+    """Return the heartbeat that this slot writes, or None.
+
+    The slot that copies the heartbeats writes them, so there is one writer among all task groups.
+    """
     beat = plan.heartbeat
     if beat is None or plan.stopped:
         return None

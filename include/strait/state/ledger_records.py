@@ -1,4 +1,4 @@
-"""What the records of the ledger topic look like; see `strait.state.schema`."""
+"""Schema of the records of the ledger topic; see `strait.state.schema`."""
 
 from typing import Literal
 
@@ -8,13 +8,13 @@ from strait.state.schema import Offset, Record
 
 
 class LedgerEntry(Record):
-    """What a slot copied of one partition in one interval; ranges are half-open.
+    """One slot's progress with one partition in one interval; ranges are half-open.
 
     [source_from, source_to) was copied to [destination_from, destination_to), which are the link's records
-    [sequence_from, sequence_to) of that partition; -1: not known yet. ``records``, ``batches``, ``bytes`` and ``digest``
-    are what this process saw acknowledged: fewer than the range where an acknowledgement was lost or another process
-    wrote a part of it, and -1 where nobody is left to say. ``digest`` is the CRC-32 of the CRC-32C of every copied
-    batch as the source holds it, in order: equal ranges of equal batches give equal digests.
+    [sequence_from, sequence_to) of that partition; -1: unknown yet. ``records``, ``batches``, ``bytes`` and ``digest``
+    cover the batches that this process saw acknowledged: fewer than the range if an acknowledgement was lost or another
+    process wrote a part of it, and -1 if no remaining process knows them. ``digest`` is the CRC-32 of the CRC-32C of
+    every copied batch as the source holds it, in order: equal ranges of equal batches give equal digests.
     """
 
     topic: str
@@ -35,8 +35,8 @@ class LedgerEntry(Record):
 
 
 class LedgerPart(Record):
-    """Rows of one slot for the ledger. A partition of which nothing was copied in the interval, and whose state is the same
-    as before, has no row."""
+    """Rows of one slot for the ledger. A partition has no row if nothing was copied in the interval and its state is
+    unchanged."""
 
     v: Literal[1] = 1
     link: str
@@ -49,7 +49,7 @@ class LedgerPart(Record):
 
 
 class LedgerMark(Record):
-    """All parts of this application that lie before an offset of the ledger topic are in the ledger's files."""
+    """A mark that the ledger's files have all parts of this application before offset ``below`` of the ledger topic."""
 
     v: Literal[1] = 1
     link: str

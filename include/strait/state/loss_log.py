@@ -1,21 +1,21 @@
-"""The losses of a link as they are read. Pure."""
+"""The losses of a link, in memory. Pure."""
 
 from collections import Counter, OrderedDict, deque
 from hashlib import blake2b
 
 from strait.state.schema import Loss
 
-_COMPARED = 10  # times as many as are kept
+_COMPARED = 10  # this many times ``most`` digests are remembered, to detect repeated losses
 
 
 class LossLog:
-    """Losses in the order of their writing; the same loss told by several slots, or again after a restart, is there once.
+    """Losses in log order; a loss that several slots, or a restarted one, wrote again is included once.
 
     Attributes:
-        counts: (cause, action) -> how many there are.
+        counts: (cause, action) -> number of losses.
 
     Args:
-        most: so many of the newest are kept, and some more are known again if they are told again; None: all.
+        most: number of newest losses that are kept; repeats of ten times as many are detected. None: all.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -29,7 +29,7 @@ class LossLog:
         return tuple(self._newest)
 
     def take(self, loss: Loss) -> None:
-        """Take in one entry."""
+        """Add one entry, unless it repeats an earlier one."""
         told = loss.model_copy(update={"at_ms": 0}).model_dump_json()
         digest = blake2b(told.encode(), digest_size=16).digest()
         if digest in self._known:

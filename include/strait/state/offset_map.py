@@ -1,9 +1,10 @@
-"""Runs of constant difference: source position <-> sequence <-> destination offset, exact and pure.
+"""Offset segments of the map (`run` in names): source position <-> sequence <-> destination offset. Exact and pure.
 
-A normal partition has one run for its whole life. Where source offsets hold no record to copy (transaction markers,
-aborted records, what compaction removed, what was lost), the difference changes; a run packs such *gaps*, so that a
-partition with a hundred transactions a second costs the map two or three bytes for each. Sequences are 31 bits on the
-wire and unbounded here; the two meet only in ``full_sequence``.
+In a segment the differences between the three are constant, except for gaps, and a normal partition has one segment
+for its whole life. If source offsets hold no record to copy (transaction markers, aborted records, records that were
+compacted or lost), the difference changes; a segment packs such *gaps*, so that a partition with 100 transactions per
+second needs two or three bytes in the map for each. Sequences have 31 bits on the wire and are unbounded here; only
+``full_sequence`` converts from the wire form.
 """
 
 import base64
@@ -23,60 +24,63 @@ from strait.state.schema import OffsetMapping
 
 SEQUENCE_MODULUS = 1 << 31
 MOST_GAPS = 50_000
-"""In one run. With two numbers for each that is below `_UNPACKED_BYTES`, whatever they are."""
+"""Maximum in one segment. With two numbers for each gap, they always fit into `_UNPACKED_BYTES`."""
 _UNPACKED_BYTES = 1 << 20
-_NUMBER_BYTES = 9  # of 63 bits
+_NUMBER_BYTES = 9  # for 63 bits
 _KEPT_BYTES = 32 << 20  # of unpacked gaps
 _MOST_PLACES = 16
 _MOST_OFFSET = 1 << 63
 
 
 class Gap(NamedTuple):
-    """Record number ``sequence`` is at source offset ``source``, which is not the one behind its predecessor's."""
+    """Record number ``sequence`` is at source offset ``source``, which is not the one after its predecessor's."""
 
     sequence: int
     source: int
 
 
 def wire_sequence(sequence: int) -> int:
-    """The sequence as a batch header carries it."""
+    """Return the sequence in the form of a batch header."""
     return sequence % SEQUENCE_MODULUS
 
 
 def full_sequence(wire: int, *, near: int) -> int:
-    """The sequence nearest to ``near`` whose wire form is ``wire``.
+    """Return the sequence nearest to ``near`` whose wire form is ``wire``.
 
-    ``near`` is a checkpoint: a number of records known to be written. The truth may lie behind it, where the
-    destination lost records. Exact as long as it is within 2^30 records of the checkpoint, which is refreshed every
-    minute. May be negative, which no link ever wrote: then the wire form is not of this link's making.
+    ``near`` is a checkpoint: a number of records known to be written. The actual sequence may be lower if the
+    destination lost records. The result is exact if it is within 2^30 records of the checkpoint, which is refreshed
+    every minute. A negative result, which no link ever wrote, means that ``wire`` is not from this link.
     """
     ahead = (wire - near) % SEQUENCE_MODULUS
     return near + ahead if ahead < SEQUENCE_MODULUS // 2 else near + ahead - SEQUENCE_MODULUS
 
 
 def source_offset(run: OffsetMapping, sequence: int) -> int:
-    """Source offset of record number ``sequence``."""
+    """Return the source offset of record number ``sequence``."""
     distance = sequence - run.sequence_base
     return run.source_base + distance + _missing_before(run, distance)
 
 
 def source_position(run: OffsetMapping, sequence: int) -> int:
-    """Where to read on once all records before number ``sequence`` are copied: behind the last one, before any gap."""
+    """Return the next source offset to read once all records before number ``sequence`` are copied.
+
+    It follows the last record directly, before any gap.
+    """
     return run.source_base if sequence <= run.sequence_base else source_offset(run, sequence - 1) + 1
 
 
 def destination_offset(run: OffsetMapping, sequence: int) -> int:
-    """Destination offset of record number ``sequence``."""
+    """Return the destination offset of record number ``sequence``."""
     return run.destination_base + sequence - run.sequence_base
 
 
 def sequence_at_destination(run: OffsetMapping, offset: int) -> int:
-    """Number of the record at destination offset ``offset``, by this run."""
+    """Return the number of the record at destination offset ``offset``, by this segment."""
     return run.sequence_base + offset - run.destination_base
 
 
 def gaps_of(run: OffsetMapping, first: int = 0, behind: int = 1 << 62) -> list[Gap]:
-    """What the run says of record numbers [``first``, ``behind``): its base and its gaps."""
+    """Return the segment's base and gaps with record numbers in [``first``, ``behind``)."""
     said = [Gap(run.sequence_base, run.source_base)] if first <= run.sequence_base < behind else []
     starts, missing = _unpacked(run.gaps)
     low, high = bisect_left(starts, first - run.sequence_base), bisect_left(starts, behind - run.sequence_base)
@@ -86,23 +90,24 @@ def gaps_of(run: OffsetMapping, first: int = 0, behind: int = 1 << 62) -> list[G
 
 
 def locate(runs: Sequence[OffsetMapping], sequence: int) -> int:
-    """Where the source is read on once all records before number ``sequence`` are copied.
+    """Return the next source offset to read once all records before number ``sequence`` are copied.
 
-    The likeliest of `places`.
+    It is the likeliest of `places`.
     """
     return places(runs, sequence)[0]
 
 
 def places(runs: Sequence[OffsetMapping], sequence: int) -> list[int]:
-    """Where the source may be read on once all records before number ``sequence`` are copied, the likeliest first.
+    """Return the possible next source offsets once all records before ``sequence`` are copied, the likeliest first.
 
-    From the newest checkpoint before it, all gaps up to it apply, whichever run says so: of a source whose batches
-    never change, every writer of the link finds the same ones. Then there is one place. Words disagree where the source
-    was compacted, lost records or was begun again between two writers, or a record was refused first and taken later:
-    the right place is then among those returned, unless there are very many, and the records themselves must decide.
+    From the newest checkpoint before it, all gaps up to it apply, regardless of the segment that has them: if the
+    source's batches never change, every writer of the link finds the same gaps. Then there is one offset. Gaps
+    contradict each other if the source was compacted, lost records or was copied from its start again between two
+    writers, or if a record was rejected first and accepted later. The correct offset is then among those returned,
+    unless there are more than 16, and only a comparison of the records can identify it.
 
     Args:
-        runs: all runs of one partition and one pair of topic ids, by sequence_base; at least one of them begins at
+        runs: all segments of one partition and one pair of topic IDs, by sequence_base; at least one of them starts at
             or before ``sequence``.
     """
     start, said, named = _named(runs, sequence)
@@ -112,26 +117,28 @@ def places(runs: Sequence[OffsetMapping], sequence: int) -> list[int]:
 
 
 def _named(runs: Sequence[OffsetMapping], sequence: int) -> tuple[Gap, list[Gap], list[int]]:
-    """The newest checkpoint before ``sequence``, all words from there on, and the place by each of them."""
+    """Return the newest checkpoint before ``sequence``, all gaps from there on, and the offset by each of them."""
     begun = [run for run in runs if run.sequence_base <= sequence]
     confirmed = [run for run in begun if run.sequence_base <= run.sequence_end <= sequence]
     anchor = newest_checkpoint(confirmed) if confirmed else begun[-1]
     checked = anchor.sequence_end if confirmed else anchor.sequence_base
-    start = Gap(checked, source_position(anchor, checked))  # read from here on; the record itself may come later
+    start = Gap(checked, source_position(anchor, checked))  # next to read; the record may come later
     said = sorted({gap for run in begun for gap in gaps_of(run, checked, sequence)} - {start})
     return start, said, [gap.source + sequence - gap.sequence for gap in (start, *said)]
 
 
 def candidates(runs: Sequence[OffsetMapping], sequence: int) -> list[int]:
-    """Every place that some word of the map names, the likeliest first: `places` without the rule that words in
-    ascending order are all true. One that a writer wrote down for a batch that never came to be the one appended is
-    not."""
+    """Return every offset that follows from some gap in the map, the likeliest first.
+
+    Unlike `places`, it does not assume that ascending gaps are all true: a writer may have recorded a gap for a batch
+    that was never appended.
+    """
     _, _, named = _named(runs, sequence)
     return list(dict.fromkeys([*places(runs, sequence), *reversed(named)]))[:_MOST_PLACES]
 
 
 def _ascending(start: Gap, said: Sequence[Gap]) -> bool:
-    """Each word is about another record, and none takes back offsets that were passed before."""
+    """Return whether each gap belongs to a different record and none moves the source position backwards."""
     return all(
         one.source - one.sequence <= other.source - other.sequence and (one.sequence < other.sequence or one is start)
         for one, other in pairwise((start, *said))
@@ -139,12 +146,12 @@ def _ascending(start: Gap, said: Sequence[Gap]) -> bool:
 
 
 def newest_checkpoint(runs: Iterable[OffsetMapping]) -> OffsetMapping:
-    """The run that confirms most records; of equals the one that begins last, at the lowest source offset."""
+    """Return the segment that confirms the most records; of equals the one that starts last, at the lowest offset."""
     return max(runs, key=_confirmed)
 
 
 def newest_first(runs: Iterable[OffsetMapping]) -> list[OffsetMapping]:
-    """Each before those that `newest_checkpoint` would name after it."""
+    """Return the segments in the order in which `newest_checkpoint` prefers them."""
     return sorted(runs, key=_confirmed, reverse=True)
 
 
@@ -153,14 +160,17 @@ def _confirmed(run: OffsetMapping) -> tuple[int, int, int]:
 
 
 def covering(runs: Sequence[OffsetMapping], sequence: int) -> OffsetMapping:
-    """The run that says where record number ``sequence`` is; the first one for what lies before them all."""
+    """Return the segment that locates record number ``sequence``; the first one if the record precedes them all."""
     begun = [run for run in runs if run.sequence_base <= sequence]
     key = attrgetter("sequence_base", "sequence_end", "source_base", "destination_base")
     return max(begun, key=key, default=runs[0])
 
 
 def pack(gaps: Iterable[Gap], *, sequence_base: int, source_base: int) -> str:
-    """The gaps behind a run's base, ascending in both coordinates, as the text that a run carries."""
+    """Pack the gaps after a segment's base, ascending in both coordinates, to the text that a segment carries.
+
+    Raises ValueError if they do not ascend or are too many.
+    """
     out = bytearray()
     sequence, source = sequence_base, source_base
     for gap in gaps:
@@ -184,20 +194,20 @@ def _put(out: bytearray, number: int) -> None:
 
 
 def gap_count(run: OffsetMapping) -> int:
-    """How many gaps a run has."""
+    """Return the number of gaps of a segment."""
     return len(_unpacked(run.gaps)[0])
 
 
 def check_gaps(gaps: str) -> str:
-    """The same text, if it can be unpacked. Raises ValueError."""
+    """Return the same text if it can be unpacked. Raises ValueError if not."""
     _unpacked(gaps)
     return gaps
 
 
 @cached(LRUCache(_KEPT_BYTES, getsizeof=lambda kept: 512 + 16 * len(kept[0])), lock=Lock())
 def _unpacked(gaps: str) -> "tuple[array[int], array[int]]":
-    """For each gap the records between the base and it, and the offsets without a record up to it. Raises
-    ValueError."""
+    """Return for each gap the number of records between the base and it, and of offsets without a record up to it.
+    Raises ValueError."""
     starts, missing = array("q"), array("q")
     if gaps:
         try:

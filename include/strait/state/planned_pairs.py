@@ -1,4 +1,4 @@
-"""A planned topic and its copy: whether both are still the topics that the plan means, and what the map says of them."""
+"""A planned pair of topics: whether both are still the topics of the plan, and their offset segments."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,8 +7,9 @@ from strait.state.schema import OffsetMapping, PlannedTopic
 
 
 def replaced_topics(topics: Mapping[str, PlannedTopic], source: Admin, destination: Admin) -> dict[str, str]:
-    """Source topics that were deleted or recreated on either side since the plan in force, and what was. The map is about
-    the ones before.
+    """Return the source topics that were deleted or recreated on either side since the current plan, with the change.
+
+    The offset map still describes their predecessors.
 
     Raises:
         ClusterUnavailable, NotAuthorized
@@ -20,12 +21,12 @@ def replaced_topics(topics: Mapping[str, PlannedTopic], source: Admin, destinati
         for name, topic in names.items():
             if name not in facts:
                 found[topic.source] = f"cluster {admin.cluster} has no topic {name}"
-            elif facts[name].topic_id not in ("", getattr(topic, f"{side}_id")):  # old brokers tell no ids
+            elif facts[name].topic_id not in ("", getattr(topic, f"{side}_id")):  # old brokers return no IDs
                 found[topic.source] = f"topic {name} of {admin.cluster} is not the one that the link replicates"
     return found
 
 
 def runs_about(runs: Iterable[OffsetMapping], topic: PlannedTopic) -> list[OffsetMapping]:
-    """Those of a partition's runs that are about these two topics, not about earlier ones of their names."""
+    """Return those of a partition's segments that belong to these two topics, not to earlier ones with their names."""
     ids = topic.destination, topic.destination_id, topic.source_id
     return [run for run in runs if (run.destination, run.destination_id, run.source_id) == ids]

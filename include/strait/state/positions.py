@@ -1,8 +1,8 @@
-"""Positions of copies as other tools store them, read and written: files with Mirus' columns or Strait's own, and
+"""Replication positions in the formats of other tools, read and written: files with Mirus' columns or Strait's own, and
 records of Kafka Connect. Pure.
 
-Everywhere here a position is the offset of the next record to copy. MirrorMaker 2 stores the offset of the last record
-copied instead; Mirus stores the next one.
+A position in this module is always the offset of the next record to copy. MirrorMaker 2 stores the offset of the last
+record copied instead; Mirus stores the next one.
 """
 
 import csv
@@ -18,10 +18,10 @@ from strait.model import TopicPartition
 from strait.state.translation import Fit
 
 MM2_CONNECTOR = "MirrorSourceConnector"
-"""The name of the connector that MirrorMaker 2 gives itself where it runs without Connect's REST API."""
+"""The connector's name in MirrorMaker 2 if it runs without Connect's REST API."""
 
 Positions = Mapping[TopicPartition, int | None]
-"""None: named, and without an offset."""
+"""None: the partition is listed, but without an offset."""
 
 _MIRUS_COLUMNS = ("connectorId", "topic", "partition", "offset")
 _COLUMNS = ("topic", "partition", "offset")
@@ -33,9 +33,9 @@ class Position:
     """How far a partition is copied.
 
     Attributes:
-        offset: the next source offset to copy; None: it is not known, or nothing was begun.
-        destination_offset: the offset that the next record gets there.
-        fit: how well ``offset`` is known, as for translated offsets.
+        offset: the next source offset to copy; None: it is unknown, or copying has not started.
+        destination_offset: the offset that the next record gets on the destination.
+        fit: accuracy of ``offset``, as for translated offsets.
     """
 
     topic: str
@@ -48,7 +48,7 @@ class Position:
 
     @property
     def certain(self) -> bool:
-        """Another tool may continue there: it is exact, or nothing of the partition was ever copied."""
+        """Whether another tool may continue there: it is exact, or no record of the partition was ever copied."""
         return self.fit == Fit.EXACT if self.offset is not None else self.fit == Fit.NOT_REPLICATED
 
     @property
@@ -58,7 +58,7 @@ class Position:
 
 
 class ConnectOffset(NamedTuple):
-    """One entry of an offsets topic of Kafka Connect: whose it is, and the position that it stores."""
+    """One entry of an offsets topic of Kafka Connect: its connector and source partition, and the position."""
 
     connector: str
     cluster: str | None
@@ -67,11 +67,11 @@ class ConnectOffset(NamedTuple):
 
 
 def read_positions(text: str, where: str) -> dict[TopicPartition, int | None]:
-    """Positions in a file: JSON (Strait's or Mirus') or CSV (with headings, Mirus' four columns, or topic, partition and
-    offset).
+    """Read the positions in a file: JSON (Strait's or Mirus') or CSV (with headings, Mirus' four columns, or topic,
+    partition and offset).
 
     Raises:
-        ConfigError: a row is no position, or two rows are about one partition.
+        ConfigError: a row is not a position, two rows are for one partition, or the file has no position.
     """
     rows = _json_rows(text, where) if text.lstrip()[:1] in ("{", "[") else _csv_rows(text)
     found: dict[TopicPartition, int | None] = {}
@@ -87,31 +87,32 @@ def read_positions(text: str, where: str) -> dict[TopicPartition, int | None]:
 
 
 def as_csv(positions: Iterable[Position]) -> str:
-    """With headings."""
+    """Return the positions as CSV with headings."""
     head = ("topic", "partition", "offset", "destination", "destination_offset", "fit")
     return _csv([head, *([_cell(getattr(item, name)) for name in head] for item in positions)])
 
 
 def as_json(link: str, positions: Iterable[Position]) -> dict[str, Any]:
-    """All that is known."""
+    """Return all fields of the positions, for JSON."""
     return {"link": link, "partitions": [asdict(item) for item in positions]}
 
 
 def as_mirus_csv(connector: str, positions: Iterable[Position]) -> str:
-    """As `mirus-offset-tool.sh --describe` prints them: connectorId, topic, partition, offset, without headings."""
+    """Return known positions as `mirus-offset-tool.sh --describe` prints them: connectorId, topic, partition, offset,
+    without headings."""
     known = (item for item in positions if item.offset is not None)
     return _csv((connector, item.topic, str(item.partition), str(item.offset)) for item in known)
 
 
 def as_mirus_json(connector: str, positions: Iterable[Position]) -> str:
-    """The same as lines of JSON."""
+    """Return known positions as lines of JSON with the same four keys."""
     known = (item for item in positions if item.offset is not None)
     lines = (dict(zip(_MIRUS_COLUMNS, (connector, *item.place, item.offset), strict=True)) for item in known)
     return "".join(_compact(line) + "\n" for line in lines)
 
 
 def connect_record(connector: str, cluster: str | None, place: TopicPartition, position: int) -> tuple[bytes, bytes]:
-    """Key and value that a connector finds its position by; it is at least 1 for MirrorMaker 2.
+    """Return the key and value of a connector's stored position, which must be at least 1 for MirrorMaker 2.
 
     Args:
         cluster: the source's alias in MirrorMaker 2; None: Mirus, which has none.
@@ -122,7 +123,7 @@ def connect_record(connector: str, cluster: str | None, place: TopicPartition, p
 
 
 def read_connect(raw_key: bytes | None, raw_value: bytes | None) -> ConnectOffset | None:
-    """What a record of an offsets topic says of a copied partition; None where it is about something else."""
+    """Return a copied partition's position from a record of an offsets topic; None if the record is of another kind."""
     try:
         connector, of_partition = value_of(raw_key or b"")
         value = value_of(raw_value) if raw_value else None
@@ -140,10 +141,10 @@ def read_connect(raw_key: bytes | None, raw_value: bytes | None) -> ConnectOffse
 def of_connector(
     entries: Iterable[ConnectOffset], topic: str, connector: str | None, cluster: str | None
 ) -> dict[TopicPartition, int | None]:
-    """The positions of one connector and one source cluster; none where nothing is stored at all.
+    """Return the positions of one connector and one source cluster; empty if no position is stored at all.
 
     Raises:
-        ConfigError: several connectors or clusters fit, or none does.
+        ConfigError: several connectors or clusters match, or none does.
     """
     entries = list(entries)
     if not entries:

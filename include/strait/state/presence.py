@@ -1,5 +1,5 @@
-"""Hearing whether another copy of an application is at work, by what it reports. Used to stand by, never to be safe: two
-that work side by side do no harm."""
+"""Detection of another running instance of an application by its reports. Used for standby only, never for safety: two
+instances that run at the same time do no harm."""
 
 import logging
 import time
@@ -18,21 +18,21 @@ log = logging.getLogger(__name__)
 SILENT_SECONDS = 2.0
 """A slot reports once a second."""
 _BACK_SECONDS = 5.0
-"""So long another copy must have reported again before one that took over leaves the work to it."""
+"""The other instance must have reported for this long before an instance that took over hands the work back."""
 _FETCH_WAIT_MS = 100
 _ASK_SECONDS = 1.0
-"""The leader answers one request of a connection after the other, so a question waits for the fetch before it: that must
-end soon."""
+"""A leader answers the requests of a connection in order, so a request waits for the fetch before it, which must end
+soon."""
 _COMPLAINT_SECONDS = 60.0
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 
 
 class Presence:
-    """Listens from its making on. Not thread-safe.
+    """Follows the other instance's reports from its creation on. Not thread-safe.
 
     Args:
-        key: how the keys of the reports begin that are listened to.
-        silent_seconds: after which the other copy counts as gone.
+        key: prefix of the keys of the reports to follow.
+        silent_seconds: time without a report after which the other instance is considered stopped.
     """
 
     def __init__(self, spec: AppSpec, application: str, key: bytes, silent_seconds: float) -> None:
@@ -40,10 +40,10 @@ class Presence:
         self._own = f'"application":"{application}"'.encode()
         self._silent_seconds = silent_seconds
         self._place = TopicPartition(naming.reports_topic(spec.link), 0)
-        self._next = -1  # the first report not read yet; -1: not known
-        self._end = -1  # of the log, as asked for since the other copy is silent; -1: not asked for
-        self._silent_since = time.monotonic()  # unless it was heard since
-        self._heard_at = self._began_at = float("-inf")  # of the other copy; and since when without a pause
+        self._next = -1  # offset of the first report not read yet; -1: unknown
+        self._end = -1  # of the log, queried since the last report; -1: not queried
+        self._silent_since = time.monotonic()  # unless a report has arrived since
+        self._heard_at = self._began_at = float("-inf")  # its last report; and the start of those without a pause
         self._spec = spec
         self._watch = Watch(spec.destination_name)
         self._complain_at = 0.0
@@ -52,17 +52,17 @@ class Presence:
 
     @classmethod
     def of_slot(cls, spec: AppSpec, slot: int, application: str) -> Self:
-        """Of another copy of this slot."""
+        """Detect another instance of this slot."""
         key = encode_key(ReportKey(group=spec.group, slot=slot, part=0))
         return cls(spec, application, key.removesuffix(b"0}"), SILENT_SECONDS)
 
     @classmethod
     def of_group_sync(cls, spec: AppSpec, application: str, silent_seconds: float) -> Self:
-        """Of another copy that keeps consumer groups in sync."""
+        """Detect another instance that synchronizes consumer groups."""
         return cls(spec, application, encode_key(GroupSyncKey(consumer_groups=spec.link)), silent_seconds)
 
     def listen(self, timeout_seconds: float = 0.0) -> None:
-        """Take in what was reported; wait for it, but not for long."""
+        """Read the new reports; wait for the first one for ``timeout_seconds`` at most."""
         if self._rotation.due():
             self._renew()
         message = self._consumer.poll(timeout_seconds)
@@ -71,8 +71,11 @@ class Presence:
             message = self._consumer.poll(0)
 
     def is_gone(self) -> bool:
-        """Nothing was reported for too long, and the broker says so itself: one that does not answer has no reports of
-        anybody. What it tells is the log's end, and all before that must have been read; others may go on reporting."""
+        """Return whether the other instance has not reported for too long, and the broker confirms that.
+
+        A broker that does not respond delivers no reports at all, so its log's end offset is queried, and every report
+        before that offset must have been read. Other slots may continue to report.
+        """
         if time.monotonic() - max(self._heard_at, self._silent_since) < self._silent_seconds:
             self._end = -1
             return False
@@ -87,7 +90,7 @@ class Presence:
         return 0 <= self._end <= self._next
 
     def is_back(self) -> bool:
-        """It has reported for a while."""
+        """Return whether the other instance has reported for 5 s without a pause."""
         now = time.monotonic()
         return now - self._heard_at < self._silent_seconds and now - self._began_at >= _BACK_SECONDS
 
@@ -104,7 +107,7 @@ class Presence:
         consumer = make_consumer(
             self._spec.destination,
             self._watch,
-            group_id=f"{naming.STATE_PREFIX}{self._spec.link}.state",  # demanded by librdkafka, used by nobody
+            group_id=f"{naming.STATE_PREFIX}{self._spec.link}.state",  # required by librdkafka, not used
             auto_offset_reset="latest",
             enable_partition_eof=True,
             socket_timeout_ms=STATE_ANSWER_MS,
@@ -115,17 +118,17 @@ class Presence:
         return consumer
 
     def _renew(self) -> None:
-        """Go on where we are with a consumer that has read the rotated certificates or password."""
+        """Continue at the same offset with a consumer that has read the rotated certificates or password."""
         try:
             renewed = self._make()
         except ConfigError:
-            return  # some files are new and some are not yet; the next look finds out
+            return  # some files are not replaced yet; the next check retries
         self._rotation.done()
         self._consumer.close()
         self._consumer = renewed
 
     def _complain(self, exception: KafkaException) -> None:
-        """In the log: as long as the end of the reports is not told, nobody is taken over from."""
+        """Log that the end of the reports is unknown: until it is known, this instance does not take over."""
         now = time.monotonic()
         if now >= self._complain_at:
             self._complain_at = now + _COMPLAINT_SECONDS
@@ -138,7 +141,7 @@ class Presence:
         if error is not None:
             if error.code() == _EOF and offset is not None:
                 self._next = offset
-            return  # of any other librdkafka tries again by itself, and nothing is heard meanwhile
+            return  # any other error librdkafka retries; no report is read meanwhile
         self._next = (offset or 0) + 1
         if not (message.key() or b"").startswith(self._key) or self._own in (message.value() or b""):
             return

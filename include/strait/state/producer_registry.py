@@ -1,4 +1,4 @@
-"""Which producer ids write copies into a cluster, as its topic `strait.producers` tells it, record after record.
+"""The producer IDs with which links write to a cluster, updated from the records of its topic `strait.producers`.
 Pure."""
 
 from collections.abc import Collection
@@ -8,8 +8,8 @@ from strait.state.schema import Registration
 
 
 class Registrations:
-    """One cluster's. A record that cannot be read might name any id, so it is kept as ``trouble`` until a good one or a
-    tombstone comes under the same key."""
+    """The registrations of one cluster. A record that cannot be read might have any producer ID, so its error is kept
+    as ``trouble`` until a valid record or a tombstone arrives under the same key."""
 
     def __init__(self) -> None:
         self._known: dict[int, Registration] = {}
@@ -17,14 +17,14 @@ class Registrations:
 
     @property
     def trouble(self) -> str:
-        """The first record that cannot be read and is still in its place; "" where there is none."""
+        """The error for the first record that cannot be read and was not replaced since; "" if there is none."""
         return next(iter(self._troubles.values()), "")
 
     def all(self) -> Collection[Registration]:
         return self._known.values()
 
     def apply(self, raw_key: bytes | None, raw_value: bytes | None, offset: int) -> None:
-        """Take in the record at this offset."""
+        """Apply the record at this offset."""
         self._troubles.pop(raw_key, None)
         try:
             if raw_value is None:

@@ -1,13 +1,14 @@
-"""Publishing plans: compare and publish, by Kafka's transactions.
+"""Publication of plans: compare and publish, with Kafka transactions.
 
-Any number of control planes may run for a link: two Airflow schedulers, somebody's `strait apply`. Each publication
-must be decided from the state that the one before it left, or the link would get two producer ids, or a partition two
-first runs. Kafka gives this in three steps, and their order is what makes it hold:
+Any number of control planes may run for a link: two Airflow schedulers, an operator's `strait apply`. Each publication
+must be based on the state that the previous one left, or the link would get two producer IDs, or a partition two first
+offset segments. Three steps ensure this, and their order matters:
 
-1. `init_transactions` under the link's one transactional id. It fences every other control plane, and returns only when
-   their transactions are over, committed or aborted.
+1. `init_transactions` under the link's only transactional ID. It fences every other control plane, and returns only
+   when their transactions have ended, committed or aborted.
 2. Read the state topics to their ends: they now hold all that any other control plane will ever have published.
-3. Decide, and write in one transaction. Where somebody else has done step 1 since, the broker refuses the write.
+3. Compute the plan, and write it in one transaction. If another control plane has done step 1 since, the broker rejects
+   the write.
 """
 
 import contextlib
@@ -24,13 +25,13 @@ from strait.state.codec import encode
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping, Plan
 
-_LARGEST_PLAN_BYTES = 100 << 20  # before compression; of what is left of it the topic takes a tenth of that
+_LARGEST_PLAN_BYTES = 100 << 20  # before compression; the topic accepts about a tenth of that, compressed
 _MARKER_PAUSE_SECONDS = 0.02
-_TRANSACTION_TIMEOUT_MS = 30_000  # after which the broker ends the transaction of a control plane that died inside one
+_TRANSACTION_TIMEOUT_MS = 30_000  # after which the broker aborts the transaction of a control plane that crashed
 
 
 class ControlPublisher:
-    """Publishes plans, first runs and losses of one link."""
+    """Publishes plans, first offset segments and losses of one link."""
 
     def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
         self._properties = properties
@@ -39,7 +40,7 @@ class ControlPublisher:
 
     @contextlib.contextmanager
     def exclusive(self, reader: StateReader, timeout_seconds: float = 30.0) -> Iterator["Publication"]:
-        """Become the link's one control plane and bring ``reader`` up to date; decide inside, then publish or not.
+        """Become the link's only control plane and bring ``reader`` up to date; the caller then may publish.
 
         Raises:
             PlanConflict: another control plane took over meanwhile; nothing was published.
@@ -61,13 +62,13 @@ class ControlPublisher:
             reader.catch_up(max(1.0, deadline - time.monotonic()))
             yield publication
         finally:
-            with warnings.catch_warnings():  # it tries to abort even what a fencing has ended, and says so
+            with warnings.catch_warnings():  # it tries to abort even a transaction that fencing has ended, and warns
                 warnings.simplefilter("ignore", RuntimeWarning)
                 producer.close()
 
 
 class Publication:
-    """One chance to publish. No transaction is open before `publish`, and none stays open after it."""
+    """One opportunity to publish. No transaction is open before `publish`, and none stays open after it."""
 
     def __init__(self, producer: Producer, watch: Watch, reader: StateReader, link: str, deadline: float) -> None:
         self._producer = producer
@@ -83,15 +84,16 @@ class Publication:
         losses: Iterable[Loss] = (),
         forgotten: Iterable[OffsetMapping] = (),
     ) -> None:
-        """Write plans of task groups, their first runs, and what they make of lost topics: all of it or nothing.
+        """Write plans of task groups, first offset segments and losses in one transaction.
 
         Args:
-            plans: none, where first runs come before the plans that follow them.
-            forgotten: runs of topics that are gone on both sides; the map holds them no longer.
+            plans: empty if first segments are published before the plans that refer to them.
+            forgotten: segments of topics that were deleted on both sides, to be removed from the map.
 
         Raises:
-            PlanConflict: decided from another state than the one in force, or another control plane took over.
-            ClusterUnavailable: nothing was published, or the answer to the last request was lost; the next cycle sees.
+            PlanConflict: the plans are based on another state than the current one, or another control plane took over.
+            ClusterUnavailable: nothing was published, or the response to the last request was lost; the next cycle
+                detects which.
         """
         for plan in plans:
             self._check_follows(plan)
@@ -109,19 +111,22 @@ class Publication:
                 self._produce(doing, naming.plan_topic(self._link), *encode(plan))
             self.step(doing, self._producer.commit_transaction)
         except PlanConflict:
-            raise  # whoever fenced us has ended the transaction
+            raise  # the control plane that fenced this one has ended the transaction
         except StraitError:
-            # Where this fails too, the cluster is away, and the broker ends the transaction after its timeout. That
-            # somebody took over may show here alone: before, librdkafka says of it no more than "fatal error".
+            # If this fails too, the cluster is unavailable, and the broker aborts the transaction after its timeout. A
+            # takeover may be reported only here: before, librdkafka returns no more than "fatal error" for it.
             with contextlib.suppress(ClusterError):
                 self.step(doing, self._producer.abort_transaction)
             raise
         self._await_readable(plans)
 
     def _await_readable(self, plans: Sequence[Plan]) -> None:
-        """Kafka says that a transaction is committed before its markers are in the logs, and until then nobody sees
-        what it wrote. Whoever looks next is to find the plan in force, not its predecessor."""
-        with contextlib.suppress(ClusterError):  # it is published, seen or not
+        """Wait until the plans can be read.
+
+        Kafka acknowledges a commit before its markers are in the logs, and until then no consumer gets the records. The
+        next reader must find the new plan, not its predecessor.
+        """
+        with contextlib.suppress(ClusterError):  # it is published, even if it cannot be read yet
             while time.monotonic() < self._deadline:
                 self._reader.catch_up(max(1.0, self._deadline - time.monotonic()))
                 if all(self._sees(plan) for plan in plans):
@@ -133,13 +138,13 @@ class Publication:
         return found is not None and found.version >= plan.version
 
     def step(self, doing: str, call: Callable[[float], None]) -> None:
-        """Take one step of the protocol, again and again while librdkafka says that it may be tried again."""
+        """Run one step of the protocol, and retry it while librdkafka reports a retriable error."""
 
         def served(wait: float) -> None:
             try:
                 call(wait)
             finally:
-                self._producer.poll(0)  # librdkafka tells what is wrong with a connection only to those who poll
+                self._producer.poll(0)  # librdkafka reports connection errors only to callers of poll
 
         ask(self._watch, doing, max(1.0, self._deadline - time.monotonic()), served)
 

@@ -1,7 +1,7 @@
-"""Reading the quarantine topic: what is quarantined there, and what was settled since. Pure.
+"""Reading the quarantine topic: quarantined records, and which of them were resolved. Pure.
 
-What becomes of a record is itself a record of the topic, a *settlement*, without key and value; its headers name the
-offset that it settles. Nothing is ever taken out of the topic.
+The outcome for a quarantined record is another record of the topic, a *settlement*, without key and value; its headers
+name the offset that it resolves. Nothing is ever removed from the topic.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ _SETTLEMENT = ("settles", "outcome", "settled_at_ms")
 
 
 class Entry(NamedTuple):
-    """One record that is quarantined.
+    """One quarantined record.
 
     Attributes:
         at: its offset in the quarantine topic.
-        topic, partition, offset: where it stands in the source.
-        settled: what was done with it; "" as long as nobody has decided.
+        topic, partition, offset: its source coordinates.
+        settled: its outcome; "" until it is resolved.
     """
 
     at: int
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Which entries are meant; None: all of them."""
+    """A selection of entries; None: any."""
 
     topic: str | None = None
     partition: int | None = None
@@ -62,10 +62,10 @@ class Chosen(NamedTuple):
 
 
 class Contents:
-    """Takes in the topic, record after record. One record that several slots quarantined is one entry.
+    """The content of the topic, added record by record. A record that several slots quarantined is one entry.
 
-    ``unknown``: offset -> what is wrong with a record that is not of Strait's making. ``keeps_settled`` False: an entry is
-    forgotten once it is settled, but for what tells that it was.
+    ``unknown``: offset -> error, for a record that Strait did not write. ``keeps_settled`` False: a resolved entry is
+    dropped, except for its identity, which shows that it was resolved.
     """
 
     def __init__(self, *, keeps_settled: bool = True) -> None:
@@ -76,7 +76,7 @@ class Contents:
         self._settled: dict[bytes, Outcome] = {}
 
     def apply(self, at: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        """Take in the record at offset ``at``."""
+        """Add the record at offset ``at``."""
         try:
             added = _added(headers, _ADDED)
             if added is not None:
@@ -108,23 +108,23 @@ class Contents:
             self._entries.pop(identity, None)
 
     def entries(self) -> list[Entry]:
-        """All of them, in the order in which they were quarantined."""
+        """Return all entries, in the order in which they were quarantined."""
         return [entry._replace(settled=self._settled.get(key, "")) for key, entry in self._entries.items()]
 
 
 def original_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
-    """The record's own headers: those before the added ones."""
+    """Return the record's own headers: those before the added ones."""
     return list(headers[: -len(_ADDED)])
 
 
 def settlement(at: int, outcome: Outcome, now_ms: int) -> list[tuple[str, bytes | None]]:
-    """The headers of a record that says what was done with the one at offset ``at``."""
+    """Return the headers of the settlement of the record at offset ``at``."""
     said = zip(_SETTLEMENT, (at, outcome, now_ms), strict=True)
     return [(PREFIX + name, str(value).encode()) for name, value in said]
 
 
 def _added(headers: Headers, names: Sequence[str]) -> dict[str, str] | None:
-    """The last headers, where they have just these names: those before may be the record's own, whatever they say."""
+    """Return the last headers if they have exactly these names, else None. Those before may be the record's own."""
     last = headers[-len(names) :]
     if [name for name, _ in last] != [PREFIX + name for name in names]:
         return None

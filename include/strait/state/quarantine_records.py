@@ -1,6 +1,6 @@
-"""A record in the quarantine topic: key, value and headers as they were, and more headers that say where it comes from.
+"""A record in the quarantine topic: key, value and headers unchanged, and added headers with its origin.
 
-Its own timestamp is one of those, since that may be what the destination refuses.
+Its own timestamp is one of the added headers, since the destination may have rejected the record for its timestamp.
 """
 
 import time
@@ -10,11 +10,11 @@ from strait.reasons import Reason
 from strait.wire.records import Record
 
 PREFIX = "strait."
-"""Of the added headers: topic, partition, offset, timestamp_ms, destination, reason, detail, quarantined_at_ms."""
+"""Prefix of added headers: topic, partition, offset, timestamp_ms, destination, reason, detail, quarantined_at_ms."""
 
 
 class QuarantinedRecord(NamedTuple):
-    """One record that is quarantined, with its source coordinates (``record.offset`` is the source's)."""
+    """One quarantined record, with its source coordinates (``record.offset`` is the source's)."""
 
     topic: str
     partition: int
@@ -25,7 +25,7 @@ class QuarantinedRecord(NamedTuple):
 
 
 def headers_of(quarantined: QuarantinedRecord) -> list[tuple[str, bytes | None]]:
-    """The record's own headers, then ours."""
+    """Return the record's own headers, then the added ones."""
     added = {
         "topic": quarantined.topic,
         "partition": quarantined.partition,

@@ -1,7 +1,7 @@
-"""Where quarantined records may be replayed into. Pure.
+"""Topics into which quarantined records may be replayed. Pure.
 
-To the link a replayed record is a stranger's: it has another producer, and a place that no source offset has. Where the
-policy halts at strangers, replaying into the copy would stop it; so that is refused beforehand.
+To the link a replayed record is a foreign record: it has another producer, and corresponds to no source offset. If
+`on_foreign` is `halt`, a replay into the destination topic would stop it, so it is rejected beforehand.
 """
 
 from collections import defaultdict, deque
@@ -15,8 +15,10 @@ from strait.state.schema import Plan, PlannedTopic
 
 
 def in_source_order(entries: Iterable[Entry]) -> list[Entry]:
-    """In the order of the quarantine topic, but those of one source partition by their offsets: a slot puts aside what is
-    too large when it reads it, and what the destination refuses only then."""
+    """Return the entries in the order of the quarantine topic, but those of one source partition by their offsets.
+
+    A slot quarantines a record that is too large when it reads it, one that the destination rejects only later.
+    """
     written = sorted(entries, key=lambda entry: entry.at)
     of_partition: dict[tuple[str, int], deque[Entry]] = defaultdict(deque)
     for entry in sorted(written, key=lambda entry: entry.offset):
@@ -27,15 +29,15 @@ def in_source_order(entries: Iterable[Entry]) -> list[Entry]:
 def targets(
     entries: Sequence[Entry], to: str | None, plans: Iterable[Plan], destination: Mapping[str, TopicFacts]
 ) -> dict[str, str]:
-    """Source topic -> the destination topic to write into.
+    """Return source topic -> the destination topic to write to.
 
     Args:
-        to: the topic that a person names; None: each record's own destination.
-        plans: those in force, of every task group: a topic is in that of each which copies some of it.
+        to: the topic that the operator names; None: each record's own destination.
+        plans: the current plans of all task groups; a topic is in the plan of each task group that copies part of it.
         destination: every topic of the destination cluster.
 
     Raises:
-        ConfigError: with every reason why not.
+        ConfigError: the records may not be replayed; it lists every reason.
     """
     planned = {topic.destination: topic for plan in plans for topic in plan.topics}
     highest: dict[tuple[str, str], int] = {}

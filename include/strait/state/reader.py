@@ -1,4 +1,4 @@
-"""Reading the state topics: a consumer without a group that follows them from their beginning."""
+"""Reader of the state topics: a consumer without a group that follows them from their start."""
 
 import logging
 import time
@@ -18,7 +18,7 @@ from strait.state.segments import DELETE_RETENTION_MS
 from strait.state.view import Kind, Place, StateView
 
 REPORTS_SINCE_SECONDS = REPEAT_SECONDS + 15
-"""How far back reports are read at first: a slot reports each of its partitions within `REPEAT_SECONDS`."""
+"""Age of the oldest reports that are read at first: a slot reports each of its partitions within `REPEAT_SECONDS`."""
 
 _TOPIC_OF = {
     "plan": naming.plan_topic,
@@ -27,7 +27,7 @@ _TOPIC_OF = {
     "losses": naming.losses_topic,
 }
 _MOST_PER_POLL = 2000
-_AWAY_SECONDS = DELETE_RETENTION_MS / 1000 / 2  # without a look, after which the topics are read from their beginning
+_AWAY_SECONDS = DELETE_RETENTION_MS / 1000 / 2  # without a poll, after which the topics are read from their start
 _AGAIN_SECONDS = 10.0
 _LONG_SECONDS = 3.0  # of reading, after which its progress is logged
 _FETCHED_AHEAD_KIB = 8 << 10  # by default 64 MiB, in every slot
@@ -41,14 +41,14 @@ Answer = TypeVar("Answer")
 class StateReader:
     """The state of one link, read from its topics and kept up to date by `poll`.
 
-    Only committed records are seen. A state topic that does not exist yet is an empty one; it is looked for again by
-    the next `catch_up`. After `catch_up` nothing is fetched until the next call, so a reader that looks now and then
-    costs the brokers nothing in between. Not thread-safe.
+    Only committed records are read. A state topic that does not exist yet is treated as empty; the next `catch_up`
+    checks for it again. After `catch_up` nothing is fetched until the next call, so a reader that polls rarely costs
+    the brokers nothing in between. Not thread-safe.
 
     Args:
-        some_partitions: of few partitions the runs are looked at, so of others they are not decoded, and one that cannot
-            be read is `trouble` when its partition is looked at.
-        most_losses: so many of the newest entries of the loss ledger are kept; None: all.
+        some_partitions: the caller needs the offset segments of few partitions only. Those of others are not decoded,
+            and one that cannot be read appears in `trouble` when its partition is requested.
+        most_losses: number of newest loss log entries that are kept; None: all.
     """
 
     def __init__(
@@ -70,75 +70,75 @@ class StateReader:
         self._view = StateView(link, most_losses)
         self._seen_at = time.monotonic()
         self._watch = Watch(cluster, self._hear)
-        self._next: dict[str, int] = {}  # topic -> first offset not read yet; a topic is here once it was found
-        self._start: dict[str, int] = {}  # topic -> where reading begins
-        self._lost: dict[str, StateError] = {}  # topics that are not there or lost our place
-        self._again_at = 0.0  # when a plan topic that lost our place is read from its beginning
+        self._next: dict[str, int] = {}  # topic -> first offset not read yet; only topics that exist
+        self._start: dict[str, int] = {}  # topic -> first offset to read
+        self._lost: dict[str, StateError] = {}  # topics that were deleted, or no longer have the next offset
+        self._again_at = 0.0  # time at which such a plan topic is read from its start
         self._resting = True
         self._properties = properties
         self._rotation = Rotation(properties)
-        self._group_id = f"{naming.STATE_PREFIX}{link}.state"  # demanded by librdkafka, used by nobody
+        self._group_id = f"{naming.STATE_PREFIX}{link}.state"  # required by librdkafka, not used
         self._consumer = self._make_consumer()
 
     @property
     def plans(self) -> Mapping[str, Plan]:
-        """Group -> its plan in force."""
+        """Task group -> its current plan."""
         return self._view.plans
 
     @property
     def runs(self) -> Mapping[tuple[str, int], tuple[OffsetMapping, ...]]:
-        """(source topic, partition) -> its runs, by sequence_base."""
+        """(source topic, partition) -> its offset segments, by sequence_base."""
         return self._view.runs
 
     @property
     def map_end(self) -> int:
-        """The first offset of the map topic that was not read yet."""
+        """First offset of the map topic that was not read yet."""
         return self._next.get(self._map_topic, 0)
 
     @property
     def reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
-        """(group, slot) -> the newest report of each application that runs this slot, with all its partitions."""
+        """(task group, slot) -> the newest report of each application that runs this slot, with all its partitions."""
         return self._view.reports
 
     @property
     def earlier_reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
-        """The same as some seconds before, to tell how fast slots copy."""
+        """The reports from some seconds before, from which the slots' throughput is computed."""
         return self._view.reports.earlier()
 
     @property
     def group_sync(self) -> GroupSyncReport | None:
-        """How consumer groups stood at the last look at them; None: nothing was reported lately."""
+        """State of the consumer groups at their last synchronization; None: no recent report."""
         return self._view.group_sync
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """The loss ledger, in the order of its writing: the newest entries, or all of them."""
+        """The loss log, in log order: the newest entries, or all of them."""
         return self._view.losses.newest
 
     @property
     def loss_counts(self) -> Mapping[tuple[str, str], int]:
-        """(cause, action) -> how many entries the loss ledger has."""
+        """(cause, action) -> number of entries in the loss log."""
         return self._view.losses.counts
 
     @property
     def trouble(self) -> StateError | None:
-        """What cannot be read now; the last good values stay in force meanwhile."""
+        """The error for a record or topic that cannot be read now; the last valid values stay active meanwhile."""
         return next(iter(self._lost.values()), None) or self._view.trouble(*self._kinds)
 
     def catch_up(self, timeout_seconds: float = 10.0, is_over: Callable[[], bool] | None = None) -> None:
-        """Read all that is committed at the time of the call, however long that takes.
+        """Read all records that are committed at the time of the call, however long that takes.
 
         Args:
-            timeout_seconds: without an answer or a record, after which it fails.
-            is_over: to be asked meanwhile; True ends it early.
+            timeout_seconds: time without a response or a record after which it fails.
+            is_over: called meanwhile; if it returns True, reading stops early.
 
         Raises:
             ClusterUnavailable, NotAuthorized: the topics cannot be read.
-            OtherCluster: another cluster answers at the address; the next call tries again.
-            StateError: a plan or a run cannot be read. Reports are only shown, so one that cannot be read is trouble,
-                but no error.
+            OtherCluster: the address belongs to another cluster; the next call retries.
+            StateError: a plan or an offset segment cannot be read. Reports are only displayed, so an unreadable one is
+                in `trouble`, but raises no error.
         """
-        self._rest()  # else its questions wait behind a fetch that waits for news
+        self._rest()  # else its requests wait for a fetch that waits for new records
         self._require_cluster(timeout_seconds)
         if self._was_away:
             self._begin_again()
@@ -179,15 +179,18 @@ class StateReader:
         return time.monotonic() - self._seen_at > _AWAY_SECONDS
 
     def _begin_again(self) -> None:
-        """What was removed since the last look may have left no trace in the topics."""
+        """Start from scratch: records removed since the last poll may have left no tombstone in the topics."""
         self._seen_at = time.monotonic()
         self._view = StateView(self._link, self._most_losses)
         self._next.clear()
         self._start.clear()
 
     def poll(self, timeout_seconds: float = 0.0) -> bool:
-        """Take in what has arrived; return whether anything changed. Blocks only for the first record, if at all, or, in
-        a process that was suspended for very long, to `catch_up`."""
+        """Process the records that have arrived; return whether anything changed.
+
+        Blocks only for the first record, ``timeout_seconds`` at most, or, if the last call was more than 30 min ago, to
+        `catch_up`.
+        """
         if self._was_away:
             self.catch_up()
             return True
@@ -211,13 +214,13 @@ class StateReader:
         return changed
 
     def read_plans_again(self) -> None:
-        """From the topic's beginning: it was created again, and may have a plan that ends whoever follows the last one."""
+        """Read the plan topic from its start: it was recreated, and may have a plan that stops this application."""
         self._again_at = time.monotonic() + _AGAIN_SECONDS
         self._next |= {topic: 0 for topic in self._next if self._kind_of[topic] == "plan"}
-        self._renew()  # librdkafka would wait for ever for records of the topic's successor
+        self._renew()  # librdkafka would wait forever for records of the recreated topic
 
     def close(self) -> None:
-        """Leave the cluster. The last state read stays readable."""
+        """Close the consumer. The last state read stays available."""
         self._consumer.close()
 
     def __enter__(self) -> "StateReader":
@@ -233,20 +236,20 @@ class StateReader:
             group_id=self._group_id,
             isolation_level="read_committed",
             enable_partition_eof=True,
-            auto_offset_reset="error",  # records vanished under us: that must be seen, not papered over
-            topic_metadata_refresh_interval_ms=10_000,  # a deleted topic is noticed by this alone
+            auto_offset_reset="error",  # deleted records must be detected, not skipped
+            topic_metadata_refresh_interval_ms=10_000,  # only a refresh detects a deleted topic
             socket_timeout_ms=STATE_ANSWER_MS,
-            fetch_wait_max_ms=100,  # an empty read tells the end of a topic, so this is what catching up costs
+            fetch_wait_max_ms=100,  # an empty fetch marks a topic's end, so catching up takes this long
             queued_max_messages_kbytes=_FETCHED_AHEAD_KIB,
             fetch_queue_backoff_ms=10,
         )
 
     def _renew(self) -> None:
-        """Go on where we are with a consumer that has read the rotated certificates or password."""
+        """Continue at the same offsets with a consumer that has read the rotated certificates or password."""
         try:
             renewed = self._make_consumer()
         except ConfigError:
-            return  # some files are new and some are not yet; the next look finds out
+            return  # some files are not replaced yet; the next check retries
         self._rotation.done()
         if not self._resting:
             renewed.assign(self._places())
@@ -254,8 +257,7 @@ class StateReader:
         self._consumer = renewed
 
     def _rest(self) -> None:
-        """Fetch nothing until somebody wants to know more. To pause would do that too, but librdkafka takes a second to
-        resume."""
+        """Stop fetching until the next call. Pausing would have this effect too, but librdkafka takes 1 s to resume."""
         if not self._resting:
             self._resting = True
             self._consumer.incremental_unassign(self._places())
@@ -274,11 +276,11 @@ class StateReader:
         if error.code() == _EOF:
             self._next[topic] = max(self._next[topic], offset)
             return self._lost.pop(topic, None) is not None
-        self._watch(error)  # librdkafka tries again by itself; whoever waits too long for it will tell
+        self._watch(error)  # librdkafka retries; a caller that waits too long fails with it
         return topic in self._lost
 
     def _hear(self, error: KafkaError) -> None:
-        """Find out whether librdkafka's words mean that a followed topic is gone; they begin with its name."""
+        """Detect whether an error of librdkafka means that a followed topic was deleted; its text contains the name."""
         if error.code() != _LOST_PLACE and error.code() not in _MISSING:
             return
         text = error.str()
@@ -290,7 +292,7 @@ class StateReader:
                 )
 
     def _require_cluster(self, timeout_seconds: float) -> None:
-        """That this is the cluster that is meant, or that the plans say they lie on."""
+        """Raise OtherCluster unless this is the expected cluster or, if none is set, the one in the plans."""
         known = next(filter(None, (plan.destination_cluster for plan in self.plans.values())), "")
         expecting_it = expecting(self._properties, known)
         if not expected_id(expecting_it):
@@ -299,7 +301,7 @@ class StateReader:
         try:
             require_expected(self._watch.cluster, expecting_it, metadata.cluster_id)
         except OtherCluster:
-            self._renew()  # it would stay with that cluster, which answers
+            self._renew()  # the consumer would stay connected to that cluster, which responds
             raise
 
     def _find_topics(self, timeout_seconds: float) -> None:
@@ -335,13 +337,13 @@ class StateReader:
             timeout_seconds,
             lambda wait: self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=wait, cached=False),
         )
-        return int(watermarks[1])  # reading committed: the last stable offset
+        return int(watermarks[1])  # with read_committed: the last stable offset
 
     def _ask(self, doing: str, timeout_seconds: float, call: Callable[[float], Answer]) -> Answer:
         def served(wait: float) -> Answer:
             try:
                 return call(wait)
             finally:
-                self._take_in(0)  # librdkafka tells what is wrong with a connection only to those who poll
+                self._take_in(0)  # librdkafka reports connection errors only to callers of poll
 
         return ask(self._watch, doing, timeout_seconds, served)

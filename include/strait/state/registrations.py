@@ -8,7 +8,7 @@ from strait.state.producer_registry import Registrations
 
 
 def registrations(properties: Mapping[str, str], cluster: str) -> Registrations:
-    """The links into a cluster. Raises ClusterUnavailable, NotAuthorized."""
+    """Return the registered links into a cluster. Raises ClusterUnavailable, NotAuthorized."""
     found = Registrations()
     for message in read_topic(properties, cluster, naming.PRODUCERS_TOPIC):
         found.apply(message.key(), message.value(), message.offset() or 0)

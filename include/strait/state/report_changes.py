@@ -1,11 +1,11 @@
-"""What the records of the reports topic look like that repeat nothing, and those of the history topic.
+"""Schema of the records of the reports topic that have only changes, and of the history topic.
 
 reports  key {"group", "slot", "part": "changes"}           value ReportChanges   once a second
 history  key {"group", "slot", "span", "place", "began"}    value HistoryPoint    compacted
 
-A slot writes a whole `Report`, without partitions, every few seconds, and `ReportChanges` every second. Versions that
-know no `ReportChanges` read those reports, which show that the slot is alive, and say of the others that they cannot be
-read. Fields that have their default are left out of both records, but for `v`.
+A slot writes a whole `Report`, without partitions, every few seconds, and `ReportChanges` every second. Versions
+without `ReportChanges` read those reports, which show that the slot is running, and report the others as unreadable.
+Both records omit fields that have their default, except `v`.
 """
 
 from typing import Literal
@@ -15,16 +15,17 @@ from pydantic import Field
 from strait.state.schema import PartitionReport, Record, Told
 
 REPEAT_SECONDS = 150
-"""Every partition is reported at least so often, changed or not: whoever reads back so far knows all of them."""
+"""Every partition is reported at least once in this time, changed or not: a reader that reads back this far has all of
+them."""
 
 SPANS_MS = {"minute": 60_000, "hour": 3_600_000}
 KEPT = {"minute": 24 * 60, "hour": 35 * 24}
-"""So many points of each span are kept. A new one takes the place of the one that is that much older, under its key, so
-that the topic is as large after a year as after a month."""
+"""Number of points that are kept of each span. A new one replaces the one that is this many spans older, under its key,
+so that the topic is as large after a year as after a month."""
 
 
 class ReportChanges(Record):
-    """What one slot has to say since it said something last, once a second."""
+    """Changes of one slot since its previous record, written once a second."""
 
     v: Literal[1] = 1
     group: str
@@ -45,8 +46,8 @@ class ReportChanges(Record):
 
 
 class HistoryPoint(Record):
-    """A minute or an hour of one slot. ``at_ms`` is where its observation begins: the start of the span, or later where
-    the slot was started within it; each start has a point of its own then."""
+    """A minute or an hour of one slot. ``at_ms`` is the start of its observation: the start of the span, or later if
+    the slot was started within it; each start then has a separate point."""
 
     v: Literal[1] = 1
     group: str

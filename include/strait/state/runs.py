@@ -1,7 +1,7 @@
-"""The runs of a link's map as they are read, record after record. Pure.
+"""The offset segments of a link's map, updated record by record. Pure.
 
-A reader of the whole map looks at few of its partitions, or a slot at its own, and most records are checkpoints that
-later ones supersede. So a value is kept as it came, the newest of each key, and decoded when its partition is asked for.
+A reader of the whole map needs few of its partitions, such as a slot its own, and most records are checkpoints that
+later ones supersede. So the newest value of each key is kept as bytes, and decoded when its partition is requested.
 """
 
 import re
@@ -28,13 +28,13 @@ def _shape(name: str) -> bytes:
 PLAIN = re.compile(
     rb"\{%s\}" % b",".join(b'"%s":%s' % (name.encode(), _shape(name)) for name in OffsetMapping.model_fields)
 )
-"""A value as this version writes it. It can be decoded, unless its gaps were altered or it is under another's key."""
+"""A value in the form that this version writes. It can be decoded, unless its gaps were altered or its key is wrong."""
 
 NotRead = Callable[[bytes, int, Unreadable], None]
 
 
 class _Runs:
-    """Of one partition: key -> value and offset of what was not decoded yet; key -> run of the rest."""
+    """One partition's segments: key -> value and offset, if not decoded yet; key -> decoded segment."""
 
     __slots__ = ("decoded", "raw", "sorted", "where")
 
@@ -46,21 +46,21 @@ class _Runs:
 
 
 class RunsByPartition(Mapping[Where, tuple[OffsetMapping, ...]]):
-    """(source topic, partition) -> its runs, by sequence_base.
+    """(source topic, partition) -> its offset segments, by sequence_base.
 
     Args:
-        not_read: hears of a value that cannot be decoded, with its key and offset. The run decoded before under this key
-            stays.
+        not_read: called for a value that cannot be decoded, with its key and offset. The segment decoded before under
+            this key stays.
     """
 
     def __init__(self, not_read: NotRead) -> None:
         self._not_read = not_read
-        self._kept: dict[bytes, _Runs] = {}  # how the keys of a partition begin -> its runs
-        self._heads: dict[Where, bytes] = {}  # partition -> how its keys begin
-        self._undecoded: dict[bytes, None] = {}  # in order
+        self._kept: dict[bytes, _Runs] = {}  # prefix of a partition's keys -> its segments
+        self._heads: dict[Where, bytes] = {}  # partition -> prefix of its keys
+        self._undecoded: dict[bytes, None] = {}  # an ordered set
 
     def put(self, raw_key: bytes | None, raw_value: bytes, offset: int) -> None:
-        """Take in one record. Raises Unreadable: the runs stay as they are."""
+        """Add one record. Raises Unreadable, and the segments stay unchanged."""
         if PLAIN.fullmatch(raw_value) is None:
             decode(OffsetMapping, raw_key, raw_value)
         key = raw_key or b""
@@ -71,7 +71,7 @@ class RunsByPartition(Mapping[Where, tuple[OffsetMapping, ...]]):
         self._undecoded[head] = None
 
     def drop(self, raw_key: bytes | None) -> bool:
-        """Forget one run; return whether it was there."""
+        """Remove one segment; return whether it existed."""
         key = raw_key or b""
         head = key.rpartition(_BASE)[0]
         kept = self._kept.get(head)
@@ -84,7 +84,7 @@ class RunsByPartition(Mapping[Where, tuple[OffsetMapping, ...]]):
         return found != (None, None)
 
     def decode_all(self) -> None:
-        """Decode what has come since, of every partition."""
+        """Decode the new values of every partition."""
         for head in tuple(self._undecoded):
             self._decode(head)
 

@@ -1,4 +1,4 @@
-"""How the state topics that must lose no record are to be kept. Pure."""
+"""Durability settings of the state topics that must not lose a record. Pure."""
 
 from collections.abc import Mapping
 
@@ -11,24 +11,24 @@ SAFETY_CONFIGS = (MIN_IN_SYNC, UNCLEAN)
 
 
 def min_in_sync(replicas: int) -> int:
-    """The `min.insync.replicas` of a topic that must not lose a record.
+    """Return the `min.insync.replicas` of a topic that must not lose a record.
 
     With three replicas a write that two of them have survives the loss of any broker, and one broker may be down. With
-    two replicas a minimum of two would stop every partition that has a gap whenever one broker restarts, so it is one
-    there: a leader that is alone in sync and goes down is waited for, since unclean elections are off.
+    two replicas a minimum of two would stop every partition that has a gap whenever one broker restarts, so it is one:
+    if the only in-sync replica fails, the partition stays offline until it returns, since unclean elections are off.
     """
     return 2 if replicas >= 3 else 1
 
 
 def kept_safe(link: str) -> tuple[str, ...]:
-    """The topics that lose no record: all but the reports. The producers topic is shared by all links into the
-    cluster."""
+    """Return the topics that must not lose a record, such as the plan and the map. All links into the cluster share the
+    producers topic."""
     own = (naming.plan_topic, naming.map_topic, naming.ledger_topic, naming.losses_topic, naming.quarantine_topic)
     return (*(name(link) for name in own), naming.PRODUCERS_TOPIC)
 
 
 def safer_configs(topic: TopicFacts) -> Mapping[str, str]:
-    """Configurations that a topic kept safe lacks. ``topic.configs`` holds `SAFETY_CONFIGS`."""
+    """Return the durability configurations that a topic lacks. ``topic.configs`` holds `SAFETY_CONFIGS`."""
     lacking = {}
     wanted = min_in_sync(topic.replicas)
     in_force = topic.configs.get(MIN_IN_SYNC, "")

@@ -1,13 +1,13 @@
-"""What the records of the state topics look like. JSON with a version field `v`, read strictly.
+"""Schema of the records of the state topics: JSON with a version field `v`, read strictly.
 
 plan     key {"group"}                                       value Plan     compacted
 map      key {"topic", "partition", "sequence_base", "check"} value Run      compacted
-reports  key {"group", "slot", "part"}                       value Report   kept for a day
+reports  key {"group", "slot", "part"}                       value Report   retained for a day
          key {"consumer_groups"}                             value GroupSyncReport
-ledger   key {"ledger", "application", "slot"}               value LedgerPart, kept for three days
+ledger   key {"ledger", "application", "slot"}               value LedgerPart, retained for three days
          key {"written", "application"}                      value LedgerMark
-failovers key {"failover"}                                   value Failover, kept for ever
-losses   key {"topic", "partition", "side", "cause", "from_offset"} value Loss, kept for ever
+failovers key {"failover"}                                   value Failover, retained forever
+losses   key {"topic", "partition", "side", "cause", "from_offset"} value Loss, retained forever
 
 and, shared by all links into a cluster, strait.producers:
 
@@ -31,15 +31,14 @@ Reason = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,99}$")]
 
 TOLD_CHARACTERS = 2_000
 Told = Annotated[str, AfterValidator(lambda text: printable(text[:TOLD_CHARACTERS]))]
-"""What is said to people. Whoever has written it may have put anything there: it is cut, and made printable, where it
-enters."""
+"""Human-readable text. Its writer may have put anything there, so it is truncated and made printable on input."""
 
 _MOST: Mapping[str, int] = {"_ms": 253_402_300_799_999, "_seconds": 10**9, "": (1 << 63) - 1}
-"""By how a field's name ends: times up to the year 9999, which is as far as dates go; durations; and 64 bits."""
+"""Maximum by the end of a field's name: times up to the year 9999, the last one of dates; durations; and 64 bits."""
 
 
 def _bounded(schema: Any, field: str = "") -> Any:
-    """The same with bounds for whole numbers that have none of their own."""
+    """Return the schema with bounds for integers that set none."""
     if isinstance(schema, list | tuple):
         return type(schema)(_bounded(each, field) for each in schema)
     if not isinstance(schema, dict):
@@ -56,8 +55,8 @@ def _bounded(schema: Any, field: str = "") -> Any:
 
 
 class Record(BaseModel):
-    """Base of every state record: frozen, unknown keys refused, and no number larger than what it stands for can be, so
-    that nothing that is done with it later fails."""
+    """Base of every state record: frozen, with unknown keys rejected, and every number bounded by the possible range of
+    its quantity, so that no later operation on it fails."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -87,7 +86,7 @@ class TopicPolicy(Record):
 
 
 class LostRuns(Record):
-    """Partitions of which the map had runs and has none any more, and the destination topic that these were about."""
+    """Partitions whose offset segments the map has lost, and the destination topic of these segments."""
 
     partitions: tuple[Offset, ...]
     destination: str
@@ -97,8 +96,8 @@ class LostRuns(Record):
 class PlannedTopic(Record):
     """One topic that is copied.
 
-    ``slots[p]`` is the slot that copies partition p, or None: where a Waiting entry says why, or another group copies
-    p. The ids pin the very topics that were planned: a topic deleted and created again is another topic.
+    ``slots[p]`` is the slot that copies partition p, or None: a Waiting entry then has the reason, or another task
+    group copies p. The IDs identify the topics that were planned: a recreated topic is another topic.
     """
 
     source: str
@@ -114,7 +113,7 @@ class PlannedTopic(Record):
 
 
 class LeftTopic(Record):
-    """A topic that has been copied and is not planned now: a right may be missing, or it is not selected."""
+    """A topic that was copied and is not planned now: a permission may be missing, or it is not selected."""
 
     source: str
     destination: str
@@ -135,7 +134,7 @@ class Waiting(Record):
 
 
 class GivenAcl(Record):
-    """A rule about topics that the link has added to the destination's authorizer, in Kafka's words."""
+    """A topic ACL that the link has added to a cluster's authorizer, in Kafka's terms."""
 
     name: str
     pattern: Literal["LITERAL", "PREFIXED"]
@@ -146,7 +145,7 @@ class GivenAcl(Record):
 
 
 class Budget(Record):
-    """How many bytes a second the link may write, all slots of all task groups together, as they are on the wire."""
+    """Maximum throughput of the link, in bytes per second on the wire, for all slots of all task groups together."""
 
     topic_class: str = Field("", description="The topics that share it, by their policy's class; empty: all of them.")
     bytes_per_second: int = Field(ge=1)
@@ -156,7 +155,7 @@ class Budget(Record):
 
 
 class Pause(Record):
-    """What a person has stopped, until somebody resumes it."""
+    """A pause by an operator, until an operator resumes it."""
 
     topic: str = Field("", description="Source topic; empty: the whole link.")
     partition: Offset | None = Field(None, description="None: all partitions of the topic.")
@@ -166,7 +165,7 @@ class Pause(Record):
 
 
 class Decision(Record):
-    """What an operator has decided once about a topic that was deleted on one side; in place of its ``on_loss``."""
+    """An operator's decision about a topic that was deleted on one side; it replaces the topic's ``on_loss`` once."""
 
     topic: str = Field(description="Source topic.")
     action: Literal["continue", "restart"]
@@ -178,7 +177,7 @@ class Decision(Record):
 
 
 class PlannedHeartbeat(Record):
-    """What is written into the source's heartbeats topic, by the slot that copies its first partition."""
+    """The heartbeats that the slot which copies the first partition of the source's heartbeat topic writes to it."""
 
     topic: str = Field(description="On the source.")
     source: str = Field(description="In the heartbeat's key: the other end of the flow, so the link's destination.")
@@ -187,7 +186,7 @@ class PlannedHeartbeat(Record):
 
 
 class PlannedGroupSync(Record):
-    """Which consumer groups' offsets the application commits on the destination, and how often it looks."""
+    """Which consumer groups' offsets the application commits on the destination, and its polling interval."""
 
     include: tuple[str, ...] = Field(description="Regular expressions for whole names, as in the links file.")
     exclude: tuple[str, ...] = ()
@@ -198,7 +197,7 @@ class PlannedGroupSync(Record):
 
 
 class PlannedSettings(Record):
-    """Which settings a plan was made of. Two plans of equal digests were made of equal settings."""
+    """The settings that a plan is based on. Two plans with equal digests are based on equal settings."""
 
     digest: str = Field(description="Of the link's settings but for its topics, which always come from a links file.")
     topics_digest: str = Field(description="Of the `topics` block.")
@@ -210,7 +209,7 @@ class PlannedSettings(Record):
 
 
 class Plan(Record):
-    """All that the slots of one task group do. ``version`` grows by one with each publication."""
+    """All instructions for the slots of one task group. ``version`` increases by one with each publication."""
 
     v: Literal[1] = 1
     link: str
@@ -245,13 +244,15 @@ class Plan(Record):
 
 
 class OffsetMapping(Record):
-    """From ``sequence_base`` on, record n of the link in this destination partition is at destination offset
+    """One offset segment of a destination partition.
+
+    From ``sequence_base`` on, record n of the link in this partition is at destination offset
     ``destination_base + (n - sequence_base)`` and at source offset ``source_base + (n - sequence_base)``, plus the
     source offsets without a record that ``gaps`` counts up to it (see strait.state.offset_map).
 
     Written and acknowledged before the first batch that it describes. ``sequence_end`` is a checkpoint: at
-    ``checkpoint_at_ms`` at least that many records were known to be written, as this run says; it only grows. Below
-    ``sequence_base`` it confirms nothing of this run yet.
+    ``checkpoint_at_ms`` at least that many records were known to be written as this segment describes; it only grows.
+    If it is below ``sequence_base``, it confirms no record of this segment yet.
     """
 
     v: Literal[1] = 1
@@ -278,8 +279,8 @@ class OffsetMapping(Record):
 
 
 class Registration(Record):
-    """Batches of this producer id in the destination cluster are copies. Acknowledged before the first of them is
-    written."""
+    """A producer ID whose batches in the destination cluster are replicated. This record is acknowledged before the
+    first of them is written."""
 
     v: Literal[1] = 1
     producer_id: Offset
@@ -292,8 +293,7 @@ class Registration(Record):
 
 
 class Loss(Record):
-    """One entry of the loss ledger: offsets [``from_offset``, ``to_offset``) of one side, and what was done about
-    it."""
+    """One entry of the loss log: offsets [``from_offset``, ``to_offset``) of one side, and the action taken."""
 
     v: Literal[1] = 1
     link: str
@@ -309,11 +309,11 @@ class Loss(Record):
 
 
 class PartitionReport(Record):
-    """What one partition does and why.
+    """State of one partition, and the reason for it.
 
     ``position``: next source offset to copy, all before it is acknowledged; -1 before the first recovery.
     ``end``: the source's last stable offset (exclusive) as last seen; -1 before the first fetch.
-    ``lag_seconds``: age of the newest copied record where something newer waits, else 0.
+    ``lag_seconds``: age of the newest copied record if a newer one waits, else 0.
     """
 
     topic: str
@@ -344,7 +344,7 @@ class PartitionReport(Record):
 
 
 class HeartbeatReport(Record):
-    """How heartbeats fare, from the slot that writes and copies them."""
+    """State of the heartbeats, from the slot that writes and copies them."""
 
     written_at_ms: int = Field(description="Of the newest one that the source has acknowledged; -1: none yet.")
     arrived_ms: int = Field(description="When the newest one was written that the destination has; -1: none yet.")
@@ -356,8 +356,9 @@ LATENCY_BOUNDS_MS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.
 
 
 class Report(Record):
-    """One slot, every few seconds. What its partitions do is in `ReportChanges` (strait.state.report_changes). Older
-    versions write one a second, with all partitions, split where these are many: ``part`` of ``parts``."""
+    """State of one slot, every few seconds. The state of its partitions is in `ReportChanges`
+    (strait.state.report_changes). Older versions write one report per second, with all partitions, split if these are
+    many: ``part`` of ``parts``."""
 
     v: Literal[1] = 1
     link: str

@@ -1,4 +1,4 @@
-"""What the engine needs of a place that keeps what must outlive it; `strait.state.writer` is one."""
+"""The interface of durable storage that the engine needs for its state; `strait.state.writer` implements it."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ __all__ = ["OnAck", "StateSink"]
 
 
 class StateSink(Protocol):
-    """``on_ack`` gets None once it is safe, or why it was not written."""
+    """``on_ack`` gets None once the record is durable, or the error if it was not written."""
 
     def write_run(self, run: OffsetMapping, on_ack: OnAck | None = None) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What slots report, put together again: the newest word on each partition, under the newest on its slot. Pure."""
+"""Combination of slots' reports: the newest row of each partition with the newest report of its slot. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
@@ -7,13 +7,14 @@ from strait.state.report_changes import REPEAT_SECONDS, ReportChanges
 from strait.state.schema import PartitionReport, Report
 
 PACE_MS = 10_000
-"""Reports at least so far apart tell how fast a slot copies; a fresh reader reads back more than this."""
+"""Minimum time between two reports from which a slot's throughput is computed; a new reader reads back more than
+this."""
 
 REPORT_MEMORY_MS = 60_000
-"""A report this much older than the newest one is forgotten: the application that wrote it is gone."""
+"""A report this much older than the newest one is dropped: the application that wrote it is no longer running."""
 
 _ROW_MEMORY_MS = 3 * REPEAT_SECONDS * 1000
-"""A partition of which a slot that reports has said nothing for so long is not the slot's any more."""
+"""A partition that a reporting slot has not reported for this long is no longer assigned to the slot."""
 
 _IN_BOTH = ("plan_version", "records_per_second", "bytes_per_second", "latency_ms_p50", "latency_ms_p99")
 
@@ -21,18 +22,18 @@ Slot = tuple[str, int]
 
 
 def said_at(row: PartitionReport, report: Report) -> int:
-    """When a partition of a report was so, by the clock of the slot's host."""
+    """Return the time of a partition's row in ms since 1970, by the clock of the slot's host."""
     return report.at_ms if row.at_ms < 0 else row.at_ms
 
 
 def lag_seconds(row: PartitionReport, report: Report) -> float:
-    """Of a partition at the time of the report: what was not reported again has not moved since."""
+    """Return a partition's lag at the time of the report; one that was not reported again has not moved since."""
     older = max(0, report.at_ms - said_at(row, report)) / 1000 if row.lag_seconds > 0 else 0.0
     return row.lag_seconds + older
 
 
 class _Application:
-    """What one running application has reported of one slot."""
+    """The reports of one running application about one slot."""
 
     def __init__(self) -> None:
         self._parts: dict[int, Report] = {}
@@ -44,7 +45,7 @@ class _Application:
         self.at_ms = -1
 
     def take(self, report: Report) -> None:
-        """A whole one, with all partitions or, beside `ReportChanges`, with none."""
+        """Add a whole report, with all partitions or, beside `ReportChanges`, with none."""
         self._begin(report.started_at_ms)
         self._parts = {part: other for part, other in self._parts.items() if part < report.parts}
         self._parts[report.part] = report
@@ -61,14 +62,14 @@ class _Application:
 
     @property
     def reports(self) -> tuple[Report, ...]:
-        """The newest, whole. Nothing before its first whole report was read."""
+        """The newest reports, complete. Empty before the first whole report was read."""
         if self._made is None:
             whole = tuple(self._parts[part] for part in sorted(self._parts))
             self._made = whole if self._news is None else tuple(self._updated(report) for report in whole[:1])
         return self._made
 
     def _begin(self, started_at_ms: int) -> None:
-        """What was copied before a slot started anew is counted apart."""
+        """Drop the changes from before a restart of the slot, whose counters restart as well."""
         if self._news is not None and self._news.started_at_ms != started_at_ms:
             self._news = None
             self._rows.clear()
@@ -90,14 +91,14 @@ class _Application:
 
 
 class SlotReports(Mapping[Slot, tuple[Report, ...]]):
-    """(Task group, slot) -> its reports, of each application that runs this slot; more than one is allowed, and
-    harmless. They are put together when asked for."""
+    """(task group, slot) -> its reports, of each application that runs this slot; more than one is allowed, and
+    harmless. They are combined when they are requested."""
 
     def __init__(self) -> None:
         self._of: dict[Slot, dict[str, _Application]] = {}
 
     def take(self, report: Report | ReportChanges) -> None:
-        """Take in what a slot has written."""
+        """Add a record that a slot has written."""
         slot = report.group, report.slot
         applications = self._of.setdefault(slot, {})
         application = applications.get(report.application)
@@ -115,8 +116,8 @@ class SlotReports(Mapping[Slot, tuple[Report, ...]]):
         return _all(self._of[slot], lambda one: one.reports)
 
     def earlier(self) -> dict[Slot, tuple[Report, ...]]:
-        """For each of these reports one of the same application from some seconds before; the same one where there is
-        no other."""
+        """Return for each of these reports one of the same application from some seconds before; the same one if there
+        is no other."""
         return {slot: _all(found, lambda one: one.earlier) for slot, found in self._of.items()}
 
     def __iter__(self) -> Iterator[Slot]:

@@ -1,4 +1,4 @@
-"""What exported records of a link's tail look like: in a topic, by added headers, and as lines of JSON. Pure."""
+"""Format of exported records of a link's tail: in a topic, with added headers, and as lines of JSON. Pure."""
 
 import base64
 import json
@@ -9,11 +9,11 @@ from strait.state.quarantine_records import PREFIX
 
 Headers = Sequence[tuple[str, bytes | None]]
 ADDED = tuple(PREFIX + name for name in ("link", "topic", "partition", "offset", "timestamp_ms"))
-"""The headers that an exported record has behind its own ones."""
+"""The headers that an exported record has after its own."""
 
 
 class Origin(NamedTuple):
-    """Where an exported record comes from; unique among the records of all links."""
+    """The source coordinates of an exported record; unique among the records of all links."""
 
     link: str
     topic: str
@@ -23,7 +23,7 @@ class Origin(NamedTuple):
 
 
 class TailRecord(NamedTuple):
-    """A record of the tail, with its source coordinates. ``timestamp_ms``: -1 where it has none."""
+    """A record of the tail, with its source coordinates. ``timestamp_ms`` -1: it has none."""
 
     topic: str
     partition: int
@@ -35,7 +35,7 @@ class TailRecord(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of key, value and headers."""
+        """Return the size of key, value and headers."""
         size = len(self.key or b"") + len(self.value or b"")
         return size + sum(len(name) + len(value or b"") for name, value in self.headers)
 
@@ -44,13 +44,13 @@ class TailRecord(NamedTuple):
 
 
 def origin_headers(record: TailRecord, link: str) -> list[tuple[str, bytes | None]]:
-    """The record's own headers, then those that say where it comes from."""
+    """Return the record's own headers, then those with its origin."""
     said = (str(part).encode() for part in record.origin(link))
     return [*record.headers, *zip(ADDED, said, strict=True)]
 
 
 def origin_of(headers: Headers) -> Origin | None:
-    """Where an exported record comes from; None: it is no exported record."""
+    """Return the origin of an exported record; None if it is not an exported record."""
     last = headers[-len(ADDED) :]
     if tuple(name for name, _ in last) != ADDED:
         return None
@@ -62,7 +62,7 @@ def origin_of(headers: Headers) -> Origin | None:
 
 
 def as_line(record: TailRecord) -> str:
-    """One line of JSON with all of the record. Bytes that are not UTF-8 are in base64, under `key_base64`,
+    """Return one line of JSON with the whole record. Bytes that are not UTF-8 are in base64, under `key_base64` and
     `value_base64`."""
     headers = [{"name": name, **_field("value", value)} for name, value in record.headers]
     fields = {**summary(record), **_field("value", record.value), "headers": headers}
@@ -70,7 +70,7 @@ def as_line(record: TailRecord) -> str:
 
 
 def summary(record: TailRecord) -> dict[str, Any]:
-    """The record without its value and headers."""
+    """Return the record without its value and headers, for JSON."""
     place = {name: getattr(record, name) for name in ("topic", "partition", "offset", "timestamp_ms")}
     return {**place, **_field("key", record.key)}
 

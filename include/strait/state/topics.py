@@ -1,4 +1,4 @@
-"""The state topics of a link: creating them, and refusing ones that would lose state."""
+"""The state topics of a link: creating them, and rejecting existing ones that would lose state."""
 
 import logging
 import time
@@ -16,7 +16,7 @@ from strait.state.writer import QUARANTINED_BYTES, RECORD_BYTES
 log = logging.getLogger(__name__)
 
 _DAY_MS = 24 * 60 * 60 * 1000
-_STAMPED = {"message.timestamp.type": "LogAppendTime"}  # by a host's clock an hour ahead every record would be refused
+_STAMPED = {"message.timestamp.type": "LogAppendTime"}  # else records of a host whose clock is 1 h ahead are rejected
 _COMPACTED = {"cleanup.policy": "compact", "max.message.bytes": str(RECORD_BYTES)} | _STAMPED
 _DELETED = {"cleanup.policy": "delete"} | _STAMPED
 _REPORTS = _DELETED | {
@@ -36,15 +36,15 @@ _CHECKED = ("cleanup.policy", "max.message.bytes")
 
 
 def ensure_state_topics(admin: Admin, link: str, replication_factor: int | None) -> list[str]:
-    """Create what is missing on the destination; return the names created here.
+    """Create missing state topics on the destination; return the names created here.
 
     Args:
-        replication_factor: None: the brokers' default for a new link, and for one that lacks a topic that of the
-            others.
+        replication_factor: None: the brokers' default for a new link; that of the link's other state topics if some
+            exist.
 
     Raises:
         StateError: one of them exists in a form that would lose state: not compacted, or with several partitions.
-        ClusterUnavailable: one of them exists, and its brokers do not tell its form.
+        ClusterUnavailable: one of them exists, and its brokers do not describe it.
     """
     reports = NewTopic(naming.reports_topic(link), 1, replication_factor, _REPORTS)
     created = _ensure(admin, [reports])
@@ -54,23 +54,23 @@ def ensure_state_topics(admin: Admin, link: str, replication_factor: int | None)
 
 
 def ensure_producers_topic(admin: Admin, link: str, replication_factor: int | None) -> None:
-    """Create the topic that all links into the cluster share, where it is missing. Raises StateError, as above.
+    """Create the topic that all links into the cluster share, if it is missing. Raises StateError, as above.
 
     Args:
-        link: it gets as many replicas as this link's state topics by default.
+        link: its state topics' replication factor is the default.
     """
     replicas = replication_factor or _replicas_of(admin, link)
     _ensure(admin, [_kept_safe(NewTopic(naming.PRODUCERS_TOPIC, 1, None, _COMPACTED), replicas)])
 
 
 def ensure_failovers_topic(admin: Admin, link: str) -> None:
-    """Create the topic of the link's failovers, where it is missing. Raises StateError, as above."""
+    """Create the topic of the link's failovers, if it is missing. Raises StateError, as above."""
     topic = NewTopic(naming.failovers_topic(link), 1, None, _KEPT_FOREVER | {"max.message.bytes": str(RECORD_BYTES)})
     _ensure(admin, [_kept_safe(topic, _replicas_of(admin, link))])
 
 
 def _ensure_history(admin: Admin, topic: NewTopic) -> list[str]:
-    """Its absence costs nothing but charts, and principals of older versions may not create it."""
+    """Create the history topic if permitted: only charts need it, and older versions' principals may not create it."""
     try:
         return _ensure(admin, [topic])
     except NotAuthorized as error:
@@ -79,15 +79,15 @@ def _ensure_history(admin: Admin, topic: NewTopic) -> list[str]:
 
 
 def _replicas_of(admin: Admin, link: str) -> int | None:
-    """Of the link's state topics; None: not known."""
+    """Return the replication factor of the link's state topics; None: unknown."""
     like = naming.reports_topic(link)
     shown = admin.observe(like.__eq__).topics
     return shown[like].replicas or None if like in shown else None
 
 
 def _kept_safe(topic: NewTopic, replicas: int | None) -> NewTopic:
-    """With the configurations that keep its records. How many replicas must be in sync follows from how many there are:
-    if that is unknown, the brokers' own minimum applies."""
+    """Return the topic with the configurations that make it durable. `min.insync.replicas` depends on the replication
+    factor: if that is unknown, the brokers' own minimum applies."""
     minimum = {} if replicas is None else {MIN_IN_SYNC: str(min_in_sync(replicas))}
     return replace(topic, replication_factor=replicas, configs={**topic.configs, UNCLEAN: "false", **minimum})
 
@@ -98,7 +98,7 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
     facts = _look_at(admin, wanted.keys() - set(created))
     for name, topic in wanted.items():
         if name not in facts or facts[name].denied or _mended(admin, topic, facts[name]):
-            continue  # it was created here, or may not be looked at
+            continue  # created or corrected here, or not permitted to be described
         if facts[name].partitions != topic.partitions:
             raise _unfit(
                 admin.cluster,
@@ -118,8 +118,11 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
 
 
 def _mended(admin: Admin, topic: NewTopic, found: TopicFacts) -> bool:
-    """Whether an empty topic was given the form that it should have: a broker makes topics in its own form, if a client
-    asks for one that is not there. One that has ever held a record is left as it is."""
+    """Correct the form of an empty topic, if needed and permitted; return whether it was corrected.
+
+    A broker auto-creates a topic in its default form if a client requests a missing one. A topic that has ever held a
+    record stays unchanged.
+    """
     fits = found.configs.get("cleanup.policy") == topic.configs["cleanup.policy"]
     if fits and found.partitions == topic.partitions:
         return False
@@ -141,7 +144,7 @@ def _mended(admin: Admin, topic: NewTopic, found: TopicFacts) -> bool:
 
 
 def _create_after(admin: Admin, topic: NewTopic) -> None:
-    """Brokers forget a deleted topic some moments late."""
+    """Create the topic again; retry for 10 s, since brokers remove a deleted topic with a delay."""
     deadline = time.monotonic() + _SHOWN_SECONDS
     while not _create(admin, [topic]):
         if time.monotonic() > deadline:
@@ -152,7 +155,7 @@ def _create_after(admin: Admin, topic: NewTopic) -> None:
 
 
 def _create(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
-    """Small from the start, or, on a cluster that does not let topics decide about their segments, as they are there."""
+    """Create topics with small segments; with the cluster's own if it does not permit topics to configure segments."""
     try:
         return admin.create([replace(topic, configs={**topic.configs, **_segments(topic)}) for topic in topics])
     except (ClusterUnavailable, NotAuthorized):
@@ -168,8 +171,8 @@ def _segments(topic: NewTopic) -> Mapping[str, str]:
 
 
 def _look_at(admin: Admin, names: Set[str]) -> dict[str, TopicFacts]:
-    """What the cluster tells of topics that exist. It may not have heard yet of one that somebody created a moment
-    ago."""
+    """Return the cluster's description of existing topics. Retries for 10 s, since a topic that was just created may
+    not be listed yet."""
     deadline = time.monotonic() + _SHOWN_SECONDS
     while True:
         topics = admin.observe(names.__contains__, _CHECKED).topics if names else {}
@@ -189,7 +192,7 @@ def _look_at(admin: Admin, names: Set[str]) -> dict[str, TopicFacts]:
 
 
 def _state_topics(link: str) -> list[NewTopic]:
-    """Those that lose no record."""
+    """Return the state topics that must not lose a record."""
     return [
         NewTopic(naming.plan_topic(link), 1, None, _COMPACTED),
         NewTopic(naming.map_topic(link), 1, None, _COMPACTED),

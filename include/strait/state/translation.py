@@ -1,19 +1,20 @@
-"""Committed offsets between source and destination, exact at any lag. Pure.
+"""Translation of committed offsets between source and destination, exact at any lag. Pure.
 
-A committed offset is the offset of the next record to consume. Translated, it is the offset after the copy of the last
-record before it. So no record is skipped, neither one of the link nor one that another producer wrote in between, and
-none is read twice.
+A committed offset is the offset of the next record to consume. Its translation is the offset after the last consumed
+record's counterpart on the other cluster. So no record is skipped, neither one of the link nor one that another
+producer wrote in between, and none is read twice.
 
-The map is exact where a checkpoint has confirmed it, and wherever its later entries agree. There are three cases in
-which it cannot tell. Then the result is the earliest that is possible: it may be too early, never too late, and says so.
+The map is exact for records that a checkpoint has confirmed, and for later ones if their entries agree. In three cases
+it does not determine the offset. The result is then the earliest possible one and marked as inexact: it may be too
+early, never too late.
 
 - Entries since the last checkpoint disagree, or the source is compacted, so that a writer that lost a race may have
   found gaps that the winner did not.
 - The source was truncated, or a compacted one was read again from an older checkpoint. Its offsets are those of the
-  records that it has now; a destination offset before that point may stand for records that came again.
-- Other producers write to the destination. The map knows at its checkpoints how many of their records came before.
+  records that it has now; a destination offset before that point may belong to records that were copied again.
+- Other producers write to the destination. Only the map's checkpoints show how many of their records came before.
 
-A rebuilt map also has stretches of which it knows nothing. There is no result then.
+A rebuilt map also has ranges for which it has no offsets. There is no result then.
 """
 
 from bisect import bisect_right
@@ -32,23 +33,26 @@ _NOWHERE = Gap(1 << 62, 1 << 62)
 
 
 class Fit(StrEnum):
-    """How well a translated offset is known."""
+    """Accuracy of a translated offset."""
 
     EXACT = "exact"
     OVERLAP = "overlap"  # exact, but records that were consumed come after it: two links interleave them differently
-    AHEAD = "ahead"  # after the last replicated record: the result is the end of what is replicated, and grows
+    AHEAD = "ahead"  # after the last replicated record: the result is the end of the replicated records, and grows
     BEFORE_START = "before_start"  # the record at the offset was never replicated: the result is the first that was
-    INEXACT = "inexact"  # the map cannot tell: the result may be too early, never too late
+    INEXACT = "inexact"  # the map does not determine it: the result may be too early, never too late
     DELETED = "deleted"  # the records there were deleted: the result is the first that is left
-    NOT_REPLICATED = "not_replicated"  # nothing of the partition is: there is no result
-    UNKNOWN = "unknown"  # the clusters or a rebuilt map do not say what it takes: there is no result
+    NOT_REPLICATED = "not_replicated"  # no record of the partition is: there is no result
+    UNKNOWN = "unknown"  # the clusters or a rebuilt map lack the information: there is no result
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """One offset. ``to_offset`` None: it has no counterpart, or it is not known. ``shared``: other producers may write
-    to the destination topic, so an offset there says nothing of their records. ``rereads``: consumed records that come
-    after it there."""
+    """One translated offset.
+
+    ``to_offset`` None: it has no counterpart, or it is unknown. ``shared``: other producers may write to the
+    destination topic, so an offset there does not account for their records. ``rereads``: number of consumed records
+    after it there.
+    """
 
     topic: str
     partition: int
@@ -61,12 +65,12 @@ class Translation:
     rereads: int = 0
 
     def as_data(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the fields as machine-readable data."""
         return asdict(self)
 
 
 class Translated(NamedTuple):
-    """An offset on the other cluster, and how well it is known."""
+    """An offset on the other cluster, and its accuracy."""
 
     offset: int
     fit: Fit
@@ -78,10 +82,10 @@ class Translator:
     Args:
         runs: the map's entries for the two topics as they are now, in any order; at least one.
         written: number of records that the link is known to have written to the destination partition.
-        position: the next source offset that the link is known to replicate; -1: not known.
+        position: the next source offset that the link is known to replicate; -1: unknown.
         shared: other producers may have written to the destination.
-        compacted: so is the source.
-        log_end: the destination's log end offset; -1: not known.
+        compacted: the source is compacted.
+        log_end: the destination's log end offset; -1: unknown.
     """
 
     def __init__(
@@ -105,23 +109,25 @@ class Translator:
         self.position = max(position, self._source.after(self._written).number)
 
     def last_record(self) -> tuple[int, int] | None:
-        """Where the last record that is known to be written is on the source, and on the destination; None for none, or
-        where the map cannot tell."""
+        """Return the source and destination offsets of the last record known to be written; None if there is none, or
+        if the map does not determine them."""
         source, copy = self._source.after(self._written), self._log.after(self._written)
         if self._written <= self._first or not (source.exact and copy.exact):
             return None
         return source.number - 1, copy.number - 1
 
     def to_destination(self, offset: int) -> Translated:
-        """The destination's committed offset for a committed offset of the source. If that is unknown, the first offset
-        from which on it is known again; so with `to_source`."""
+        """Return the destination's committed offset for a committed offset of the source.
+
+        If that is unknown, return the first offset from which on it is known again, as `to_source` does.
+        """
         for stretch in self._unknown:
             if stretch.covers_source(offset):
                 return Translated(self._log.after(stretch.end).number, Fit.UNKNOWN)
         records = self._source.records_before(offset)
         result = self._log.after(min(records.number, self._written))
         if 0 <= self._log_end < result.number:
-            return Translated(self._log_end, Fit.AHEAD)  # the destination has lost what it had acknowledged
+            return Translated(self._log_end, Fit.AHEAD)  # the destination has lost acknowledged records
         if offset < self._source.first:
             return Translated(result.number, Fit.BEFORE_START)
         if offset > self.position:
@@ -129,7 +135,7 @@ class Translator:
         return Translated(result.number, _fit(records, result))
 
     def to_source(self, offset: int) -> Translated:
-        """The source's committed offset for a committed offset of the destination."""
+        """Return the source's committed offset for a committed offset of the destination."""
         records = self._log.records_before(offset)
         for stretch in self._unknown:
             if stretch.covers(records.number):
@@ -143,11 +149,11 @@ class Translator:
 
     @property
     def first(self) -> Gap:
-        """The first record of the link, and the source offset at which it began."""
+        """Return the number of the link's first record, and the source offset at which the link started."""
         return Gap(self._first, self._source.first)
 
     def records_before(self, offset: int) -> Found:
-        """How many of the link's records come before a source offset; where that is not exact, at least so many."""
+        """Return how many of the link's records come before a source offset; at least this many if not exact."""
         for stretch in self._unknown:
             if stretch.covers_source(offset):
                 return Found(max(0, stretch.first), exact=False)
@@ -155,7 +161,7 @@ class Translator:
         return Found(min(records.number, self._written), records.exact)
 
     def next_at_source(self, records: int) -> Found:
-        """The first source offset, or an earlier one, at which a record can be that is not one of the link's first
+        """Return the first source offset, or an earlier one, that can hold a record other than the link's first
         ``records``."""
         after = self._after(records)
         if records >= self._written:
@@ -164,8 +170,8 @@ class Translator:
         return Found(max(after.number, following.number - 1), after.exact and following.exact)
 
     def replicated_from(self, offset: int) -> int:
-        """All offsets of the source from this one up to the result are known to hold records that the link replicates;
-        the same offset where nothing is known."""
+        """Return the end of the source offsets, from this one on, that are all known to hold records that the link
+        replicates; the same offset if none is known to."""
         end = self._source.run_end(offset, self._written)
         for stretch in self._unknown:
             if offset < stretch.source_end:
@@ -179,7 +185,7 @@ class Translator:
         return self._source.after(records)
 
     def checkpoints(self) -> list[tuple[int, int]]:
-        """Destination offsets, and how many of the link's records are before each."""
+        """Return destination offsets, each with the number of the link's records before it."""
         begin = [(0, 0)] if self._first == 0 else []
         return begin + (self._log.checkpoints() if isinstance(self._log, SharedLog) else [])
 
@@ -189,10 +195,10 @@ def _fit(*found: Found) -> Fit:
 
 
 class _Dispute(NamedTuple):
-    """Entries that cannot all be true, from a record on and up to one that a checkpoint has confirmed.
+    """Contradictory entries, for the records from ``first`` up to one that a checkpoint has confirmed.
 
     Attributes:
-        shift: how much larger than its number a record's source offset is at least.
+        shift: minimum difference between a record's source offset and its number.
         end: number and source offset of the confirmed record.
     """
 
@@ -208,19 +214,19 @@ class _Dispute(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The source was read again from ``to.source``: record ``to.sequence`` is there, and records from number ``first``
-    on, up to it, had source offsets from there on before."""
+    """The source was read again from offset ``to.source``, which holds record ``to.sequence``. Records from number
+    ``first`` up to that one had source offsets from ``to.source`` on before."""
 
     first: int
     to: Gap
 
 
 class _Source:
-    """Number of a record <-> its source offset."""
+    """Conversion between a record's number and its source offset."""
 
     def __init__(self, runs: Sequence[OffsetMapping], written: int, *, compacted: bool) -> None:
         words, settled = _words(runs, written)
-        self._anchors = [words[0]]  # from each on the difference is another one; ascending in both coordinates
+        self._anchors = [words[0]]  # the difference changes at each; ascending in both coordinates
         self._disputes: list[_Dispute] = []
         self._steps: list[_Step] = []
         open_dispute: _Dispute | None = None
@@ -243,7 +249,7 @@ class _Source:
                     opened = open_dispute or _Dispute(first, _shift(last), _NOWHERE)
                     lower = min(opened.shift, _shift(word))
                     open_dispute = opened._replace(first=min(opened.first, first), shift=lower)
-                if _shift(word) > _shift(last):  # the furthest counts: then the fewest records come before an offset
+                if _shift(word) > _shift(last):  # the furthest applies: then the fewest records come before an offset
                     self._anchors = [*(it for it in self._anchors if it.sequence < word.sequence), word]
             before = word
         if open_dispute:
@@ -254,7 +260,7 @@ class _Source:
         return self._anchors[0].source
 
     def records_before(self, offset: int) -> Found:
-        """How many of the link's records come before a source offset."""
+        """Return how many of the link's records come before a source offset."""
         at = max(0, bisect_right(self._anchors, offset, key=itemgetter(1)) - 1)
         anchor, *later = self._anchors[at : at + 2]
         number = anchor.sequence + max(0, offset - anchor.source)
@@ -262,7 +268,7 @@ class _Source:
         return Found(number, not any(dispute.covers_source(offset) for dispute in self._disputes))
 
     def run_end(self, offset: int, written: int) -> int:
-        """Up to where each offset from this one on holds one of the first ``written`` records."""
+        """Return the end of the offsets, from this one on, that each hold one of the first ``written`` records."""
         at = bisect_right(self._anchors, offset, key=itemgetter(1)) - 1
         if at < 0 or self._disputes or self._steps:
             return offset
@@ -270,7 +276,7 @@ class _Source:
         return max(offset, min([written, *following]) + _shift(self._anchors[at]))
 
     def after(self, records: int) -> Found:
-        """Where the source is read on after that many of the link's records."""
+        """Return the next source offset to read after that many of the link's records."""
         possible = [step.to.source for step in self._steps if step.first < records <= step.to.sequence]
         possible += [min(records + it.shift, it.end.source) for it in self._disputes if it.covers(records)]
         if possible:
@@ -282,12 +288,12 @@ class _Source:
 
 
 def _shift(word: Gap) -> int:
-    """How much larger than its number a record's source offset is."""
+    """Return the difference between a record's source offset and its number."""
     return word.source - word.sequence
 
 
 def _words(runs: Sequence[OffsetMapping], written: int) -> tuple[list[Gap], set[Gap]]:
-    """What entries say, without what a later checkpoint has replaced; and what a checkpoint has confirmed."""
+    """Return all bases and gaps that no later checkpoint has replaced; and those that a checkpoint has confirmed."""
     confirming = [run for run in runs if run.sequence_end > run.sequence_base]
     confirmed: list[tuple[int, int]] = []
     settled: set[Gap] = set()

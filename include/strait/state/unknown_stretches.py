@@ -1,4 +1,4 @@
-"""Stretches of a link's records of which a rebuilt map does not know the source offsets. Pure."""
+"""Ranges of a link's records whose source offsets are unknown in a rebuilt offset map. Pure."""
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
@@ -8,8 +8,8 @@ from strait.state.schema import OffsetMapping
 
 
 class UnknownStretch(NamedTuple):
-    """Records from number ``first`` up to ``end`` (exclusive), at source offsets from ``source_from`` up to
-    ``source_end``; ``first`` -1: all that come before ``end``."""
+    """Records with numbers [``first``, ``end``), at source offsets [``source_from``, ``source_end``); ``first`` -1: all
+    records before ``end``."""
 
     first: int
     end: int
@@ -17,22 +17,22 @@ class UnknownStretch(NamedTuple):
     source_end: int
 
     def covers(self, records: int) -> bool:
-        """The source offset after so many records is unknown."""
+        """Return whether the source offset after this many records is unknown."""
         return self.first < records <= self.end
 
     def covers_source(self, offset: int) -> bool:
-        """How many records come before this source offset is unknown."""
+        """Return whether the number of records before this source offset is unknown."""
         return self.source_from < offset < self.source_end
 
 
 def unknown_stretches(runs: Sequence[OffsetMapping], after: Callable[[int], int]) -> list[UnknownStretch]:
-    """Those before each run that says so, in order.
+    """Return the unknown ranges, in order: one before each segment that is marked ``after_unknown``.
 
     Args:
-        after: from a known number of records to the source offset after them.
+        after: returns the source offset after a known number of records.
     """
     found = []
-    known, known_before, base = -1, -1, -1  # by runs up to the present base, and by those before it
+    known, known_before, base = -1, -1, -1  # by segments up to the current base, and by those before it
     for run in sorted(runs, key=attrgetter("sequence_base")):
         if run.sequence_base > base:
             known_before, base = known, run.sequence_base

@@ -1,7 +1,7 @@
-"""The state of one link as its state topics tell it, record after record. Pure: no Kafka, no clock.
+"""The state of one link, updated from the records of its state topics. Pure: no Kafka, no clock.
 
-A record that cannot be read changes nothing: the last good value under its key stays in force, and the trouble is kept
-until a good record or a tombstone comes under the same key.
+A record that cannot be read changes nothing: the last valid value under its key stays active, and the error is kept
+until a valid record or a tombstone arrives under the same key.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ Kind = Literal["plan", "map", "reports", "losses"]
 
 
 class Place(NamedTuple):
-    """Where a record lies."""
+    """The topic, partition and offset of a record."""
 
     topic: str
     partition: int
@@ -31,18 +31,18 @@ class Place(NamedTuple):
 
 
 class StateView:
-    """Plans, runs, reports and losses of one link.
+    """Plans, offset segments, reports and losses of one link.
 
     Attributes:
-        plans: group -> its plan in force.
-        runs: (source topic, partition) -> its runs, by sequence_base.
-        reports: (group, slot) -> the newest report of every application that runs this slot, put together of all that
-            it has written.
-        group_sync: how consumer groups stood at the last look at them; None: nothing was reported.
-        losses: the loss ledger.
+        plans: task group -> its current plan.
+        runs: (source topic, partition) -> its offset segments, by sequence_base.
+        reports: (task group, slot) -> the newest report of every application that runs this slot, combined from all
+            its records.
+        group_sync: state of the consumer groups at their last synchronization; None: no report was read.
+        losses: the loss log.
 
     Args:
-        most_losses: so many of the newest losses are kept; None: all.
+        most_losses: number of newest losses that are kept; None: all.
     """
 
     def __init__(self, link: str, most_losses: int | None = None) -> None:
@@ -55,11 +55,11 @@ class StateView:
         self._troubles: dict[Kind, dict[bytes | None, StateError]] = defaultdict(dict)
 
     def trouble(self, *kinds: Kind) -> StateError | None:
-        """The first record among these kinds that could not be read and is still in its place."""
+        """Return the error for the first record of these kinds that could not be read and was not replaced since."""
         return next((error for kind in kinds for error in self._troubles[kind].values()), None)
 
     def apply(self, kind: Kind, raw_key: bytes | None, raw_value: bytes | None, place: Place) -> bool:
-        """Take in one record; return whether anything changed, trouble included."""
+        """Apply one record; return whether anything changed, including errors."""
         had_trouble = self._troubles[kind].pop(raw_key, None) is not None
         if raw_value is None:
             return self._forget(kind, raw_key) or had_trouble
@@ -104,5 +104,5 @@ class StateView:
         try:
             group = decode_key(PlanKey, raw_key).group
         except Unreadable:
-            return False  # what cannot be read was never taken in
+            return False  # an unreadable record was never applied
         return self.plans.pop(group, None) is not None

@@ -1,4 +1,5 @@
-"""What applications write: reports, which may be lost, and runs of the map, losses and quarantined records, which may not."""
+"""Writer of applications' state: reports, which may be lost, and offset segments, losses and quarantined records, which
+may not."""
 
 import logging
 import time
@@ -26,13 +27,13 @@ RECORD_BYTES = 8 << 20
 """Largest record of a state topic; the topics are created with this `max.message.bytes`."""
 
 QUARANTINED_BYTES = 100 << 20
-"""Largest record that may be quarantined: the broker takes no larger request, so no source holds a larger one."""
+"""Largest record that may be quarantined: a broker accepts no larger request, so no source holds a larger one."""
 
-_WAITING_REPORT_BYTES = 16 << 20  # what waits for a slow destination counts towards a slot's memory
+_WAITING_REPORT_BYTES = 16 << 20  # reports that wait for a slow destination use the slot's memory
 _QUEUE_KIB = (QUARANTINED_BYTES + _WAITING_REPORT_BYTES) >> 10
 _SEND_TIMEOUT_MS = 30_000
-_FAREWELL_SECONDS = 0.2  # to finish what is under way with credentials that have been replaced
-_COMPLAINT_SECONDS = 60.0  # between two of one kind
+_FAREWELL_SECONDS = 0.2  # to finish requests in flight with credentials that have been replaced
+_COMPLAINT_SECONDS = 60.0  # between two equal warnings
 _PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001
 _LOGGER = logging.getLogger(__name__)
 
@@ -48,9 +49,9 @@ class _Pending(NamedTuple):
 class StateWriter:
     """Writes a slot's records without ever blocking it. Not thread-safe.
 
-    One request is in flight at a time, so nothing overtakes: the last run written under a key is the one that stays.
-    That gives order without a producer id of its own, which could become invalid and would have to be renewed. A
-    record that arrives twice changes nothing.
+    One request is in flight at a time, so records keep their order: the last segment written under a key is the one
+    that stays. This needs no producer ID, which could become invalid and would have to be renewed. A duplicated record
+    changes nothing.
     """
 
     def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
@@ -63,16 +64,16 @@ class StateWriter:
         self._watch = Watch(cluster)
         self._kept: deque[_Pending] = deque()
         self.dropped_reports = 0
-        """Reports not written because the destination did not keep up, or refused them."""
+        """Number of reports not written because the destination did not keep up, or rejected them."""
         self._waiting_report_bytes = 0
         self._properties = properties
         self._rotation = Rotation(properties)
         self._complained: dict[str, float] = {}
-        self._unsent: list[_Pending] = []  # what a producer that we leave could not send any more
+        self._unsent: list[_Pending] = []  # records that the former producer could not send
         self._producer = self._make_producer()
 
     def write_report(self, report: Report | ReportChanges | GroupSyncReport | HistoryPoint) -> None:
-        """Send a report or a point of the past, or drop and count it where too much waits already."""
+        """Send a report or a history point, or drop and count it if too many bytes wait already."""
         key, value = encode(report)
         topic = self._history_topic if isinstance(report, HistoryPoint) else self._reports_topic
         record = _Pending(topic, key, value, partial(self._report_done, len(value)))
@@ -82,41 +83,42 @@ class StateWriter:
             self._waiting_report_bytes += len(value)
 
     def write_run(self, run: OffsetMapping, on_ack: OnAck | None = None) -> None:
-        """Send a run; ``on_ack`` gets None once every in-sync replica has it, or why it was not written.
+        """Send an offset segment; ``on_ack`` gets None once every in-sync replica has it, or the error if that failed.
 
-        ``on_ack`` is called from `poll` or `flush`, never from here. A run is not dropped for lack of room: it waits.
+        ``on_ack`` is called from `poll` or `flush`; from here only if the client rejects a record without sending it. A
+        segment is not dropped if the buffer is full: it waits.
         """
         key, value = encode(run)
         self._keep(_Pending(self._map_topic, key, value, on_ack))
 
     def write_ledger(self, record: LedgerPart | LedgerMark, on_ack: OnAck | None = None) -> None:
-        """Send what a slot has copied, or how far that is in the ledger; like a run it is not dropped."""
+        """Send a slot's ledger rows, or the mark of those written to the ledger; like a segment it is not dropped."""
         key, value = encode(record)
         self._keep(_Pending(self._ledger_topic, key, value, on_ack))
 
     def write_loss(self, loss: Loss, on_ack: OnAck | None = None) -> None:
-        """Send an entry of the loss ledger; like a run it is not dropped."""
+        """Send an entry of the loss log; like a segment it is not dropped."""
         key, value = encode(loss)
         self._keep(_Pending(self._losses_topic, key, value, on_ack))
 
     def write_quarantined(self, quarantined: QuarantinedRecord, on_ack: OnAck) -> None:
-        """Send a record that the destination refused to the quarantine topic."""
+        """Send a record that the destination rejected to the quarantine topic."""
         record = quarantined.record
         self._keep(_Pending(self._quarantine_topic, record.key, record.value, on_ack, headers_of(quarantined)))
 
     def forget_run(self, run: OffsetMapping) -> None:
-        """Take a run out of the map, where others say the same."""
+        """Remove a segment from the map whose offsets other segments have as well."""
         self._keep(_Pending(self._map_topic, encode_key(run_key(run)), None, None))
 
     def poll(self) -> None:
-        """Call what waits for acknowledgements; call it often."""
+        """Call the callbacks of acknowledged records, and send waiting ones. Call it often."""
         if self._rotation.due():
             self._renew()
         self._producer.poll(0)
         self._send_kept()
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Wait until all is acknowledged or refused; return whether nothing is left."""
+        """Wait until all records are acknowledged or rejected, or the time is over; return whether none is left."""
         self._send_kept()
         left = self._producer.flush(timeout_seconds)
         return left == 0 and not self._kept
@@ -129,18 +131,18 @@ class StateWriter:
             compression_type="zstd",
             message_max_bytes=QUARANTINED_BYTES,
             max_in_flight=1,
-            linger_ms=0,  # a run may be what batches wait for
+            linger_ms=0,  # batches may wait for a segment
             message_timeout_ms=_SEND_TIMEOUT_MS,
             socket_timeout_ms=STATE_ANSWER_MS,
             queue_buffering_max_kbytes=_QUEUE_KIB,
         )
 
     def _renew(self) -> None:
-        """Go on with a producer that has read the rotated certificates or password; it sends first what is left."""
+        """Continue with a producer that has read the rotated certificates or password; unsent records come first."""
         try:
             renewed = self._make_producer()
         except ConfigError:
-            return  # some files are new and some are not yet; the next look finds out
+            return  # some files are not replaced yet; the next check retries
         self._rotation.done()
         if self._producer.flush(_FAREWELL_SECONDS):
             self._producer.purge()
@@ -169,7 +171,7 @@ class StateWriter:
             )
         except BufferError:
             return False
-        except KafkaException as exception:  # the topic is not there
+        except KafkaException as exception:  # the topic does not exist
             self._done(record, error_of(exception), None)
         return True
 
@@ -184,7 +186,7 @@ class StateWriter:
             record.on_ack(refused)
 
     def _complain(self, text: str) -> None:
-        """In the log, since a report that says it may be what is not written."""
+        """Log the error, since the report that would contain it may be the record that is not written."""
         now = time.monotonic()
         if now - self._complained.get(text, float("-inf")) >= _COMPLAINT_SECONDS:
             self._complained[text] = now

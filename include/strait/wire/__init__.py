@@ -1,2 +1,2 @@
-"""Kafka's bytes: record batches, fetch replies, produce requests. Bytes in, views out: no sockets, no threads, no
+"""Kafka's wire format: record batches, fetch replies, produce requests. Bytes in, views out: no sockets, no threads, no
 clock."""

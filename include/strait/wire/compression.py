@@ -1,5 +1,5 @@
-"""Kafka's codecs, by their numbers in a batch's attributes. What comes out is bounded, whatever a few bytes claim to
-hold."""
+"""Kafka's compression codecs, by their numbers in a batch's attributes. The decompressed size is bounded, regardless of
+the size that the compressed data claims."""
 
 import zlib
 from collections.abc import Callable
@@ -12,21 +12,21 @@ from strait.errors import CorruptBatch
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
-# A batch is at most as large, uncompressed, as its producer's batch.size or its largest record: a mebibyte by default,
-# some tens where records are files. What claims more than this is taken for damage, and costs no more memory than this.
+# Uncompressed, a batch is at most as large as its producer's batch.size or its largest record: 1 MiB by default, some
+# tens of MiB if records are files. Data that claims more than this is treated as corrupt, and takes no more memory.
 MAX_BYTES = 128 << 20
 
 _GZIP_FORMAT = 31  # zlib's number for gzip framing with the largest window
-_GZIP_LEVEL = 6  # the levels are those of Kafka's Java producer; its LZ4 is the fast one, in blocks of their own
+_GZIP_LEVEL = 6  # the levels are those of Kafka's Java producer; its LZ4 is the fast one, in independent blocks
 _LZ4_LEVEL = 1
 _ZSTD_LEVEL = 3
 
 _GUESSED_RATIO = 8
 _GROWTH = 4
 _SMALLEST_GUESS = 4096
-_FULL = "write whole buffer"  # Rust's words; the library has no error of its own for it
+_FULL = "write whole buffer"  # Rust's error text; the library has no separate error for it
 
-# Java's snappy-java writes a stream of blocks of its own ("xerial"), others one raw block: readers take both.
+# Java's snappy-java writes its own stream of blocks ("xerial"), others one raw block: readers accept both.
 _XERIAL = b"\x82SNAPPY\0"
 _XERIAL_HEADER = _XERIAL + b"\0\0\0\1\0\0\0\1"
 _XERIAL_BLOCK_BYTES = 32 << 10
@@ -34,7 +34,7 @@ _LENGTH = Struct(">i")
 
 
 def compress(data: bytes | bytearray | memoryview, codec: int) -> bytes | bytearray | memoryview:
-    """The bytes as Kafka's clients would compress them; ``codec`` 0 returns them as they are."""
+    """Return the bytes compressed as Kafka's clients would; ``codec`` 0 returns them unchanged."""
     if codec == NONE:
         return data
     if codec == GZIP:
@@ -51,10 +51,10 @@ def compress(data: bytes | bytearray | memoryview, codec: int) -> bytes | bytear
 
 
 def decompress(data: memoryview, codec: int, *, limit: int = MAX_BYTES) -> memoryview:
-    """What was compressed, at most ``limit`` bytes of it.
+    """Return the decompressed data, at most ``limit`` bytes.
 
     Raises:
-        CorruptBatch: not what this codec makes, cut short, followed by other bytes, or larger than ``limit``.
+        CorruptBatch: not valid for this codec, cut short, followed by other bytes, or larger than ``limit``.
     """
     try:
         if codec == NONE:
@@ -76,8 +76,8 @@ _NAMES = {GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
 
 
 def _into_buffers(into: Callable[[memoryview, bytearray], int], data: memoryview, limit: int) -> memoryview:
-    """Decompress into ever larger buffers: the library stops at a buffer's end, and not before where it makes its
-    own."""
+    """Decompress into successively larger buffers: the library stops at the end of a given buffer, but has no limit if
+    it allocates its own."""
     capacity = min(limit, max(_SMALLEST_GUESS, _GUESSED_RATIO * len(data)))
     while True:
         out = bytearray(capacity)
@@ -90,7 +90,7 @@ def _into_buffers(into: Callable[[memoryview, bytearray], int], data: memoryview
 
 
 def _decompress_gzip(data: memoryview, limit: int) -> memoryview:
-    """One gzip member after the other, as Java reads them."""
+    """Decompress one gzip member after the other, as Java does."""
     out = bytearray()
     rest: memoryview | bytes = data
     while rest:

@@ -1,9 +1,9 @@
-"""What changing the front of some bytes does to their CRC-32C, without looking at the rest.
+"""Computes the CRC-32C of bytes whose front has changed, without reading the rest.
 
-A CRC is linear: the CRCs of two texts of one length differ by the CRC of their difference, and zeros behind a
-difference turn that into another by a linear map that depends on their number alone. So a batch is made the link's own
-for the cost of its header, however large it is; and its checksum still vouches for every byte from the producer to the
-destination, also against damage in this process.
+A CRC is linear: the CRCs of two texts of one length differ by the CRC of their difference, and zeros appended to a
+difference transform its CRC by a linear map that depends only on their number. So making a batch the link's own costs
+only its header, however large it is; and its checksum still detects corruption of any byte from the producer to the
+destination, including corruption in this process.
 """
 
 from crc32c import crc32c
@@ -14,13 +14,13 @@ _DIGITS = 1 << _DIGIT_BITS
 _PLACES = 8  # numbers of zeros below 2^32: no frame is larger
 
 _Map = tuple[list[int], list[int], list[int], list[int]]
-"""A linear map of 32 bits to 32 bits: for each byte, lowest first, what each value of it adds."""
+"""A linear map of 32 bits to 32 bits: for each byte, lowest first, the contribution of each of its values."""
 
 
 def changed(crc: int, before: memoryview | bytes, after: memoryview | bytes, rest_bytes: int) -> int:
-    """The CRC-32C of ``after`` and the rest, where ``crc`` is that of ``before`` and the same rest of so many bytes.
+    """Return the CRC-32C of ``after`` and the rest, given ``crc`` of ``before`` and the same rest of ``rest_bytes``.
 
-    Right or wrong: where ``crc`` was not that of the bytes before, the answer is not that of the bytes after.
+    If ``crc`` did not match the bytes before, the result does not match the bytes after.
     """
     difference: int = crc32c(before) ^ crc32c(after)
     place = 0
@@ -39,7 +39,7 @@ def _apply(linear: _Map, value: int) -> int:
 
 
 def _map_of(columns: list[int]) -> _Map:
-    """``columns``: what each of the 32 bits becomes, lowest first."""
+    """Return the map with these ``columns``: the image of each of the 32 bits, lowest first."""
     tables = []
     for at in range(0, 32, 8):
         table = [0]
@@ -65,7 +65,7 @@ def _one_zero() -> list[int]:
 
 
 def _maps() -> list[list[_Map]]:
-    """[place][digit]: the map of digit * 16 ** place zeros."""
+    """Return [place][digit]: the map of digit * 16 ** place zero bytes."""
     found = []
     columns = _one_zero()
     for _ in range(_PLACES):

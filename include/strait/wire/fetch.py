@@ -1,7 +1,7 @@
-"""Fetch, versions 12 to 17: the request built and the reply walked by hand, since its records must stay views.
+"""Fetch, versions 12 to 17: the request is encoded and the reply decoded by hand, since its records must stay views.
 
-From version 13 on topics go by id (KIP-516), so a topic deleted and created again is never mistaken for its
-predecessor; version 12, for brokers before 3.1, goes by name.
+From version 13 on topics are identified by ID (KIP-516), so a topic that was deleted and recreated is never mistaken
+for its predecessor; version 12, for brokers before 3.1, identifies them by name.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ from strait.wire.primitives import (
 API_KEY = 1
 VERSIONS = (12, 17)
 BY_NAME = (12, 12)
-"""Those that name topics, and not their IDs."""
+"""The versions that identify topics by name rather than by ID."""
 READ_COMMITTED = 1
 READ_UNCOMMITTED = 0
 NO_SESSION = (0, -1)
@@ -42,10 +42,10 @@ _NO_RACK = b"\x01"
 
 
 class FetchPosition(NamedTuple):
-    """Where to read one partition from.
+    """The position from which to read one partition.
 
-    ``last_epoch`` is the leader epoch of the record before ``offset``, as its batch has it. With it the broker compares
-    its history with ours and answers with ``Fetched.diverging`` where they part; -1 leaves that out.
+    ``last_epoch`` is the leader epoch of the record before ``offset``, from its batch. With it the broker compares its
+    history with ours and returns the point of divergence in ``Fetched.diverging``; -1 omits that.
     """
 
     partition: int
@@ -56,12 +56,11 @@ class FetchPosition(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """One partition of a reply. ``topic`` is the name or the id it was asked by; ``records`` may end in half a batch.
+    """One partition of a reply. ``topic`` is the name or the ID in the request; ``records`` may end in a partial batch.
 
-    ``aborted``: (producer id, first offset) of each aborted transaction that these records may hold, as the broker
-        lists them;
-    empty unless ``READ_COMMITTED``. ``diverging``: (epoch, its end offset) from which on our history is not the
-    broker's.
+    ``aborted``: (producer ID, first offset) of each aborted transaction that these records may hold, as listed by the
+    broker; empty unless ``READ_COMMITTED``. ``diverging``: (epoch, its end offset) from which on our history differs
+    from the broker's.
     """
 
     topic: Topic
@@ -86,7 +85,7 @@ def encode_request(
     session: tuple[int, int] = NO_SESSION,
     forgotten: Iterable[tuple[Topic, list[int]]] = (),
 ) -> bytes:
-    """The request's body, without its header. ``session`` (id, epoch) and ``forgotten`` as ``FetchSession`` says."""
+    """Return the request's body, without its header. ``session`` (id, epoch) and ``forgotten`` are `FetchSession`'s."""
     asked = list(topics)
     parts = [] if version >= 15 else [_REPLICA.pack(-1)]
     parts += [_HEAD.pack(max_wait_ms, min_bytes, max_bytes, isolation, *session), encode_uvarint(len(asked) + 1)]
@@ -105,14 +104,14 @@ def encode_request(
 
 
 def session_id(frame: memoryview) -> int:
-    """The session that a reply belongs to; 0 where the broker keeps none. Raises ProtocolError."""
+    """Return the ID of the session that a reply belongs to; 0 if the broker keeps none. Raises ProtocolError."""
     with decoding("a fetch reply"):
         session: int = _REPLY.unpack_from(frame, skip_tags(frame, 4))[2]
     return session
 
 
 def decode_reply(version: int, frame: memoryview) -> tuple[int, int, list[Fetched]]:
-    """Read a whole reply, header included.
+    """Decode a whole reply, header included.
 
     Returns:
         (error of the whole request, throttle in ms, partitions in the broker's order). Records are views into
@@ -144,10 +143,10 @@ def _decode_partition(frame: memoryview, at: int, topic: Topic) -> tuple[Fetched
     for _ in range(count - 1):
         aborted.append(_ABORTED.unpack_from(frame, at))
         at = skip_tags(frame, at + _ABORTED.size)
-    size, at = read_uvarint(frame, at + _NUMBER.size)  # behind the preferred read replica
+    size, at = read_uvarint(frame, at + _NUMBER.size)  # after the preferred read replica
     end = at + max(0, size - 1)
     records = frame[at:end]
-    diverging, at = _read_diverging(frame, end)  # which is not there where the records are cut short
+    diverging, at = _read_diverging(frame, end)  # missing if the records are cut short
     return (
         Fetched(topic, partition, error, high_watermark, last_stable, log_start, records, tuple(aborted), diverging),
         at,
@@ -155,7 +154,7 @@ def _decode_partition(frame: memoryview, at: int, topic: Topic) -> tuple[Fetched
 
 
 def _read_diverging(frame: memoryview, at: int) -> tuple[tuple[int, int] | None, int]:
-    """Of a partition's tagged fields the one that matters, and the position behind all."""
+    """Return the only tagged field of a partition that is used, and the position after all tagged fields."""
     if frame[at] == 0:
         return None, at + 1
     diverging = None

@@ -1,13 +1,13 @@
-"""Fetch sessions (KIP-227): the broker remembers what was asked for, so that a request names only what has changed
-since.
+"""Fetch sessions (KIP-227): the broker remembers the requested partitions, so that a request names only the changes
+since the one before.
 
-A session has one request in flight at a time; each has the epoch after the last one's, which the broker uses up by
-taking it. So after anything but a good reply everything is asked for again, under a new session: one large request, and
-never a record lost. A broker that has no room for another session answers with session 0, and every request is a full
-one then.
+A session has one request in flight at a time. Each has the epoch after the last one's, which the broker consumes when
+it accepts the request. So after anything but a good reply all partitions are requested again, in a new session: one
+large request, and never a lost record. A broker that has no room for another session returns session ID 0; every
+request is then a full one.
 
-The session is kept up to date by change: what a request costs does not depend on how much is wanted, unless it begins a
-session.
+The session is updated incrementally: the cost of a request does not depend on the number of wanted partitions, unless
+it starts a session.
 """
 
 from collections.abc import Iterable
@@ -22,14 +22,14 @@ Positions = list[tuple[Topic, list[FetchPosition]]]
 Numbers = list[tuple[Topic, list[int]]]
 
 _NO_ID = 0
-_NEW = 0  # the epoch of a request that begins a session, and ends the one that it names
+_NEW = 0  # the epoch of a request that starts a session, and closes the one that it names
 _LAST_EPOCH = 2**31 - 1
 
 _T = TypeVar("_T")
 
 
 class Request(NamedTuple):
-    """What the next fetch request says, in the words of ``fetch.encode_request``: (id, epoch), topics, forgotten."""
+    """Content of the next fetch request, as ``fetch.encode_request`` expects it: (id, epoch), topics, forgotten."""
 
     session: tuple[int, int]
     topics: Positions
@@ -37,38 +37,38 @@ class Request(NamedTuple):
 
 
 class FetchSession:
-    """The bookkeeping of one session: ``want`` and ``leave`` as things change, ``next_request``, then for that request
-    ``took`` or ``lost``, and so on."""
+    """State of one session. Call ``want`` and ``leave`` as partitions change, ``next_request``, then ``took`` or
+    ``lost`` for that request, and so on."""
 
     def __init__(self) -> None:
         self._id = _NO_ID
         self._epoch = _NEW
         self._wanted: dict[Key, FetchPosition] = {}
-        self._before: dict[Key, FetchPosition | None] = {}  # of each key changed since the last request: as it was then
+        self._before: dict[Key, FetchPosition | None] = {}  # value at the last request of each key changed since
 
     @property
     def established(self) -> bool:
-        """Whether replies leave out partitions of which there is no news: neither records nor another high watermark or
+        """Whether replies omit partitions without changes: without records, another high watermark or another log
         start."""
         return self._epoch != _NEW
 
     def knows(self, key: Key) -> bool:
-        """Whether a reply may leave this partition out."""
+        """Return whether a reply may omit this partition."""
         return self.established and self._before.get(key, self._wanted.get(key)) is not None
 
     def want(self, key: Key, position: FetchPosition) -> None:
-        """The broker is to look at this partition from this position on."""
+        """Request this partition from this position on."""
         self._before.setdefault(key, self._wanted.get(key))
         self._wanted[key] = position
 
     def leave(self, key: Key) -> None:
-        """The broker is not to look at this partition."""
+        """Stop requesting this partition."""
         position = self._wanted.pop(key, None)
         if position is not None:
             self._before.setdefault(key, position)
 
     def next_request(self) -> Request:
-        """The request that makes the broker look at what is wanted and at nothing else."""
+        """Return the request after which the broker's session holds exactly the wanted partitions."""
         before, self._before = self._before, {}
         if not self.established:
             topics = _by_topic(self._wanted.items())
@@ -84,9 +84,9 @@ class FetchSession:
         return Request((self._id, self._epoch), _by_topic(changed), _by_topic(gone))
 
     def took(self, session_id: int, error: int) -> None:
-        """A reply came: the session that it names, and the error of the whole request (0: none).
+        """Process a reply: the session that it names, and the error of the whole request (0: none).
 
-        Whatever the error, it is not known whether the epoch was used up.
+        After any error it is unknown whether the broker consumed the epoch.
         """
         if error == FETCH_SESSION_ID_NOT_FOUND or (not error and session_id == _NO_ID):
             self._id, self._epoch = _NO_ID, _NEW
@@ -97,13 +97,13 @@ class FetchSession:
             self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
 
     def lost(self) -> None:
-        """No reply came, or none that can be read. The next request ends the session, if the broker still has it, and
-        begins anew."""
+        """Handle a request without a readable reply. The next request closes the session, if the broker still has it,
+        and starts a new one."""
         self._epoch = _NEW
 
     def _turn(self) -> None:
-        """A broker fills its reply in the order of a full request: each is first in turn. In a session it takes turns
-        itself."""
+        """Rotate the wanted partitions: a broker fills its reply in the order of a full request, so each must be first
+        in turn. In a session the broker rotates them itself."""
         if self._wanted:
             first = next(iter(self._wanted))
             self._wanted[first] = self._wanted.pop(first)

@@ -1,8 +1,8 @@
-"""Small batches without compression joined into larger ones.
+"""Joins small uncompressed batches into larger ones.
 
-Their records are moved by the one compiled step (``strait.wire.moving``), at about the cost of copying and checking
-their bytes. Where that was not compiled when Strait was installed, nothing is joined here: records are then read and
-built anew (``strait.wire.records``), as those of batches with compression are, at ten times the cost.
+Their records are moved by the only compiled step (``strait.wire.moving``), at about the cost of copying and checking
+their bytes. If that was not compiled when Strait was installed, nothing is joined here: records are then decoded and
+rebuilt (``strait.wire.records``), as those of compressed batches are, at ten times the cost.
 """
 
 from collections.abc import Sequence
@@ -38,11 +38,11 @@ _HEADER = np.dtype([(name, f">{code}") for name, code in zip(Batch._fields, HEAD
 
 
 class Row:
-    """Batches that follow one another in a reply, all of them of magic 2, with a record at each of their offsets, with
-    no attribute set that says otherwise: not compressed, of no transaction, with their producers' timestamps.
+    """Batches that follow one another in a reply, all of them of magic 2, with a record at each of their offsets and no
+    attribute set: not compressed, not transactional, with their producers' timestamps.
 
     Attributes:
-        at: where each batch begins in ``data``, and at last where the last one ends.
+        at: position of each batch's start in ``data``, and finally the end of the last batch.
         heads: their headers, by the fields' names in ``strait.wire.batch``.
     """
 
@@ -53,9 +53,9 @@ class Row:
 
     @classmethod
     def of(cls, data: memoryview, least: int, *, besides: int = 0) -> "Row | None":
-        """All whole batches of a partition's part of a reply; None where one of them is not so, there are fewer, or
-        nothing can be joined. They may have the attributes ``besides``, of which nothing is left when they are
-        joined."""
+        """Return all whole batches of a partition's part of a reply; None if one of them does not qualify, there are
+        fewer than ``least``, or nothing can be joined. They may have the attributes ``besides``, which are cleared when
+        they are joined."""
         at = _bounds(data) if COMPILED else []
         if len(at) <= max(least, 1):
             return None
@@ -77,12 +77,12 @@ class Row:
 
     @property
     def end(self) -> tuple[int, int]:
-        """The offset behind the last batch, and the leader epoch of that."""
+        """The offset after the last batch, and that batch's leader epoch."""
         last = self.heads[-1]
         return int(last["base_offset"]) + int(last["records"]), int(last["leader_epoch"])
 
     def groups(self, least_bytes: int) -> list[int]:
-        """Bounds of groups that have just so many bytes; the last one has what is left."""
+        """Return bounds of groups that each reach ``least_bytes``; the last one has the remainder."""
         bounds, at = [0], self.at
         for number in range(1, len(at)):
             if at[number] - at[bounds[-1]] >= least_bytes:
@@ -90,10 +90,10 @@ class Row:
         return bounds if bounds[-1] == len(self) else [*bounds, len(self)]
 
     def joined(self, first: int, behind: int) -> bytearray | None:
-        """The batches from one number to the one before another as one, of no producer, with offsets from 0.
+        """Return the batches [``first``, ``behind``) as one, without a producer, with offsets from 0.
 
-        None where a checksum or a record's front is not as it must be: reading them one by one tells what is wrong, and
-        where.
+        None if a checksum or the front of a record is invalid: decoding them one by one then shows the error and its
+        offset.
         """
         data, at = self.data, self.at[first : behind + 1]
         sums = [crc32c(data[one + CRC_FROM : other]) for one, other in pairwise(at)]
@@ -107,13 +107,13 @@ class Row:
 
 
 def _bounds(data: memoryview) -> list[int]:
-    """Where whole batches begin and the last of them ends."""
+    """Return the positions at which whole batches start, and the end of the last one."""
     found, at, end = [0], 0, len(data)
     length_at = LENGTH.unpack_from
     while end - at >= HEADER_BYTES:
         (length,) = length_at(data, at)
         at += PREFIX_BYTES + length
         if at > end or length < HEADER_BYTES - PREFIX_BYTES:
-            break  # cut short; or not a length, which is found when it is read as the first of a reply
+            break  # cut short; or an invalid length, which is detected when it is read as the first of a reply
         found.append(at)
     return found

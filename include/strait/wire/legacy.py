@@ -1,11 +1,10 @@
-"""Message sets of magic 0 and 1, as Kafka before 0.11 stored them: a broker returns such segments as they lie on its
-disk.
+"""Message sets of magic 0 and 1, as Kafka before 0.11 stored them: a broker returns such segments as they are stored.
 
 Each entry is (offset i64, length i32) and a message:
     crc u32 | magic i8 | attributes i8 | timestamp i64 (magic 1 only) | key i32 and bytes | value i32 and bytes
 The CRC-32 covers everything from the magic on; a length of -1 is null. The value of a message with a codec is a message
-set of the same magic, whose offsets are absolute (magic 0) or count up to the last one, which is the wrapper's own
-(magic 1).
+set of the same magic, whose offsets are absolute (magic 0) or relative, the last one corresponding to the wrapper's
+offset (magic 1).
 """
 
 from collections.abc import Iterator
@@ -49,10 +48,10 @@ class _Message(NamedTuple):
 
 
 def read_legacy(view: memoryview) -> list[Record]:
-    """Every record of a message set that holds whole entries alone, with the offset and the time that readers see.
+    """Return every record of a message set that holds only whole entries, with the offset and timestamp readers see.
 
     Raises:
-        CorruptBatch: a length, checksum, codec or offset cannot be right.
+        CorruptBatch: a length, checksum, codec or offset is invalid.
     """
     records: list[Record] = []
     for message in _messages(view):
@@ -127,7 +126,7 @@ def _read_bytes(message: memoryview, at: int) -> tuple[bytes | None, int]:
 
 
 def _with_right_checksum(frame: memoryview) -> memoryview:
-    """The LZ4 frame with a header that holds. Clients of magic 0 computed its checksum from the wrong bytes
+    """Return the LZ4 frame with a valid header checksum. Clients of magic 0 computed it from the wrong bytes
     (KAFKA-3160)."""
     if len(frame) < _LZ4_HEADER_BYTES:
         raise CorruptBatch(f"{len(frame)} bytes are no LZ4 frame")
@@ -139,7 +138,7 @@ def _with_right_checksum(frame: memoryview) -> memoryview:
 
 
 def _xxh32_of_few(data: bytes) -> int:
-    """xxHash, 32 bits, seed 0, of less than 4 bytes."""
+    """Return the 32-bit xxHash with seed 0 of fewer than 4 bytes."""
     state = 374761393 + len(data)
     for byte in data:
         state = state + byte * 374761393 & _MASK

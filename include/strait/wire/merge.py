@@ -1,4 +1,4 @@
-"""Putting small batches together where a reply holds nothing else: the same as batch by batch, at a tenth of the cost.
+"""Merges small batches if a reply holds nothing else: the same result as batch by batch, at a tenth of the cost.
 Pure."""
 
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ MERGE_BATCH_BYTES = MERGED_BYTES // MERGE_BATCHES
 
 
 def plain_row(records: memoryview, position: int, rules: Rules) -> Row | None:
-    """All that a partition's part of a reply holds, if that is small batches without compression alone, all of them to
-    be copied and none of their records to be treated by itself."""
+    """Return all batches of a partition's part of a reply, if all are small, uncompressed and to be copied, and none of
+    their records is treated individually."""
     row = None if rules.picky else Row.of(records, MERGE_BATCHES)
     if row is None or row.heads["base_offset"][0] < position:
         return None
@@ -33,11 +33,10 @@ def plain_row(records: memoryview, position: int, rules: Rules) -> Row | None:
 
 
 def put_together(row: Row, rules: Rules) -> Iterator[Piece | memoryview]:
-    """Pieces, and in their place the bytes of batches that would be too large together, or of which something is wrong
-    with one, which is told by taking them one by one.
+    """Yield pieces, or instead of a piece the bytes of batches that would be too large together, or one of which is
+    invalid; handling them one by one then shows the error.
 
-    What is left at the end is put together too, however little it is: as it is, it would keep the whole reply in
-    memory.
+    The remainder at the end is merged too, however small it is: unmerged, it would keep the whole reply in memory.
     """
     for first, behind in pairwise(row.groups(MERGED_BYTES)):
         yield _piece(row, first, behind, rules) or row.data[row.at[first] : row.at[behind]]
@@ -56,7 +55,7 @@ def _piece(row: Row, first: int, behind: int, rules: Rules) -> Piece | None:
 
 
 def _stretches(heads: Any) -> list[Stretch]:
-    """Consecutive source offsets, run by run."""
+    """Return the stretches of consecutive source offsets."""
     starts = heads["base_offset"].astype(np.int64)
     ends = starts + heads["records"]
     breaks = [0, *(np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist(), len(heads)]

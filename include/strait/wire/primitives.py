@@ -10,11 +10,11 @@ NO_TAGS = b"\0"
 TOPIC_ID_BYTES = 16
 
 Topic = str | bytes
-"""A topic as requests name it: by its name, or by its id as it is on the wire (KIP-516)."""
+"""A topic as requests identify it: by its name, or by its ID as on the wire (KIP-516)."""
 
 
 def encode_uvarint(value: int) -> bytes:
-    """Unsigned LEB128."""
+    """Encode as unsigned LEB128."""
     if value < 0x80:
         return _ONE_BYTE[value]
     out = bytearray()
@@ -29,13 +29,13 @@ _ONE_BYTE = [bytes([value]) for value in range(0x80)]
 
 
 def encode_compact_string(text: str) -> bytes:
-    """Length + 1 as a uvarint, then UTF-8."""
+    """Encode as length + 1 as a uvarint, then UTF-8."""
     raw = text.encode()
     return encode_uvarint(len(raw) + 1) + raw
 
 
 def read_uvarint(frame: memoryview, at: int) -> tuple[int, int]:
-    """(value, position behind it). A value of more than 5 bytes is refused: Kafka has none."""
+    """Return (value, position after it). More than 5 bytes raise ProtocolError: Kafka has no such value."""
     value = frame[at]
     at += 1
     if value < 0x80:
@@ -51,7 +51,7 @@ def read_uvarint(frame: memoryview, at: int) -> tuple[int, int]:
 
 
 def read_compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:
-    """(text or None for null, position behind it)."""
+    """Return (text or None for null, position after it)."""
     length, at = read_uvarint(frame, at)
     if length == 0:
         return None, at
@@ -66,7 +66,7 @@ def encode_topic(topic: Topic) -> bytes:
 
 
 def read_topic(frame: memoryview, at: int, *, by_id: bool) -> tuple[Topic, int]:
-    """(topic's id or name, position behind it)."""
+    """Return (topic's ID or name, position after it)."""
     if by_id:
         behind = at + TOPIC_ID_BYTES
         if behind > len(frame):
@@ -77,12 +77,12 @@ def read_topic(frame: memoryview, at: int, *, by_id: bool) -> tuple[Topic, int]:
 
 
 def skip_tags(frame: memoryview, at: int) -> int:
-    """Position behind a tagged-fields block whose content does not matter here."""
+    """Return the position after a block of tagged fields whose content is not needed."""
     return at + 1 if frame[at] == 0 else read_tags(frame, at)[1]
 
 
 def read_tags(frame: memoryview, at: int) -> tuple[list[tuple[int, int]], int]:
-    """((tag, position of its content) for each tagged field, position behind all of them)."""
+    """Return ((tag, position of its content) for each tagged field, position after all of them)."""
     tags = []
     count, at = read_uvarint(frame, at)
     for _ in range(count):
@@ -96,13 +96,13 @@ def read_tags(frame: memoryview, at: int) -> tuple[list[tuple[int, int]], int]:
 
 
 def ending(frame: memoryview, at: int) -> None:
-    """A reply ends where its last field does: what follows would show that something before it was misread."""
+    """Raise ProtocolError unless the reply ends after its last field: more bytes show that a field was misread."""
     if at != len(frame):
         raise ProtocolError(f"a reply has {len(frame) - at} bytes behind its last field")
 
 
 class decoding:
-    """Reading past the end of a frame, however it shows, is one error: a ProtocolError that says what was read."""
+    """Convert any error from reading past the end of a frame to a ProtocolError that names the data being read."""
 
     __slots__ = ("_what",)
 

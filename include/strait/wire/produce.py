@@ -1,7 +1,7 @@
 """Produce, versions 9 to 13: frames made of views, so that batches go from the fetch buffer to the socket uncopied.
 
-At most one batch for each partition in a request (a broker rule). From version 13 on topics go by id, so nothing is
-ever written into a topic that was deleted and created again.
+At most one batch for each partition in a request (a broker rule). From version 13 on topics are identified by ID, so
+nothing is ever written to a topic that was deleted and recreated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,11 +28,11 @@ ACKS_ALL = -1
 _HEAD = Struct(">hi")  # acks, timeout_ms
 _INDEX = Struct(">i")
 _RESULT = Struct(">ihqqq")  # partition, error, base offset, log append time, log start
-_NOTHING_MORE = b"\x01\0\0"  # no errors of records, no message, no tags: almost every time
+_NOTHING_MORE = b"\x01\0\0"  # no record errors, no message, no tags: the usual case
 
 
 class Produced(NamedTuple):
-    """One partition of a reply. ``log_append_time_ms`` is -1 where the topic keeps the records' own times."""
+    """One partition of a reply. ``log_append_time_ms`` is -1 if the topic keeps the records' own timestamps."""
 
     topic: Topic
     partition: int
@@ -46,7 +46,7 @@ class Produced(NamedTuple):
 def encode_request(
     topics: Mapping[Topic, Sequence[tuple[int, memoryview]]], timeout_ms: int
 ) -> list[bytes | memoryview]:
-    """The request's body as buffers to send one after the other: for each topic its (partition, batch) pairs."""
+    """Return the request's body as buffers to send in order. ``topics``: for each its (partition, batch) pairs."""
     pieces: list[bytes | memoryview] = []
     pending = b"\0" + _HEAD.pack(ACKS_ALL, timeout_ms) + encode_uvarint(len(topics) + 1)  # no transactional id
     for topic, batches in topics.items():
@@ -62,7 +62,7 @@ def encode_request(
 
 
 def decode_reply(version: int, frame: memoryview) -> tuple[int, list[Produced]]:
-    """Read a whole reply, header included: (throttle in ms, partitions). Raises ProtocolError."""
+    """Decode a whole reply, header included: (throttle in ms, partitions). Raises ProtocolError."""
     result = []
     with decoding("a produce reply"):
         topics, at = read_uvarint(frame, skip_tags(frame, 4))

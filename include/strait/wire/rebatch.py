@@ -1,13 +1,13 @@
-"""What becomes of the batches that were fetched of one partition: pieces to send, in order. Pure.
+"""Converts the batches that were fetched from one partition to pieces to send, in order. Pure.
 
-A batch passes as it is wherever the destination takes it as it is. It is taken apart and rebuilt only where it must be:
-records missing inside it (compaction, or a start in its middle), timestamps that only the source's broker knows, an old
-format, more bytes than the destination topic takes, or so few records that a batch of its own costs the destination
-more than rebuilding costs us.
+A batch is passed through unchanged if the destination accepts it unchanged. It is taken apart and rebuilt only if
+necessary: records are missing inside it (compaction, or a start in its middle), only the source's broker knows its
+timestamps, its format is old, it has more bytes than the destination topic accepts, or it has so few records that a
+separate batch costs the destination more than rebuilding costs us.
 
-The checksum of what passes is checked by the destination, so it is not looked at here; that of all else is, before
-anything is decided for good. Whatever a damaged header makes of what follows it ends when the destination refuses that
-batch.
+The destination verifies the checksum of a batch that is passed through, so it is not verified here; that of any other
+batch is, before any final decision. If a damaged header causes wrong decisions on the batches after it, these end when
+the destination rejects the damaged batch.
 """
 
 import contextlib
@@ -44,15 +44,15 @@ from strait.wire.shapes import (
 )
 
 MERGE_RECORDS_PER_BATCH = 64
-"""Where records are read and built anew to merge them: that costs a microsecond or two each, and a batch costs the
-destination's broker about a hundred."""
+"""Batches with more records are not decoded and rebuilt to merge them: that costs 1 to 2 µs for each record, and a
+batch costs the destination's broker about 100 µs."""
 
 PIECE_RECORDS = 20_000
-"""So many records of a batch that is taken apart are in memory at a time: a few megabytes besides keys and values."""
+"""Records in memory at a time while a batch is taken apart: a few megabytes besides keys and values."""
 TURN_RECORDS = 100_000
-"""After so many the slot's other partitions have their turn."""
+"""After this many records of a batch that is taken apart, the slot's other partitions have their turn."""
 
-_OLD = 1  # formats 0 and 1: each message stands alone, or wraps others
+_OLD = 1  # formats 0 and 1: each message is separate, or wraps others
 _OLD_ATTRIBUTES_AT = 17
 
 
@@ -61,11 +61,11 @@ def shape(records: memoryview, position: int, aborted: Sequence[tuple[int, int]]
 
     Args:
         records: as the reply holds them; the last batch may be cut short.
-        position: next source offset to copy. Whole batches are returned, so the first may begin before it.
-        aborted: the reply's (producer id, first offset) of aborted transactions.
+        position: next source offset to copy. Brokers return whole batches, so the first may start before it.
+        aborted: the reply's (producer ID, first offset) of aborted transactions.
 
     Raises:
-        CorruptBatch: nothing behind the batches yielded so far can be trusted.
+        CorruptBatch: no data after the batches yielded so far can be trusted.
     """
     row = plain_row(records, position, rules)
     if row is None:
@@ -113,7 +113,7 @@ def _one_by_one(
     except CorruptBatch as error:
         corrupt = error
     yield from _merged(small, position, rules)
-    if corrupt is not None:  # told after what was read before it
+    if corrupt is not None:  # raised after the batches before it were yielded
         raise corrupt
     if done > position:
         yield Skipped(done, epoch, left_out)
@@ -122,9 +122,9 @@ def _one_by_one(
 
 
 def _unjudged(rest: Iterable[Batch], judged: Mapping[int, bool]) -> frozenset[int]:
-    """All of them, so that one look at the registry judges all that came."""
+    """Return all unjudged producer IDs, so that one registry lookup judges all fetched batches."""
     found = set()
-    with contextlib.suppress(CorruptBatch):  # which is told when its turn comes
+    with contextlib.suppress(CorruptBatch):  # raised when that batch is reached
         for batch in rest:
             if batch.records and batch.producer_id not in judged:
                 found.add(batch.producer_id)
@@ -132,13 +132,14 @@ def _unjudged(rest: Iterable[Batch], judged: Mapping[int, bool]) -> frozenset[in
 
 
 def without_aborted(found: Iterator[Batch], aborted: Sequence[tuple[int, int]]) -> Iterator[Batch]:
-    """Markers and aborted batches keep their offsets but lose their records (the consumer's algorithm of KIP-98)."""
+    """Yield the batches; markers and aborted ones keep their offsets but lose their records (the consumer's algorithm
+    of KIP-98)."""
     begun = sorted(aborted, key=lambda transaction: transaction[1], reverse=True)
     aborting: set[int] = set()
     for batch in found:
         while begun and begun[-1][1] <= batch.next_offset - 1:
             aborting.add(begun.pop()[0])
-        if batch.attributes & CONTROL:  # whichever it is: the producer's transaction has ended here
+        if batch.attributes & CONTROL:  # commit or abort: the producer's transaction ends here
             aborting.discard(batch.producer_id)
             yield batch._replace(records=0)
         elif batch.attributes & TRANSACTIONAL and batch.producer_id in aborting:
@@ -161,12 +162,12 @@ def _many(batch: Batch) -> bool:
 
 
 def _joins(batch: Batch) -> bool:
-    """Its records need not be read to merge it with others."""
+    """Return whether its records need not be decoded to merge it with others."""
     return COMPILED and batch.whole and not batch.attributes & ~TRANSACTIONAL
 
 
 def _merged(small: list[Batch], position: int, rules: Rules) -> Iterator[Shape]:
-    """Put small batches in a row together, if they are of one kind; a few alone are not worth it."""
+    """Merge consecutive small batches of one kind; merging only a few of them is not worth it."""
     at = 0
     while at < len(small):
         kind, size, end = _kind(small[at]), 0, at
@@ -187,7 +188,7 @@ def _merged(small: list[Batch], position: int, rules: Rules) -> Iterator[Shape]:
 
 
 def _together(group: Sequence[Batch], rules: Rules) -> Iterator[Piece | Sequence[Batch]]:
-    """The piece that they make, or all of them, for which another way must be found."""
+    """Yield the piece that they form, or all of them if they must be handled otherwise."""
     row = None
     if len(group) >= MERGE_BATCHES and not _codec(group[0]):
         row = Row.of(memoryview(b"".join(batch.view for batch in group)), MERGE_BATCHES, besides=TRANSACTIONAL)
@@ -196,8 +197,8 @@ def _together(group: Sequence[Batch], rules: Rules) -> Iterator[Piece | Sequence
 
 
 def _apiece(group: Sequence[Batch], position: int, rules: Rules) -> Iterator[Shape]:
-    """Batches that cannot simply be put together: as they are, if they are few or not that small, else read and built
-    anew."""
+    """Yield the shapes of batches that cannot simply be joined: each alone if they are few or not that small, else
+    decoded and rebuilt as one."""
     if len(group) < MERGE_BATCHES or any(map(_many, group)):
         for batch in group:
             yield from _alone(batch, position, rules)
@@ -210,7 +211,7 @@ def _apiece(group: Sequence[Batch], position: int, rules: Rules) -> Iterator[Sha
 
 
 def _kind(batch: Batch) -> tuple[int, int, bool]:
-    """Format, codec, and whether only joining it is worth it."""
+    """Return format, codec, and whether only joining it is worth it."""
     return (_OLD if batch.magic < 2 else batch.magic), _codec(batch), _many(batch)
 
 
@@ -227,7 +228,7 @@ def _alone(batch: Batch, position: int, rules: Rules) -> Iterator[Shape]:
 
 
 def _why_apart(batch: Batch, position: int, rules: Rules) -> Built | None:
-    """None: it passes."""
+    """Return why the batch must be rebuilt; None: it is passed through."""
     size = len(batch.view)
     if batch.base_offset < position or not batch.whole:
         return Built.INCOMPLETE
@@ -244,7 +245,7 @@ def _as_it_is(batch: Batch) -> Piece:
 
 
 def _taken_apart(batch: Batch, position: int, rules: Rules, why: Built) -> Iterator[Shape]:
-    """Piece by piece, since a few hundred kilobytes may hold millions of records."""
+    """Rebuild a batch piece by piece, since a few hundred kilobytes may hold millions of records."""
     check(batch)
     held: list[Record] = []
     read = 0
@@ -261,7 +262,7 @@ def _taken_apart(batch: Batch, position: int, rules: Rules, why: Built) -> Itera
 
 
 def _touches(batch: Batch, rules: Rules) -> bool:
-    """Some of its records are treated one by one."""
+    """Return whether some of its records are treated individually."""
     if not rules.picky:
         return False
     first, behind = rules.apart
@@ -271,8 +272,8 @@ def _touches(batch: Batch, rules: Rules) -> bool:
 
 
 def _rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes | None, rules: Rules, why: Built) -> Iterator[Shape]:
-    """Build batches of these records, which end with batch ``ending``; the last of them carries the source's CRCs.
-    Without CRCs more of that batch follows."""
+    """Build batches from these records, which end with batch ``ending``; the last one built carries the source's CRCs.
+    Without CRCs, more of that batch follows."""
     chosen = _codec(ending) if rules.codec is None else rules.codec
     parts = list(_parts(records, chosen, rules))
     for at, part in enumerate(parts):
@@ -294,7 +295,7 @@ def _rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes | None, rules
 def _parts(
     records: Sequence[Record], codec: int, rules: Rules
 ) -> Iterator["tuple[bytearray, Sequence[Record]] | Quarantined"]:
-    """The batches to build, each with its records, and between them those that are quarantined."""
+    """Yield the batches to build, each with its records, and between them the quarantined records."""
     first, behind = rules.apart
     together: list[Record] = []
     for record in records:
@@ -322,7 +323,7 @@ def _sized(records: Sequence[Record], codec: int, rules: Rules) -> Iterator[tupl
 
 
 def _stretches(records: Sequence[Record]) -> list[Stretch]:
-    """Consecutive source offsets, run by run."""
+    """Return the stretches of consecutive source offsets."""
     found: list[Stretch] = []
     first = behind = records[0].offset
     for record in records:

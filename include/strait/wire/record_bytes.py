@@ -1,14 +1,14 @@
-"""The records inside a batch of magic 2, read and written field by field.
+"""The records inside a batch of magic 2, decoded and encoded field by field.
 
-Complete and slow. The compiled codec does the same ten times as fast but for two things, which come here: header keys
-that are not UTF-8, which librdkafka's producers may write and brokers keep, and a first timestamp of -1 ("none") before
-others.
+Complete but slow. The compiled codec does the same ten times as fast, except for two cases, which are handled here:
+header keys that are not UTF-8, which librdkafka's producers may write and brokers keep, and a first timestamp of -1
+("none") before others.
 
 A record:
     length varint | attributes i8 | timestamp delta varint | offset delta varint | key | value | headers
 Keys and values are a varint length (-1: null) and bytes; headers a varint count and as many pairs of the same, whose
-keys are never null. All varints are zigzag. Header keys are text here, with what is not UTF-8 as lone surrogates (PEP
-383): no byte is lost.
+keys are never null. All varints are zigzag. Header keys are text here, with bytes that are not UTF-8 as lone surrogates
+(PEP 383): no byte is lost.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,18 +25,18 @@ _MASK = (1 << 64) - 1
 
 
 def wrapped(value: int) -> int:
-    """The value as a signed 64-bit integer overflows to, which is how brokers and clients add timestamps and deltas."""
+    """Return the value wrapped to a signed 64-bit integer, as brokers and clients add timestamps and deltas."""
     return (value + _SIGN & _MASK) - _SIGN
 
 
 def read_fields(data: bytes, count: int) -> Iterator[Fields]:
-    """Each of ``count`` records, which must be all of ``data``. Raises CorruptBatch."""
+    """Yield each of ``count`` records, which must be all of ``data``. Raises CorruptBatch."""
     at = 0
     try:
         for _ in range(count):
             length, at = _read_varint(data, at)
             end = at + length
-            timestamp_delta, at = _read_varint(data, at + 1)  # behind the attributes, which have no bit in use
+            timestamp_delta, at = _read_varint(data, at + 1)  # after the attributes, which have no bit in use
             offset_delta, at = _read_varint(data, at)
             key, at = _read_bytes(data, at)
             value, at = _read_bytes(data, at)
@@ -51,7 +51,7 @@ def read_fields(data: bytes, count: int) -> Iterator[Fields]:
 
 
 def encode_fields(records: Sequence[Fields]) -> bytes:
-    """The records one after the other."""
+    """Return the encoded records one after the other."""
     out = bytearray()
     for offset_delta, timestamp_delta, key, value, headers in records:
         body = b"".join(

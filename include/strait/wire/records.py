@@ -1,8 +1,9 @@
-"""Single records: read out of a batch of magic 2, and built into new batches.
+"""Single records: decoded from a batch of magic 2, and encoded into new batches.
 
-Only what cannot pass as it is comes here: it costs per record, a hundred times what passing costs. The work is done by
-aiokafka's compiled codec. It looks for the end of the bytes only after it has read a number, so there are zeros behind
-them, which end any number; its errors, and what it lets pass, are judged here.
+Only batches that cannot be passed through are handled here: the cost is per record, a hundred times that of passing
+through. The work is done by aiokafka's compiled codec. It checks for the end of the bytes only after it has read a
+number, so the bytes are padded with zeros, which end any number; its errors, and invalid data that it accepts, are
+handled here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,9 +34,9 @@ _PADDING = bytes(16)
 
 
 class Record(NamedTuple):
-    """A record as a consumer sees it, but for header keys: bytes that are not UTF-8 are lone surrogates (PEP 383).
+    """A record as a consumer sees it, except for header keys: bytes that are not UTF-8 are lone surrogates (PEP 383).
 
-    ``timestamp_ms`` is -1 where the record has none.
+    ``timestamp_ms`` is -1 if the record has none.
     """
 
     offset: int
@@ -50,21 +51,20 @@ _record = partial(tuple.__new__, Record)
 
 
 def read_records(batch: Batch) -> list[Record]:
-    """Every record of a batch of magic 2 whose checksum is right, at its offset in the source and with the time readers
-    see.
+    """Return every record of a batch of magic 2 with a valid checksum, with its source offset and the timestamp that
+    readers see.
 
-    A control batch is not for this. Where compaction stored a deletion time as the base timestamp (KIP-534), the deltas
-    count from that, so nothing differs.
+    Not for control batches. If compaction stored a deletion time as the base timestamp (KIP-534), the deltas are
+    relative to that, so nothing differs.
 
     Raises:
-        CorruptBatch: codec, lengths, counts or offsets cannot be right, or it holds more than
-            ``compression.MAX_BYTES``.
+        CorruptBatch: codec, lengths, counts or offsets are invalid, or it holds more than ``compression.MAX_BYTES``.
     """
     return [record for piece in read_in_pieces(batch, _NO_LIMIT) for record in piece]
 
 
 def read_in_pieces(batch: Batch, records: int) -> Iterator[list[Record]]:
-    """The same, at most so many records at a time: a record takes some 200 bytes in memory, and a few bytes in its
+    """Yield the same, at most ``records`` at a time: a record takes some 200 bytes in memory, and a few bytes in its
     batch."""
     try:
         data = batch.view[HEADER_BYTES:]
@@ -91,7 +91,7 @@ def read_in_pieces(batch: Batch, records: int) -> Iterator[list[Record]]:
 
 
 def build_batch(records: Sequence[Record], codec: int) -> bytearray:
-    """One batch of these records, of which there must be one, in their order: offsets from 0, their own times, no
+    """Return one batch of these records, at least one, in their order: offsets from 0, their own timestamps, no
     producer."""
     if not records:
         raise ValueError("a batch needs a record")
@@ -103,17 +103,17 @@ def build_batch(records: Sequence[Record], codec: int) -> bytearray:
 
 
 def compressed(plain: bytearray, codec: int) -> bytearray:
-    """A batch that is not compressed, compressed."""
+    """Return an uncompressed batch compressed with ``codec``."""
     batch = parse(memoryview(plain))
     data = compress(batch.view[HEADER_BYTES:], codec)
     return _sealed(batch.records, batch.base_timestamp, batch.max_timestamp, data, codec)
 
 
 def split_into(records: Sequence[Record], codec: int, max_bytes: int) -> list[bytearray]:
-    """The records in their order as few batches of at most ``max_bytes``, compressed and with their headers; nearly the
-    fewest.
+    """Return the records in their order as nearly the fewest batches of at most ``max_bytes``, compressed and with
+    their headers.
 
-    A record that does not fit alone makes a batch that is too large: it is for the caller to compare.
+    A record that does not fit alone makes a batch that is too large; the caller must compare.
     """
     whole = build_batch(records, codec)
     if len(whole) <= max_bytes or len(records) == 1:
@@ -139,7 +139,7 @@ def _read(batch: Batch, data: memoryview) -> Iterator[Record]:
 
 
 def _padded(*pieces: bytes | memoryview) -> memoryview:
-    """The pieces of a batch without compression as the compiled codec may read them."""
+    """Return the pieces of an uncompressed batch, padded so that the compiled codec may read them."""
     return memoryview(b"".join((*pieces, _PADDING)))[: -len(_PADDING)]
 
 
@@ -157,7 +157,7 @@ def _check_offsets(batch: Batch, records: list[Record], before: int) -> None:
 
 
 def _begins_without_time(records: Sequence[Record]) -> bool:
-    """Whether the compiled builder would mistake a later timestamp for the base: it marks by -1 that it has none
+    """Return whether the compiled builder would mistake a later timestamp for the base: it marks by -1 that it has none
     yet."""
     return records[0].timestamp_ms == _NO_TIMESTAMP and any(record.timestamp_ms != _NO_TIMESTAMP for record in records)
 
@@ -183,7 +183,7 @@ def _encode_slowly(records: Sequence[Record]) -> bytearray:
 
 
 def _sealed(count: int, base_ms: int, max_ms: int, data: bytes | bytearray | memoryview, codec: int) -> bytearray:
-    """Header and records, with the checksum of both."""
+    """Return header and records, with the checksum set."""
     built = bytearray(make_header(len(data), codec, base_ms, max_ms, count))
     built += data
     seal(built)

@@ -1,4 +1,4 @@
-"""What `strait.wire.rebatch` makes of batches, and the rules that it makes it by."""
+"""The results of `strait.wire.rebatch`, and the rules that it follows."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -10,22 +10,22 @@ from strait.wire.records import Record
 
 
 class Stretch(NamedTuple):
-    """``records`` records in a row at the source offsets from ``source`` on, none missing between them."""
+    """``records`` consecutive records at the source offsets from ``source`` on, none missing between them."""
 
     source: int
     records: int
 
 
 class Built(StrEnum):
-    """Why a batch that is sent is not one of the source's, but built of their records."""
+    """Why a batch that is sent is not one of the source's, but built from their records."""
 
     MERGED = "merged"  # of batches with few records each
     OLD_FORMAT = "old_format"  # of messages in format 0 or 1
-    INCOMPLETE = "incomplete"  # compaction has taken records out of it, or copying begins in its middle
+    INCOMPLETE = "incomplete"  # compaction has removed records from it, or copying starts in its middle
     APPEND_TIME = "append_time"  # its timestamps are the source's broker's
     TOO_LARGE = "too_large"  # for the destination topic
     SINGLED_OUT = (
-        "singled_out"  # one of its records is quarantined, or is looked for because the destination refuses it
+        "singled_out"  # one of its records is quarantined, or is searched for because the destination rejects it
     )
 
 
@@ -34,14 +34,15 @@ class Rules(NamedTuple):
 
     Attributes:
         max_batch_bytes: largest batch that is sent, if it has more than one record.
-        max_record_bytes: largest batch that the destination topic takes, and so the largest record.
+        max_record_bytes: largest batch that the destination topic accepts, and so the largest record.
         codec: of rebuilt batches; None keeps the source's.
-        apart: source offsets [from, to) whose records go one by one, to find out which one the destination refuses.
+        apart: source offsets [from, to) whose records are sent one by one, to determine which one the destination
+            rejects.
         quarantined: source offset -> why that record is quarantined instead of copied.
-        checked_to: before this source offset the checksum of every batch is checked here: the destination found one
-            wrong.
-        left_out: producer id -> whether its batches are left out, because they are copies; those that are not in it are
-            not judged yet. None: all are copied.
+        checked_to: before this source offset the checksum of every batch is verified here: the destination found an
+            invalid one.
+        left_out: producer ID -> whether its batches are skipped, because they hold replicated records; IDs that are not
+            in it are not judged yet. None: all are copied.
     """
 
     max_batch_bytes: int
@@ -54,14 +55,14 @@ class Rules(NamedTuple):
 
     @property
     def picky(self) -> bool:
-        """Some records are treated one by one."""
+        """Whether some records are treated individually."""
         return self.apart[1] > 0 or bool(self.quarantined)
 
 
 class Piece(NamedTuple):
-    """One batch to send. ``memory``: its bytes, where it was rebuilt; None where they are in the fetched frame, which
-    must then be held until it is sent. ``position``: where the source is read on behind it. ``crcs``: of the source
-    batches that end in this piece, four bytes each. ``epoch``: the source's leader epoch of its last record.
+    """One batch to send. ``memory``: its bytes, if it was rebuilt; None if they are in the fetched frame, which must
+    then be held until it is sent. ``position``: the source offset to continue at after it. ``crcs``: checksums of the
+    source batches that end in this piece, four bytes each. ``epoch``: the source's leader epoch of its last record.
     ``built``: why it was rebuilt."""
 
     batch: Batch
@@ -74,7 +75,7 @@ class Piece(NamedTuple):
 
 
 class Quarantined(NamedTuple):
-    """A record that goes to the quarantine topic; copying goes on behind it."""
+    """A record that goes to the quarantine topic; copying continues after it."""
 
     record: Record
     reason: Reason
@@ -82,9 +83,9 @@ class Quarantined(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """The end of what came: up to ``position`` there is nothing more to copy, only markers, aborted records, batches
-    that compaction emptied, and ``left_out`` records that are copies. ``epoch``: the source's leader epoch of the last
-    batch."""
+    """The end of the fetched data: up to ``position`` there is nothing more to copy, only markers, aborted records,
+    batches that compaction emptied, and ``left_out`` replicated records that are skipped. ``epoch``: the source's
+    leader epoch of the last batch."""
 
     position: int
     epoch: int
@@ -92,17 +93,17 @@ class Skipped(NamedTuple):
 
 
 class Unjudged(NamedTuple):
-    """What follows holds batches of these producers, of which nobody knows yet whether they write copies."""
+    """The following data holds batches of these producers; whether they write replicated records is not known yet."""
 
     producer_ids: frozenset[int]
 
 
 class Paused(NamedTuple):
-    """More is to come of a batch that is taken apart, when the partition has its next turn."""
+    """More of a batch that is taken apart follows when the partition has its next turn."""
 
 
 class Stop(NamedTuple):
-    """The record at source offset ``offset`` cannot be copied under the rules, and nothing behind it is."""
+    """The record at source offset ``offset`` cannot be copied under the rules, and no record after it is."""
 
     offset: int
     reason: Reason

@@ -19,8 +19,8 @@ _I16, _I32, _I64 = Struct(">h"), Struct(">i"), Struct(">q")
 
 
 class TransactionStep(NamedTuple):
-    """``state``: as Kafka numbers them. ``partitions``: topics and numbers that the transaction has written to so far;
-    none once it is complete."""
+    """``state``: Kafka's number for it. ``partitions``: topics and partition numbers that the transaction has written
+    to so far; none once it is complete."""
 
     transactional_id: str
     producer_id: int
@@ -30,10 +30,10 @@ class TransactionStep(NamedTuple):
 
 
 def read_step(key: bytes | None, value: bytes | None) -> TransactionStep | None:
-    """What a record says; None where it is a tombstone, or about something else.
+    """Return the step in a record; None if the record is a tombstone or of another kind.
 
     Raises:
-        ProtocolError: it has a version that is not known here, or is malformed.
+        ProtocolError: its version is unknown here, or it is malformed.
     """
     with decoding("a record of the transaction log"):
         if key is None or value is None or _I16.unpack_from(key)[0] != 0:
@@ -60,7 +60,7 @@ def _read_plain(value: memoryview, at: int) -> tuple[list[tuple[str, int]], int]
 
 
 def _read_compact(value: memoryview, at: int) -> tuple[list[tuple[str, int]], int]:
-    """A length is one more than it says; 0 is null."""
+    """Read compact fields: an encoded length is the length plus 1; 0 is null."""
     found = []
     topics, at = read_uvarint(value, at)
     for _ in range(topics - 1):

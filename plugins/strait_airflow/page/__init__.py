@@ -1,1 +1,1 @@
-"""The page in Airflow's navigation: what links do and why. It only reads."""
+"""The page in Airflow's navigation, which shows the state of links and its reasons. It only reads."""

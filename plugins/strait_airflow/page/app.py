@@ -1,5 +1,5 @@
-"""The page's routes. Every one of them, the page's own files too, is for users who are logged in to Airflow; metrics, where
-they are enabled, are for who has their token."""
+"""The page's routes. All of them, including the page's own files, require a login to Airflow; the metrics, if enabled,
+require their token instead."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -23,9 +23,9 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
-# The documentation pages of FastAPI would be open to everybody.
+# FastAPI's documentation pages would be accessible without a login.
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[signed_in])
-app.router.routes.extend(metrics_routes())  # they ask for a token, not for a login
+app.router.routes.extend(metrics_routes())  # they require a token, not a login
 for routes in (links, details, groups, history, recovery, topics):
     app.include_router(routes.api)
 app.add_middleware(WholeNames)
@@ -34,7 +34,7 @@ app.add_middleware(WholeNames)
 @app.get("/")
 @app.get("/{name}")
 def file(name: str = "index.html") -> FileResponse:
-    """One of the page's own files."""
+    """Return one of the page's own files."""
     if name not in FILES:
         raise HTTPException(404, "the page has no such file")
     return FileResponse(FILES[name], media_type=MEDIA[FILES[name].suffix])

@@ -1,4 +1,4 @@
-"""What the page knows of links: one watch of each, shared by all browsers, that ends when nobody asks any more."""
+"""Observations of links for the page: one watch per link, shared by all browsers, which stops when no client asks."""
 
 import threading
 import time
@@ -30,7 +30,7 @@ _SWEEP_SECONDS = 10.0
 
 
 class Watch(Protocol[Seen]):
-    """What follows a link in the background."""
+    """Follows a link in the background."""
 
     @property
     def newest(self) -> Seen | None: ...
@@ -41,11 +41,11 @@ class Watch(Protocol[Seen]):
 
 
 class Observers(Generic[Seen]):
-    """Begins to follow a link when it is first asked for. Safe for threads.
+    """Starts to follow a link on its first request. Thread-safe.
 
     Args:
-        make: gives a watch that was not started.
-        idle_seconds: a watch ends after so long without a question.
+        make: returns a watch that is not started yet.
+        idle_seconds: a watch stops after this time without a request.
     """
 
     def __init__(self, make: Callable[[str], Watch[Seen]], idle_seconds: float = IDLE_SECONDS) -> None:
@@ -56,7 +56,7 @@ class Observers(Generic[Seen]):
         self._asked_at: dict[str, float] = {}
 
     def newest(self, link: str) -> Seen | None:
-        """What was seen last, at once; None: the first look is not over."""
+        """Return the latest observation without waiting; None until the first one is complete."""
         with self._lock:
             self._asked_at[link] = time.monotonic()
             watch = self._watches.get(link)
@@ -68,7 +68,7 @@ class Observers(Generic[Seen]):
             return watch.newest
 
     def end_idle(self, now: float) -> bool:
-        """Stop the watches that nobody asked lately; return whether any is left."""
+        """Stop the watches without a request in the last ``idle_seconds``; return whether any is left."""
         with self._lock:
             for link in [one for one in self._watches if now - self._asked_at[one] > self._idle_seconds]:
                 self._watches.pop(link).stop()
@@ -86,13 +86,13 @@ def _load(link: str) -> "LinksFile":
         return clusters_of(link)
     except StraitError:
         raise
-    except Exception as error:  # Airflow's and its database's are many; the watch has to go on, and tell
+    except Exception as error:  # Airflow and its database raise many types; the watch must report them and continue
         problem = f"asking Airflow for its Connections: {type(error).__name__}"
         raise ConfigError(f"link {link}", [problem], hint="see the log of Airflow's API server") from error
 
 
 def _kind(make: Callable[[Callable[[], "LinksFile"], str], Watch[Seen]]) -> Observers[Seen]:
-    """Of a kind of watch that needs nothing but the link, as its file and Airflow's Connections have it."""
+    """Return observers of a kind of watch that needs only the link, as set by the links file and Connections."""
     return Observers(lambda link: make(partial(_load, link), link))
 
 
@@ -107,7 +107,7 @@ _pasts: dict[str, dict[int, Sample]] = defaultdict(dict)
 
 
 def _reports_now(link: str) -> "Reports | None":
-    """Without those of slots that have fallen silent; None while the link cannot be observed."""
+    """Return the latest reports, except of slots that no longer report; None while the link cannot be observed."""
     seen, since_ms = observers.newest(link), time.time_ns() // 1_000_000 - SILENT_MS
     if seen is None or seen.error:
         return None

@@ -1,5 +1,5 @@
-"""Names with a slash in the page's paths. Servers decode a path before it is cut into its parts, so that such a name would
-be two of them.
+"""Names that contain a slash in the page's paths. Servers decode a path before it is split, so such a name would become
+two segments.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ _SLASH = "%2F"
 
 
 class WholeNames:
-    """Middleware: a slash inside a part of a path stays encoded; `decoded` gives the name back."""
+    """Middleware that keeps a slash inside a path segment encoded; `decoded` restores the name."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -23,5 +23,5 @@ class WholeNames:
 
 
 def decoded(name: str) -> str:
-    """The name that a part of a path stands for."""
+    """Return the name that a path segment encodes."""
     return name.replace(_SLASH, "/")

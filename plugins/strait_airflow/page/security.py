@@ -1,5 +1,5 @@
-"""Who asks, and what they may see. The only module that imports Airflow's own security helpers, which are no promised
-interface.
+"""Identifies the user and checks their permissions. The only module that imports Airflow's own security helpers, which
+are not a public interface.
 """
 
 from typing import Annotated, Any
@@ -24,17 +24,17 @@ from strait_airflow.settings import (
 )
 
 signed_in = Depends(get_user)
-"""Refuses whoever has not logged in to Airflow, with 401."""
+"""Rejects requests without a login to Airflow, with 401."""
 
 
 def visible_links(user: GetUserDep) -> tuple[str, ...]:
-    """The links whose monitor DAG this user may read."""
+    """Return the links whose monitor DAG this user may read."""
     may = get_auth_manager().is_authorized_dag
     return tuple(name for name in link_names() if may(method="GET", details=_details(dag_id(name)), user=user))
 
 
 def _details(dag: str) -> DagDetails:
-    """Its team is asked for where there are teams: that is a look into the database."""
+    """Return the DAG's details. Its team is queried only if teams are enabled, since that requires a database query."""
     return DagDetails(id=dag, team_name=DagModel.get_team_name(dag) if _has_teams() else None)
 
 
@@ -46,7 +46,7 @@ VisibleLinks = Annotated[tuple[str, ...], Depends(visible_links)]
 
 
 def visible_link(link: str, visible: VisibleLinks) -> str:
-    """The link of the path. One that the user may not see is one that does not exist."""
+    """Return the link in the path; 404 if the user may not see it, as if it did not exist."""
     name = decoded(link)
     if name not in visible:
         raise HTTPException(404, f"link {name}: there is none that you may see; ask for read access to its DAG")
@@ -57,7 +57,7 @@ VisibleLink = Annotated[str, Depends(visible_link)]
 
 
 def changes(link: VisibleLink, user: GetUserDep) -> dict[str, Any]:
-    """By which of Airflow's things the link is changed, and whether this user may: Airflow refuses it as well.
+    """Return which DAGs and Variable change the link, and whether this user may use them; Airflow enforces that too.
 
     Returns: `dags`, change -> the DAG that makes it; `variable`, which holds the link's topics; `may`, change -> bool.
     """
@@ -78,7 +78,7 @@ Changes = Annotated[dict[str, Any], Depends(changes)]
 
 
 def editable_link(link: VisibleLink, user: GetUserDep) -> str:
-    """A link whose topics the user may change: who asks what a change would do learns the source's topics."""
+    """Return the link if the user may change its topics, else 403: a preview reveals the source's topics."""
     if not _may_edit(user, variable_name(link)):
         raise HTTPException(403, f"link {link}: you may not change Variable {variable_name(link)}")
     return link
@@ -88,7 +88,7 @@ EditableLink = Annotated[str, Depends(editable_link)]
 
 
 def reads_logs(link: VisibleLink, user: GetUserDep) -> bool:
-    """Whether the user may read the logs of the link's tasks, which show the last lines of its applications too."""
+    """Return whether the user may read the logs of the link's tasks, which also show its applications' last lines."""
     may = get_auth_manager().is_authorized_dag
     details = _details(dag_id(link))
     return bool(may(method="GET", access_entity=DagAccessEntity.TASK_LOGS, details=details, user=user))
@@ -108,7 +108,7 @@ def _may_answer(user: GetUserDep, dag: str) -> bool:
 
 
 def _may_edit(user: GetUserDep, variable: str) -> bool:
-    """Its creation counts too: a link has no Variable before its topics are changed for the first time."""
+    """Return whether the user may read, change and create the Variable, which the first change of topics creates."""
     details = VariableDetails(key=variable, team_name=Variable.get_team_name(variable) if _has_teams() else None)
     may = get_auth_manager().is_authorized_variable
     return all(may(method=method, details=details, user=user) for method in ("GET", "PUT", "POST"))

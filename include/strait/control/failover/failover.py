@@ -1,4 +1,4 @@
-"""Failovers of a link: begin one or go on with one, look at one before, lift its fence, list those that were."""
+"""Failovers of a link: start or resume one, preview one, remove its fence, list earlier ones."""
 
 import contextlib
 import signal
@@ -33,8 +33,8 @@ _KINDS: Mapping[Kind, type[PlannedFailover] | type[UnplannedFailover]] = {
 def run(
     file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell, run_dag: RunDag | None = None
 ) -> Failover:
-    """Begin a failover, or go on with the one that was cut off. After one of the same topics that is done, and of which
-    nothing was taken back since, another one says so, does what can still be done, and looks again.
+    """Start a failover, or resume the one that was interrupted. If one of the same kind and topics is done and nothing
+    of it was taken back since, the new one reports that, repeats the steps that are still possible, and checks again.
 
     Args:
         run_dag: in Airflow, runs hooks that are DAGs.
@@ -53,7 +53,7 @@ def run(
     steps = _KINDS[kind](look, turn, settings)
     same = (other for other in reversed(earlier) if other.kind == kind and wave_of(other) == settings.wave)
     done = next((other for other in same if other.outcome == "done"), None)
-    if turn.took(STOP):  # what the process before may be publishing is published now, or never
+    if turn.took(STOP):  # the previous process's publication is complete after this, or never happens
         pausing.end_publications(file, link)
     with _signals_as_errors():
         if done is not None and not record.steps and _still_over(look, done):
@@ -66,7 +66,7 @@ def run(
 def dry_run(
     file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell, run_dag: RunDag | None = None
 ) -> Failover:
-    """Look at what each step would find. Changes nothing, runs no hook, keeps nothing. Raises as `run`."""
+    """Preview the result of each step. Changes nothing, runs no hook, records nothing. Raises as `run`."""
     look = Observation(file, link, settings.wave)
     turn = Turn(_begun(look, kind, settings, None), None, tell, None, hooks=Hooks(file, link, run_dag))
     _KINDS[kind](look, turn, settings, dry_run=True).run()
@@ -74,8 +74,8 @@ def dry_run(
 
 
 def rehearse(file: LinksFile, link: str, settings: Settings, tell: Tell, run_dag: RunDag | None = None) -> Failover:
-    """Go through a failover with groups of other names, touching no client, and keep what it comes to. Raises as
-    `run`."""
+    """Rehearse a failover with consumer groups of other names, without affecting any client, and record the result.
+    Raises as `run`."""
     look = Observation(file, link, settings.wave)
     hooks = Hooks(file, link, run_dag)
     turn = Turn(_begun(look, "rehearsal", settings, None), look.journal(), tell, None, hooks=hooks)
@@ -84,11 +84,11 @@ def rehearse(file: LinksFile, link: str, settings: Settings, tell: Tell, run_dag
 
 
 def unfence(file: LinksFile, link: str, tell: Tell, run_dag: RunDag | None = None) -> tuple[Failover, int]:
-    """Lift the fence of the newest failover; one that was cut off before its link was stopped is given up. Returns it,
-    and how many rules were removed.
+    """Remove the fence of the newest failover; abort it if it was interrupted before its link was stopped. Return the
+    failover and the number of ACLs removed.
 
     Raises:
-        FailoverStopped: there was none.
+        FailoverStopped: the link has had no failover.
         ClusterUnavailable, NotAuthorized, StateError
     """
     journal = Observation(file, link).journal()
@@ -111,7 +111,7 @@ def unfence(file: LinksFile, link: str, tell: Tell, run_dag: RunDag | None = Non
 
 
 def history(file: LinksFile, link: str) -> Sequence[Failover]:
-    """All failovers of the link, the oldest first. Raises ClusterUnavailable, NotAuthorized, StateError."""
+    """Return all failovers of the link, oldest first. Raises ClusterUnavailable, NotAuthorized, StateError."""
     return Observation(file, link).journal().all()
 
 
@@ -150,12 +150,13 @@ def _begun(
         wave_groups=settings.wave.groups,
         strait_version=__version__,
         began_at_ms=now_ms,
-        fence=() if newest is None else newest.fence,  # still to be lifted by whoever can
+        fence=() if newest is None else newest.fence,  # still to be removed
     )
 
 
 def _still_over(look: Observation, record: Failover) -> bool:
-    """Nobody has started the link since or, of a wave, nothing is left for it to move; then it looks at what it moved."""
+    """Return whether a completed failover still holds: the link was not started since or, for a wave, none of its
+    topics is left to move. A wave's topics are then selected again, to check them."""
     if not wave_of(record):
         return look.status().stopped and look.plan_versions() == record.plans
     before = {item.topic for item in record.topics}
@@ -167,8 +168,8 @@ def _still_over(look: Observation, record: Failover) -> bool:
 
 @contextlib.contextmanager
 def _signals_as_errors() -> Iterator[None]:
-    """What ends a process, such as Airflow or a closed terminal, lets it take back what was done, if it waits so
-    long."""
+    """Raise KeyboardInterrupt on SIGTERM and SIGHUP, so that changes can be taken back if the sender, such as Airflow
+    or a closed terminal, waits long enough."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -185,5 +186,5 @@ def _signals_as_errors() -> Iterator[None]:
 
 
 def _newest(journal: Journal) -> Failover | None:
-    """The last one that was more than a rehearsal."""
+    """Return the newest failover that is not a rehearsal."""
     return next((record for record in reversed(journal.all()) if record.kind != "rehearsal"), None)

@@ -1,7 +1,7 @@
-"""What a link's operators let run before and after steps of a failover: commands and, in Airflow, DAGs.
+"""Hooks: commands and, in Airflow, DAGs that a link's operators run before and after steps of a failover.
 
 A hook gets JSON: ``when``, ``step``, ``link``, ``source`` and ``destination`` (``name``, ``bootstrap.servers``), and
-``failover``, the record as far as it has come. No credentials are in it.
+``failover``, the record so far. It contains no credentials.
 """
 
 import json
@@ -21,15 +21,16 @@ from strait.state.failover_records import Failover
 from strait.text import printable
 
 _SHOWN = 300
-"""Characters of what a command has printed last, kept in the report."""
+"""Most characters of a command's last line of output that are kept in the report."""
 _READ_BYTES = 4096
 
 RunDag = Callable[[str, Mapping[str, Any], float], str]
-"""Run a DAG with this configuration for so many seconds at most, and say in a few words how it went. Raises HookFailed."""
+"""Run a DAG with this configuration for at most this many seconds; return a short description of the result. Raises
+HookFailed."""
 
 
 class Hooks:
-    """Of one link.
+    """The hooks of one link.
 
     Args:
         run_dag: None: not in Airflow, so a hook that is a DAG fails.
@@ -47,13 +48,13 @@ class Hooks:
         return bool(self._hooks)
 
     def at(self, when: When, step: str) -> Iterator[tuple[str, Hook]]:
-        """Those of this moment in order, each with the name of its step."""
+        """Yield the hooks of this moment in order, each with the name of its step."""
         found = [hook for hook in self._hooks if hook.runs(when, step)]
         for number, hook in enumerate(found, 1):
             yield f"{when} {step.replace('_', ' ')}" + (f" ({number})" if number > 1 else ""), hook
 
     def look_ahead(self) -> Check:
-        """Whether all of them could be run here."""
+        """Check whether all hooks could be run here."""
         lost = [str(hook) for hook in self._hooks if hook.command and shutil.which(hook.command[0]) is None]
         if lost:
             return Check(Verdict.FAILED, f"{len(lost)} commands cannot be run here: {listed(lost)}")
@@ -62,7 +63,7 @@ class Hooks:
         return Check(Verdict.DONE, f"{len(self._hooks)} hooks would run: {listed(list(map(str, self._hooks)))}")
 
     def run(self, hook: Hook, when: When, step: str, record: Failover) -> Check:
-        """Run one to its end."""
+        """Run a hook until it exits."""
         facts = {
             "when": when,
             "step": step,
@@ -83,7 +84,8 @@ class Hooks:
 
 
 def _run(hook: Hook, text: str) -> str:
-    """The last line that it prints. Raises HookFailed; whatever ends this process ends it, too."""
+    """Run the command and return the last line that it prints. If an exception interrupts the wait, the command is
+    killed. Raises HookFailed."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as given:
         given.write(text.encode())
         given.seek(0)

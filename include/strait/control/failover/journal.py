@@ -1,7 +1,7 @@
-"""The failovers of a link, in a topic of its own on the destination: each step of each, kept for ever.
+"""The failovers of a link, in a dedicated topic on the destination: each step of each failover, kept forever.
 
-Whoever goes on with a failover writes a turn of its own into the record first. The turn that began last is the one that
-counts, so of two processes at most one takes the next step, and what the other one still writes is not read.
+A process that resumes a failover first writes its own turn into the record. Only the turn that started last is valid,
+so of two processes at most one takes the next step, and later records of the other one are ignored.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,8 @@ from strait.state.topics import ensure_failovers_topic
 
 
 class Journal:
-    """Raises (every method): ClusterUnavailable, NotAuthorized, StateError."""
+    """Reads and writes the failovers of one link. Raises (every method): ClusterUnavailable, NotAuthorized,
+    StateError."""
 
     def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
         self._properties = properties
@@ -31,12 +32,12 @@ class Journal:
         self._owner = ""
 
     def all(self) -> list[Failover]:
-        """Every failover as it ended or stands now, the oldest first."""
+        """Return every failover in its latest recorded state, oldest first."""
         self._read_on()
         return list(self._found.values())
 
     def write(self, record: Failover) -> None:
-        """Raises FailoverTakenOver where another turn has begun since."""
+        """Append a record. Raises FailoverTakenOver if another turn has started since."""
         if not self._is_there:
             ensure_failovers_topic(Admin(self._properties, self._cluster), self._link)
             self._is_there = True
@@ -63,7 +64,7 @@ class Journal:
     def _take(self, record: Failover) -> None:
         if record.kind != "rehearsal" and record.turn != self._owner:
             if record.turn in self._turns:
-                return  # written by one that had lost its turn, and did not know yet
+                return  # written by a process that did not know yet that it had lost its turn
             self._turns.add(record.turn)
             self._owner = record.turn
         self._found[record.id] = record

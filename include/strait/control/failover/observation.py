@@ -1,4 +1,4 @@
-"""What the steps of a failover ask both clusters."""
+"""Queries to both clusters for the steps of a failover."""
 
 import sys
 import time
@@ -35,12 +35,13 @@ from strait.state.reader import REPORTS_SINCE_SECONDS, StateReader
 from strait.state.schema import Plan
 
 _LOOK_BACK_SECONDS = (REPORTS_SINCE_SECONDS, 600, 3600, 86_400)
-"""How far back the last words of an application that is gone are looked for; reports are kept for a day. Each slot reports
-all its partitions within the first of these times."""
+"""Seconds of reports to search for the last ones of an application that no longer runs; reports are kept for a day.
+Each slot reports all its partitions within the first of these times."""
 
 
 class Observation:
-    """Of one link, or of a wave of it. Asks a cluster only where the answer needs it, so that the source may be gone.
+    """The state of one link, or of a wave of it. Queries a cluster only if the result needs it, so the source may be
+    lost.
 
     Raises (every method): ClusterUnavailable, NotAuthorized, ConfigError, StateError.
     """
@@ -65,7 +66,8 @@ class Observation:
         return Admin(self.file.clusters[self.link.destination], self.link.destination)
 
     def source_trouble(self) -> str:
-        """Why the source cannot be asked for anything now; empty: it answers. One that refuses a login is lost, too."""
+        """Return why the source cannot be queried now; empty if it responds. A source that rejects the login counts as
+        lost, too."""
         try:
             Admin(self.file.clusters[self.link.source], self.link.source)
         except (ClusterError, ConfigError) as error:
@@ -73,43 +75,43 @@ class Observation:
         return ""
 
     def status(self, *, listen_seconds: float = 0.0) -> LinkStatus:
-        """What the link does, by its plans and its slots' reports. ``listen_seconds``: a slot that seems silent is listened
-        to for so long, since the clock here may be ahead of its own."""
+        """Return the link's state according to its plans and its slots' reports. ``listen_seconds``: time to listen to
+        a slot that seems silent, since the clock here may be ahead of the slot's."""
         return link_groups(self.file, self.name, listen_seconds=listen_seconds)
 
     @cached_property
     def moved(self) -> frozenset[str]:
-        """Topics that waves have moved, and that nobody has resumed since."""
+        """Topics that waves have moved and that were not resumed since."""
         records = self.journal().all()
         return moved(records, pauses_of(self.plans().values())) if any(map(wave_of, records)) else frozenset()
 
     def journal(self) -> Journal:
-        """Of the link's failovers."""
+        """Return the journal of the link's failovers."""
         return Journal(self.file.clusters[self.link.destination], self.link.destination, self.name)
 
     def look_again_at(self, topics: Collection[str]) -> None:
-        """Look at these topics alone, though a wave has moved them."""
+        """Select these topics alone, although a wave has moved them."""
         self._again = topics
 
     def takes(self, topic: str) -> bool:
-        """Whether a source topic that the link copies is moved."""
+        """Return whether a source topic that the link copies is moved."""
         return topic in self._again if self._again is not None else self.wave.takes(topic) and topic not in self.moved
 
     def among(self, rows: Iterable[PartitionStatus]) -> list[PartitionStatus]:
-        """Those of topics that are moved."""
+        """Return the rows whose topics are moved."""
         return [row for row in rows if self.takes(row.topic)]
 
     def topics(self) -> set[str]:
-        """The source topics that are moved: planned ones, but for heartbeats."""
+        """Return the source topics that are moved: planned ones, except heartbeat topics."""
         return {row.topic for row in self.among(self.status().rows)} - self.heartbeats()
 
     def topics_left(self) -> int:
-        """How many others the link copies, which no wave has moved."""
+        """Return the number of other topics that the link copies and that no wave has moved."""
         planned = {row.topic for row in self.status().rows} - self.heartbeats()
         return sum(not self.takes(topic) and topic not in self.moved for topic in planned)
 
     def plans(self, link: str | None = None) -> dict[str, Plan]:
-        """The plans in force, by task group. ``link``: another one of the links file."""
+        """Return the current plans by task group. ``link``: another link of the links file."""
         name = link or self.name
         destination = self.file.links[name].destination
         with StateReader(self.file.clusters[destination], destination, name, follow=("plan",)) as state:
@@ -117,25 +119,25 @@ class Observation:
             return dict(state.plans)
 
     def heartbeats(self) -> set[str]:
-        """Topics on the source that links alone write to."""
+        """Return the topics on the source that only links write to."""
         return written_by_links(self.link, self.plans().values(), self.file.clusters)
 
     def plan_versions(self) -> dict[str, int]:
-        """Task group -> version of its plan in force."""
+        """Return task group -> version of its current plan."""
         return {group.group: group.plan_version for group in self.status().groups}
 
     def pending(self) -> list[str]:
-        """What a new plan would change, so that something on the source is not copied yet."""
+        """Return the changes that a new plan would make; because of them, data on the source may not be copied yet."""
         with Control(self.file, self.name) as control:
             proposal = control.propose()
         return [effect.line for effect in effects(self.link, proposal)]
 
     def ends(self, places: Iterable[TopicPartition]) -> Ends:
-        """Where the source's partitions end, open transactions included."""
+        """Return the end offsets of the source's partitions, open transactions included."""
         return self.source.offsets(places, "end")
 
     def writers(self, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sequence[Writer]]:
-        """The producers that the source remembers."""
+        """Return the producers whose state the source still keeps, by partition."""
         found = active_producers(self.file.clusters[self.link.source], self.link.source, places)
         return {
             place: [Writer(item.producer_id, item.last_ms, item.open_since) for item in producers]
@@ -143,8 +145,8 @@ class Observation:
         }
 
     def groups(self, *, sync: bool, include_moved: bool) -> list[GroupStatus]:
-        """How the link's consumer groups stand, and those that are not synchronized but have offsets in its topics;
-        ``sync``: after the others' offsets were committed on the destination."""
+        """Return the state of the link's consumer groups, and of groups that are not synchronized but have offsets in
+        its topics. ``sync``: first commit the offsets of the synchronized groups on the destination."""
         if not self.synchronizes:
             return []
         clusters = LinkClusters.of(self.file, self.name)
@@ -170,12 +172,13 @@ class Observation:
         return replace(status, selected=False, left_out="--groups does not name it")
 
     def _touches(self, status: GroupStatus) -> bool:
-        """It has offsets in the topics that are moved; where its offsets cannot be read, it may."""
+        """Return whether the group has offsets in the topics that are moved; also true if its offsets cannot be
+        read."""
         return bool(status.refusal) or any(self.takes(item.topic) for item in status.offsets)
 
     def groups_there(self) -> list[str]:
-        """Groups that have offsets in the link's destination topics, as the destination tells; none without
-        synchronization."""
+        """Return the groups that have offsets in the link's destination topics, according to the destination; none if
+        the link does not synchronize groups."""
         if not self.synchronizes:
             return []
         topics = self._copies()
@@ -188,20 +191,20 @@ class Observation:
         )
 
     def _copies(self) -> set[str]:
-        """The destination topics of what is moved."""
+        """Return the destination topics of the topics that are moved."""
         return {
             topic.destination for plan in self.plans().values() for topic in plan.topics if self.takes(topic.source)
         }
 
     def trial(self, *, include_moved: bool) -> list[GroupStatus]:
-        """How the link's consumer groups stand, with what the destination would refuse to be told."""
+        """Return the state of the link's consumer groups, including the commits that the destination would reject."""
         return with_refusals(
             LinkClusters.of(self.file, self.name), self.groups(sync=False, include_moved=include_moved)
         )
 
     def members(self, statuses: Iterable[GroupStatus], topics: Collection[str]) -> Mapping[str, Sequence[Member]]:
-        """Consumers on the source, of the selected groups that are at work on these topics, whether or not they have
-        committed an offset yet; none where their coordinator does not tell."""
+        """Return the consumers on the source, by group, of the selected groups that are active on these topics, whether
+        or not they have committed an offset yet; no consumers if a group's coordinator does not list them."""
         committed = {status.group for status in statuses if status.selected and status.source.active}
         with ConsumerGroups(self.file.clusters[self.link.source], self.link.source) as groups:
             sides = {name: Side(*group) for name, group in groups.listed().items()}
@@ -216,8 +219,8 @@ class Observation:
         return found
 
     def last_words(self, link: str | None = None) -> tuple[LastWords, GroupSyncReport | None]:
-        """What a link's applications have said last of each planned partition and of consumer groups, within a day.
-        ``link``: another one of the links file."""
+        """Return the last reports, within a day, of a link's applications about each planned partition and about
+        consumer groups. ``link``: another link of the links file."""
         name = link or self.name
         destination = self.file.links[name].destination
         properties, plans = self.file.clusters[destination], self.plans(name)
@@ -231,7 +234,7 @@ class Observation:
                     newest = report
                 else:
                     read.take(report)
-            group_sync, until_ms = group_sync or newest, since_ms  # what was read is not read again
+            group_sync, until_ms = group_sync or newest, since_ms  # the next pass reads older reports only
             if read.complete and (group_sync is not None or not synchronizes):
                 break
         words = read.words
@@ -240,11 +243,12 @@ class Observation:
         return words, group_sync
 
     def reverse(self) -> str | None:
-        """The link of the links file that copies the other way; None: there is none."""
+        """Return the link of the links file that copies in the opposite direction; None if there is none."""
         return next(iter(self._opposites()), None)
 
     def opposite_failover(self) -> Failover | None:
-        """One that was begun in the other direction and is not over. Asks the source, which has its journal."""
+        """Return the failover in the opposite direction that was started and is not over. Queries the source, which
+        holds its journal."""
         for name in self._opposites():
             cluster = self.file.links[name].destination
             found = Journal(self.file.clusters[cluster], cluster, name).all()
@@ -258,7 +262,8 @@ class Observation:
         return [name for name, other in self.file.links.items() if (other.source, other.destination) == ends]
 
     def tail(self, link: str) -> tuple[MissingRecords, ...]:
-        """What the destination had at the first call that the link which copies the other way has not copied yet."""
+        """Return the records that the destination had at the first call and that the link in the opposite direction has
+        not copied yet."""
         words, _ = self.last_words(link)
         if self._partial:
             copies = self._copies()
@@ -269,5 +274,5 @@ class Observation:
         return missing(positions, self._tail_ends[link])
 
     def has_plan(self, link: str) -> bool:
-        """Whether a plan of that link was ever published. Asks its destination."""
+        """Return whether a plan of that link was ever published. Queries its destination."""
         return bool(self.plans(link))

@@ -1,7 +1,7 @@
-"""A failover with both clusters there: nothing is lost, nothing is consumed twice.
+"""A failover with both clusters available: no record is lost, none is consumed twice.
 
-Until the link is stopped everything can be taken back, and is, whatever goes wrong; a process that is killed leaves a
-record that the next one goes on with. From then on the steps only go forward.
+Until the link is stopped, every change can be taken back, and is taken back after any error; a process that is killed
+leaves a record, which the next one resumes. From the stop on, the steps only go forward.
 """
 
 import contextlib
@@ -25,17 +25,19 @@ from strait.state.translation import Fit
 STOP = "stop"
 """The point of no return: from this step on the record is only continued."""
 _LISTEN_SECONDS = 5.0
-"""A slot reports once a second. By its reports' times alone it would seem silent where the clock here is ahead."""
+"""A slot reports once a second. By the timestamps of its reports alone, it would seem silent if the clock here is
+ahead."""
 _COPYING_PATIENCE_SECONDS = 45.0
-"""Spark starts a slot that has failed again within this."""
+"""Spark restarts a failed slot within this time."""
 _GROUPS_SETTLE_SECONDS = 15.0
-"""The application commits offsets too, and a look may fall between its read and its write."""
+"""The application commits offsets too, and a check may fall between its read and its write."""
 _GROUPS_CONFIRM_SECONDS = 75.0
-"""What the offset map cannot tell exactly, it may after the link's next checkpoint, which comes once a minute."""
+"""A position that the offset map cannot determine exactly may become exact with the link's next checkpoint, which comes
+once a minute."""
 
 
 class PlannedFailover:
-    """``dry_run``: it looks only, and changes nothing."""
+    """``dry_run``: only check, change nothing."""
 
     def __init__(self, observation: Observation, turn: Turn, settings: Settings, *, dry_run: bool = False) -> None:
         self._look = observation
@@ -45,21 +47,21 @@ class PlannedFailover:
         self._places: list[TopicPartition] = []
 
     def run(self) -> None:
-        """Raises FailoverStopped, and what clusters raise; all that was changed is then as it was before, or, from the
-        stop on, stays as it is for the next run."""
+        """Run the failover. Raises FailoverStopped, and the errors of both clusters; before the stop, all changes are
+        then taken back; from the stop on, they are kept for the next run."""
         if not (self._turn.took(STOP) and is_stopped(self._look)):
             try:
-                if self._turn.record.steps:  # what an earlier turn has found may be long ago
+                if self._turn.record.steps:  # an earlier turn's findings may be outdated
                     self._turn.keep(steps=(), ends=())
                 self._before()
             except FailoverTakenOver:
-                raise  # whoever has taken over needs what was done
+                raise  # the process that has taken over needs the changes
             except BaseException:
                 self._take_back()
                 raise
         self._after()
 
-    # --- what can be taken back ---------------------------------------------------------------------------------------
+    # --- steps that can be taken back ---------------------------------------------------------------------------------
 
     def _before(self) -> None:
         take = self._turn.take
@@ -74,10 +76,11 @@ class PlannedFailover:
         take("consumers", self._consumers)
         take("groups", self._groups)
         take("quiet", self._quiet)
-        self._turn.run_hooks("before", STOP)  # one that fails is taken back
+        self._turn.run_hooks("before", STOP)  # if one fails, all changes are taken back
 
     def _copying(self) -> Check:
-        """A slot that was heard a moment ago may come back; one that was not is an operator's to look at."""
+        """Check, for up to 45 s, whether everything is copied: a slot that stopped reporting a moment ago may resume.
+        After that, an operator must check the slot."""
         began = time.monotonic()
         while True:
             check = whole(self._look, patient=not self._dry_run)
@@ -88,7 +91,7 @@ class PlannedFailover:
             time.sleep(1.0)
 
     def _source_partitions(self) -> list[TopicPartition]:
-        """All that the source has of the planned topics, also those that no plan knows yet."""
+        """Return all source partitions of the planned topics, including those that no plan has yet."""
         planned = self._look.topics()
         topics = self._look.source.observe(lambda _: False).topics
         return [
@@ -98,7 +101,7 @@ class PlannedFailover:
         ]
 
     def _take_fence(self) -> None:
-        """Somebody's own fence, such as a gateway's, is a hook."""
+        """Add the fence. Without one, run its hooks only: an external fence, such as a gateway's, is a hook."""
         if self._settings.fence:
             self._turn.take("fence", self._fence)
         else:
@@ -114,7 +117,7 @@ class PlannedFailover:
         if self._dry_run:
             return Check(Verdict.DONE, f"would deny {', '.join(self._settings.fence)} to write: {len(new)} rules")
         kept = {*self._turn.record.fence, *(GivenAcl(**rule._asdict()) for rule in new)}
-        self._turn.keep(fence=tuple(sorted(kept, key=str)))  # before they are given: whoever takes back must know
+        self._turn.keep(fence=tuple(sorted(kept, key=str)))  # recorded first, so that they can be taken back
         self._look.source.add_acls_each(new).or_raise()
         return Check(Verdict.DONE, f"{', '.join(self._settings.fence)} may not write to the source's topics any more")
 
@@ -153,7 +156,8 @@ class PlannedFailover:
             time.sleep(1.0)
 
     def _kept(self, refused: Mapping[str, GroupStatus]) -> list[GroupStatus]:
-        """How groups stand now; those of which an offset was just refused as that was told."""
+        """Return the current state of the groups; for a group of which an offset was just rejected, the state with that
+        rejection."""
         return [status if status.synced else refused.get(status.group, status) for status in self._statuses(sync=False)]
 
     def _groups_patience(self, found: Iterable[GroupStatus]) -> float:
@@ -168,7 +172,7 @@ class PlannedFailover:
         self._turn.keep(groups=len(chosen), groups_exact=sum(status.synced for status in chosen), group_list=named)
 
     def _quiet(self) -> Check:
-        """Nobody may have come since the producers and the consumers were found to have stopped."""
+        """Check that no producer or consumer has appeared since they were found to have stopped."""
         places = self._source_partitions()
         check = failover.still(self._ends() or self._look.ends(places), self._look.ends(places), {}, _now_ms())
         if check.verdict is Verdict.DONE and (attached := self._consumers()).verdict is Verdict.WAITING:
@@ -181,10 +185,10 @@ class PlannedFailover:
         return {TopicPartition(item.topic, item.partition): item.offset for item in self._turn.record.ends}
 
     def _take_back(self) -> None:
-        """That it cannot be is told, and is no reason to hide why the failover was stopped."""
+        """Take back all changes. If that fails, report it, but do not hide the error that stopped the failover."""
         if self._dry_run:
             return
-        with contextlib.suppress(ClusterError):  # the rules are on the source, whatever the destination does
+        with contextlib.suppress(ClusterError):  # the ACLs are on the source: continue without the destination
             try:
                 self._turn.keep()
             except FailoverTakenOver:
@@ -198,7 +202,7 @@ class PlannedFailover:
             )
 
     def again(self, done: Failover) -> None:
-        """What is asked for now, after a failover that is done, and another look at the source. Raises as `run`."""
+        """Apply the current settings after a failover that is done, and check the source again. Raises as `run`."""
         take = self._turn.take
         facts = ("ends", "plans", "groups", "groups_exact", "group_list", "topics", "topics_left")
         self._turn.keep(**{name: getattr(done, name) for name in facts})
@@ -215,7 +219,7 @@ class PlannedFailover:
         take("reverse", lambda: reverse(self._look))
         self._turn.end("done", timed=False)
 
-    # --- what only goes forward ---------------------------------------------------------------------------------------
+    # --- steps that only go forward -----------------------------------------------------------------------------------
 
     def _after(self) -> None:
         take = self._turn.take
@@ -242,15 +246,15 @@ class PlannedFailover:
 
 
 def whole(look: Observation, *, patient: bool = False) -> Check:
-    """Whether everything that the link selects is being copied; see `failover.copying`."""
+    """Check whether everything that the link selects is being copied; see `failover.copying`."""
     status = look.status(listen_seconds=_LISTEN_SECONDS)
     how: Any = {"stopped": status.stopped, "pending": look.pending(), "patient": patient}
     return failover.copying(look.among(status.rows), wave=look.wave, moved=look.moved, **how)
 
 
 def tail_of(look: Observation, settings: Settings) -> Check:
-    """Whether the link that copies the other way has copied all that is on the destination, and does not fail over
-    itself. This failover is in its journal already, so of two that look, one at least sees the other."""
+    """Check whether the link in the opposite direction has copied all that is on the destination, and is not failing
+    over itself. This failover is in its journal already, so of two that check, at least one sees the other."""
     if (other := look.opposite_failover()) is not None:
         return failover.opposite(other)
     link = look.reverse()
@@ -262,7 +266,8 @@ def tail_of(look: Observation, settings: Settings) -> Check:
 
 
 def is_stopped(look: Observation) -> bool:
-    """Nothing of what is moved is copied any more: the link is stopped or, of a wave, its topics are paused."""
+    """Return whether nothing that is moved is copied any more: the link is stopped or, for a wave, its topics are
+    paused."""
     status = look.status()
     if not look.wave:
         return status.stopped
@@ -270,8 +275,8 @@ def is_stopped(look: Observation) -> bool:
 
 
 def stop(look: Observation, turn: Turn) -> Check:
-    """End the link's applications, or pause the topics of a wave. Does nothing where that was done. Raises
-    FailoverTakenOver where another process has taken the failover over: its turn is looked at once nobody else can
+    """Stop the link's applications, or pause the topics of a wave. Does nothing if that was already done. Raises
+    FailoverTakenOver if another process has taken over the failover: its turn is checked once no other process can
     publish."""
     record = turn.record
     reason = f"{failover.called(record)} {record.id}" + (f", {record.reason}" if record.reason else "")
@@ -297,7 +302,7 @@ def _pause(look: Observation, turn: Turn, reason: str) -> Check:
 
 
 def reverse(look: Observation, *, ask: bool = True) -> Check:
-    """Whether there is a way back. ``ask``: the source, which has that link's plan."""
+    """Check whether a link copies in the opposite direction. ``ask``: query the source, which has that link's plan."""
     ends = f"from {look.link.destination} to {look.link.source}"
     link = look.reverse()
     if link is None:
@@ -314,7 +319,7 @@ def reverse(look: Observation, *, ask: bool = True) -> Check:
 
 
 def lift_fence(look: Observation, turn: Turn, fence: Collection[GivenAcl]) -> int:
-    """Remove these rules, which a failover has given; return how many of them existed: one that was refused, or that an
+    """Remove these ACLs, which a failover has added; return how many of them existed: one that was rejected, or that an
     operator has removed, does not."""
     if not fence:
         return 0

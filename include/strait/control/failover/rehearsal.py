@@ -1,4 +1,5 @@
-"""A rehearsal: what a failover would find and do, with consumer groups of other names, while everybody is at work."""
+"""A rehearsal: the checks and actions of a failover, with consumer groups of other names, while all clients keep
+working."""
 
 from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.shadow import next_places, try_shadow_groups
@@ -18,7 +19,8 @@ _CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes")
 
 
 class Rehearsal:
-    """Its groups are gone afterwards. Nothing is waited for: what a failover would wait for costs points."""
+    """Its groups are deleted afterwards. It does not wait: a condition that a failover would wait for lowers the
+    score."""
 
     def __init__(self, observation: Observation, turn: Turn, settings: Settings) -> None:
         self._look = observation
@@ -27,7 +29,7 @@ class Rehearsal:
         self._groups: list[GroupStatus] = []
 
     def run(self) -> None:
-        """Raises what clusters raise."""
+        """Run the rehearsal. Raises the errors of both clusters."""
         take = self._turn.take
         self._turn.look_ahead()
         take("copying", lambda: whole(self._look))
@@ -68,7 +70,8 @@ class Rehearsal:
         return readiness.shadow(*try_shadow_groups(self._clusters, self._groups))
 
     def _records(self) -> Check:
-        """A record that is not copied yet has no counterpart."""
+        """Compare the next records of each group on both clusters; a record that is not copied yet has no counterpart
+        and is skipped."""
         places = next_places(self._groups, _SAMPLES_MOST)
         properties, (source, destination) = (
             self._clusters.properties,

@@ -1,4 +1,4 @@
-"""Taking the steps of a failover: each is looked at until it holds, told, and kept."""
+"""Runs the steps of a failover: each is repeated until its check passes, then reported and recorded."""
 
 import time
 import uuid
@@ -20,22 +20,22 @@ _POLL_SECONDS = 1.0
 _TELL_SECONDS = 5.0
 
 Tell = Callable[[FailoverStep], None]
-"""Is told of each step when it is over, and of one that takes long every few seconds: then it is `waiting`."""
+"""Is called with each step when it is over, and every 5 s with a step that takes long: that one is `waiting`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What whoever asks for a failover may decide.
+    """The settings that a request for a failover may choose.
 
     Attributes:
-        fence: principals that are denied to write to the source's topics while it takes place, and after it.
-        quiet_seconds: so long nothing must be written to the source before it counts as left by its producers.
+        fence: principals that are denied to write to the source's topics during the failover and after it.
+        quiet_seconds: producers have stopped if nothing is written to the source for this long.
         timeout_seconds: for each step.
-        accept_inexact: names of consumer groups that need not continue exactly where they stopped; "*": any.
-        accept_tail: go on although the link that copies the other way has not copied all that the destination has.
-        include_moved: commit, forward, also for groups that have consumed on the destination before.
-        even_if_source_answers: of an unplanned one.
-        wave: what is moved.
+        accept_inexact: names of consumer groups that need not continue exactly at their position; "*": any.
+        accept_tail: continue although the link in the opposite direction has not copied all that is on the destination.
+        include_moved: commit, only forward, also for groups that have consumed on the destination before.
+        even_if_source_answers: for an unplanned failover: run it even if the source responds.
+        wave: the topics and groups to move.
     """
 
     by: str
@@ -51,14 +51,13 @@ class Settings:
 
 
 class Turn:
-    """One process' turn at a failover.
+    """One process's turn at a failover.
 
     Args:
-        journal: None: nothing is kept.
-        timeout_seconds: for each step; None: nothing is waited for, a step that does not hold ends nothing, and no hook
-            is run.
+        journal: None: nothing is recorded.
+        timeout_seconds: for each step; None: do not wait, continue after a step that does not hold, and run no hook.
         hooks: None: none are run.
-        fence_before: rules that earlier failovers left on purpose.
+        fence_before: ACLs that earlier failovers left on purpose.
     """
 
     def __init__(
@@ -80,31 +79,32 @@ class Turn:
 
     @property
     def added_fence(self) -> tuple[GivenAcl, ...]:
-        """Rules that this failover has given, and none before it."""
+        """ACLs that this failover has added, and none before it."""
         return tuple(rule for rule in self.record.fence if rule not in self._fence_before)
 
     def say(self, name: str, check: Check) -> None:
-        """Tell of something that is no step."""
+        """Report a result that is not a step."""
         self._tell(_step(name, check, _now_ms(), time.monotonic()))
 
     def look_ahead(self) -> None:
-        """Tell whether the hooks could be run, where none are."""
+        """Report whether the hooks could be run, if this turn does not run them."""
         if self._hooks:
             self._take("hooks", self._hooks.look_ahead)
 
     def take(self, name: str, look: Callable[[], Check], *, announced: bool = False, hooked: str = "") -> None:
-        """Take one step, between the hooks of ``hooked``, by default its name. ``announced``: that it has begun is kept
-        before it is.
+        """Take one step, between the hooks of ``hooked``, by default its name. ``announced``: record the start of the
+        step before it starts.
 
         Raises:
-            FailoverStopped: it, or a hook, does not hold, or not in time.
+            FailoverStopped: the step or a hook does not hold, or not in time.
         """
         self.run_hooks("before", hooked or name)
         self._take(name, look, announced=announced)
         self.run_hooks("after", hooked or name)
 
     def run_hooks(self, when: When, step: str) -> None:
-        """Each is a step, too; one that is done, in this turn or one before, is not run again. Raises FailoverStopped."""
+        """Run the hooks of a step, each as a separate step; skip those that are done, in this turn or an earlier one.
+        Raises FailoverStopped."""
         if self._hooks is None or self._timeout_seconds is None:
             return
         done = {item.name for item in self.record.steps if item.verdict == "done"}
@@ -139,17 +139,18 @@ class Turn:
             raise FailoverStopped(f"link {self.record.link}: failover {self.record.id}: {name}: {check.detail}")
 
     def took(self, name: str) -> bool:
-        """Whether a step was begun, in this turn or one before."""
+        """Return whether a step was started, in this turn or an earlier one."""
         return any(step.name == name for step in self.record.steps)
 
     def keep(self, **changes: Any) -> None:
-        """Keep facts in the record. Raises FailoverTakenOver where another turn has begun since."""
+        """Store facts in the record. Raises FailoverTakenOver if another turn has started since."""
         self.record = self.record.model_copy(update=changes)
         if self._journal is not None:
             self._journal.write(self.record)
 
     def give_up(self, undo: Callable[[], object] = lambda: None) -> None:
-        """Take back what was done, with the hooks around it, and close the record. Raises what ``undo`` raises."""
+        """Take back all changes, with the hooks before and after that, and close the record. Raises the errors of
+        ``undo``."""
         self._take_back_hooks("before")
         try:
             undo()
@@ -158,7 +159,8 @@ class Turn:
         self.end("aborted")
 
     def _take_back_hooks(self, when: When) -> None:
-        """One that fails is told, and ends nothing; kept with the record's end, since its cluster may be away now."""
+        """Run the hooks before or after changes are taken back. One that fails is reported and stops nothing; they are
+        written with the record's end, since its cluster may be unavailable now."""
         if self._hooks is None:
             return
         for name, hook in self._hooks.at(when, "take_back"):
@@ -168,7 +170,7 @@ class Turn:
             self._tell(step)
 
     def end(self, outcome: str, *, timed: bool = True, **changes: Any) -> None:
-        """Close the record. ``timed``: it took as long as a failover takes."""
+        """Close the record. ``timed``: if it is done, store its duration as the recovery time, in seconds."""
         now_ms = _now_ms()
         rto_seconds = round((now_ms - self.record.began_at_ms) / 1000, 3) if timed and outcome == "done" else None
         self.keep(outcome=outcome, ended_at_ms=now_ms, rto_seconds=rto_seconds, **changes)

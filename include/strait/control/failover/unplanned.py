@@ -1,5 +1,5 @@
-"""A failover without the source: what is on the destination counts, and what is missing is named as far as anybody
-knows. The source is not asked for anything."""
+"""A failover without the source: it continues with the data on the destination and lists missing records as far as they
+are known. The source is only checked for whether it responds."""
 
 import time
 
@@ -14,7 +14,7 @@ from strait.state.group_sync_records import GroupSyncReport
 
 
 class UnplannedFailover:
-    """``dry_run``: it looks only, and changes nothing."""
+    """``dry_run``: only check, change nothing."""
 
     def __init__(self, observation: Observation, turn: Turn, settings: Settings, *, dry_run: bool = False) -> None:
         self._look = observation
@@ -24,7 +24,7 @@ class UnplannedFailover:
         self._group_sync: GroupSyncReport | None = None
 
     def run(self) -> None:
-        """Raises FailoverStopped, and what the destination raises; run again, it goes on."""
+        """Run the failover. Raises FailoverStopped, and the errors of the destination; another run resumes it."""
         take = self._turn.take
         if not (self._turn.took(STOP) and self._look.status().stopped):
             try:
@@ -47,7 +47,7 @@ class UnplannedFailover:
         self._turn.end("done")
 
     def again(self, done: Failover) -> None:
-        """After a failover that is done: what was known when it ended is known no better now. Raises as `run`."""
+        """Report a failover that is done: facts that were unknown when it ended are still unknown. Raises as `run`."""
         facts = ("plans", "missing", "topics", "rpo_records", "rpo_seconds", "groups", "groups_exact", "group_list")
         self._turn.keep(**{name: getattr(done, name) for name in facts})
         self._turn.take("earlier", lambda: failover.done_before(done))
@@ -79,7 +79,7 @@ class UnplannedFailover:
 
     @property
     def _stopped_at_ms(self) -> int:
-        """Until then the link may have copied; without a stop, in a dry run, until the beginning."""
+        """Time until which the link may have copied, in ms; without a stop, in a dry run, the start of the failover."""
         steps = {step.name: step for step in self._turn.record.steps}
         return steps[STOP].began_at_ms if STOP in steps else self._turn.record.began_at_ms
 

@@ -1,5 +1,6 @@
-"""One partition on its way, split by owner: each part's attributes are assigned by its own methods alone.
+"""One partition that is being copied, split by owner: the attributes of each part are assigned by its own methods
+alone.
 
-The *cursor* is the fetching side's, the *send queue* the sending side's, the *position* recovery's. The report is
-derived from them.
+The *cursor* belongs to the fetching side, the *send queue* to the sending side, the *position* to recovery. The report
+is derived from them.
 """

@@ -1,8 +1,8 @@
-"""How a partition's fetcher learns that what it asks for may have changed, without looking at every partition."""
+"""Notifies a partition's fetcher that its request may have changed, so that it need not check every partition."""
 
 
 class ChangeSignal:
-    """Of one partition, given to each of its parts; ``notify`` puts it into the set that was connected last."""
+    """The signal of one partition, shared by its parts. ``notify`` adds it to the set that was connected last."""
 
     __slots__ = ("_changed",)
 
@@ -13,7 +13,7 @@ class ChangeSignal:
         self._changed = changed
 
     def disconnect(self, changed: "set[ChangeSignal]") -> None:
-        """Unless it was connected to another set since."""
+        """Remove the signal from ``changed``, and disconnect it unless it was connected to another set since."""
         changed.discard(self)
         if self._changed is changed:
             self._changed = None

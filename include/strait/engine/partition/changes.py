@@ -1,4 +1,5 @@
-"""Which partitions of a slot have something to report, so that a report costs what has changed and not what there is."""
+"""Tracks which partitions of a slot have something to report, so that a report costs as much as has changed, not as
+much as exists."""
 
 from collections import deque
 from itertools import islice
@@ -6,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Changing(Protocol):
-    """What a partition must tell to be in."""
+    """The attributes that a tracked partition must have."""
 
     topic: str
     number: int
@@ -17,10 +18,10 @@ One = TypeVar("One", bound=Changing)
 
 
 class Changes(Generic[One]):
-    """Partitions put themselves in as they change; each is in once, in the order of its first change.
+    """Partitions add themselves as they change; each is listed once, in the order of its first change.
 
-    A change of state or reason is *urgent*: it is reported before all movements. All partitions are repeated in turn,
-    for readers that begin later and for reports that were lost.
+    A change of state or reason is *urgent*: it is reported before all changed figures. All partitions are repeated in
+    rotation, for readers that start later and for reports that were lost.
     """
 
     def __init__(self) -> None:
@@ -30,40 +31,40 @@ class Changes(Generic[One]):
         self._in_turn: deque[One] = deque()
 
     def begin(self, partition: One) -> None:
-        """The slot copies it from now on."""
+        """Add a partition that the slot copies from now on."""
         self._in_turn.append(partition)
         self._moved[partition] = None
 
     def moved(self, partition: One) -> None:
-        """Its figures are others."""
+        """Note that the partition's figures have changed."""
         self._moved[partition] = None
 
     def turned(self, partition: One) -> None:
-        """Its state or reason may be another."""
+        """Note that the partition's state or reason may have changed."""
         self._urgent[partition] = None
 
     def leave(self, partition: One) -> None:
-        """The slot copies it no more."""
+        """Remove a partition that the slot no longer copies."""
         self._moved.pop(partition, None)
         self._urgent.pop(partition, None)
         self._left.append((partition.topic, partition.number))
 
     def __len__(self) -> int:
-        """How many partitions there are."""
+        """Return the number of partitions."""
         return len(self._in_turn)
 
     @property
     def waits(self) -> bool:
-        """Something is to be reported."""
+        """Whether anything is to be reported."""
         return bool(self._urgent or self._moved or self._left)
 
     @property
     def urgent(self) -> bool:
-        """Something waits that should not."""
+        """Whether a change of state or reason is to be reported."""
         return bool(self._urgent)
 
     def take(self, most: int) -> list[One]:
-        """What has changed, at most so many; the rest is there the next time."""
+        """Return the partitions that have changed, at most ``most``; the others are returned by the next call."""
         taken = list(islice(self._urgent, most))
         for partition in taken:
             del self._urgent[partition]
@@ -74,12 +75,12 @@ class Changes(Generic[One]):
         return [partition for partition in taken + moved if not partition.retired]
 
     def take_left(self) -> tuple[tuple[str, int], ...]:
-        """Topic and number of those that left."""
+        """Return topic and number of the removed partitions."""
         left, self._left = tuple(self._left), []
         return left
 
     def repeat(self, most: int) -> list[One]:
-        """The next ones in turn."""
+        """Return the next partitions in rotation, at most ``most``."""
         repeated: list[One] = []
         for _ in range(min(most, len(self._in_turn))):
             partition = self._in_turn.popleft()

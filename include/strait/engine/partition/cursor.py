@@ -1,4 +1,4 @@
-"""How far a partition was fetched and numbered. The fetching side's."""
+"""How far a partition was fetched and numbered. Belongs to the fetching side."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ class OpenTransaction:
     """An open transaction of the source that holds back its records and those after it.
 
     Attributes:
-        since: when the last stable offset was first seen below the high watermark, where it has stayed since, in the
-            loop's seconds; ``since_ms``: when the transaction began, as well as it is known.
-        is_reason: it has been open for so long that the partition shows it as its reason.
-        detail: whose it is.
-        look_at: when to ask again whose it is.
+        since: when the last stable offset was first seen at its current value below the high watermark, in seconds of
+            the loop's clock; ``since_ms``: when the transaction began as far as is known, in ms since the epoch.
+        is_reason: it has been open long enough that the partition shows it as its reason.
+        detail: describes its producer.
+        look_at: time of the next lookup of its producer.
     """
 
     __slots__ = ("detail", "is_reason", "look_at", "since", "since_ms")
@@ -28,28 +28,29 @@ class OpenTransaction:
         self.detail = ""
 
 
-_HOLD_SECONDS = 30.0  # at most; whoever is asked then answers or is given up long before
+_HOLD_SECONDS = 30.0  # at most; a request that was sent for it is answered or lost long before
 
 
 class Cursor:
     """The next source offset to fetch, the number that its record will get, and how to fetch it.
 
     Attributes:
-        offset: next source offset to fetch; -1 before the first look-up.
-        mapped: where the source goes on, as the map says it; -1: the map does not say it yet.
+        offset: next source offset to fetch; -1 before the first position lookup.
+        mapped: source offset at which the map continues; -1: not in the map yet.
         sequence: number of the next record to stamp.
-        last_epoch: the source's leader epoch of what lies before ``offset``; -1: not known exactly.
+        last_epoch: the source's leader epoch of the records before ``offset``; -1: not known exactly.
         epoch_unproven: ``last_epoch`` is from the map, and records of a later epoch may have been copied since.
-        leader_epoch: of the source's leader, as its metadata has last said.
+        leader_epoch: of the source's leader, by its last metadata.
         end: the source's last stable offset as last seen.
-        high_watermark: the source's, as last seen. What lies between the two waits for an open transaction.
-        transaction: that transaction; None: nothing waits for one.
+        high_watermark: the source's, as last seen. Records between the two wait for an open transaction.
+        transaction: that transaction; None: no record waits for one.
         log_start: the source's, as last seen.
-        unfinished: what was fetched is not taken apart to its end yet, so nothing more is fetched.
-        jumped: records before ``offset`` were not fetched since the last look-up.
-        held: it is blocked for a moment, with nothing wrong; counts only while it is blocked.
-        max_batch_bytes, apart, quarantined, checked_to: what the destination refuses; see `strait.wire.shapes.Rules`.
-        left_out: so many records were not copied, being copies themselves.
+        unfinished: fetched data is not completely rebuilt yet, so nothing more is fetched.
+        jumped: records before ``offset`` were not fetched since the last position lookup.
+        held: it is blocked for a moment, with nothing wrong; valid only while it is blocked.
+        max_batch_bytes, apart, quarantined, checked_to: limits of the batches to send, changed when the destination
+            rejects one; see `strait.wire.shapes.Rules`.
+        left_out: number of records that were skipped because a link wrote them.
     """
 
     __slots__ = (
@@ -97,39 +98,41 @@ class Cursor:
         self.quarantined: dict[int, tuple[Reason, str]] = {}
         self.checked_to = 0
         self.left_out = 0
-        self._told: deque[Gap] = deque()  # what the map said at the last look-up of records from `sequence` on
+        self._told: deque[Gap] = deque()  # map entries for records from `sequence` on, as of the last position lookup
 
     def start(self, sequence: int, offset: int, epoch: int, told: Iterable[Gap], *, mapped: bool) -> None:
-        """Go on at ``offset``, which holds record number ``sequence``. ``mapped``: the map says so."""
+        """Continue at ``offset``, which holds record number ``sequence``. ``mapped``: whether the map has this
+        offset."""
         self.sequence, self.offset = sequence, offset
         self.mapped = offset if mapped else -1
         self.last_epoch, self.epoch_unproven = epoch, True
         self._told = deque(told)
         self._signal.notify()
         self.jumped = False
-        self.release()  # who was asked meanwhile may never answer
+        self.release()  # a request that was sent before may never be answered
 
     def stamped(self, records: int, copied_to: int, offset: int, epoch: int) -> None:
-        """So many records were numbered, up to source offset ``copied_to``; fetching goes on at ``offset``."""
+        """Record that ``records`` records were numbered, up to source offset ``copied_to``; fetching continues at
+        ``offset``."""
         self.sequence += records
         self.mapped, self.offset = copied_to, offset
         self.last_epoch, self.epoch_unproven = epoch, False
         self._signal.notify()
 
     def skip(self, offset: int, epoch: int, left_out: int) -> None:
-        """Nothing is to be copied before ``offset``."""
+        """Continue at ``offset`` or later: there is nothing to copy before it."""
         self.offset = max(self.offset, offset)
         self.last_epoch, self.epoch_unproven = epoch, False
         self.left_out += left_out
         self._signal.notify()
 
     def step_over(self, offset: int) -> None:
-        """The record there goes to quarantine."""
+        """Skip the record at ``offset``, which goes to quarantine."""
         self.offset = offset + 1
         self._signal.notify()
 
     def prove(self, epoch: int) -> None:
-        """This is the source's leader epoch of what lies before the offset."""
+        """Set the source's leader epoch of the records before the offset, as proven."""
         self.last_epoch, self.epoch_unproven = epoch, False
         self._signal.notify()
 
@@ -138,7 +141,7 @@ class Cursor:
         self._signal.notify()
 
     def jump(self, offset: int) -> None:
-        """Go on at another source offset; the map will say so before anything after it is sent."""
+        """Continue at another source offset. The map records it before any later record is sent."""
         self.jumped = True
         self.offset = offset
         self.last_epoch = -1
@@ -147,8 +150,8 @@ class Cursor:
         self._signal.notify()
 
     def told(self, until: int) -> list[Gap]:
-        """What the map says already of the records from the next one to before number ``until``, right or wrong. Once
-        each."""
+        """Return the entries that the map already has for the records from the next one to before number ``until``,
+        correct or not. Each is returned once."""
         said = []
         while self._told and self._told[0].sequence < until:
             said.append(self._told.popleft())
@@ -162,20 +165,20 @@ class Cursor:
             self._signal.notify()
 
     def heard(self, end: int, high_watermark: int, log_start: int) -> None:
-        """The source's leader has answered."""
+        """Apply a response of the source's leader."""
         if end != self.end or high_watermark <= end:
-            self.transaction = None  # another one, if any
+            self.transaction = None  # if there is one, it is another one
         self.end, self.high_watermark, self.log_start = end, high_watermark, log_start
         if self.blocked_until:
             self.unblock()
 
     @property
     def held_back(self) -> int:
-        """Source offsets that cannot be read before an open transaction ends."""
+        """Number of source offsets that cannot be read before an open transaction ends."""
         return max(0, self.high_watermark - self.end)
 
     def block(self, until: float) -> None:
-        """Fetch nothing until then."""
+        """Fetch nothing until ``until``, in seconds of the loop's clock."""
         self.blocked_until, self.held = until, False
         self._signal.notify()
 
@@ -184,26 +187,26 @@ class Cursor:
         self._signal.notify()
 
     def hold(self, now: float) -> None:
-        """Fetch nothing until something is known that is being asked for, though nothing is wrong."""
+        """Fetch nothing until a request for information is answered, although nothing is wrong."""
         self.held, self.blocked_until = True, now + _HOLD_SECONDS
         self._signal.notify()
 
     def finish(self, *, finished: bool) -> None:
-        """Whether what was fetched is taken apart to its end."""
+        """Set whether the fetched data is completely rebuilt."""
         if self.unfinished is finished:
             self.unfinished = not finished
             self._signal.notify()
 
     def release(self) -> None:
-        """It is known."""
+        """Fetch again after `hold`: the information has arrived."""
         if self.held:
             self.held, self.blocked_until = False, 0.0
             self._signal.notify()
 
-    # --- what the destination refuses ---------------------------------------------------------------------------------
+    # --- rejected batches ---------------------------------------------------------------------------------------------
 
     def limit(self, batch_bytes: int) -> None:
-        """Make no batch larger than that, unless it is one record."""
+        """Build no batch larger than ``batch_bytes``, unless it is one record."""
         self.max_batch_bytes = batch_bytes
 
     def take_apart(self, first: int, end: int) -> None:
@@ -211,15 +214,15 @@ class Cursor:
         self.apart = first, end
 
     def put_aside(self, offset: int, reason: Reason, detail: str) -> None:
-        """The record at this source offset goes to quarantine."""
+        """Quarantine the record at this source offset."""
         self.quarantined[offset] = reason, detail
 
     def check_to(self, offset: int) -> None:
-        """Before this source offset checksums are checked here, too."""
+        """Verify the checksums of batches before this source offset here, too."""
         self.checked_to = offset
 
     def settle(self, offset: int) -> None:
-        """All before this source offset is acknowledged, and is not fetched again."""
+        """Remove the limits for source offsets before ``offset``, which are acknowledged and not fetched again."""
         if offset >= self.apart[1]:
             self.apart = (0, 0)
         self.quarantined = {at: why for at, why in self.quarantined.items() if at >= offset}

@@ -1,8 +1,9 @@
-"""One source partition and its copy: its parts, why it does not move when it does not, and what it did.
+"""One source partition and its destination partition: its parts, why it waits if it does, and its totals.
 
-Two kinds of trouble are kept apart. A *reset of the position* concerns the destination: what was sent may or may not be
-there, so what is queued is dropped and the position is looked up on the destination again, the one recovery path.
-*Blocked* concerns the source: nothing more can be fetched for now, but what is queued is good and still goes out.
+Two kinds of failures are separate. A *reset of the position* concerns the destination: the batches that were sent may
+or may not be in its log, so queued batches are dropped and the position is looked up on the destination again, by the
+single recovery path. *Blocked* concerns the source: nothing more can be fetched for now, but queued batches are valid
+and are still sent.
 """
 
 import zlib
@@ -21,18 +22,18 @@ from strait.state.schema import OffsetMapping, TopicPolicy
 
 
 class Superseded(Exception):
-    """The partition's position was reset again, or the plan gave it away."""
+    """The partition's position was reset again, or the plan has taken the partition away."""
 
 
 class Ticket(NamedTuple):
-    """Whoever has waited on the partition's behalf looks whether its ticket is current."""
+    """Shows a task that has waited on the partition's behalf whether its result is still wanted."""
 
     partition: "Partition"
     generation: int
 
     @property
     def is_current(self) -> bool:
-        """The partition's position was not reset since, and the plan has not taken the partition away."""
+        """Whether the position was not reset since, and the plan has not taken the partition away."""
         return self.partition.position.generation == self.generation and not self.partition.retired
 
     def check(self) -> None:
@@ -41,7 +42,7 @@ class Ticket(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Where an interval of the ledger begins; -1: not known yet."""
+    """The start of an interval of the replication ledger; -1: not known yet."""
 
     source: int = -1
     offset: int = -1
@@ -52,7 +53,7 @@ _UNKNOWN = Start()
 
 
 class Interval(NamedTuple):
-    """Where it began, and what was acknowledged since."""
+    """The start of an interval of the replication ledger, and the totals acknowledged since."""
 
     start: Start
     records: int
@@ -62,7 +63,7 @@ class Interval(NamedTuple):
 
 
 class Totals:
-    """What was acknowledged since the start, for the report; and since the ledger's last row."""
+    """Totals acknowledged since the start, for the report, and since the ledger's last row."""
 
     __slots__ = ("_before", "_shown", "_start", "batches", "bytes", "digest", "last_timestamp_ms", "records")
 
@@ -73,19 +74,20 @@ class Totals:
         self.digest = 0
         self.last_timestamp_ms = -1
         self._start = _UNKNOWN
-        self._before = 0, 0, 0  # records, batches and bytes when the interval began
+        self._before = 0, 0, 0  # records, batches and bytes at the start of the interval
         self._shown: tuple[str, str] | None = None  # state and reason in the last row
 
     def start(self, source: int, offset: int, sequence: int) -> None:
-        """The position is known; the first time it is, the interval begins there."""
+        """Set the position at which the interval starts, unless it is already set."""
         if self._start.source < 0:
             self._start = Start(source, offset, sequence)
 
     def end_interval(self, sequence: int, shown: tuple[str, str]) -> Interval | None:
-        """What the ledger gets; the next interval begins. None where nothing is new, and the interval goes on.
+        """End the interval for the ledger, and start the next one. Returns None, and continues the interval, if nothing
+        is new.
 
         Args:
-            sequence: up to which all is acknowledged.
+            sequence: number of the record after the last acknowledged one.
             shown: state and reason.
         """
         records, batches, size = self._before
@@ -105,9 +107,10 @@ class Totals:
 
 
 class Partition:
-    """State of one source partition and its copy. ``reason`` and ``detail``: why it waits, None if it does not.
+    """State of one source partition and its destination partition. ``reason`` and ``detail``: why it waits, None if it
+    does not.
 
-    Whatever a report says of it is changed by its methods alone, which note it in ``changes``.
+    The values that a report contains are changed by its methods alone, which note that in ``changes``.
     """
 
     __slots__ = (
@@ -149,7 +152,7 @@ class Partition:
 
     @property
     def ids(self) -> tuple[str, str]:
-        """Those of the source and the destination topic, as the map has them."""
+        """The IDs of the source and the destination topic, in the format of the map."""
         return topic_id_text(self.source_id), topic_id_text(self.destination_id)
 
     def ticket(self) -> Ticket:
@@ -158,10 +161,10 @@ class Partition:
     # --- position -----------------------------------------------------------------------------------------------------
 
     def found(self, runs: Sequence[OffsetMapping], sequence: int, position: int | None) -> None:
-        """The destination says which record is next and the map where it comes from: go on from there.
+        """Continue at the next record by the destination's log, at its source offset by the map.
 
-        ``position`` may be another than what the map says, where records are copied again; None begins with the
-        source's first record. A new run will then say so.
+        ``position`` differs from the map's source offset if records are copied again; None starts at the source's first
+        record. A new segment then records the difference.
         """
         begin = position or 0
         mapped = position is not None and locate(runs, sequence) == position
@@ -173,17 +176,17 @@ class Partition:
         self._changes.turned(self)
 
     def reset_position(self, reason: Reason | None, detail: str, retry_at: float) -> None:
-        """Forget what is queued and in flight; the position is looked up again at ``retry_at`` or later."""
+        """Drop queued batches and ignore those in flight; the position is looked up again at ``retry_at`` or later."""
         self.position.reset(retry_at)
         self._changes.turned(self)
         if reason is not None:
             self.show(reason, detail)
         if self.queue.awaits_promises:
-            self._loss_noted = None  # it may be what could not be written; told again it is the same entry
+            self._loss_noted = None  # its write may have failed; written again it is the same entry
         self.queue.reset()
 
     def acked(self, batch: OutBatch, now: float) -> None:
-        """The destination has it."""
+        """Record that the destination has acknowledged a batch."""
         self.position.acked(batch)
         self.queue.acked(batch, now)
         if self.cursor.quarantined or self.cursor.apart[1]:
@@ -194,7 +197,7 @@ class Partition:
             self.clear()
 
     def heard(self, end: int, high_watermark: int, log_start: int) -> None:
-        """The source's leader has answered."""
+        """Apply a response of the source's leader."""
         cursor = self.cursor
         if (end, high_watermark, log_start) != (cursor.end, cursor.high_watermark, cursor.log_start):
             self._changes.moved(self)
@@ -204,31 +207,31 @@ class Partition:
             self._changes.turned(self)
 
     def held_back(self, transaction: OpenTransaction) -> None:
-        """That transaction of the source holds records back, or more is known of it."""
+        """Record that this transaction of the source holds records back, or that more is known of it."""
         self.cursor.transaction = transaction
         self._changes.turned(self)
 
     def skip(self, offset: int, epoch: int, left_out: int) -> None:
-        """Nothing is to be copied before that source offset."""
+        """Continue at that source offset: there is nothing to copy before it."""
         self.cursor.skip(offset, epoch, left_out)
         self._changes.moved(self)
 
     def step_over(self, offset: int) -> None:
-        """The record there goes to quarantine."""
+        """Skip the record at ``offset``, which goes to quarantine."""
         self.cursor.step_over(offset)
         self._changes.moved(self)
 
     def retire(self) -> None:
-        """The plan gives it to this slot no more. What it has done stays known."""
+        """Stop copying the partition: the plan no longer assigns it to this slot. Its totals remain available."""
         self.retired = True
         self.position.abandon()
         self.queue.drop()
         self._changes.leave(self)
 
-    # --- trouble ------------------------------------------------------------------------------------------------------
+    # --- failures -----------------------------------------------------------------------------------------------------
 
     def show(self, reason: Reason, detail: str) -> None:
-        """Say why it waits."""
+        """Set the reason why it waits."""
         if reason != self.reason:
             self._changes.turned(self)
         elif detail != self.detail:
@@ -237,23 +240,23 @@ class Partition:
         self.signal.notify()
 
     def block(self, reason: Reason, detail: str, until: float) -> None:
-        """Fetch nothing until then."""
+        """Show a reason, and fetch nothing until ``until``, in seconds of the loop's clock."""
         self.show(reason, detail)
         self.cursor.block(until)
 
     def jump(self, offset: int) -> None:
-        """Fetch at another source offset, at once."""
+        """Fetch at another source offset, immediately."""
         self.cursor.jump(offset)
         self._changes.moved(self)
         self.unblock()
 
     def unblock(self) -> None:
-        """Fetch again at once."""
+        """Fetch again immediately."""
         self.cursor.unblock()
         self.clear()
 
     def clear(self) -> None:
-        """Nothing is wrong any more, unless the source still blocks."""
+        """Record that nothing is wrong any more, unless the source still blocks."""
         self.position.succeeded()
         if self.cursor.blocked_until == 0.0:
             if self.reason is not None:
@@ -261,7 +264,8 @@ class Partition:
             self.reason, self.detail = None, ""
 
     def obey(self, policy: TopicPolicy) -> None:
-        """Take up a policy that may have changed; what waits for a decision is tried again at once."""
+        """Apply a policy that may have changed. A partition that waits for an operator's change is retried
+        immediately."""
         if policy != self.policy:
             self.policy = policy
             self.cursor.limit(policy.max_message_bytes)
@@ -269,7 +273,7 @@ class Partition:
             self.position.postpone(0.0)
 
     def notes_loss(self, cause: Reason, lost: tuple[int, int]) -> bool:
-        """Whether this loss is to be written down: not a second time."""
+        """Return whether this loss must be recorded: each is recorded once."""
         if self._loss_noted == (cause, lost):
             return False
         self._loss_noted = cause, lost
@@ -279,25 +283,26 @@ class Partition:
 
     @property
     def awaits_word(self) -> bool:
-        """The source must say how it is with it, though there be no news: nothing is known yet, or something was
-        wrong."""
+        """Whether the source must report the partition's state even without new records: nothing is known yet, or a
+        failure is shown."""
         return self.cursor.end < 0 or self.reason is not None
 
     @property
     def untried(self) -> bool:
-        """Nothing was sent since the last look-up."""
+        """Whether nothing was sent since the last position lookup."""
         return self.queue.in_flight == 0 and self.position.acked_sequence == self.position.found_sequence
 
     @property
     def idle(self) -> bool:
-        """Nothing is queued or in flight."""
+        """Whether nothing is queued or in flight."""
         return not self.queue.batches and not self.queue.in_flight
 
     @property
     def acked_offset(self) -> int:
-        """All source offsets before it are acknowledged or hold nothing to copy; -1 before the first look-up."""
+        """The source offset before which all offsets are acknowledged or hold nothing to copy; -1 before the first
+        position lookup."""
         if not self.idle or self.position.phase is not Phase.REPLICATING:
-            return self.position.copied_to  # a reset empties the queue of what was fetched and never acknowledged
+            return self.position.copied_to  # a reset drops fetched records that were never acknowledged
         return max(self.position.copied_to, self.cursor.offset)
 
     @property

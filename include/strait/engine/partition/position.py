@@ -1,5 +1,5 @@
-"""Where the destination is: which records it has acknowledged, and where the map says that they come from. Recovery's;
-acknowledgements move it on."""
+"""The position on the destination: which records it has acknowledged, and their source offsets by the map. Belongs to
+recovery; acknowledgements advance it."""
 
 import math
 from bisect import insort
@@ -21,8 +21,8 @@ class Phase(Enum):
 
 
 class Watched(NamedTuple):
-    """The log ended behind record ``sequence`` - 1 from ``since`` on, as last seen at ``seen_at``; ``quiet_seconds``:
-    of which so many count. -1: it was not looked at."""
+    """The log ended after record ``sequence`` - 1 from ``since`` on, as last seen at ``seen_at``. ``quiet_seconds``:
+    how much of that time is included as quiet. ``sequence`` -1: it was not checked."""
 
     sequence: int = -1
     since: float = 0.0
@@ -34,10 +34,10 @@ _NO_LOOK = Watched()
 
 
 class Repetition(NamedTuple):
-    """A batch of ours was taken for a repetition of one that is already there, at this destination offset. The broker
-    compares numbers only: of a source that is being compacted, another copy may have read other records there.
-    ``first`` is the source offset of the first one in ours. Elsewhere both have read the same log, so the last record
-    there tells (`verification`), and the same records may well have other bytes."""
+    """A batch of ours that the broker treated as a duplicate of one at this destination offset. The broker compares
+    sequence numbers only: if the source is being compacted, another instance may have read other records there.
+    ``first`` is the source offset of our first one. Otherwise both have read the same log, so comparing the last record
+    there suffices (`verification`), and the same records may well have other bytes."""
 
     offset: int
     crc: int
@@ -48,22 +48,23 @@ class Position:
     """Phase and position of one destination partition.
 
     Attributes:
-        generation: grows with each reset, so that answers from before it are known as such.
-        retry_at: not looked up before; ``failures``: resets since the last success.
-        shift: destination offset of a record less its number; ``located``: of the last record it was seen in the log,
-            and is not what the map says. ``log_was_cut``: an acknowledgement has shown that it lost records.
-        last_seen: source offset and leader epoch of the last record that the last look-up found, if it read and compared
+        generation: grows with each reset, which identifies responses to earlier requests.
+        retry_at: no lookup before this time; ``failures``: resets since the last success.
+        shift: destination offset of a record minus its number; ``located``: that of the last record was seen in the
+            log, rather than taken from the map. ``log_was_cut``: an acknowledgement has shown that the log lost
+            records.
+        last_seen: source offset and leader epoch of the last record that the last lookup found, if it read and compared
             it among records of other producers.
         acked_sequence: all records before it are acknowledged; ``copied_to``: the source offset after the last of them,
-            -1 before the first look-up; ``acked_epoch``: its leader epoch.
-        found_sequence: what the last look-up found.
-        run: says where the acknowledged records are; ``claims``: runs that begin later, by sequence_base.
-        passed: says that nothing is to be copied before the present position; ``passed_offset``: nothing of the link is
-            in the destination's log between its last record that was found and this offset.
+            -1 before the first lookup; ``acked_epoch``: its leader epoch.
+        found_sequence: number of the next record, as the last lookup found it.
+        run: segment that maps the acknowledged records; ``claims``: segments that start later, by ``sequence_base``.
+        passed: segment that records that there is nothing to copy before the current position; ``passed_offset``: the
+            destination's log holds no record of the link between its last record that was found and this offset.
         log_start: the destination's, as last seen.
-        repetition: to be looked into before anything else is copied.
-        watched: while we wait to see whether the log still grows (`recovery.contention`). ``quiet_sequence``: what
-            was found at ``quiet_at``, when it had not grown for long enough.
+        repetition: to be checked before anything else is copied.
+        watched: set while checking whether the log still grows (`recovery.contention`). ``quiet_sequence``: number of
+            the next record at ``quiet_at``, when the log had not grown for long enough.
     """
 
     __slots__ = (
@@ -97,7 +98,7 @@ class Position:
         self.watched = _NO_LOOK
         self.quiet_sequence = -1
         self.quiet_at = float("-inf")
-        self._looks_again = -1, 0.0  # the number of the next record then, and after how long the next time
+        self._looks_again = -1, 0.0  # the next record's number at the last one, and the wait before another, in s
         self._old_end = -1  # number of the record after the newest old one that was queued
         self.recoveries = 0
         self.recopied = 0
@@ -105,7 +106,7 @@ class Position:
     # --- phases -------------------------------------------------------------------------------------------------------
 
     def reset(self, retry_at: float) -> None:
-        """It is unknown; it is looked up again at ``retry_at`` or later."""
+        """Mark the position as unknown; it is looked up again at ``retry_at`` or later."""
         self.phase = Phase.AWAIT_POSITION
         self.generation += 1
         self.retry_at = retry_at
@@ -113,14 +114,14 @@ class Position:
         self._signal.notify()
 
     def resolve(self) -> None:
-        """The look-up begins."""
+        """Start a lookup."""
         self.phase = Phase.RESOLVING
         self.recoveries += 1
         self._signal.notify()
 
     def found(self, runs: Sequence[OffsetMapping], sequence: int, copied_to: int, *, mapped: bool) -> None:
-        """Record number ``sequence`` is the next, and all before source offset ``copied_to`` is copied; ``mapped``: the
-        map says so."""
+        """Set the position: record number ``sequence`` is the next, and all before source offset ``copied_to`` is
+        copied. ``mapped``: whether the map has that source offset."""
         self.run = covering(runs, sequence)
         self.claims = deque(run for run in runs if run.sequence_base > sequence)
         self.passed = None
@@ -140,19 +141,19 @@ class Position:
         self._signal.notify()
 
     def postpone(self, retry_at: float) -> None:
-        """Look it up at that time."""
+        """Set the time of the next lookup."""
         self.retry_at = retry_at
         self._signal.notify()
 
     def abandon(self) -> None:
-        """Whoever still asks on its behalf need not answer."""
+        """Invalidate the requests that are in flight on its behalf."""
         self.generation += 1
         self._signal.notify()
 
     def succeeded(self) -> None:
         self.failures = 0
 
-    # --- what the destination has acknowledged ------------------------------------------------------------------------
+    # --- acknowledgements ---------------------------------------------------------------------------------------------
 
     def acked(self, batch: OutBatch) -> None:
         self.acked_sequence = batch.sequence + batch.records
@@ -169,19 +170,19 @@ class Position:
         return self.acked_sequence + self.shift
 
     def log_is_cut(self) -> None:
-        """It no longer holds all that was acknowledged."""
+        """Record that the log no longer holds all acknowledged records."""
         self.log_was_cut = True
 
     def log_begins(self, log_start: int) -> None:
-        """So the destination says."""
+        """Set the log start offset that the destination reports."""
         self.log_start = log_start
 
     def located_at(self, last_offset: int, last_seen: tuple[int, int] | None = None) -> None:
-        """The last record was seen at this destination offset; ``last_seen``: and at the source."""
+        """Record that the last record was seen at this destination offset; ``last_seen``: and at the source."""
         self.shift, self.located, self.last_seen = last_offset + 1 - self.acked_sequence, True, last_seen
 
     def shift_to(self, shift: int) -> None:
-        """Records of other producers lie before the next one."""
+        """Set the shift after records of other producers before the next record."""
         self.shift = shift
 
     def repeated(self, repetition: Repetition) -> None:
@@ -191,53 +192,54 @@ class Position:
         self.repetition = None
 
     def recopy(self, records: int) -> None:
-        """So many records are copied again, since nothing proves that they are there."""
+        """Count records that are copied again, since nothing proves that the destination has them."""
         self.recopied += max(0, records)
 
-    # --- what the map says of it --------------------------------------------------------------------------------------
+    # --- the map ------------------------------------------------------------------------------------------------------
 
     def claim(self, run: OffsetMapping) -> None:
-        """A run of ours, written ahead; it is in force once its first record is acknowledged."""
+        """Add one of our segments, written ahead; it is current once its first record is acknowledged."""
         insort(self.claims, run, key=lambda claim: claim.sequence_base)
 
     def redraw(self, run: OffsetMapping | None, claims: Sequence[OffsetMapping]) -> None:
-        """The same records are told of by these."""
+        """Replace the segments by others that map the same records."""
         self.run, self.claims = run, deque(claims)
 
     def checkpointed(self, sequence: int) -> None:
         self.checkpoint_sequence = sequence
 
     def pass_others(self, offset: int) -> None:
-        """Nothing of the link is in the destination's log between its last record and this offset."""
+        """Record that the destination's log holds no record of the link between its last record and this offset."""
         self.passed_offset = offset
 
     def pass_over(self, run: OffsetMapping) -> None:
-        """The map says that nothing is to be copied before where this one ends."""
+        """Record that by the map there is nothing to copy before the end of this segment."""
         self.passed = run
 
-    # --- keeping out of the way of what may still arrive, see `strait.engine.recovery.contention` -------------------
+    # --- requests that may still arrive, see `strait.engine.recovery.contention` --------------------------------------
 
     def mark_forgettable(self, end: int) -> None:
-        """The records before number ``end`` are so old that the destination may forget us with them."""
+        """Record that the records before number ``end`` are old: the link's producer state may expire with them."""
         self._old_end = max(self._old_end, end)
 
     @property
     def forgettable(self) -> bool:
-        """The destination may forget us at any moment: the last record that it acknowledged is old, or one to come."""
+        """Whether the link's producer state may expire at any moment: the last acknowledged record is old, or a later
+        one is."""
         return self.acked_sequence <= self._old_end >= 0
 
     def watch(self, watched: Watched) -> None:
-        """It has not been quiet for long enough yet."""
+        """Record that the log has not been quiet for long enough yet."""
         self.watched = watched
 
     def found_quiet(self, sequence: int, at: float) -> None:
-        """It has not grown for long enough, or only by what was sent here."""
+        """Record that the log has not grown for long enough, or only by records sent from here."""
         self.watched = _NO_LOOK
         self.quiet_sequence, self.quiet_at = sequence, at
 
     def looks_again(self, seconds: float, first_seconds: float) -> bool:
-        """Whether it is to be looked up once more, so long after the last time: where it is now, after twice as long as
-        the time before."""
+        """Return whether another lookup is due, ``seconds`` after the last one. At the same position each wait is twice
+        as long as the one before, starting with ``first_seconds``."""
         sequence, wait_seconds = self._looks_again
         if sequence != self.acked_sequence:
             wait_seconds = first_seconds
@@ -247,5 +249,5 @@ class Position:
         return True
 
     def look_failed(self) -> None:
-        """The broker may have stood still, with requests in its hands: what was quiet until then does not count."""
+        """Discard the quiet time so far: the broker may have stalled, with received requests still to process."""
         self.watched = self.watched._replace(quiet_seconds=0.0, seen_at=math.inf)

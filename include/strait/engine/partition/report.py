@@ -1,4 +1,4 @@
-"""What a partition does and why, for the reports topic: derived from its parts."""
+"""A partition's state and its reason, for the reports topic: derived from its parts."""
 
 from typing import Literal
 
@@ -21,7 +21,7 @@ def state_of(partition: Partition) -> State:
 
 
 def reason_of(partition: Partition) -> tuple[Reason | None, str]:
-    """Why it waits, with details; None if it does not."""
+    """Return why it waits, with details; None if it does not."""
     transaction = partition.cursor.transaction
     if partition.reason is None and transaction is not None and state_of(partition) == "waiting":
         return Reason.OPEN_TRANSACTION, transaction.detail

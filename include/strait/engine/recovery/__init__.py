@@ -1,1 +1,1 @@
-"""Where a partition goes on after any doubt: the one recovery path."""
+"""The one recovery path: determines the position at which a partition resumes whenever it is unknown."""

@@ -1,20 +1,22 @@
-"""Keeping out of another copy's way, where the destination's broker may forget this link at any moment (ADR 12).
+"""Lets only one instance write while the destination broker may expire the link's producer state at any time (ADR 12).
 
-A broker does not forget a producer for want of writes alone. It goes by the newest *timestamp* in the last batch that
-it appended of it: once that is `producer.id.expiration.ms` (a day) old, the next of its rounds, every ten minutes,
-drops what it knows of the producer, however busy that is. It then takes any sequence. So of old records a late batch of
-another copy could be appended a second time.
+A broker does not expire a producer's state only because the producer stops writing. It uses the newest *timestamp* in
+the producer's last appended batch: once that is `producer.id.expiration.ms` (a day) old, the broker's next check, every
+ten minutes, removes the state, however busy the producer is. The broker then accepts any sequence. So a late batch of
+old records from another instance could be appended a second time.
 
-Therefore only one copy sends them. Whoever has looked a partition up goes on looking until it has not grown for a
-while: if it grows, another one is at it, and this one stands by. Who has been writing, has an answer to each batch or sees it
-in the log, and finds nothing there that it did not send itself, goes on at once. Young records need none of that, since
-the broker cannot forget them between two batches; they are copied by as many as there are.
+Therefore only one instance sends old records. After a lookup an instance keeps polling until the log has not grown for
+a while: if it grows, another instance is writing, and this one waits. An instance that has been writing resumes
+immediately if each of its batches was answered or is in the log, and the log holds nothing that it did not send itself.
+Young records need none of this, since the broker cannot expire the state between two of their batches; any number of
+instances copy them.
 
-The same wait keeps a copy out of its own way: a request whose connection was lost may still be in the broker's hands,
-which appends it after a look-up did not find it.
+The same wait protects an instance from its own requests: the broker may still hold a request whose connection was lost,
+and append it after a lookup did not find it.
 
-For the same reason an old batch goes alone where nothing else would show that one was lost: where other producers write
-too, so that the log's end proves nothing; and once the destination has refused a batch. See `SendQueue.go_alone`.
+For the same reason an old batch is in flight alone if nothing else would show that one was lost: if other producers
+write too, so that the log end offset proves nothing, and once the destination has rejected a batch. See
+`SendQueue.go_alone`.
 """
 
 import random
@@ -26,41 +28,43 @@ from strait.engine.partition.send_queue import OutBatch
 from strait.reasons import Reason
 
 REMEMBERED_MS = 3_600_000
-"""Younger records are safe: far below what brokers are set to, so that clocks need not agree."""
+"""Younger records are safe: this is far below the brokers' expiration setting, so that clocks need not agree."""
 QUIET_SECONDS = 3.0
-"""So long the log has not grown before old records are sent. A broker handles one request of a connection after the
-other, and may see that the connection is closed only when it answers: after PRODUCE_TIMEOUT_MS for a request that waits
-for followers. It then still takes the next request that had arrived, and finds at that one's answer that nobody is
-there."""
+"""The log must not have grown for this time before old records are sent. A broker handles the requests of a connection
+in order, and may detect that the connection is closed only when it responds: after PRODUCE_TIMEOUT_MS for a request
+that waits for followers. It then still handles the next request that had arrived, and drops the rest only when it
+cannot respond to that one."""
 _LONGER_SECONDS = 3.0
-"""For a copy that was not the one writing. The one that was may have been silent for a while before its last request."""
+"""Added for an instance that was not the one writing. The one that was may have sent nothing for a while before its
+last request."""
 _LOOK_SECONDS = (0.8, 1.2)
 _GAP_SECONDS = 1.5
-"""No more counts between two looks: the broker may have stood still, with requests in its hands."""
+"""Quiet time that counts between two polls, at most: the broker may have been stalled, with requests pending."""
 _SLOW_SECONDS = 1.0
-"""A broker that takes that long to answer may have stood still until then: it is watched from the beginning …"""
+"""A broker that takes longer to respond may have been stalled until then: quiet time is counted from zero again …"""
 _AT_MOST_SECONDS = 12.0
-"""… but not for ever: under load each answer may be late."""
+"""… but at most for this time in total: under load each response may be late."""
 _STALE_SECONDS = 1.5
-"""A copy to which nothing was acknowledged for that long looks again before it sends."""
+"""An instance without an acknowledgement for this time performs another lookup before it sends."""
 _LATE_SECONDS = 4.5
-"""What waited longer for its turn to be sent is looked up first: another copy may be about to take over, or have done so."""
+"""A partition that waited longer for its turn to send is looked up first: another instance may be about to take over,
+or have done so."""
 _RECENT_SECONDS = 10.0
-"""For so long a copy counts as the one writing that has found the log quiet."""
+"""An instance that has found the log quiet counts as the one writing for this time."""
 
 
 class Look(NamedTuple):
-    """When the broker was asked, and when it had answered."""
+    """When the broker was queried and when it had responded, in seconds of the event loop's clock."""
 
     asked_at: float
     answered_at: float
 
 
 def note(partition: Partition, batch: OutBatch, now_ms: int) -> bool:
-    """See how old the records of a batch are that was just queued. True: they are old."""
+    """Note the age of a batch that was just queued; return whether its records are old."""
     if (
         batch.max_timestamp_ms > now_ms - REMEMBERED_MS
-        or partition.policy.destination_append_time  # the batch then has the broker's own time
+        or partition.policy.destination_append_time  # the batch then has the broker's timestamp
     ):
         return False
     if partition.policy.on_foreign != "halt" or partition.queue.had_error:
@@ -70,23 +74,23 @@ def note(partition: Partition, batch: OutBatch, now_ms: int) -> bool:
 
 
 def is_stale(partition: Partition, now: float) -> bool:
-    """Whether the partition must be looked up once more before old records are sent, since it is long ago that this
-    copy last knew the log: another one may have come to it. At one position it must be longer ago each time, or a slow
-    source would never get past it."""
+    """Return whether the partition must be looked up again before old records are sent, since this instance's knowledge
+    of the log is too old: another instance may have started on it. At one position the permitted age doubles each time,
+    or a slow source would never get past it."""
     return partition.queue.in_flight == 0 and partition.position.looks_again(now - _known_at(partition), _STALE_SECONDS)
 
 
 def is_late(partition: Partition, now: float) -> bool:
-    """Whether old records have waited for their turn to be sent for so long that the partition must be looked up first:
-    a quota or a slow line had them wait, while another copy saw the log not grow."""
+    """Return whether old records waited too long for their turn, so that the partition must be looked up first: a quota
+    or a slow connection delayed them, while another instance saw that the log did not grow."""
     return (
         partition.position.forgettable and partition.queue.in_flight == 0 and now - _known_at(partition) > _LATE_SECONDS
     )
 
 
 def keeps_out(partition: Partition, sequence: int, look: Look) -> bool:
-    """Whether this copy does not write for now, where a look-up has found ``sequence`` to be the number of the next
-    record. Then it is to be looked up once more."""
+    """Return whether this instance must not write for now, after a lookup found ``sequence`` as the number of the next
+    record. If so, the partition is to be looked up again."""
     position, queue = partition.position, partition.queue
     if not position.forgettable:
         return False
@@ -100,7 +104,8 @@ def keeps_out(partition: Partition, sequence: int, look: Look) -> bool:
 
 
 def begin(partition: Partition, now: float) -> None:
-    """Look up a partition that `is_stale`. Where nothing was sent since the last look-up, that was the first look."""
+    """Start the lookup of a partition that `is_stale`. If nothing was sent since the last lookup, that was the first
+    poll."""
     if partition.untried and partition.position.quiet_at < now - _RECENT_SECONDS:
         sequence = partition.position.found_sequence
         _keep_looking(partition, sequence, Look(now, now), QUIET_SECONDS + _LONGER_SECONDS)
@@ -109,7 +114,7 @@ def begin(partition: Partition, now: float) -> None:
 
 
 def _known_at(partition: Partition) -> float:
-    """When this copy last knew the log."""
+    """Return when this instance last knew the state of the log."""
     return max(partition.position.quiet_at, partition.queue.last_ack_at)
 
 

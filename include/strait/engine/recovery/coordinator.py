@@ -1,11 +1,11 @@
-"""Finds out where partitions stand: the one recovery path, from a doubt to a position.
+"""Determines the positions of partitions: the one recovery path, from an unknown position to a known one.
 
-1. The destination's leader, or if it has forgotten the link the log itself, says which record is next
+1. The destination's leader or, if its state for the link has expired, the log itself shows which record is next
    (`next_record`, `producer_state`, `tail_scan`, `decision`).
-2. The map is read up to where it ended after that answer, since another writer of the link may have written down gaps
-   before the records that were just found.
+2. The map is read up to the end that it had after that response, since another writer of the link may have recorded
+   gaps before the records that were just found.
 3. The map names the source record that was copied last. Both sides are read and compared (`verification`).
-4. Copying goes on behind it, or the partition says why not.
+4. Replication resumes after that record, or the partition shows why it cannot.
 """
 
 import random
@@ -39,11 +39,11 @@ from strait.state.sink import StateSink
 
 FIND_SECONDS = 0.02
 _LOST = error_policy.Answer(Reason.DESTINATION_UNREACHABLE, error_policy.SOON_SECONDS)
-"""On its way: the next connection is dialled with pauses of its own."""
+"""Retried soon: reconnecting has a separate backoff."""
 
 
 class RecoveryCoordinator:
-    """Of all partitions of a slot."""
+    """Recovers the positions of all partitions of a slot."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class RecoveryCoordinator:
 
     @property
     def reads_map(self) -> bool:
-        """Partitions wait for the map to be read on."""
+        """Whether partitions wait for the map to be read further."""
         return self._map_end.is_awaited
 
     def add(self, partition: Partition) -> None:
-        """Find its position once its time has come and nothing of it is in flight."""
+        """Schedule a lookup of its position, for when its retry time has come and nothing of it is in flight."""
         self._lost.add(partition)
 
     def forget(self, partition: Partition) -> None:
@@ -87,7 +87,8 @@ class RecoveryCoordinator:
     def reset(
         self, partition: Partition, reason: Reason | None, detail: str, wait_seconds: tuple[float, float]
     ) -> None:
-        """What was sent may or may not be there: find its position again, later each time that it fails."""
+        """Reset the position, since sent batches may or may not be in the log, and schedule a lookup, later after each
+        failure."""
         shortest, longest = wait_seconds
         wait = min(longest, shortest * 2 ** min(partition.position.failures, 8))
         wait = max(shortest, wait * random.uniform(0.6, 1.0))  # noqa: S311
@@ -96,20 +97,21 @@ class RecoveryCoordinator:
         self.add(partition)
 
     def note_age(self, partition: Partition, batch: OutBatch) -> None:
-        """The batch is queued. If it has old records, see whether another instance sends them before this one does."""
+        """Note the age of a queued batch. If its records are old, check for another instance that sends them before
+        this one does."""
         is_old = contention.note(partition, batch, int(time.time() * 1000))
         if is_old and partition not in self._unwatched and contention.is_stale(partition, self._loop.now):
             self._unwatched.add(partition)
 
     def looks_first(self, partition: Partition) -> bool:
-        """The partition's turn to be sent has come. Whether it is looked up before."""
+        """Return whether the partition, whose turn to send has come, must be looked up first."""
         late = contention.is_late(partition, self._loop.now)
         if late:
             self._unwatched.add(partition)
         return late
 
     def step(self) -> None:
-        """Begin and end what is due."""
+        """Start the lookups that are due, and advance those that wait for the map."""
         for partition in self._unwatched:
             if partition.position.phase is Phase.REPLICATING:
                 contention.begin(partition, self._loop.now)
@@ -161,7 +163,7 @@ class RecoveryCoordinator:
         asked_at = self._loop.now
         try:
             states = await ask_log_states(self._loop, channel, self._producer_id, epochs)
-        except (RequestLost, ProtocolError) as lost:  # the latter: the broker does not serve what is asked for
+        except (RequestLost, ProtocolError) as lost:  # ProtocolError: the broker does not serve a request
             for ticket in tickets:
                 self._again(ticket, Unresolved.of(_LOST, f"looking up the position: {lost}"))
             return
@@ -184,7 +186,7 @@ class RecoveryCoordinator:
                 await self._place(ticket, found, state.log_start)
             except CopyMissing:
                 found = await self._next_record.find_in_log(ticket, channel, state)
-                # Another instance that goes on from there would have written after the checkpoint, and have been seen.
+                # Another instance that resumed from there would have written after the checkpoint, and been detected.
                 await self._place(ticket, found)
         except Superseded:
             return
@@ -196,7 +198,7 @@ class RecoveryCoordinator:
             self._again(ticket, Unresolved.of(_LOST, f"looking up the position: {lost}"))
 
     def _again(self, ticket: Ticket, trouble: Unresolved) -> None:
-        """It could not be found this time."""
+        """Schedule another lookup after one that failed."""
         if not ticket.is_current:
             return
         if trouble.refresh:
@@ -204,11 +206,11 @@ class RecoveryCoordinator:
             self._destination.refresh((ticket.partition.destination,))
         self.reset(ticket.partition, trouble.reason, trouble.detail, trouble.wait_seconds)
 
-    # --- where it goes on ---------------------------------------------------------------------------------------------
+    # --- resuming -----------------------------------------------------------------------------------------------------
 
     def _keeps_out(self, partition: Partition, outcome: "Found | Unproven", look: contention.Look) -> bool:
-        """Another instance may be writing; the partition is looked up once more."""
-        if isinstance(outcome, Unproven):  # its number may follow others' records
+        """Return whether another instance may be writing. If so, schedule another lookup."""
+        if isinstance(outcome, Unproven):  # its number may be derived from foreign records
             outcome = outcome.found._replace(sequence=checkpoint_of(self._runs.needed(partition)))
         if not contention.keeps_out(partition, outcome.sequence, look):
             return False
@@ -227,12 +229,12 @@ class RecoveryCoordinator:
         self._resume(partition, placed)
 
     def _resume(self, partition: Partition, placed: Placed) -> None:
-        """Copying goes on; what was lost is written down first."""
+        """Resume replication; losses are recorded first."""
         if partition.reason in error_policy.AWAY or partition.reason is Reason.LOOKING_UP:
             partition.clear()
         if placed.found.lost is not None:
             start, end = placed.found.lost
-            if placed.last_offset >= 0:  # seen in the log; the map may have it further back, among others' records
+            if placed.last_offset >= 0:  # read from the log; among foreign records the map may place it later
                 start = min(start, placed.last_offset + 1)
             self._loss_ledger.destination_lost(partition, start, end)
         if placed.unproven is not None:
@@ -245,21 +247,21 @@ class RecoveryCoordinator:
     # --- while it is being copied ------------------------------------------------------------------------------------
 
     def out_of_range(self, partition: Partition) -> None:
-        """The source refuses its offset."""
+        """Handle a fetch offset that the source rejects."""
         run(self._truncation.look_into(partition))
 
     def diverged(self, partition: Partition, end: int) -> None:
-        """The source's leader says that its log, as we know it, ended at ``end``, before the cursor."""
+        """Handle a source leader that reports that its log, as we know it, ended at ``end``, before the cursor."""
         run(self._check_divergence(partition, end))
 
     async def _check_divergence(self, partition: Partition, end: int) -> None:
-        """Its source's log is not the one that was copied. If that is told by the map alone, the last record decides:
-        records of a later leader may have been copied since the last checkpoint."""
+        """Handle a source log that differs from the one that was copied. If only the map indicates that, compare the
+        last record: records of a later leader may have been copied since the last checkpoint."""
         if not partition.cursor.epoch_unproven:
             self._truncation.diverged(partition, end)
             return
         ticket = partition.ticket()
-        partition.cursor.hold(self._loop.now)  # fetched again before, it says the same again
+        partition.cursor.hold(self._loop.now)  # a fetch before the result would report the same again
         try:
             last = await self._placement.running(ticket)
         except Superseded:
@@ -273,13 +275,14 @@ class RecoveryCoordinator:
             return
         offset, epoch = last
         if offset != partition.position.copied_to:
-            partition.jump(offset)  # nothing was to copy between the two, as the log was then; it is read again
+            partition.jump(offset)  # as the log was then, nothing between the two was to be copied; it is read again
         partition.cursor.prove(epoch)
 
 
 def with_what_was_acknowledged(partition: Partition, found: Found) -> Found:
-    """What this slot itself knows to be acknowledged is lost too where it is no more: no checkpoint may say so yet.
-    What was only found in the log does not count, since its followers may not have had it."""
+    """Extend the lost range to every record that this slot saw acknowledged and that is no longer in the log: the
+    newest checkpoint may not cover it yet. Records that were only read from the log do not count, since its followers
+    may not have had them."""
     position = partition.position
     if not position.found_sequence < position.acked_sequence > found.sequence:
         return found

@@ -1,10 +1,10 @@
-"""The recovery path's decisions: where a partition goes on, from what its destination's leader says. Pure.
+"""Decisions of the recovery path: the position to resume at, given the state of the destination's leader. Pure.
 
-The destination is the truth. Its leader knows the last sequence of the link's producer id, unreplicated records
-included. If it has forgotten the id (`producer.id.expiration.ms` after the newest timestamp in the last batch), only
-the log itself tells: a log that ends at the map's newest checkpoint holds nothing newer, and the last batch of the link
-behind that checkpoint is the last one written. A log that holds neither proves nothing: its end offset may count
-records of other producers.
+The destination is authoritative. Its leader knows the last sequence of the link's producer ID, including records that
+are not replicated yet. If that state has expired (`producer.id.expiration.ms` after the newest timestamp in the last
+batch), only the log itself is evidence: a log that ends at the map's newest checkpoint holds nothing newer, and the
+link's last batch after that checkpoint is the last one written. If neither applies, the log proves nothing: its end
+offset may include records of other producers.
 """
 
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ Appended = Literal["expected", "truncated", "shifted", "foreign"]
 
 
 class LogState(NamedTuple):
-    """What the leader of one destination partition says, asked in this order.
+    """State of one destination partition as reported by its leader, queried in this order.
 
     Attributes:
-        end_before: log end offset, with what is not replicated yet, read before the producer's state: every record of
-            the link below it is in that state.
-        last_sequence: the producer id's last sequence, as on the wire; None if the leader does not know the id.
-        end: log end offset, read after the producer's state.
-        high_watermark: end of what can be read.
+        end_before: log end offset, including records not replicated yet, read before the producer state: that state
+            covers every record of the link below this offset.
+        last_sequence: last wire sequence of the producer ID; None if the leader has no state for the ID.
+        end: log end offset, read after the producer state.
+        high_watermark: end of the readable records.
         log_start: first offset that the log holds.
     """
 
@@ -51,9 +51,10 @@ class Found(NamedTuple):
     """Record number ``sequence`` is the next to write.
 
     Attributes:
-        lost: destination offsets [from, to) that were acknowledged once and are gone; they are written again.
-        last_offset: destination offset of the link's last record, if it was seen; -1: where the map says.
-        passed: nothing of the link is between the checkpoint and this destination offset; -1: not looked for.
+        lost: destination offsets [from, to) that were acknowledged and are no longer in the log; their records are
+            written again.
+        last_offset: destination offset of the link's last record, if it was read; -1: only the map gives it.
+        passed: no record of the link is between the checkpoint and this destination offset; -1: not searched.
     """
 
     sequence: int
@@ -63,11 +64,11 @@ class Found(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """Read [``start``, the log's end) for the link's last batch.
+    """Read [``start``, log end offset) to find the link's last batch.
 
     Attributes:
-        whole: the log was cut, so the map no longer says where records are. Read from the end back to ``start``, or to
-            a record that is where the map confirms it.
+        whole: the log was truncated, so the map's destination offsets no longer hold. Read from the end back to
+            ``start``, or to a record at the offset that the map confirms.
     """
 
     start: int
@@ -75,52 +76,53 @@ class Scan(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Going on would copy wrongly."""
+    """Continuing would leave incorrect data on the destination."""
 
     reason: Reason
     detail: str
 
 
 class Unproven(NamedTuple):
-    """Nothing tells how many records of the link the log has held. ``found`` copies again whatever may be missing."""
+    """Nothing proves how many records of the link the log has held. ``found`` copies again every record that may be
+    missing."""
 
     detail: str
     found: Found
     gone: tuple[int, int]
-    """Destination offsets [from, to) of which nobody knows what they were."""
+    """Destination offsets [from, to) whose former records are unknown."""
 
 
 def checkpoint_of(runs: Sequence[OffsetMapping]) -> int:
-    """Number of records known to be written, by the newest checkpoint."""
+    """Return the number of records known to be written, by the newest checkpoint."""
     return max(run.sequence_end for run in runs)
 
 
 def is_replicated(log_end: int, high_watermark: int) -> bool:
-    """Whether all that is in the leader's log can be read. A leader that has forgotten the producer's state would
-    accept again the records that its followers do not have yet."""
+    """Return whether everything in the leader's log is readable. A leader whose producer state has expired would accept
+    again the records that its followers do not have yet."""
     return high_watermark >= log_end
 
 
 def needs_replicas(outcome: "Found | Scan | Refused | Unproven", on_foreign: OnForeign) -> bool:
-    """Whether all of the log must be replicated before ``outcome`` may be used: the log itself is read for it. Between
-    records of other producers the link's last record is searched for, and must not count as deleted while it cannot be
-    read yet."""
+    """Return whether all of the log must be replicated before ``outcome`` may be used, because the log itself is read.
+    Among records of other producers the link's last record is searched for, and must not be taken for deleted while it
+    is not readable yet."""
     return isinstance(outcome, Scan) or (isinstance(outcome, Found) and on_foreign != "halt")
 
 
 def last_sequence_of(batch: Batch) -> int:
-    """Sequence of the batch's last record, as on the wire. The cleaner lowers the number of records and keeps the last
-    offset; a sequence counts by the latter."""
+    """Return the wire sequence of the batch's last record. The log cleaner lowers the number of records but keeps the
+    last offset, which determines the sequence."""
     return wire_sequence(batch.base_sequence + batch.last_offset_delta)
 
 
 def judge_append(base_offset: int, expected: int, on_foreign: OnForeign, *, located: bool) -> Appended:
-    """What the base offset of an acknowledged batch says: that acknowledged records are lost, or that other producers
-    wrote before it, which is "shifted" if the policy expects them.
+    """Classify the base offset of an acknowledged batch: acknowledged records are lost, or other producers wrote before
+    it, which is "shifted" if the policy expects them.
 
     Args:
-        located: the link's record before it was seen in the log. Without that, among records of other producers,
-            ``expected`` is what the map makes of an older state of the log, and a lower offset proves nothing.
+        located: the link's preceding record was seen in the log. If not, among records of other producers, the map
+            derives ``expected`` from an older state of the log, and a lower offset proves nothing.
     """
     if base_offset == expected:
         return "expected"
@@ -130,20 +132,21 @@ def judge_append(base_offset: int, expected: int, on_foreign: OnForeign, *, loca
 
 
 def least_offset(runs: Sequence[OffsetMapping]) -> int:
-    """No record of the link in the map has a lower destination offset, whatever others wrote and the log has lost: each
-    record takes an offset. A run's ``destination_base`` is no such bound among records of other producers. It fits the
-    run's end, and a log that was cut has fewer of others' records since."""
+    """Return a lower bound for the destination offsets of the link's records in the map. It holds regardless of other
+    producers' records and of losses, since each record takes one offset. The ``destination_base`` of a map entry is not
+    such a bound among records of other producers: it fits the entry's end, and a log that was truncated since has fewer
+    of their records."""
     return runs[0].sequence_base + _least_shift(runs)
 
 
 def _least_shift(runs: Sequence[OffsetMapping]) -> int:
-    """By how much a destination offset may be below its record's number: the link may have written before this log
-    began."""
+    """Return a lower bound, at most 0, for a destination offset minus its record's number: the link may have written
+    before this log was created."""
     return min(0, *(run.destination_base - run.sequence_base for run in runs))
 
 
 def confirmed_places(runs: Sequence[OffsetMapping]) -> dict[int, int]:
-    """Sequence as on the wire -> destination offset of each record that a checkpoint has confirmed last."""
+    """Return wire sequence -> destination offset of the last record that each checkpoint confirms."""
     ends = [run for run in runs if run.sequence_end > run.sequence_base]
     return {
         wire_sequence(run.sequence_end - 1): destination_offset(run, run.sequence_end - 1)
@@ -152,8 +155,8 @@ def confirmed_places(runs: Sequence[OffsetMapping]) -> dict[int, int]:
 
 
 def map_is_enough(runs: Sequence[OffsetMapping], sequence: int, places: int, *, compacted: bool) -> bool:
-    """Whether the map alone proves a position whose last record is gone on one side: its writer has confirmed it, or
-    the broker knows the number and the map, written ahead, names just one place."""
+    """Return whether the map alone proves a position whose last record was deleted on one side: a checkpoint confirms
+    it, or the broker knows the number, the source is not compacted and the map, written ahead, names only one place."""
     confirmed = any(run.sequence_base <= run.sequence_end == sequence for run in runs)
     return confirmed or (places == 1 and not compacted)
 
@@ -161,10 +164,10 @@ def map_is_enough(runs: Sequence[OffsetMapping], sequence: int, places: int, *, 
 def from_leader(
     runs: Sequence[OffsetMapping], state: LogState, on_foreign: OnForeign = "halt", *, cut: bool = False
 ) -> Found | Scan | Refused:
-    """Decide from the leader's own knowledge.
+    """Return the outcome that follows from the leader's state alone; `Scan` if the log must be read.
 
     Args:
-        runs: the partition's runs for these topic ids, by sequence_base; at least one.
+        runs: the partition's map entries for these topic IDs, by sequence_base; at least one.
         on_foreign: whether other producers may write there too.
         cut: the caller has seen that acknowledged records are no longer in the log.
     """
@@ -189,7 +192,7 @@ def from_leader(
 def from_scan(
     runs: Sequence[OffsetMapping], end: int, scan: Scan, tail: Tail, on_foreign: OnForeign, *, compacted: bool
 ) -> Found | Refused | Unproven:
-    """Decide from what was read for ``scan``, as far as the log still holds it."""
+    """Return the outcome that follows from ``tail``, which was read for ``scan`` as far as the log still holds it."""
     if scan.whole:
         return from_whole_log(runs, end, tail, compacted=compacted)
     return from_tail(runs, end, tail, on_foreign)
@@ -198,8 +201,8 @@ def from_scan(
 def from_tail(
     runs: Sequence[OffsetMapping], end: int, tail: Tail, on_foreign: OnForeign = "halt"
 ) -> Found | Refused | Unproven:
-    """Decide from the log itself, of which ``tail`` is all from the newest checkpoint to its end, as far as it is
-    kept."""
+    """Return the outcome that follows from ``tail``, the log from the newest checkpoint to its end, as far as it is
+    retained."""
     checkpoint = checkpoint_of(runs)
     run = covering(runs, checkpoint)
     offset = destination_offset(run, checkpoint)
@@ -207,7 +210,7 @@ def from_tail(
         found = _after_last(runs, tail.last_sequence, (end, end), on_foreign, tail.last_offset)
         foreign = isinstance(found, Refused) and found.reason is Reason.FOREIGN_WRITER and tail.foreign < 0
         if foreign and tail.last_sequence == wire_sequence(sequence_at_destination(run, tail.last_offset)):
-            # The last record is where it belongs, and nobody else's are behind it: compaction took some away.
+            # The last record is at its expected offset, and no foreign record follows it: compaction removed some.
             return _unproven(run, checkpoint, end, (tail.last_offset + 1, end), on_foreign)
         return found
     if end < offset:
@@ -223,11 +226,11 @@ def from_tail(
 def from_whole_log(
     runs: Sequence[OffsetMapping], end: int, tail: Tail, *, compacted: bool
 ) -> Found | Refused | Unproven:
-    """Decide from all that the log still holds, because it is shorter than what the map confirms, or the last record
-    that the map confirms is not in it: the destination has lost acknowledged records among those of other producers."""
+    """Return the outcome that follows from all that the log still holds, because it is shorter than the map confirms or
+    lacks the last confirmed record: the destination has lost acknowledged records among those of other producers."""
     checkpoint = checkpoint_of(runs)
     if tail.last_sequence is None:
-        if checkpoint == 0:  # no record of the link was ever confirmed: others' records were lost
+        if checkpoint == 0:  # no record of the link was ever confirmed: other producers' records were lost
             if tail.start <= least_offset(runs):
                 return Found(0)
             return _unproven(runs[0], checkpoint, end, (least_offset(runs), tail.start), "expect")
@@ -241,13 +244,13 @@ def from_whole_log(
         where = "before its first one in the log" if tail.hole < 0 else f"before destination offset {tail.hole}"
         detail = f"acknowledged records of this link are missing {where}, and later ones are there"
         return Refused(Reason.DESTINATION_TRUNCATED, detail)
-    # The map may say that others' records go further than the log does now.
+    # By the map, other producers' records may extend beyond the log's present end.
     return found._replace(passed=tail.last_offset + 1) if isinstance(found, Found) else found
 
 
 def is_missing(offset: int, log_start: int, on_foreign: OnForeign, *, compacted: bool) -> bool:
-    """Whether a record of the copy that is not found from ``offset`` on is lost, rather than deleted by retention or by
-    compaction. Without records of other producers the log's end already tells that."""
+    """Return whether a record that the destination does not hold from ``offset`` on is lost, rather than deleted by
+    retention or compaction. Without records of other producers the log end offset already shows that."""
     return on_foreign != "halt" and not compacted and offset >= log_start
 
 
@@ -256,7 +259,7 @@ def _unproven(run: OffsetMapping, checkpoint: int, end: int, gone: tuple[int, in
         f"the broker no longer knows the link's producer ID, and offsets {gone[0]} to {gone[1] - 1}, behind the last "
         f"checkpoint at record {checkpoint}, are no longer in the log"
     )
-    # Among others' records the numbers are ours alone to choose; in a log of our own they must fit its offsets.
+    # Among foreign records the link may choose any number; in a log that only it writes, numbers must match offsets.
     number = checkpoint if on_foreign == "expect" else sequence_at_destination(run, end)
     return Unproven(detail, Found(number), gone)
 
@@ -268,8 +271,11 @@ def _after_last(
     on_foreign: OnForeign,
     last_offset: int = -1,
 ) -> Found | Refused:
-    """``ends``: log end offsets from before and after the last sequence was read. ``last_offset``: of that record, if it
-    was seen."""
+    """Return the outcome if the link's last sequence is known.
+
+    ``ends``: log end offsets from before and after that sequence was read. ``last_offset``: destination offset of its
+    record, if it was read; else -1.
+    """
     checkpoint = checkpoint_of(runs)
     sequence = full_sequence((last_wire_sequence + 1) % SEQUENCE_MODULUS, near=checkpoint)
     if sequence < runs[0].sequence_base:
@@ -291,7 +297,7 @@ def _after_last(
             return _too_short(after, sequence, expected)
     lost = None
     if sequence < checkpoint:
-        last = checkpoint - 1  # where the map says of the checkpoint itself, records of others may come before it
+        last = checkpoint - 1  # foreign records may precede the offset that the map gives for the checkpoint itself
         start = expected if last_offset < 0 else last_offset + 1
         lost = start, max(destination_offset(covering(runs, last), last) + 1, start + checkpoint - sequence)
     return Found(sequence, lost, last_offset)
@@ -303,7 +309,7 @@ def _too_short(end: int, sequence: int, least: int) -> Refused:
 
 
 def first_record_from(runs: Sequence[OffsetMapping], low: int, high: int, source: int) -> int:
-    """Number of the first record in [``low``, ``high``) that stands at source offset ``source`` or later; at most
+    """Return the number of the first record in [``low``, ``high``) at source offset ``source`` or later; at most
     ``high - 1``."""
     high -= 1
     while low < high:

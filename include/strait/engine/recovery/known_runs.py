@@ -1,4 +1,4 @@
-"""What the map says of one partition now."""
+"""The map's present entries for one partition."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -11,7 +11,7 @@ from strait.state.schema import OffsetMapping
 
 
 class Map(Protocol):
-    """The map as it is read by its owner. ``map_end``: the first offset of its topic that was not read yet."""
+    """The map as its owner reads it. ``map_end``: the first offset of its topic that was not read yet."""
 
     @property
     def runs(self) -> Mapping[tuple[str, int], Sequence[OffsetMapping]]: ...
@@ -21,14 +21,14 @@ class Map(Protocol):
 
 
 class KnownRuns:
-    """The runs of partitions, by sequence_base."""
+    """The map entries of partitions, by sequence_base."""
 
     def __init__(self, known: Map) -> None:
         self._known = known
 
     def of(self, partition: Partition) -> Sequence[OffsetMapping]:
-        """The runs for exactly these two topics; if there are none and the policy lets a source topic that was created
-        again be copied, those of its predecessor, which still say how far the destination is."""
+        """Return the entries for exactly these two topics. If there are none and the policy lets a recreated source
+        topic be copied, return those of its predecessor, which still record the destination's position."""
         source_id, destination_id = partition.ids
         into = [
             run
@@ -44,7 +44,7 @@ class KnownRuns:
         return own or (into if partition.policy.on_loss != "halt" else ())
 
     def needed(self, partition: Partition) -> Sequence[OffsetMapping]:
-        """Raises Unresolved if there are none."""
+        """Return the same entries. Raises Unresolved if there are none."""
         runs = self.of(partition)
         if not runs:
             raise Unresolved.until_decided(Reason.MAP_RUN_MISSING, "the offset map has no entry for these two topics")

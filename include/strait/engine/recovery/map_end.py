@@ -1,5 +1,5 @@
-"""Waits until the link's map is read up to where it ends now: another writer of the link may have written down gaps
-before the records that were just found."""
+"""Waits until the link's map is read up to its present end: another writer of the link may have recorded gaps before
+the records that were just found."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from strait.net.tasks import Future, RequestLost, run
 from strait.reasons import Reason
 
 MAP_SECONDS = 20.0
-"""A reader that has not come to the map's end by then has lost its place, or cannot reach the map."""
+"""A reader that has not reached the map's end within this time has lost its place, or cannot reach the map."""
 
 
 class _Reading(NamedTuple):
@@ -28,30 +28,32 @@ class _Reading(NamedTuple):
 
 
 class MapEnd:
-    """Everybody who waits at one moment shares one request."""
+    """All callers that wait at the same moment share one request."""
 
     def __init__(self, loop: Loop, destination: ClusterClient, known: Map, map_topic: str) -> None:
         self._loop = loop
         self._destination = destination
         self._known = known
         self._topic = map_topic
-        self._standing: list[tuple[Partition, Future[None]]] = []  # wait for the end to be asked for
+        self._standing: list[tuple[Partition, Future[None]]] = []  # wait for the end offset to be queried
         self._asking = False
-        self._reading: list[_Reading] = []  # until the map is read up to there
+        self._reading: list[_Reading] = []  # wait for the map to be read up to that end
 
     @property
     def is_awaited(self) -> bool:
-        """Partitions wait for the map to be read on."""
+        """Whether partitions wait for the map to be read further."""
         return bool(self._reading)
 
     def reached(self, partition: Partition) -> Future[None]:
-        """Done once the map is read up to the end that it has when asked. Raises Unresolved, RequestLost."""
+        """Return a future that resolves once the map is read up to the end that it has when queried. Raises Unresolved,
+        RequestLost."""
         standing: Future[None] = Future(self._loop)
         self._standing.append((partition, standing))
         return standing
 
     def step(self) -> None:
-        """Begin and end what is due."""
+        """Query the map's end for new callers; resolve callers once the map is read up to it, fail them at the
+        deadline."""
         if self._standing and not self._asking:
             self._ask()
         remaining = []

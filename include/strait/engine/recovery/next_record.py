@@ -1,4 +1,4 @@
-"""Finds out which record is next: from the destination's leader, or if it has forgotten the link from the log itself."""
+"""Determines the next record: from the destination's leader or, if its state for the link expired, from the log."""
 
 from strait.engine.partition.partition import Partition, Ticket
 from strait.engine.recovery import decision
@@ -17,12 +17,12 @@ from strait.net.tasks import RequestLost, sleep
 from strait.reasons import Reason
 
 REPLICATION_SECONDS = 2.0
-"""How long to wait for the tail of a log to be replicated before everything is asked again."""
+"""Longest wait for the tail of a log to be replicated before the lookup starts over."""
 _REPLICATION_POLL_SECONDS = 0.05
 
 
 class NextRecord:
-    """Asks for one partition at a time; the caller has asked the leader for its `LogState`."""
+    """Resolves one partition per call; the caller has already queried the leader for its `LogState`."""
 
     def __init__(
         self, loop: Loop, destination: ClusterClient, producer_id: int, runs: KnownRuns, marks: PassedMarks
@@ -34,8 +34,8 @@ class NextRecord:
         self._marks = marks
 
     async def find(self, ticket: Ticket, channel: Channel, state: LogState) -> "Found | Unproven":
-        """Which record is next, from what the leader says, to which ``channel`` leads. Raises Superseded, Unresolved,
-        RequestLost."""
+        """Return the next record, given the ``state`` that the leader returned over ``channel``. Raises Superseded,
+        Unresolved, RequestLost."""
         partition = ticket.partition
         on_foreign = partition.policy.on_foreign
         outcome: Found | Scan | Refused | Unproven = decision.from_leader(
@@ -48,7 +48,7 @@ class NextRecord:
         return _settled(outcome)
 
     async def find_in_log(self, ticket: Ticket, channel: Channel, state: LogState) -> "Found | Unproven":
-        """Which record is next, from all that the log holds. Raises Superseded, Unresolved, RequestLost."""
+        """Return the next record, determined by reading the whole log. Raises Superseded, Unresolved, RequestLost."""
         await self._until_replicated(ticket, state)
         scan = Scan(decision.least_offset(self._runs.needed(ticket.partition)), whole=True)
         return _settled(await self._read(ticket, channel, state, scan))
@@ -66,8 +66,8 @@ class NextRecord:
         )
 
     async def _until_replicated(self, ticket: Ticket, state: LogState) -> None:
-        """A leader that has forgotten the link would take again what its followers do not have yet. So all that was in
-        its log must be readable before anything is decided."""
+        """Wait until everything in the leader's log is readable. A leader whose state for the link has expired would
+        accept again the records that its followers do not have yet."""
         partition, readable, deadline = ticket.partition, state.high_watermark, self._loop.now + REPLICATION_SECONDS
         while not decision.is_replicated(state.end, readable):
             if self._loop.now > deadline:
@@ -109,7 +109,7 @@ class NextRecord:
             ticket.check()
             self._show_search(partition, f"read back from offset {end} to {to}, at most to {start}")
 
-        # After a loss that an acknowledgement has shown, others' records may have put a later one in a confirmed place.
+        # If an acknowledgement has shown a loss, foreign records may have shifted a later record to a confirmed offset.
         confirmed = {} if partition.position.log_was_cut else decision.confirmed_places(self._runs.needed(partition))
         try:
             return await scan_back(self._loop, channel, partition, self._producer_id, start, end, confirmed, progress)
@@ -121,6 +121,6 @@ class NextRecord:
 
 
 def _settled(outcome: "Found | Refused | Unproven") -> "Found | Unproven":
-    if isinstance(outcome, Refused):  # the topic may be another one by now, which only metadata tells
+    if isinstance(outcome, Refused):  # the topic may have been recreated; only metadata shows that
         raise Unresolved(outcome.reason, outcome.detail, error_policy.wait_for(outcome.reason), refresh=True)
     return outcome

@@ -1,5 +1,5 @@
-"""Marks in the map up to which a destination log holds other producers' records alone after the link's last one, so
-that the next look-up need not read them."""
+"""Marks in the map how far a destination log holds only other producers' records after the link's last one, so that the
+next lookup need not read them."""
 
 from collections.abc import Sequence
 
@@ -12,17 +12,18 @@ from strait.state.sink import StateSink
 
 
 class PassedMarks:
-    """Of all partitions of a slot. Only if others write by design: elsewhere the offset would be taken for ours."""
+    """For all partitions of a slot. Marks are written only if other writers are expected: otherwise the marked offset
+    would be taken for one of the link's."""
 
     def __init__(self, runs: KnownRuns, state_sink: StateSink) -> None:
         self._runs = runs
         self._state_sink = state_sink
 
     def mark(self, partition: Partition, sequence: int, offset: int, least_offsets: int = 1) -> None:
-        """Write down that record number ``sequence`` is the next, and not in the log before this destination offset.
+        """Record in the map that record number ``sequence`` is next and not in the log before this destination offset.
 
         Args:
-            least_offsets: no mark is written if it spares fewer offsets than that.
+            least_offsets: no mark is written if it saves reading fewer offsets than this.
         """
         runs = self._runs.of(partition)
         if partition.policy.on_foreign != "expect" or not runs or decision.checkpoint_of(runs) != sequence:
@@ -43,6 +44,7 @@ class PassedMarks:
 
 
 def _is_mark(run: OffsetMapping, sequence: int, position: int, offset: int) -> bool:
-    """It says no more than that nothing of the link is before some destination offset up to this one."""
+    """Return whether the entry states only that no record of the link is before a destination offset, at most
+    ``offset``."""
     where = run.sequence_base, run.sequence_end, run.source_base, run.gaps
     return where == (sequence, sequence, position, "") and run.destination_base <= offset

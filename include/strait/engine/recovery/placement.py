@@ -1,4 +1,4 @@
-"""From the number of the next record to its place in the source: the last record copied is compared with the source
+"""Determines the source position of the next record from its number: the last record copied is compared with the source
 record that the map names."""
 
 from collections.abc import Sequence
@@ -43,21 +43,21 @@ from strait.state.offset_map import (
 from strait.state.schema import OffsetMapping
 
 AT_ONCE = 256
-"""So many partitions verify at a time, by requests for many: each holds a batch of the copy of up to SHARE_BYTES, outside
-the slot's budget of memory."""
+"""Partitions that verify at a time, by combined requests: each holds a destination batch of up to SHARE_BYTES, outside
+the slot's memory budget."""
 ALONE_AT_ONCE = 16
-"""So many of those with larger batches, which are read one by one and held whole."""
+"""The same for partitions with larger batches, which are read one by one and held whole."""
 
 
 class Placed(NamedTuple):
-    """What is to be known of a partition that has a position.
+    """Result of positioning a partition.
 
     Attributes:
-        found: from the destination.
-        anew: it begins with the first record of a source topic that replaced another.
-        truncated_at: the source's log was cut there, below the position; -1 if it was not.
-        unproven: why the position is not proven, with the reason code, and the destination offsets concerned. The
-            topic's policy lets copying go on all the same.
+        found: outcome of the destination's lookup.
+        ``anew``: it starts with the first record of a source topic that replaced another.
+        truncated_at: source offset at which the source's log was truncated, below the position; -1 if it was not.
+        unproven: why the position is not proven: reason code, detail, and the affected destination offsets. The
+            topic's policy lets replication continue nevertheless.
         last_offset: destination offset at which the link's last record was seen; -1 if it was not. ``last_seen``: its
             source offset and leader epoch, if it was compared.
     """
@@ -71,15 +71,15 @@ class Placed(NamedTuple):
 
 
 class _Match(NamedTuple):
-    """What comparing the last record has shown.
+    """Result of comparing the last record.
 
     Attributes:
-        place: the source position behind the record that is equal; -1 if none is.
+        place: source position after the record that is equal; -1 if none is.
         epoch: the source's leader epoch of that record.
         different: both sides hold a record, and they differ.
-        places: those that the map names, the likeliest first.
-        gone: the copy does not hold the record.
-        offset: the record's in the copy; -1 if it was not read.
+        places: source positions that the map names, the most likely first.
+        ``gone``: the destination does not hold the record.
+        offset: the record's destination offset; -1 if it was not read.
     """
 
     place: int
@@ -91,7 +91,7 @@ class _Match(NamedTuple):
 
 
 class Placement:
-    """Compares the last records of partitions, a few at a time."""
+    """Compares the last records of partitions, a limited number at a time."""
 
     def __init__(
         self,
@@ -109,21 +109,21 @@ class Placement:
         self._together = CombinedReads(loop)
         self._turns = Turns(loop, AT_ONCE)
         self._turns_alone = Turns(loop, ALONE_AT_ONCE)
-        self._alone: set[Ticket] = set()  # of those that verify now by requests of their own
+        self._alone: set[Ticket] = set()  # of partitions that verify now by separate requests
 
     async def place(self, ticket: Ticket, outcome: "Found | Unproven", log_start: int = -1) -> Placed:
-        """Give the partition its position. Raises Superseded, Unresolved, Unreadable, RequestLost.
+        """Set the partition's position. Raises Superseded, Unresolved, Unreadable, RequestLost.
 
         Args:
-            log_start: the copy's, if all that it holds after that can be searched for the last record; else -1.
+            log_start: the destination's, if its whole log from there on can be searched for the last record; else -1.
 
         Raises:
-            CopyMissing: the last record must be there, and is not; only with ``log_start``.
+            CopyMissing: the last record must be on the destination, and is not; only with ``log_start``.
         """
         partition, runs = ticket.partition, self._runs.needed(ticket.partition)
         found = outcome.found if isinstance(outcome, Unproven) else outcome
         if not any(run.source_id == partition.ids[0] for run in runs):
-            partition.found(runs, found.sequence, None)  # another topic under the old name: it is copied from its start
+            partition.found(runs, found.sequence, None)  # another topic under the old name: copied from its start
             return Placed(found, anew=True)
         if isinstance(outcome, Unproven):
             return self._place_unproven(partition, runs, outcome)
@@ -147,8 +147,8 @@ class Placement:
         return await self.place(ticket, outcome, log_start)
 
     async def running(self, ticket: Ticket) -> "tuple[int, int] | None":
-        """Where behind the last record that was acknowledged is in the source still, and the leader epoch of that
-        record; None if it is not there any more. Raises Superseded, Unreadable."""
+        """Return the source position after the last acknowledged record, and that record's leader epoch; None if the
+        source no longer holds the record. Raises Superseded, Unreadable."""
         partition, position = ticket.partition, ticket.partition.position
         sequence, copied_to = position.acked_sequence, position.copied_to
         runs = [run for run in self._runs.needed(partition) if run.sequence_base < sequence]
@@ -167,15 +167,15 @@ class Placement:
         return None if ticket in self._alone else self._together
 
     async def _is_ours(self, ticket: Ticket, repetition: Repetition) -> bool:
-        """Whether what the broker called a repetition is what was sent; if not, ours is copied again, and all after
-        it."""
+        """Return whether the batch that the broker reported as a duplicate is the one that was sent. If not, ours and
+        all after it are copied again."""
         same = await is_repetition(self._loop, self._copy_channel(ticket), ticket.partition, repetition)
         ticket.check()
         ticket.partition.position.repetition_settled()
         return same
 
     def _place_unproven(self, partition: Partition, runs: Sequence[OffsetMapping], outcome: Unproven) -> Placed:
-        """Rather copy some records again than skip any, if the policy lets the link do either."""
+        """Copy some records again rather than skip any, if the policy permits either."""
         if partition.policy.on_loss == "halt":
             raise Unresolved.until_decided(Reason.POSITION_UNVERIFIED, outcome.detail)
         partition.found(runs, outcome.found.sequence, locate(runs, decision.checkpoint_of(runs)))
@@ -183,12 +183,12 @@ class Placement:
         return Placed(outcome.found, unproven=unproven)
 
     async def _verify(self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found, log_start: int) -> Placed:
-        """Compare the last record with the source record that the map names; if it is another one, with those that the
-        map has named before: of two writers that read differently one may have written last."""
+        """Compare the last record with the source record that the map names; if that differs, with those that earlier
+        map entries name: of two writers that read the source differently, either may have written last."""
         partition, sequence = ticket.partition, found.sequence
         position = places(runs, sequence)[0]
         begun = [run for run in runs if run.sequence_base < sequence]
-        if not begun:  # nothing was copied yet, or what was is no longer in the map
+        if not begun:  # nothing was copied yet, or the map no longer covers it
             partition.found(runs, sequence, position)
             return Placed(found)
         expected = destination_offset(covering(begun, sequence - 1), sequence - 1)
@@ -207,15 +207,16 @@ class Placement:
         if match.place < 0:
             placed = await self._place_unverified(ticket, runs, found, match)
             return placed._replace(last_offset=last_offset)
-        # Behind that record nothing may have been to copy for a long way, through elections even: the position passes
-        # over it, and the record's epoch then is not that of what lies before the position.
+        # After that record there may be many offsets without a record to copy, even across leader elections: the
+        # position is after them, and the record's epoch then is not that of the offsets before the position.
         partition.found(runs, sequence, position if match.place == named[0] else match.place)
         if partition.cursor.offset == match.place:
             partition.cursor.prove(match.epoch)
         return Placed(found, last_offset=last_offset, last_seen=(match.place - 1, match.epoch))
 
     def _located(self, partition: Partition, placed: Placed) -> Placed:
-        """Among records of other producers the map only says where the last record was when it was confirmed."""
+        """Set the offset at which the last record was seen: among records of other producers the map only has its
+        offset at the time of the checkpoint."""
         if placed.last_offset >= 0 and partition.policy.on_foreign != "halt":
             partition.position.located_at(placed.last_offset, placed.last_seen)
         return placed
@@ -229,8 +230,8 @@ class Placement:
         *,
         search: bool,
     ) -> _Match:
-        """Compare record number ``sequence - 1``, expected at ``offset`` of the copy, with the source records that end
-        before these places."""
+        """Compare record number ``sequence - 1``, expected at destination offset ``offset``, with the source records
+        that end before the positions ``named``."""
         partition = ticket.partition
         producer = self._producer_id, wire_sequence(sequence - 1)
         among_others = search and partition.policy.on_foreign != "halt"
@@ -257,7 +258,7 @@ class Placement:
     async def _place_unverified(
         self, ticket: Ticket, runs: Sequence[OffsetMapping], found: Found, match: _Match
     ) -> Placed:
-        """No record confirms the position: the record is gone on one side, or it is another one."""
+        """Set a position that no record confirms: the record was deleted on one side, or it is another one."""
         partition, sequence, policy = ticket.partition, found.sequence, ticket.partition.policy
         position = places(runs, sequence)[0]
         truncated_at = await self._truncated_at(ticket, runs, sequence, position, different=match.different)
@@ -283,11 +284,11 @@ class Placement:
     async def _truncated_at(
         self, ticket: Ticket, runs: Sequence[OffsetMapping], sequence: int, position: int, *, different: bool
     ) -> int:
-        """Where the source's log was cut below the position; -1 if it was not.
+        """Return the source offset at which the source's log was truncated below the position; -1 if it was not.
 
-        The leader epoch of the newest checkpoint ends before the checkpoint's own position: the log was cut there. It
-        ends between that and the position: either it was cut there, or another leader followed in good order; the first
-        record of the copy from there on then is another one, or the source's.
+        If the leader epoch of the newest checkpoint ends before the checkpoint's own position, the log was truncated
+        there. If it ends between that and the position, either the log was truncated there, or another leader followed
+        without a loss: the first destination record from there on then differs from the source's, or equals it.
         """
         checkpoint = newest_checkpoint(runs)
         if checkpoint.source_epoch < 0 or checkpoint.sequence_end > sequence:
@@ -319,7 +320,7 @@ class Placement:
         return end if match.place < 0 and match.different else -1
 
     def _repeat(self, partition: Partition, runs: Sequence[OffsetMapping], sequence: int, named: Sequence[int]) -> int:
-        """Where to go on when no record tells: rather copy some again than skip any."""
+        """Return the position to resume at if no record confirms one: copy some records again rather than skip any."""
         checkpoints = [run.sequence_end for run in runs if run.sequence_base <= run.sequence_end <= sequence]
         checkpoint = max(checkpoints, default=runs[0].sequence_base)
         safe = min(*named, locate(runs, checkpoint))

@@ -1,5 +1,4 @@
-"""Asks a destination broker what it knows of partitions that it leads: how far their logs go, and the link's last
-sequence."""
+"""Queries a destination broker about partitions that it leads: their log offsets and the link's last sequence."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -21,12 +20,12 @@ Key = tuple[str, int]
 
 _DESCRIBE_PRODUCERS_API_KEY = 61
 _LOG_END = (23, LOG_END)
-"""OffsetForLeaderEpoch. Asked for the current epoch it tells the log's end, with what is not replicated yet."""
+"""OffsetForLeaderEpoch. For the current epoch it returns the log end offset, including records not replicated yet."""
 _NOT_TOLD = -1
 
 
 class Refusal(NamedTuple):
-    """The broker does not answer for a partition: Kafka's error code, and what was asked."""
+    """The broker rejects a query for a partition: Kafka's error code, and the value that was queried."""
 
     code: int
     what: str
@@ -35,11 +34,11 @@ class Refusal(NamedTuple):
 async def ask_log_states(
     loop: Loop, channel: Channel, producer_id: int, epochs: Mapping[Key, int]
 ) -> dict[Key, LogState | Refusal]:
-    """Ask about all these partitions in one go, each with its leader epoch as last heard, -1 if unknown.
+    """Query the log state of all these partitions together, each with its last known leader epoch, -1 if unknown.
 
-    The requests go out together; a broker answers those of one connection in turn, so each answer is of a later moment
-    than the one before. A broker that leads at another epoch refuses, so all answers are of one leadership. Raises
-    RequestLost.
+    The requests are sent together. A broker handles the requests of one connection in order, so each response reflects
+    a later moment than the one before. A broker that leads at another epoch rejects a request, so all responses are of
+    one leadership. Raises RequestLost.
     """
     describes = _serves(channel, _DESCRIBE_PRODUCERS_API_KEY)
     ends_before = _ask_log_ends(loop, channel, epochs, current=True)
@@ -77,12 +76,13 @@ async def ask_log_states(
 
 
 async def log_ends(loop: Loop, channel: Channel, epochs: Mapping[Key, int]) -> dict[Key, tuple[int, int]]:
-    """(error, where the log as of that leader epoch ends now; -1 if the broker does not know). Raises RequestLost."""
+    """Return (error, present end offset of the log as of that leader epoch; -1 if the broker does not know it). Raises
+    RequestLost."""
     return _log_ends(await _ask_log_ends(loop, channel, epochs))
 
 
 async def high_watermark(loop: Loop, channel: Channel, key: Key, epoch: int) -> int | Refusal:
-    """Up to where a partition can be read now, from its leader at this epoch. Raises RequestLost."""
+    """Return the partition's present high watermark, from its leader at this epoch. Raises RequestLost."""
     error, offset = await offsets.offset_at(loop, channel, key, offsets.LATEST, epoch)
     return Refusal(error, "its high watermark") if error else offset
 
@@ -93,7 +93,7 @@ def _serves(channel: Channel, api_key: int) -> bool:
 
 
 def _ask_log_ends(loop: Loop, channel: Channel, epochs: Mapping[Key, int], *, current: bool = False) -> Future[Any]:
-    """``current``: refused unless the broker leads at that epoch."""
+    """Send the query. ``current``: the broker rejects it unless it leads at that epoch."""
     topic_class = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     request = OffsetForLeaderEpochRequest(
         version=channel.version(*_LOG_END),
@@ -128,7 +128,7 @@ def _ask_producers(loop: Loop, channel: Channel, keys: Iterable[Key]) -> Future[
 
 
 def _states(reply: Any, producer_id: int) -> dict[Key, tuple[int, int | None]]:
-    """(error, our last sequence; None where the broker does not know us)."""
+    """Return (error, the link's last sequence; None if the broker has no state for the link)."""
     found: dict[Key, tuple[int, int | None]] = {}
     for topic in reply.topics:
         for item in topic.partitions:

@@ -1,4 +1,4 @@
-"""What reading a part of a destination log shows of the link's records. Pure."""
+"""The link's records found by reading a part of a destination log. Pure."""
 
 from typing import NamedTuple
 
@@ -6,17 +6,18 @@ from strait.state.offset_map import SEQUENCE_MODULUS
 
 
 class Tail(NamedTuple):
-    """What reading the log from ``start`` to its end has shown.
+    """Result of reading the log from ``start`` to its end.
 
     Attributes:
-        start: first offset that was read; what lies below it was not looked at.
-        last_sequence: of the link's last record there, as on the wire; None if there is none.
+        start: first offset that was read; nothing below it was read.
+        last_sequence: wire sequence of the link's last record there; None if there is none.
         last_offset: destination offset of that record; -1 if there is none.
-        foreign: offset of the last batch of another producer there; -1 if there is none.
-        first_sequence: of the link's first record there, as on the wire; None if there is none.
-        hole: offset of the link's newest batch there that does not follow the link's batch before it; -1 if there is
-            none after the newest intact place.
-        intact: it holds a record that the map confirms where the map has it, so nothing before that was ever lost.
+        foreign: base offset of the last batch of another producer there; -1 if there is none.
+        first_sequence: wire sequence of the link's first record there; None if there is none.
+        hole: destination offset of a record of the link before which records of the link are missing, by the newest
+            such gap; -1 if there is none after the newest intact place.
+        intact: it holds a record at the destination offset that the map confirms, so nothing before that record was
+            ever lost.
     """
 
     start: int
@@ -28,7 +29,7 @@ class Tail(NamedTuple):
     intact: bool = False
 
     def joined(self, following: "Tail") -> "Tail":
-        """This part of the log and the one after it. The two may overlap by a batch."""
+        """Return this part of the log joined with the part that follows it. The two may overlap by one batch."""
         hole = following.hole
         if not following.intact and hole < 0:
             hole = following.last_offset if skips(self.last_sequence, following.first_sequence) else self.hole
@@ -45,7 +46,7 @@ class Tail(NamedTuple):
 
 
 def skips(last: int | None, first: int | None) -> bool:
-    """Whether records between the one with sequence ``last`` and the one with ``first`` are missing."""
+    """Return whether records are missing between those with wire sequences ``last`` and ``first``."""
     if last is None or first is None:
         return False
     return 0 < (first - last - 1) % SEQUENCE_MODULUS < SEQUENCE_MODULUS // 2

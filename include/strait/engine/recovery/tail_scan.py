@@ -1,4 +1,4 @@
-"""Reads the tail of a destination log for the link's last batch, if the broker has forgotten the link's producer ID."""
+"""Reads the tail of a destination log for the link's last batch, if the broker's producer state has expired."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
@@ -17,13 +17,13 @@ from strait.wire.batch import CONTROL, Batch, split_batches
 _READ_BYTES = 2 << 20
 _AT_ONCE = 4
 _SEGMENT_OFFSETS = 100_000
-"""A long tail is read in segments of so many offsets, a few at a time."""
+"""A long tail is read in segments of this many offsets, a few at a time."""
 _FIRST_OFFSETS = 1_000
-"""From the end of a log first so many are read, then four times as many."""
+"""Reading back from the end of a log starts with this many offsets and quadruples them each time."""
 
 
 class ReadRefused(AnswerError):
-    """The broker refuses to read; ``code`` is Kafka's error."""
+    """The broker rejects the read; ``code`` is Kafka's error."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -39,10 +39,10 @@ async def scan(
     end: int,
     progress: Callable[[Tail, int], None],
 ) -> Tail:
-    """What the log holds in [``start``, ``end``), none of which is deleted yet.
+    """Return the tail in [``start``, ``end``), none of which is deleted yet.
 
-    The last batch decides alone if it is the link's; also if it is not, where no other producer may write. ``progress``
-    gets what was seen so far, and up to which offset. Raises RequestLost, ReadRefused.
+    The last batch alone suffices if it is the link's, or if it is not and no other producer may write. ``progress``
+    gets the tail seen so far, and the offset up to which it was read. Raises RequestLost, ReadRefused.
     """
     if start >= end:
         return Tail(start)
@@ -68,8 +68,8 @@ async def scan_back(
     confirmed: Mapping[int, int],
     progress: Callable[[int], None],
 ) -> Tail:
-    """What the log holds in [``start``, ``end``), read from its end, back to a record that is in a ``confirmed`` place
-    (sequence as on the wire -> offset). ``progress`` gets the offset down to which it was read. Raises RequestLost,
+    """Return the tail in [``start``, ``end``), read from its end back to a record at its ``confirmed`` offset (wire
+    sequence -> destination offset). ``progress`` gets the offset down to which it was read. Raises RequestLost,
     ReadRefused."""
     read_segment = partial(_read_segment, loop, channel, partition, producer_id, confirmed=confirmed)
     seen, at, offsets = Tail(end), end, _FIRST_OFFSETS
@@ -84,7 +84,7 @@ async def scan_back(
 async def _read_part(
     loop: Loop, read_segment: "Callable[[int, int], Coroutine[Future[Any], None, Tail]]", start: int, end: int
 ) -> Tail:
-    """Its segments at the same time, so that the round trip does not count for each reply."""
+    """Read the segments of this part concurrently, so that their round trips overlap."""
     reads = [
         fork(loop, read_segment(low, min(low + _SEGMENT_OFFSETS, end))) for low in range(start, end, _SEGMENT_OFFSETS)
     ]
@@ -110,7 +110,7 @@ async def _read_segment(
         nonlocal at
         if code or item is None:
             raise ReadRefused(code)
-        if item.high_watermark < end:  # another leader: it shows less than was in the log when its end was asked for
+        if item.high_watermark < end:  # a new leader, which shows less than the log held when its end was queried
             raise ReadRefused(error_codes.NOT_LEADER_OR_FOLLOWER)
         found = Tail(start)
         for batch in split_batches(item.records):
@@ -133,7 +133,7 @@ async def _read_segment(
 
 
 def _of_batch(batch: Batch, confirmed: Mapping[int, int]) -> Tail:
-    """Of one that the link wrote."""
+    """Return the tail that consists of one batch of the link."""
     last = last_sequence_of(batch)
     intact = any(
         0 <= (place := (sequence - batch.base_sequence) % SEQUENCE_MODULUS) <= batch.last_offset_delta

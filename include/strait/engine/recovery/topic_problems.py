@@ -1,4 +1,4 @@
-"""Why a partition cannot be copied, as far as the clusters' metadata tells."""
+"""Why a partition cannot be copied, as far as the clusters' metadata shows."""
 
 from strait.engine.partition.partition import Partition
 from strait.model import NO_TOPIC_ID
@@ -47,7 +47,8 @@ def destination_recreated(destination: ClusterClient, partition: Partition) -> b
 
 
 def _is_another(cluster: ClusterClient, topic: str, planned_id: bytes) -> bool:
-    """A topic that was planned without an ID may have got one since: the next plan has it."""
+    """Return whether the topic was recreated. One that was planned without an ID may have got one since: the next plan
+    has it."""
     return planned_id not in (NO_TOPIC_ID, cluster.topic_ids.get(topic, planned_id))
 
 

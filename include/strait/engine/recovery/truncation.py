@@ -1,4 +1,4 @@
-"""The source does not hold the position any more: what was lost, and how the topic's policy goes on. Loss is never
+"""Handles positions that the source no longer holds: records the loss and applies the topic's policy. Loss is never
 silent."""
 
 from typing import Literal, NamedTuple
@@ -18,8 +18,8 @@ OnLoss = Literal["halt", "continue", "restart"]
 
 
 class Outside(NamedTuple):
-    """Source offsets [``lost_from``, ``lost_to``) cannot be copied, or were copied and are no more. Copying goes on at
-    ``position``; None: it halts."""
+    """Source offsets [``lost_from``, ``lost_to``) cannot be copied, or were copied and no longer exist. Replication
+    resumes at ``position``; None: it halts."""
 
     cause: Reason
     lost_from: int
@@ -34,7 +34,7 @@ class Outside(NamedTuple):
 
 
 def judge(position: int, log_start: int, end: int, on_loss: OnLoss) -> Outside | None:
-    """What a position outside of [``log_start``, ``end``] means; None: it is inside, the broker has moved on."""
+    """Return the loss that a position outside [``log_start``, ``end``] implies; None if the position is now inside."""
     if position < log_start:
         detail = f"source offsets {position} to {log_start - 1} were deleted before they were replicated"
         on = None if on_loss == "halt" else log_start
@@ -47,7 +47,7 @@ def judge(position: int, log_start: int, end: int, on_loss: OnLoss) -> Outside |
 
 
 class Truncation:
-    """Looks into partitions whose position the source refuses."""
+    """Handles partitions whose position the source rejects."""
 
     def __init__(self, loop: Loop, source: ClusterClient, losses: LossLedger) -> None:
         self._loop = loop
@@ -55,7 +55,7 @@ class Truncation:
         self._loss_ledger = losses
 
     async def look_into(self, partition: Partition) -> None:
-        """The source refuses the cursor's offset: ask for the ends of its log and act on them."""
+        """Handle a cursor offset that the source rejects: query the start and end of its log and act on them."""
         until = self._loop.now + _LOOK_SECONDS
         partition.block(Reason.SOURCE_LEADERLESS, "looking up the log start and end offsets", until)
         ticket, refused = partition.ticket(), partition.cursor.offset
@@ -77,13 +77,13 @@ class Truncation:
             self._act(partition, judge(refused, log_start, end, partition.policy.on_loss))
 
     def diverged(self, partition: Partition, end: int) -> None:
-        """The source's leader says that its log, as we know it, ended at ``end``: another leader lost what we
-        copied."""
+        """Handle a divergence: the source's leader reports that the log as we know it ended at ``end``, so another
+        leader lost records that were copied."""
         self._act(partition, judge(partition.cursor.offset, 0, end, partition.policy.on_loss))
 
     def _act(self, partition: Partition, outside: Outside | None) -> None:
         if outside is None:
-            partition.cursor.forget_epoch()  # an epoch that the log never had is refused like an offset that it has not
+            partition.cursor.forget_epoch()  # an epoch that the log never had is rejected like an unknown offset
             partition.unblock()
             return
         lost = outside.lost_from, outside.lost_to

@@ -1,4 +1,4 @@
-"""At most so many at a time, in the order in which they came."""
+"""Limits how many coroutines run at a time, in order of arrival."""
 
 from collections import deque
 
@@ -24,7 +24,7 @@ class Turns:
         await turn
 
     def end(self) -> None:
-        """It is the next one's turn."""
+        """Pass the turn to the next coroutine that waits."""
         if self._queue:
             self._queue.popleft().resolve(None)
         else:

@@ -1,4 +1,4 @@
-"""How a look-up may end without a position."""
+"""The exception that ends a lookup without a position."""
 
 from strait.engine.recovery.producer_state import Refusal
 from strait.net import error_policy
@@ -6,7 +6,7 @@ from strait.reasons import Reason
 
 
 class Unresolved(Exception):
-    """The position could not be found out this time."""
+    """This lookup could not determine the position."""
 
     def __init__(
         self, reason: Reason, detail: str, wait_seconds: tuple[float, float], *, refresh: bool = False
@@ -25,5 +25,5 @@ class Unresolved(Exception):
 
     @classmethod
     def until_decided(cls, reason: Reason, detail: str) -> "Unresolved":
-        """Somebody has to change something; it is looked at again now and then."""
+        """Return one that only an operator's change resolves; the position is looked up again at intervals."""
         return cls(reason, detail, error_policy.wait_for(reason))

@@ -1,4 +1,4 @@
-"""Compares the last record of a copy with the source record that the map names."""
+"""Compares the link's last record on the destination with the source record that the map names."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -27,8 +27,7 @@ from strait.wire.legacy import read_legacy
 from strait.wire.records import Record, read_records
 
 SEARCH_BYTES = 256 << 20
-"""Among the records of other producers the last one of the link is searched for this far behind the newest
-checkpoint."""
+"""Among the records of other producers, the link's last record is searched for this far after its expected offset."""
 _SEARCH_READ_BYTES = 1 << 20
 
 T = TypeVar("T")
@@ -41,14 +40,14 @@ class Verdict(Enum):
 
 
 class Verified(NamedTuple):
-    """``epoch``: the source's leader epoch of the record; -1 unless it is the same."""
+    """``epoch``: the source's leader epoch of the record; -1 unless the records are equal."""
 
     verdict: Verdict
     epoch: int = -1
 
 
 class Unreadable(AnswerError):
-    """A side does not show the record now; asking again helps."""
+    """One side does not return the record at present; a retry can succeed."""
 
     def __init__(self, answer: error_policy.Answer, cause: str) -> None:
         super().__init__(cause)
@@ -57,11 +56,11 @@ class Unreadable(AnswerError):
 
 
 class CopyMissing(Exception):
-    """The copy does not hold the record that was copied last, though nothing may have deleted it."""
+    """The destination does not hold the record that was copied last, though nothing may have deleted it."""
 
 
 class Copied(NamedTuple):
-    """The batch that holds the last record of a copy, and the record's place in it."""
+    """The destination batch that holds the link's last record, and the record's offset delta in it."""
 
     batch: Batch
     place: int
@@ -85,10 +84,10 @@ async def read_copied(
     search: bool,
     together: CombinedReads | None = None,
 ) -> Copied | Verified:
-    """The record with this producer ID and sequence (as on the wire), at ``offset`` in the copy.
+    """Return the record with this producer ID and wire sequence, at ``offset`` on the destination.
 
-    ``search``: other producers may have moved it further back, up to SEARCH_BYTES. Returns GONE if the log no longer
-    holds it, DIFFERENT if somebody else's record is in its place. Raises Unreadable; with ``together``, which reads
+    ``search``: other producers may have moved it to a later offset, by up to SEARCH_BYTES. Returns ``GONE`` if it was
+    not found, ``DIFFERENT`` if another record is in its place. Raises Unreadable; with ``together``, which reads
     several partitions in one request, NotShown.
     """
     producer_id, sequence = producer
@@ -119,8 +118,8 @@ async def read_copied(
             return found
         size = _SEARCH_READ_BYTES
     if at > offset:
-        return GONE  # searched to the end of what can be read
-    # Its leader has it, and shows only what enough replicas have (KIP-966: as many as min.insync.replicas).
+        return GONE  # searched to the end of the readable records, or SEARCH_BYTES
+    # Its leader has it, but returns only records that enough replicas have (KIP-966: min.insync.replicas).
     answer = error_policy.Answer(Reason.DESTINATION_NOT_ENOUGH_REPLICAS, error_policy.SHORTLY_SECONDS, refresh=True)
     raise Unreadable(answer, f"the destination does not show offset {offset} yet")
 
@@ -133,7 +132,7 @@ async def compare(
     source_at: int,
     together: CombinedReads | None = None,
 ) -> Verified:
-    """Whether the record at source offset ``source_at`` is the copied one. Raises Unreadable; with ``together``
+    """Return whether the record at source offset ``source_at`` is the copied one. Raises Unreadable; with ``together``
     NotShown."""
     with_time = not partition.policy.destination_append_time
 
@@ -162,8 +161,8 @@ async def compare(
     found = await _read(loop, channel, side, partition, source_at, take, together=together)
     if found is not None:
         return found
-    # Nothing is shown at its place: the log ends there, or its leader is new and does not know yet what all replicas
-    # have. Only a log that ends there refuses the offset behind.
+    # No record is returned at its offset: the log ends there, or a new leader does not know the high watermark yet.
+    # Only a log that ends there rejects the next offset.
     if await _read(loop, channel, _source_side(partition), partition, source_at + 1, ends):
         return GONE
     raise Unreadable(
@@ -173,8 +172,8 @@ async def compare(
 
 
 async def is_repetition(loop: Loop, channel: Channel, partition: Partition, repetition: Repetition) -> bool:
-    """Whether the batch in the copy is the one that was sent, by its checksum. If compaction has rewritten or removed
-    it nobody knows: then it is not. Raises Unreadable."""
+    """Return whether the batch on the destination is the one that was sent, by its checksum. False if compaction has
+    rewritten or removed it, since that is then unknown. Raises Unreadable."""
 
     def take(code: int, item: fetch.Fetched | None) -> bool:
         if code and code != error_codes.OFFSET_OUT_OF_RANGE:
@@ -197,7 +196,7 @@ def _judged(copied: Copied, batch: Batch, source_at: int, with_time: bool) -> Ve
 
 
 def _passed(copied: Copied, original: Batch, source_at: int) -> bool:
-    """The batch was passed as it is, the usual case; then no record needs to be read."""
+    """Return whether the batch was passed through unchanged, the usual case; then no record needs to be decoded."""
     copy = copied.batch
     return (
         copied.offset - copy.base_offset == source_at - original.base_offset

@@ -1,6 +1,6 @@
 """Requests to one namespace of a Kubernetes API server, by the official client, with its errors translated.
 
-Objects are taken and given in the form of the API's JSON.
+Objects are passed and returned in the form of the API's JSON.
 """
 
 import json
@@ -28,7 +28,7 @@ _HINTS = {
 
 
 class KubernetesUnavailable(LaunchError):
-    """The API server cannot be reached, or cannot answer now; trying again may help."""
+    """The API server cannot be reached, or cannot respond now; a retry may help."""
 
     retriable = True
 
@@ -46,37 +46,38 @@ class Api:
         self._settings = settings
 
     def items(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
-        """Every object of a kind, or those that a label selector names."""
+        """Return every object of a kind, or those that match a label selector."""
         reply = self._must(f"listing {kind}s", f"list_namespaced_{kind}", label_selector=selector)
         return list(self._parsed(reply)["items"])
 
     def read(self, kind: str, name: str) -> dict[str, Any] | None:
-        """None where there is none of that name."""
+        """Return the object of this name, or None if there is none."""
         reply = self._call(f"reading {kind} {name}", f"read_namespaced_{kind}", name, or_none=_NOT_FOUND)
         return self._parsed(reply) if reply is not None else None
 
     def create(self, kind: str, body: dict[str, Any]) -> None:
-        """Create an object of a name that is not taken."""
+        """Create an object whose name is not in use."""
         self._call(f"creating {kind} {body['metadata']['name']}", f"create_namespaced_{kind}", body=body)
 
     def store(self, kind: str, body: dict[str, Any]) -> None:
-        """Create or replace an object. Of two that create it at once one wins."""
+        """Create or replace an object. If two callers create it at the same time, one of them wins."""
         name = body["metadata"]["name"]
         doing = f"storing {kind} {name}"
         if self._call(doing, f"replace_namespaced_{kind}", name, body=body, or_none=_NOT_FOUND) is None:
             self._call(doing, f"create_namespaced_{kind}", body=body, or_none=_CONFLICT)
 
     def give(self, kind: str, name: str, owner: dict[str, Any]) -> None:
-        """Let an object be removed together with its owner. Does nothing where it is gone."""
+        """Have an object removed together with its owner. Does nothing if the object no longer exists."""
         body = {"metadata": {"ownerReferences": [owner]}}
         self._call(f"giving {kind} {name} its owner", f"patch_namespaced_{kind}", name, body=body, or_none=_NOT_FOUND)
 
     def delete(self, kind: str, name: str, *, uid: str = "", grace_seconds: int | None = None) -> None:
-        """Delete an object. Does nothing where it is gone, or is another one of that name.
+        """Delete an object. Does nothing if it no longer exists, or if its name now belongs to another one than
+        ``uid``.
 
         Args:
-            uid: which one of that name; "": any.
-            grace_seconds: until a pod's processes are killed; None: as the pod says.
+            uid: of the object to delete; "": any of that name.
+            grace_seconds: until a pod's processes are killed; None: as set in the pod.
         """
         body: dict[str, Any] = {"propagationPolicy": "Background"}
         if uid:
@@ -90,10 +91,10 @@ class Api:
                 raise
 
     def log(self, pod: str, max_bytes: int, container: str = "") -> str:
-        """The end of what a pod's container has printed; "" where there is no container or pod (any more).
+        """Return the end of the output of a pod's container; "" if the container or the pod does not exist (any more).
 
         Args:
-            container: "" where the pod has but one.
+            container: "" if the pod has only one.
         """
         which = {"container": container} if container else {}
         doing = f"reading the log of pod {pod}"
@@ -119,12 +120,12 @@ class Api:
         return reply
 
     def _call(self, doing: str, method: str, *arguments: Any, or_none: int = 0, **more: Any) -> bytes | None:
-        """Returns the reply as it came. ``or_none``: the status for which None is the answer."""
+        """Send a request and return the unparsed reply. ``or_none``: the status for which None is returned."""
         about = f"namespace {self.namespace}: {doing}"
         where = (*arguments, self.namespace)
         try:
             with self._translated(about):
-                # The client's own classes would refuse objects of a server with other fields than theirs.
+                # The client's own classes would reject objects of a server whose fields differ from theirs.
                 reply = self._method(method)(*where, _preload_content=False, _request_timeout=_SECONDS, **more)
                 return bytes(reply.data)
         except _Refused as error:
@@ -157,7 +158,7 @@ class Api:
 
     @cached_property
     def _client(self) -> Any:
-        from kubernetes import client  # takes a second, and only these applications need it
+        from kubernetes import client  # this import takes a second, and only these applications need it
 
         return client.ApiClient(self._configuration())
 
@@ -181,13 +182,13 @@ class Api:
         return configuration
 
     def _refresh_token(self, configuration: Any) -> None:
-        """Tokens of pods are replaced within an hour."""
+        """Read the token again: tokens of pods are replaced within an hour."""
         token = Path(_readable(self._settings.token_file)).read_text(encoding="utf-8").strip()
         configuration.api_key = {"authorization": f"Bearer {token}"}
 
 
 class _Refused(LaunchError):
-    """The API server does not do what it was asked for."""
+    """The API server rejected a request."""
 
     def __init__(self, about: str, url: str, status: int, message: str) -> None:
         super().__init__(f"{about}: {url}: {message}", hint=_HINTS.get(status, ""))
@@ -195,7 +196,7 @@ class _Refused(LaunchError):
 
 
 def _message(error: Any) -> str:
-    """What the server says; its reply quotes names, never values."""
+    """Return the server's error message; its reply quotes names, never values."""
     try:
         said = str(json.loads(error.body)["message"])
     except (TypeError, ValueError, KeyError):
@@ -216,7 +217,7 @@ def _unusable(problem: str) -> ConfigError:
 
 
 def items_owned_by(items: Sequence[dict[str, Any]], pod: str, living_uid: str) -> list[dict[str, Any]]:
-    """What a pod of that name owns or has owned, except the living one."""
+    """Return the items that a pod of that name owns or has owned, except those of the live one."""
     return [
         item
         for item in items

@@ -1,4 +1,4 @@
-"""What the API server says about a driver's pod, and what that means. Pure."""
+"""Read a driver's pod as the API server returns it, and derive the application's state. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from strait.launch.kubernetes import names
 from strait.launch.kubernetes.templates import RUN_VOLUME
 
 START_SECONDS = 900.0
-"""A driver that has not started by then is called dead, with the reason of its wait, and is submitted again. It may wait
-that long for a node."""
+"""Time in which a driver must start, including its wait for a node. After that it is treated as dead, with the reason
+of its wait, and is submitted again."""
 
 _STATES = {
     "Pending": State.SUBMITTED,
@@ -23,7 +23,7 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """A driver's pod as last seen. ``reason``: why it waits or ended, where Kubernetes says so; else ""."""
+    """A driver's pod as last seen. ``reason``: why it waits or ended, if Kubernetes reports it; else ""."""
 
     name: str
     pod: str
@@ -39,11 +39,11 @@ class Driver:
     exit_code: int | None
     reason: str
     container: str
-    """Which of the pod's containers is Spark's; "" where it has but one."""
+    """Name of Spark's container in the pod; "" if the pod has only one."""
 
     def state(self, now_ms: int) -> State:
-        """Of its application. A pod that is being deleted lives until it is gone."""
-        if self.phase == "Running" and self.exit_code is not None:  # others of its containers go on
+        """Return the state of its application. A pod that is being deleted is alive until it has been removed."""
+        if self.phase == "Running" and self.exit_code is not None:  # other containers of it still run
             return State.DEAD if self.exit_code else State.FINISHED
         if self.phase == "Running" and self.ready:
             return State.RUNNING
@@ -53,7 +53,7 @@ class Driver:
 
 
 def driver_of(pod: Mapping[str, Any]) -> Driver:
-    """From a Pod in the form of the API's JSON."""
+    """Return the driver of a Pod in the form of the API's JSON."""
     metadata, status = pod["metadata"], pod.get("status", {})
     labels = metadata.get("labels", {})
     name = _container_of(pod)
@@ -80,7 +80,8 @@ def driver_of(pod: Mapping[str, Any]) -> Driver:
 
 
 def _container_of(pod: Mapping[str, Any]) -> str:
-    """The one that announces the driver's start. A pod template may bring others, whose order the kubelet chooses."""
+    """Return the name of the container that announces the driver's start. A pod template may add others, whose order
+    the kubelet chooses."""
     for container in pod.get("spec", {}).get("containers") or []:
         if any(mount.get("name") == RUN_VOLUME for mount in container.get("volumeMounts") or []):
             return str(container["name"])
@@ -88,8 +89,8 @@ def _container_of(pod: Mapping[str, Any]) -> str:
 
 
 def _reason(status: Mapping[str, Any], container: Mapping[str, Any], ended: Mapping[str, Any]) -> str:
-    """The pod's own (evicted), the container's end where it is more than an exit code, what it waits for, or why no
-    node takes it."""
+    """Return the pod's own reason (evicted), that of the container's end if it is more than an exit code, that of its
+    wait, or why no node accepts it."""
     unscheduled: Mapping[str, Any] = next(
         (one for one in status.get("conditions") or [] if one["type"] == "PodScheduled" and one["status"] == "False"),
         {},

@@ -1,5 +1,5 @@
-"""What is remembered of submissions whose pod is gone: a config map for each application, so that whichever host steers
-next knows how often it ended and why. Pure."""
+"""Records of submissions whose pod was deleted: one config map per application, so that the next host that manages it
+knows how often it ended and why. Pure."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from strait.launch.kubernetes import names
 
 KEPT = 5
 KEPT_LOG_CHARACTERS = 4000
-"""Of the end of its log, for each."""
+"""Length of the end of the log that is kept for each submission."""
 
 _KEY = "submissions"
 
@@ -30,17 +30,17 @@ class Ended(BaseModel):
 
     @property
     def submitted_at_ms(self) -> int:
-        """A submission is called by it."""
+        """When it was submitted, in ms since 1970; its id is this number."""
         return int(self.id)
 
 
 def name_of(name: str) -> str:
-    """Of the config map of an application."""
+    """Return the name of an application's config map."""
     return f"{names.resource_name(name)}-history"
 
 
 def parse(config_map: dict[str, Any] | None) -> tuple[Ended, ...]:
-    """The newest first. What another version wrote and this one cannot read is not remembered."""
+    """Return the submissions, newest first; none if another version wrote them in a form that this one cannot read."""
     try:
         written = json.loads((config_map or {}).get("data", {}).get(_KEY, "[]"))
         return tuple(Ended.model_validate(one) for one in written)
@@ -49,13 +49,13 @@ def parse(config_map: dict[str, Any] | None) -> tuple[Ended, ...]:
 
 
 def together(known: Iterable[Ended], more: Ended) -> tuple[Ended, ...]:
-    """With another one, each once, the newest few, the newest first."""
+    """Add a submission and return each once: the newest `KEPT`, newest first."""
     by_id = {one.id: one for one in known} | {more.id: more}
     return tuple(sorted(by_id.values(), key=lambda one: one.submitted_at_ms, reverse=True)[:KEPT])
 
 
 def config_map(name: str, known: Sequence[Ended]) -> dict[str, Any]:
-    """What is to be stored."""
+    """Return the config map to store."""
     labels = {names.MANAGED_BY: names.MANAGER, names.APPLICATION: names.resource_name(name)}
     return {
         "metadata": {"name": name_of(name), "labels": labels, "annotations": {names.APPLICATION: name}},

@@ -1,7 +1,8 @@
 """Applications as drivers and executors in a Kubernetes cluster.
 
-All that is known of them is in the cluster: found by labels, from whichever host. A driver is never restarted there
-(Spark gives its pod `restartPolicy: Never`); strait.launch.applications decides that, as for every other launcher.
+All their state is in the cluster, and any host finds it there by labels. Kubernetes never restarts a driver (Spark
+gives its pod `restartPolicy: Never`); strait.launch.applications determines whether it is submitted again, as for every
+other launcher.
 """
 
 import logging
@@ -27,7 +28,7 @@ from strait.launch.kubernetes.properties import JOB, kubernetes_properties
 from strait.launch.processes import MARK
 
 KEEP_ENDED_SECONDS = 3600.0
-"""A driver that has ended stays to be looked at for so long, unless it is submitted again."""
+"""A driver that has ended is kept this long for inspection, unless it is submitted again."""
 
 _DRIVERS = f"{names.ROLE}=driver"
 _OWNED = ("pod", "service", "config_map", "network_policy", "secret")
@@ -35,19 +36,19 @@ _POLL_SECONDS = 0.5
 log = logging.getLogger(__name__)
 
 _REMOVAL_SECONDS = 60.0
-"""How long a pod may take to be gone after its grace."""
+"""How long the removal of a pod may take after its grace period."""
 _SUBMITTING_SECONDS = 600.0
-"""A spec that no driver has by then belongs to a submission that was cut off."""
+"""A spec without a driver after this time belongs to a submission that was interrupted."""
 
 
 class KubernetesLauncher:
     """See strait.launch.base.Launcher.
 
     Args:
-        spark: a link's block.
-        settings: what it says about Kubernetes.
-        directory: where it notes on this host which cluster an application was submitted to, for the case that the link
-            is given another one. Nothing else is read from it.
+        spark: a link's `spark` block.
+        settings: its `kubernetes` block.
+        directory: directory on this host that records which cluster an application was submitted to, in case the link
+            is later moved to another one. Nothing else is read from it.
     """
 
     def __init__(self, spark: Spark, settings: Kubernetes, directory: Path) -> None:
@@ -57,7 +58,7 @@ class KubernetesLauncher:
         self._api = Api(spark.master, settings)
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
-        """Have Spark create the driver's pod, whose name keeps a second one out whoever submits it."""
+        """Have Spark create the driver's pod, whose name prevents a second one regardless of the submitter."""
         spec = AppSpec.read(spec_path)
         driver = self._driver(name)
         if driver is not None and not driver.deleting and driver.state(_now_ms()).alive:
@@ -77,7 +78,7 @@ class KubernetesLauncher:
         tools = spark_submit.find()
         self._note(name, number, spark)
         self._api.create("secret", templates.secret_of(spec, secret, labels, told))
-        # If this is cut off from here on, the secret may have a driver. One that has none is removed later.
+        # If this is interrupted from here on, the secret may have a driver. A secret without one is removed later.
         spec_file = f"{templates.SPEC_FOLDER}/{templates.SPEC_FILE}"
         code, said = spark_submit.run(name, tools, self._master, self._settings, files, [JOB, "--spec", spec_file])
         driver = self._driver(name)
@@ -93,7 +94,7 @@ class KubernetesLauncher:
         )
 
     def state(self, name: str) -> Application | None:
-        """Asks the API server; where that does not answer, the state is unknown."""
+        """Return the state from the API server; if that does not respond, the state is unknown."""
         try:
             driver = self._driver(name)
             if driver is not None:
@@ -104,11 +105,12 @@ class KubernetesLauncher:
         return self._remembered(name, ended[0]) if ended else None
 
     def stop(self, name: str, *, grace_seconds: float = 15.0) -> None:
-        """Deletes the driver's pod, and what Spark and this launcher have made for it; needs no garbage collector."""
+        """Delete the driver's pod, and everything that Spark and this launcher created for it; needs no garbage
+        collector."""
         self._clear(name, grace_seconds=max(1, int(grace_seconds)), submitting_seconds=0.0)
 
     def list(self) -> Sequence[Application]:
-        """Every application of the namespace. What has ended is removed after an hour, and what was left behind."""
+        """Return every application of the namespace. Also remove drivers an hour after their end, and leftovers."""
         pods = self._api.items("pod", names.selector() + f",{_DRIVERS}")
         drivers = {driver.name: driver for driver in map(driver_of, pods)}
         remembered = {_name_of(one) for one in self._api.items("config_map", names.selector())}
@@ -126,7 +128,7 @@ class KubernetesLauncher:
         return tuple(application for application in found if application is not None)
 
     def history(self, name: str) -> Sequence[Application]:
-        """The pod, and what is remembered of those before it."""
+        """Return the pod's submission, and the recorded ones before it."""
         try:
             driver, ended = self._driver(name), self._ended(name)
         except KubernetesUnavailable:
@@ -137,7 +139,7 @@ class KubernetesLauncher:
         )
 
     def spec(self, application: Application) -> AppSpec | None:
-        """From its secret, which goes with its pod."""
+        """Return the spec in its secret, which is removed with its pod."""
         secret = self._api.read("secret", f"{names.resource_name(application.name)}-{application.id}")
         try:
             return AppSpec.parse(templates.spec_text(secret), "in its secret") if secret else None
@@ -145,14 +147,14 @@ class KubernetesLauncher:
             return None
 
     def log_tail(self, application: Application, max_bytes: int = LOG_TAIL_BYTES) -> str:
-        """The pod's log, or why it has none yet; of a pod that is gone the last few lines."""
+        """Return the end of the pod's log, or why it has none yet; if the pod was removed, the last few lines."""
         driver = self._driver(application.name)
         if driver is not None and driver.submission == application.id:
             return self._api.log(driver.pod, max_bytes, driver.container) or driver.reason
         return next((one.log[-max_bytes:] for one in self._ended(application.name) if one.id == application.id), "")
 
     def cause(self, application: Application) -> str:
-        """From the pod's state and log, or as it was found when the pod was removed."""
+        """Determine the cause from the pod's state and log, or return the one recorded when the pod was removed."""
         driver = self._driver(application.name)
         if driver is not None and driver.submission == application.id:
             return self._cause(driver, self.spec(application))
@@ -189,13 +191,13 @@ class KubernetesLauncher:
         return Application(name, one.id, one.state, kept, one.submitted_at_ms, one.exit_code)
 
     def _cause(self, driver: Driver, spec: AppSpec | None) -> str:
-        if driver.exit_code is None:  # it has never run, or its node is gone
+        if driver.exit_code is None:  # it has never run, or its node was lost
             return driver.reason or f"its pod is {driver.phase}"
         said = cause_of(driver.exit_code, self._api.log(driver.pod, LOG_TAIL_BYTES, driver.container), spec)
         return f"{driver.reason}: {said}" if driver.reason else said
 
     def _clear(self, name: str, *, grace_seconds: int, submitting_seconds: float = _SUBMITTING_SECONDS) -> None:
-        """Remove the driver's pod and all that belongs to it, and remember how it ended."""
+        """Remove the driver's pod and everything that belongs to it, and record how it ended."""
         driver = self._driver(name)
         if driver is not None:
             spec = self.spec(self._seen(driver))
@@ -207,7 +209,7 @@ class KubernetesLauncher:
         self._remove_leftovers(name, submitting_seconds)
 
     def _until_gone(self, driver: Driver, grace_seconds: int) -> Driver:
-        """Returns the pod as it was seen last."""
+        """Wait until the pod is removed, by force if it takes too long. Return the pod as last seen."""
         seen = driver
 
         def gone() -> bool:
@@ -219,7 +221,7 @@ class KubernetesLauncher:
             return False
 
         if not _within(grace_seconds + _REMOVAL_SECONDS, gone):
-            # Its node may be lost. Should it only be cut off, then another copy beside it does no harm.
+            # Its node may be lost. If it is only disconnected, a second instance does no harm.
             log.warning("application %s: pod %s does not end; removing it by force", driver.name, driver.pod)
             self._api.delete("pod", driver.pod, uid=driver.uid, grace_seconds=0)
             if not _within(_REMOVAL_SECONDS, gone):
@@ -227,10 +229,10 @@ class KubernetesLauncher:
         return seen
 
     def _remove_leftovers(self, name: str, submitting_seconds: float) -> None:
-        """What belongs to drivers of this name that are gone, and specs that no driver has got.
+        """Remove the objects of earlier drivers of this name, and specs without a driver.
 
         Raises:
-            LaunchError: executors are still there.
+            LaunchError: executors still exist.
         """
         for kind in _OWNED:
             for item in self._leftovers(name, kind):
@@ -241,20 +243,21 @@ class KubernetesLauncher:
             if not secret["metadata"].get("ownerReferences") and submitted_ms <= _now_ms() - submitting_seconds * 1000:
                 self._api.delete("secret", secret["metadata"]["name"])
         if not _within(_REMOVAL_SECONDS, lambda: not self._leftovers(name, "pod")):
-            for item in self._leftovers(name, "pod"):  # as of the driver
+            for item in self._leftovers(name, "pod"):  # by force, as with a driver
                 self._api.delete("pod", item["metadata"]["name"], uid=item["metadata"]["uid"], grace_seconds=0)
             if not _within(_REMOVAL_SECONDS, lambda: not self._leftovers(name, "pod")):
                 pod = names.resource_name(name)
                 raise LaunchError(f"application {name}: executors of pod {pod} are still there after its end")
 
     def _leftovers(self, name: str, kind: str) -> Sequence[dict[str, Any]]:
-        """Lists first: an owner that is read afterwards and lives is then known, even if another submitter just made it."""
+        """Return the objects of this kind whose driver no longer exists. The driver is read after the list, so that it
+        is known even if another submitter has just created it."""
         items = self._api.items(kind)
         living = self._driver(name)
         return items_owned_by(items, names.resource_name(name), living.uid if living is not None else "")
 
     def _give_to(self, drivers: Iterable[Driver], secrets: Iterable[dict[str, Any]]) -> None:
-        """Let secrets of submissions that were cut off go with their drivers."""
+        """Have the secrets of interrupted submissions removed together with their drivers."""
         by_secret = {f"{driver.pod}-{driver.submission}": driver for driver in drivers}
         for secret in secrets:
             name = secret["metadata"]["name"]
@@ -270,7 +273,8 @@ class KubernetesLauncher:
 
     @staticmethod
     def _stopped(last: Driver, spec: AppSpec | None) -> Ended:
-        """It lived when it was asked to end; whether it ended by itself within its grace may not have been seen."""
+        """Return the record of an application that was alive when it was asked to end. Whether it ended on its own
+        within its grace period may not have been seen."""
         return Ended(
             id=last.submission, state=State.FINISHED, exit_code=last.exit_code, cause="stopped on request", log=""
         )
@@ -285,7 +289,7 @@ def _owner(driver: Driver) -> dict[str, Any]:
 
 
 def _name_of(item: dict[str, Any]) -> str:
-    """The application that an object of Strait belongs to."""
+    """Return the application that an object of Strait belongs to."""
     name: str = item["metadata"]["annotations"][names.APPLICATION]
     return name
 

@@ -1,4 +1,4 @@
-"""How an application is called in Kubernetes, and the labels by which it is found. Pure."""
+"""Names of applications in Kubernetes, and the labels by which they are found. Pure."""
 
 import hashlib
 import re
@@ -8,8 +8,8 @@ APPLICATION = "strait-application"
 LINK = "strait-link"
 GROUP = "strait-group"
 SUBMISSION = "strait-submission"
-"""Keys of labels. The first three and the last are also on secrets and config maps; APPLICATION is an annotation, too,
-with the name as it is."""
+"""Keys of labels. Secrets have all of them, config maps the first two. APPLICATION is also an annotation, with the
+unchanged name."""
 
 MANAGER = "strait"
 ROLE = "spark-role"  # Spark's own: driver or executor
@@ -19,8 +19,8 @@ _PLAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
 def resource_name(name: str) -> str:
-    """A name as Kubernetes allows it, the same for the same name and another one for any other: the driver pod of an
-    application is called so, and its name is what keeps a second driver out."""
+    """Return a name that Kubernetes allows, the same for the same name and different for any other. The driver pod of
+    an application has it, which prevents a second driver."""
     if len(name) <= _LONGEST and _PLAIN.fullmatch(name):
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:10]
@@ -29,7 +29,7 @@ def resource_name(name: str) -> str:
 
 
 def labels(name: str, link: str, group: str, submission: str) -> dict[str, str]:
-    """On everything that belongs to one submission."""
+    """Return the labels of everything that belongs to one submission."""
     return {
         MANAGED_BY: MANAGER,
         APPLICATION: resource_name(name),
@@ -40,6 +40,6 @@ def labels(name: str, link: str, group: str, submission: str) -> dict[str, str]:
 
 
 def selector(name: str | None = None, **more: str) -> str:
-    """A label selector: for everything of Strait, or of one application."""
+    """Return a label selector for everything of Strait, or of one application."""
     wanted = {MANAGED_BY: MANAGER} | ({APPLICATION: resource_name(name)} if name else {})
     return ",".join(f"{key}={value}" for key, value in (wanted | more).items())

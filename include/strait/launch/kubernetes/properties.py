@@ -9,22 +9,23 @@ from strait.launch.kubernetes import names
 from strait.launch.properties import TASK_ATTEMPTS, own_properties
 
 IMAGE_ROOT = PurePosixPath("/opt/airflow")
-"""Where the image has Strait's `include` and `spark_jobs`; see docker/Dockerfile."""
+"""Directory in the image that holds Strait's `include` and `spark_jobs`; see docker/Dockerfile."""
 JOB = f"local://{IMAGE_ROOT}/spark_jobs/replicate.py"
 
 _LOGGING_OPTION = f"-Dlog4j2.configurationFile={IMAGE_ROOT}/include/strait/launch/log4j2.properties"
 _EXECUTOR_HEAP_MIB = 512
 _EXECUTOR_REST_MIB = 416
-"""Beside the heap and the slot's buffers: the rest of the JVM, and Python."""
+"""Memory besides the heap and the slot's buffers: for the rest of the JVM, and Python."""
 
 
 def kubernetes_properties(
     name: str, spec: AppSpec, spark: Spark, settings: Kubernetes, driver_template: str, executor_template: str
 ) -> dict[str, str]:
-    """All properties of an application; the link's own `spark.conf` wins.
+    """Return all properties of an application; the link's own `spark.conf` takes precedence.
 
     Args:
         driver_template: path of the driver's pod template.
+        executor_template: path of the executors' pod template.
     """
     pod = names.resource_name(name)
     return (
@@ -35,15 +36,15 @@ def kubernetes_properties(
             "spark.kubernetes.namespace": settings.namespace,
             "spark.kubernetes.container.image": settings.image,
             "spark.kubernetes.authenticate.driver.serviceAccountName": settings.service_account,
-            "spark.kubernetes.driver.pod.name": pod,  # taken: another driver of this application is there
+            "spark.kubernetes.driver.pod.name": pod,  # if it is in use, another driver of this application exists
             "spark.kubernetes.driver.podTemplateFile": driver_template,
             "spark.kubernetes.executor.podTemplateFile": executor_template,
             "spark.kubernetes.executor.podNamePrefix": pod,
-            # The driver's service names it only once it is ready, and it is ready once executors have registered.
+            # The driver's service resolves to it only once it is ready, and it is ready once executors have registered.
             "spark.kubernetes.executor.useDriverPodIP": "true",
             f"spark.kubernetes.driver.service.label.{names.APPLICATION}": pod,
             "spark.kubernetes.submission.waitAppCompletion": "false",
-            # It makes no claims, and needs no right to look for them.
+            # It creates no claims, and needs no permission to list them.
             "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
             "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
         }
@@ -54,7 +55,7 @@ def kubernetes_properties(
 
 
 def _credentials(settings: Kubernetes) -> dict[str, str]:
-    """The submitter's."""
+    """Return the properties with the submitter's credentials."""
     if settings.context is not None:
         return {"spark.kubernetes.context": settings.context}
     prefix = "spark.kubernetes.authenticate.submission"
@@ -62,7 +63,7 @@ def _credentials(settings: Kubernetes) -> dict[str, str]:
 
 
 def _executors(spec: AppSpec) -> dict[str, str]:
-    """One pod for each slot, so that they may spread over nodes."""
+    """Return the properties of the executors: one pod for each slot, so that they may spread over nodes."""
     return {
         "spark.executor.instances": str(spec.slots),
         "spark.executor.cores": "1",

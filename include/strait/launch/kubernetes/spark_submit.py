@@ -19,14 +19,14 @@ _QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
 class Tools(NamedTuple):
-    """What this host needs for it."""
+    """The programs on this host that a submission needs."""
 
     spark_submit: Path
     java: Path
 
 
 def find() -> Tools:
-    """Raises SetupError if this host has no Java or no Spark."""
+    """Return the tools. Raises SetupError if this host has no Java or no Spark."""
     return Tools(find_spark_submit(), find_java())
 
 
@@ -38,10 +38,10 @@ def run(
     files: Callable[[Path], Mapping[str, str]],
     job: Sequence[str],
 ) -> tuple[int, str]:
-    """Returns its exit code and what it said.
+    """Run `spark-submit` and return its exit code and its output.
 
     Args:
-        files: writes what the properties refer to into the folder that it is given, and returns the properties.
+        files: writes the files that the properties refer to into the given directory, and returns the properties.
         job: the entry point in the image, and its arguments.
 
     Raises:
@@ -74,14 +74,14 @@ def run(
 
 
 def _environment(settings: Kubernetes, spark_submit: Path, java: Path, no_kubeconfig: Path) -> dict[str, str]:
-    # Airflow gives its tasks its own settings and secrets; they are none of Spark's business.
+    # Airflow gives its tasks its own settings and secrets; Spark must not get them.
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "_AIRFLOW"))}
     if java != Path(inherited.get("JAVA_HOME", ""), "bin", "java"):
         inherited.pop("JAVA_HOME", None)
     return inherited | {
         "SPARK_HOME": str(spark_submit.parents[1]),
         "SPARK_SUBMIT_OPTS": f'{_QUICK} "-Dlog4j2.configurationFile={_LOGGING}"',
-        # Else Spark's client takes what it finds in ~/.kube/config, or the account of the pod that it runs in.
+        # Otherwise Spark's client uses ~/.kube/config, or the service account of the pod that it runs in.
         "KUBECONFIG": settings.kubeconfig or str(no_kubeconfig),
         "KUBERNETES_AUTH_TRYKUBECONFIG": "true" if settings.kubeconfig else "false",
         "KUBERNETES_AUTH_TRYSERVICEACCOUNT": "false",

@@ -1,7 +1,7 @@
-"""The pods of an application and the secret with its spec, as far as Spark does not make them itself. Pure.
+"""The pods of an application and the secret with its spec, as far as Spark does not create them itself. Pure.
 
-The spec holds secrets. It is a file of the pods, which only their own user can read, and in no argument, environment,
-config map or page of Spark.
+The spec contains secrets. It is a file in the pods that only their own user can read, and is in no argument,
+environment, config map or page of Spark.
 """
 
 import base64
@@ -14,17 +14,17 @@ from strait.config.app_spec import AppSpec
 SPEC_FOLDER = "/etc/strait"
 SPEC_FILE = "spec.json"
 RUN_FOLDER = "/run/strait"
-"""Where a driver announces that its query runs, by a file; its readiness probe looks for it."""
+"""Directory in which a driver announces by a file that its query runs; its readiness probe checks for that file."""
 
 RUN_VOLUME = "strait-run"
 _SPEC_MODE = 0o400
 _READY = {"exec": {"command": ["test", "-f", f"{RUN_FOLDER}/started"]}, "periodSeconds": 5, "timeoutSeconds": 5}
 
 _GROUP = 50_000
-"""The kubelet gives the spec's file to this group, which the processes of the pod are in: so they can read it, whichever
-user of theirs the image names."""
+"""The group that the kubelet assigns to the spec's file. The processes of the pod are in it, so they can read the file
+regardless of the user that the image names."""
 
-# What the "restricted" Pod Security Standard asks for.
+# Required by the "restricted" Pod Security Standard.
 _POD_SECURITY = {"runAsNonRoot": True, "fsGroup": _GROUP, "seccompProfile": {"type": "RuntimeDefault"}}
 _CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
@@ -32,12 +32,12 @@ _CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop
 def driver_template(
     given: Mapping[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str], secret: str, mark: str
 ) -> dict[str, Any]:
-    """For Spark's `spark.kubernetes.driver.podTemplateFile`.
+    """Return the template for Spark's `spark.kubernetes.driver.podTemplateFile`.
 
     Args:
-        given: the pod template of the link, which wins where the two say something about security.
+        given: the pod template of the link, whose security settings take precedence.
         secret: name of the secret that holds the spec.
-        mark: name of the environment variable with the folder in which the driver announces its start.
+        mark: name of the environment variable with the directory in which the driver announces its start.
     """
     pod = _template(given, labels, annotations, secret)
     container = pod["spec"]["containers"][0]
@@ -51,14 +51,15 @@ def driver_template(
 def executor_template(
     given: Mapping[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str], secret: str
 ) -> dict[str, Any]:
-    """For Spark's `spark.kubernetes.executor.podTemplateFile`. Executors need no access to the API server."""
+    """Return the template for Spark's `spark.kubernetes.executor.podTemplateFile`. Executors need no access to the API
+    server."""
     pod = _template(given, labels, annotations, secret)
     pod["spec"]["automountServiceAccountToken"] = False
     return pod
 
 
 def secret_of(spec: AppSpec, name: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
-    """The Secret that holds a spec."""
+    """Return the Secret that holds a spec."""
     return {
         "metadata": {"name": name, "labels": dict(labels), "annotations": dict(annotations)},
         "type": "Opaque",
@@ -68,7 +69,7 @@ def secret_of(spec: AppSpec, name: str, labels: Mapping[str, str], annotations: 
 
 
 def spec_text(secret: Mapping[str, Any]) -> bytes:
-    """The spec in a Secret, as JSON."""
+    """Return the spec in a Secret, as JSON."""
     return base64.b64decode((secret.get("data") or {}).get(SPEC_FILE, ""))
 
 

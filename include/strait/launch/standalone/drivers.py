@@ -1,5 +1,5 @@
-"""Which submission a driver belongs to. The master lists drivers without any name, and a driver that was lost with its
-worker goes on under another id; but the worker of each shows the command that it was started with."""
+"""Determine which submission a driver belongs to. The master lists drivers without a name, and a driver that was lost
+with its worker continues under another id; but the worker of each shows the command that it was started with."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,23 +18,23 @@ _DRIVER_ID = re.compile(r"[?&]driverId=(?P<id>[\w-]+)")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The living drivers of a cluster. ``unknown``: of how many nobody can tell yet whose they are, since they have no
-    worker or it does not answer."""
+    """The live drivers of a cluster. ``unknown``: number of drivers whose submission is not known yet, since they have
+    no worker or it does not respond."""
 
     owned: tuple[tuple[Driver, Submission], ...]
     unknown: int
 
     def of(self, name: str) -> list[tuple[Driver, Submission]]:
-        """Those of one application, the newest submission first."""
+        """Return the drivers of one application, newest submission first."""
         mine = [pair for pair in self.owned if pair[1].name == name]
         return sorted(mine, key=lambda pair: pair[1].submitted_at_ms, reverse=True)
 
 
 class Drivers:
-    """Remembers what a driver was once found to be: that cannot change.
+    """Finds the submissions of drivers, and remembers them: they cannot change.
 
     Args:
-        directory: of the submissions that were made from this host or one that shares it.
+        directory: directory of the submissions that were made from this host or one that shares it.
     """
 
     def __init__(self, master: Master, directory: Path) -> None:
@@ -43,7 +43,7 @@ class Drivers:
         self._known: dict[str, Submission | None] = {}
 
     def find(self, seen: Seen) -> Found:
-        """Whose each living driver is."""
+        """Return the submission of each live driver."""
         living = [driver for driver in seen.drivers if driver.active]
         if any(driver.id not in self._known for driver in living):
             self._known |= recorded(self._directory)
@@ -55,8 +55,8 @@ class Drivers:
         return Found(tuple((driver, one) for driver, one in pairs if one is not None), unknown)
 
     def _identify(self, driver: Driver) -> bool:
-        """By the first line of what its worker has of it. Returns whether that is there. A submission in another directory
-        is another installation's, even if its link has the same name."""
+        """Identify a driver by the first line of its log on its worker. Return whether that line is there. A submission
+        in another directory belongs to another installation, even if its link has the same name."""
         text = driver.page and self._master.log(driver.page, driver.id, "stderr", first=_COMMAND_BYTES)
         command = _COMMAND.match(text or "")
         if command is None:
@@ -69,14 +69,14 @@ class Drivers:
 
 
 def recorded(directory: Path) -> Mapping[str, Submission]:
-    """Driver id -> submission, by what launchers and applications have written down."""
+    """Return driver id -> submission, as launchers and applications have recorded it."""
     names = [path for path in directory.iterdir() if path.is_dir()] if directory.is_dir() else []
     submissions = (one for name in names for one in submission.of_name(name))
     return {driver: one for one in submissions for driver in ids(one)}
 
 
 def ids(one: Submission) -> Iterable[str]:
-    """The drivers of a submission, the last one last."""
+    """Yield the ids of a submission's drivers, the last one last."""
     first = _driver_file(one)
     if first.is_file():
         yield first.read_text(encoding="ascii").strip()
@@ -85,7 +85,7 @@ def ids(one: Submission) -> Iterable[str]:
 
 
 def record(one: Submission, driver: str) -> None:
-    """Write down which driver was started for a submission."""
+    """Record which driver was started for a submission."""
     _driver_file(one).write_text(f"{driver}\n", encoding="ascii")
 
 

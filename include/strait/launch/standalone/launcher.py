@@ -1,7 +1,7 @@
-"""Applications whose drivers run on the workers of a Spark Standalone cluster, which starts a lost one again.
+"""Applications whose drivers run on the workers of a Spark Standalone cluster, which restarts a lost driver.
 
-The submitting host may be lost: what runs is found through the master and its workers. It may also be any other host that
-sees the same directory.
+The submitting host may be lost: running applications are found through the master and its workers. Any other host that
+sees the same directory can find them, too.
 """
 
 import json
@@ -27,17 +27,17 @@ from strait.launch.submission import Submission
 
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 60.0
-"""How long a cluster may take to end what it was told to end: the worker gives a driver ten seconds."""
+"""How long a cluster may take to end a driver after a request: the worker gives it ten seconds."""
 _EXECUTORS_SECONDS = 10.0
-"""How long executors may take to follow a driver that has ended."""
+"""How long executors may take to end after their driver."""
 
 
 class StandaloneLauncher:
     """See strait.launch.base.Launcher.
 
     Args:
-        directory: where it keeps a folder for each submission. The workers must see it under the same path, with the rights
-            of the same user.
+        directory: directory with a subdirectory for each submission. The workers must see it under the same path, with
+            the permissions of the same user.
     """
 
     def __init__(self, spark: Spark, directory: Path, *, job: Path = REPLICATE) -> None:
@@ -69,14 +69,14 @@ class StandaloneLauncher:
         return self._application(new, State.SUBMITTED)
 
     def state(self, name: str) -> Application | None:
-        """As the master sees it. While no master answers nothing is known."""
+        """Return the state from the master; unknown while no master responds."""
         try:
             return self._state(name, self._master.look())
         except LaunchError:
             return self._unseen(name)
 
     def stop(self, name: str, *, grace_seconds: float = 15.0) -> None:
-        """Ends every driver of this name, also one that is waiting for a worker after its own was lost."""
+        """Stop every driver of this name, including one that waits for a worker after its own was lost."""
         with submission.locked(self.directory, name):
             for one in submission.of_name(self.directory / name)[:1]:
                 supervised.ask_to_stop(one.folder)
@@ -91,7 +91,7 @@ class StandaloneLauncher:
                 for driver, _ in living:
                     self._master.kill(driver.id)
                 if not living and waited > _EXECUTORS_SECONDS:
-                    break  # a stranger's: the cluster lists applications by name alone
+                    break  # a foreign application: the cluster lists applications by name only
                 if waited > _GONE_SECONDS:
                     raise LaunchError(
                         f"application {name}: ending it: Spark master {self._master.url} still shows it after "
@@ -103,7 +103,7 @@ class StandaloneLauncher:
                 shutil.rmtree(one.scratch, ignore_errors=True)
 
     def list(self) -> Sequence[Application]:
-        """Those of this directory: another installation may use the same cluster."""
+        """Return the applications of this directory: another installation may use the same cluster."""
         known = submission.names_in(self.directory)
         try:
             seen = self._master.look()
@@ -115,18 +115,18 @@ class StandaloneLauncher:
         return tuple(application for application in states if application is not None)
 
     def history(self, name: str) -> Sequence[Application]:
-        """As many as submissions are kept. A driver that the cluster started again is the same submission."""
+        """Return the submissions that are kept. A driver that the cluster restarted is the same submission."""
         newest = self.state(name)
         kept = submission.of_name(self.directory / name)
         ended = (self._ended(one) for one in kept if newest is None or one.folder.name != newest.id)
         return ((newest,) if newest is not None else ()) + tuple(ended)
 
     def spec(self, application: Application) -> AppSpec | None:
-        """Its submission keeps a copy."""
+        """Return the spec in its submission's directory."""
         return submission.spec_of(self._submission(application))
 
     def log_tail(self, application: Application, max_bytes: int = LOG_TAIL_BYTES) -> str:
-        """What its JVM has written last, then what itself has, as long as its worker keeps that."""
+        """Return the end of the JVM's output, then of the application's, as long as its worker keeps them."""
         one = self._submission(application)
         page, driver = supervised.log_address(one.folder).partition("/logPage/")[0], _last(drivers.ids(one))
         if not page:
@@ -136,11 +136,12 @@ class StandaloneLauncher:
         return "".join(self._master.log(page, driver, kind, last=max_bytes) or "" for kind in ("stderr", "stdout"))
 
     def cause(self, application: Application) -> str:
-        """From the exit code that the application wrote, and its log."""
+        """Determine the cause from the exit code that the application wrote, and its log."""
         return cause_of(application.exit_code, self.log_tail(application), self.spec(application))
 
     def _prepare(self, new: Submission, name: str, spec: AppSpec, spark: Spark) -> None:
-        """What the driver reads on its host. Its owner alone may, since a link's Spark properties can hold secrets."""
+        """Write the files that the driver reads on its host. Only its owner can read them, since a link's Spark
+        properties can contain secrets."""
         submission.write_place(new, spark)
         text = json.dumps(session_properties(name, spec.slots, spark), indent=1)
         with os.fdopen(os.open(new.folder / "session.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -169,13 +170,14 @@ class StandaloneLauncher:
 
     @staticmethod
     def _alive(one: Submission, name: str, seen: Seen) -> State:
-        """By its own announcement; by the master's list where this host does not see its folder."""
+        """Return whether it is running or submitted: by its own announcement, or by the master's list if this host does
+        not see its directory."""
         started = one.started if one.folder.is_dir() else name in seen.applications
         return State.RUNNING if started else State.SUBMITTED
 
     @staticmethod
     def _may_be_back(one: Submission, found: Found, seen: Seen) -> bool:
-        """Whether one of the drivers that nobody can tell may be the one that follows its own."""
+        """Return whether one of the unknown drivers may be the replacement of this submission's driver."""
         if not found.unknown or one.exit_code is not None:
             return False
         last = next((driver for driver in seen.drivers if driver.id == _last(drivers.ids(one))), None)

@@ -1,4 +1,4 @@
-"""A Spark Standalone master: its REST server, which starts and ends drivers, and its web page, which lists them."""
+"""A Spark Standalone master: its REST server, which starts and kills drivers, and its web page, which lists them."""
 
 import json
 import re
@@ -21,7 +21,7 @@ _NO_LOG = "Error getting logs"
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """One driver as the master shows it. ``page``: its worker's web address; "" while it has no worker."""
+    """One driver as the master lists it. ``page``: its worker's web address; "" while it has no worker."""
 
     id: str
     state: str
@@ -30,13 +30,14 @@ class Driver:
 
     @property
     def replaced(self) -> bool:
-        """It was lost with its worker, and the cluster starts another under another id. It says so for ever."""
+        """Whether it was lost with its worker, and the cluster starts another under another id. It keeps this state
+        forever."""
         return self.state == "RELAUNCHING"
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a master says of its cluster at one moment. ``applications``: the names of those that run."""
+    """A master's view of its cluster at one moment. ``applications``: the names of the running ones."""
 
     drivers: Sequence[Driver]
     applications: frozenset[str]
@@ -44,9 +45,9 @@ class Seen:
 
 
 class Master:
-    """See the module. Of several masters the one that leads is asked.
+    """See the module. Of several masters the leader is queried.
 
-    Every method raises LaunchError where no master answers as it should.
+    `look`, `create` and `kill` raise LaunchError if no master sends a valid response.
     """
 
     def __init__(self, spark: Spark) -> None:
@@ -59,11 +60,11 @@ class Master:
 
     @property
     def page(self) -> str:
-        """Where people look at it."""
+        """The master's web address for users."""
         return self._pages[0]
 
     def look(self) -> Seen:
-        """Every driver that it knows: those that live, and the last of those that ended since it started."""
+        """Return every driver that it knows: the live ones, and the last of those that ended since it started."""
         problems = []
         for address in self._pages:
             try:
@@ -79,21 +80,21 @@ class Master:
         )
 
     def create(self, request: Mapping[str, Any]) -> str:
-        """Start a driver. Returns its id."""
+        """Start a driver. Return its id."""
         return str(self._ask("submitting", "create", request)["submissionId"])
 
     def kill(self, driver: str) -> None:
-        """End a driver at once. Nothing happens to one that is gone."""
+        """Kill a driver immediately. Does nothing if it no longer exists."""
         try:
             self._ask("ending a driver", f"kill/{driver}", {})
         except _Refused:
-            return  # there is none any more: whoever wants to know looks
+            return  # it no longer exists; callers check that themselves
 
     def log(
         self, page: str, driver: str, kind: str, *, first: int | None = None, last: int | None = None
     ) -> str | None:
-        """The first or the last bytes of what a driver has written to "stdout" or "stderr"; None if its worker does not
-        answer."""
+        """Return the first or the last bytes of a driver's "stdout" or "stderr"; None if its worker does not
+        respond."""
         window = f"offset=0&byteLength={first}" if first is not None else f"byteLength={last}"
         try:
             said = _answer(urllib.request.Request(f"{page}/log/?driverId={driver}&logType={kind}&{window}"))  # noqa: S310
@@ -131,7 +132,7 @@ class Master:
 
 
 class _Refused(LaunchError):
-    """The master answered, and would not."""
+    """The master rejected a request."""
 
 
 def _seen(said: Mapping[str, Any]) -> Seen:
@@ -151,12 +152,12 @@ def _drivers(said: Mapping[str, Any], workers: Mapping[str, Any]) -> Iterator[Dr
 
 
 def _answer(request: urllib.request.Request) -> bytes:
-    with urllib.request.urlopen(request, timeout=_SECONDS) as reply:  # noqa: S310  http and https alone, by the settings
+    with urllib.request.urlopen(request, timeout=_SECONDS) as reply:  # noqa: S310  only http and https, by the settings
         return bytes(reply.read())
 
 
 def _why(error: Exception) -> str:
-    """In a few words: an HTTP error is mostly a page for people."""
+    """Describe the error in a few words: the body of an HTTP error is usually an HTML page."""
     if isinstance(error, urllib.error.HTTPError):
         body = error.read(4096).decode("utf-8", errors="replace")
         title = _TITLE.search(body)

@@ -1,9 +1,9 @@
-"""What the master is asked to run, and with which properties. Pure.
+"""The request to the master to start a driver, and its Spark properties. Pure.
 
 A Standalone master starts a Java class on a worker. That class is `SparkSubmit` itself, which then runs the Python
-application in client mode where it is. Everybody can read the request: the driver's command line shows it, and the master
-keeps it in its recovery folder. So it names a spec and holds nothing of it, and the link's own Spark properties, which may
-be secrets, are given to the session later.
+application in client mode on that worker. Every user can read the request: the driver's command line shows it, and the
+master keeps it in its recovery directory. So it contains the path of the spec only, and the link's own Spark
+properties, which may be secrets, are given to the session later, except those in `_OF_THE_JVM`.
 """
 
 import sys
@@ -26,13 +26,13 @@ _OF_THE_JVM = (
     "spark.driver.memory",
     "spark.driver.supervise",
 )
-"""The worker needs these to start the driver's JVM; a session that has started takes no notice."""
+"""The worker needs these to start the driver's JVM; a session that has started ignores them."""
 
 _VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def session_properties(name: str, slots: int, spark: Spark) -> dict[str, str]:
-    """What the application gives to its session."""
+    """Return the properties that the application gives to its session."""
     properties = own_properties("") | standalone_properties(slots, spark.master) | {"spark.app.name": name}
     if spark.package is None:
         properties["spark.executorEnv.PYTHONPATH"] = _code()
@@ -42,12 +42,8 @@ def session_properties(name: str, slots: int, spark: Spark) -> dict[str, str]:
 
 
 def create_request(name: str, folder: Path, job: Path, spark: Spark, spark_version: str) -> dict[str, Any]:
-    """The body of a request to start the driver of a submission.
-
-    Args:
-        folder: of the submission; the workers see it under this path.
-        job: what the driver's Python runs; ditto.
-    """
+    """Return the body of a request to start the driver of a submission. The workers see ``folder``, the directory of
+    the submission, and ``job``, the script that the driver's Python runs, under the given paths."""
     logging = f'"-Dlog4j2.configurationFile={folder / LOGGING.name}"'
     ours = {
         "spark.driver.defaultJavaOptions": own_properties(logging)["spark.driver.defaultJavaOptions"],
@@ -60,7 +56,7 @@ def create_request(name: str, folder: Path, job: Path, spark: Spark, spark_versi
     return {
         "action": "CreateSubmissionRequest",
         "clientSparkVersion": spark_version,
-        "appResource": "",  # everything is on the worker
+        "appResource": "",  # all files are on the worker
         "mainClass": "org.apache.spark.deploy.SparkSubmit",
         "appArgs": _arguments(name, folder, job, spark),
         "environmentVariables": _environment(folder, spark),
@@ -80,11 +76,12 @@ def _arguments(name: str, folder: Path, job: Path, spark: Spark) -> list[str]:
 
 
 def _environment(folder: Path, spark: Spark) -> Mapping[str, str]:
-    """``SPARK_ENV_LOADED`` keeps the worker's shell scripts from setting theirs once more."""
+    """Return the driver's environment. ``SPARK_ENV_LOADED`` prevents the worker's shell scripts from setting theirs
+    again."""
     environment = {
         "SPARK_ENV_LOADED": "1",
         "SPARK_LOCAL_DIRS": str(folder / "scratch"),
-        "PYSPARK_DRIVER_PYTHON": _python(spark),  # for Python that the JVM starts by itself, besides the application
+        "PYSPARK_DRIVER_PYTHON": _python(spark),  # for Python that the JVM starts besides the application
     }
     code = {"PYTHONPATH": _code()} if spark.package is None else {}
     return environment | code | supervised.environment(folder)

@@ -1,7 +1,7 @@
-"""Unpacks a package in the working directory of a driver, then runs the package's application with the package's Python.
+"""Unpack a package in the working directory of a driver, then run the package's application with the package's Python.
 
-The launcher writes a copy of this file beside each spec. It runs before anything of Strait can be imported: Spark unpacks
-archives for executors, but in a Standalone cluster it starts the driver's Python first.
+The launcher copies this file next to each spec. It runs before anything of Strait can be imported: Spark unpacks
+archives for executors, but a Standalone cluster starts the driver's Python first.
 """
 
 import os
@@ -20,7 +20,7 @@ def main() -> NoReturn:
     archive, *arguments = sys.argv[1:]
     environment = Path("environment").resolve()
     try:
-        if not environment.is_dir():  # a driver that is started again has it
+        if not environment.is_dir():  # a restarted driver has it
             _unpack(archive, environment)
         python = str(environment / "bin" / "python")
         os.execv(python, [python, str(environment / "replicate.py"), *arguments])  # noqa: S606
@@ -40,7 +40,8 @@ def _unpack(archive: str, environment: Path) -> None:
 
 
 def _failed(submission: Path) -> int:
-    """What to exit with: counts this start, and ends for good, as strait.launch.supervised does."""
+    """Record this start and return the exit code: 1 to be started again, 0 if the end is final, as in
+    `strait.launch.supervised`."""
     if (submission / "stop").exists() or (submission / "exit").exists():
         return 0
     now_ms = time.time_ns() // 1_000_000

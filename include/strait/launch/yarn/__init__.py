@@ -1,1 +1,1 @@
-"""Applications whose drivers run in containers of YARN, which starts a lost one again."""
+"""Applications whose drivers run in containers of YARN, which restarts a lost driver."""

@@ -1,4 +1,4 @@
-"""Hadoop's and Spark's own commands, each a short-lived JVM: YARN has no other way to submit an application of Spark, and
+"""Hadoop's and Spark's own commands, each a short-lived JVM: YARN has no other way to submit a Spark application, and
 Hadoop's file systems have no protocol in common."""
 
 import os
@@ -17,7 +17,7 @@ from strait.launch.submission import Submission
 from strait.launch.yarn.properties import LOGGING
 from strait.launch.yarn.site import conf_dir
 
-_SUBMIT_SECONDS = 600.0  # the first of them uploads Spark's jars
+_SUBMIT_SECONDS = 600.0  # the first submission uploads Spark's jars
 _QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", f"-Dlog4j2.configurationFile={LOGGING}")
 _TELLING = re.compile(r"(?:^|[\s.])(?P<what>\w*(?:Exception|Error): .+)")
 _FS_MESSAGE = re.compile(r"^-?\w+: (?P<what>.+)$")
@@ -25,7 +25,7 @@ _FS_MESSAGE = re.compile(r"^-?\w+: (?P<what>.+)$")
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How a command ended, and what it printed."""
+    """Exit code and output of a command."""
 
     code: int
     output: bytes
@@ -33,7 +33,7 @@ class Done:
 
     @property
     def cause(self) -> str:
-        """The line that says most about a failure."""
+        """The line that best explains a failure."""
         lines = self.complaints.splitlines()
         for pattern in (_TELLING, _FS_MESSAGE):
             if found := next((match for line in lines if (match := pattern.search(line))), None):
@@ -43,18 +43,18 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Run for one link's settings.
+    """Commands with one link's settings.
 
-    Every method raises SetupError where this machine lacks Java, Spark or Hadoop's configuration.
+    Every method raises SetupError if this machine lacks Java, Spark or Hadoop's configuration.
     """
 
     yarn: Yarn
 
     def submit(self, name: str, new: Submission, job: Path, *arguments: str, own_code: bool) -> None:
-        """Have Spark submit an application; returns once YARN has accepted it.
+        """Have Spark submit an application; return once YARN has accepted it.
 
         Args:
-            own_code: the cluster's hosts have this code under the path that it has here.
+            own_code: whether the cluster's hosts have this code under the same path as here.
 
         Raises:
             LaunchError: it was not accepted.
@@ -85,7 +85,7 @@ class Commands:
             )
 
     def hadoop_fs(self, doing: str, *arguments: str) -> Done:
-        """`hadoop fs` with these arguments.
+        """Run `hadoop fs` with these arguments.
 
         Raises:
             LaunchError: it cannot be run.
@@ -96,13 +96,13 @@ class Commands:
         return _run(command, self._environment(), None, doing)
 
     def require_fs(self, doing: str, *arguments: str) -> None:
-        """The same, for what must succeed. Raises LaunchError where it does not."""
+        """Run `hadoop fs` with these arguments. Raises LaunchError if it fails."""
         done = self.hadoop_fs(doing, *arguments)
         if done.code != 0:
             raise LaunchError(f"{doing}: {done.cause}", hint="check `spark.yarn.directory` and its user's rights")
 
     def _environment(self) -> dict[str, str]:
-        # Airflow gives its tasks its own settings and secrets; they are none of Spark's business.
+        # Airflow gives its tasks its own settings and secrets; Spark must not get them.
         kept = {
             key: value
             for key, value in os.environ.items()

@@ -1,9 +1,9 @@
-"""What a cluster's file system has of applications: Spark's jars, and the files of each submission.
+"""Files of applications in a cluster's file system: Spark's jars, and the files of each submission.
 
 <directory>/strait-spark-<version>.zip                       Spark's jars, uploaded once
-<directory>/<user>/.sparkStaging/<application id>/           made by Spark, mode 0700
-    spec.json  log4j2.properties  …                          what its containers get
-    stop                                                     exists: the application is to end
+<directory>/<user>/.sparkStaging/<application id>/           created by Spark, mode 0700
+    spec.json  log4j2.properties  …                          files for its containers
+    stop                                                     exists: the application must end
 """
 
 import re
@@ -26,17 +26,17 @@ _MISSING = re.compile(r"^cat: .*: No such file or directory$", re.MULTILINE)
 
 
 class Files:
-    """Of one link's settings. Every method takes seconds: each is a JVM."""
+    """The files of one link's applications. Every method takes seconds: each is a JVM."""
 
     def __init__(self, yarn: Yarn) -> None:
         self._yarn = yarn
         self._commands = Commands(yarn)
 
     def spark_jars(self) -> str:
-        """Where Spark's jars are; they are uploaded if they are not there yet.
+        """Return the location of Spark's jars; upload them if they are not there yet.
 
         Raises:
-            LaunchError: they cannot be.
+            LaunchError: they cannot be uploaded.
         """
         if self._yarn.spark_jars is not None:
             return self._yarn.spark_jars
@@ -47,35 +47,35 @@ class Files:
         self._commands.require_fs(doing, "-mkdir", "-p", self._yarn.directory)
         with tempfile.TemporaryDirectory(prefix="strait-spark-") as scratch:
             local = Path(scratch) / archive.rpartition("/")[2]
-            with zipfile.ZipFile(local, "w", zipfile.ZIP_STORED) as packed:  # jars are compressed
+            with zipfile.ZipFile(local, "w", zipfile.ZIP_STORED) as packed:  # jars are already compressed
                 for jar in sorted((find_spark_submit().parents[1] / "jars").glob("*.jar")):
                     packed.write(jar, jar.name)
             done = self._commands.hadoop_fs(doing, "-put", str(local), archive)
         if done.code != 0 and self._commands.hadoop_fs(doing, "-test", "-e", archive).code != 0:
-            raise LaunchError(f"{doing}: {done.cause}", hint="check `spark.yarn.directory`")  # nobody else put it there
+            raise LaunchError(f"{doing}: {done.cause}", hint="check `spark.yarn.directory`")  # no other host added it
         return archive
 
     def ask_to_stop(self, seen: Iterable[Seen]) -> None:
-        """Let applications end by themselves. One that has just ended gets no folder for it."""
+        """Ask applications to end on their own. No directory is created for one that has just ended."""
         for one in seen:
             self._commands.hadoop_fs(
                 f"application {one.name}: asking it to end", "-touchz", f"{self._staging(one)}/{STOP}"
             )
 
     def remove(self, seen: Iterable[Seen]) -> None:
-        """Remove what submissions that have ended left behind.
+        """Remove the files of submissions that have ended.
 
         Raises:
-            LaunchError: something is left.
+            LaunchError: some of them are left.
         """
         if folders := [self._staging(one) for one in seen]:
             self._commands.require_fs("YARN: removing staging folders", "-rm", "-r", "-f", "-skipTrash", *folders)
 
     def spec(self, one: Seen) -> AppSpec | None:
-        """The spec that a living application runs with; None where it is gone or another version's.
+        """Return the spec that a live application runs with; None if it was deleted or is from another version.
 
         Raises:
-            LaunchError: it cannot be read now, which says nothing of the application.
+            LaunchError: it cannot be read now, which does not mean that the application has ended.
         """
         path = f"{self._staging(one)}/{SPEC}"
         doing = f"application {one.name}: reading its spec"

@@ -1,5 +1,5 @@
-"""Applications on YARN. Everything about them is found through the ResourceManager, so any host can take over from the
-submitting one; its own folders only spare it questions."""
+"""Applications on YARN. All of their state is found through the ResourceManager, so any host can take over from the
+submitting one; its own directories only save requests."""
 
 import logging
 import time
@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 60.0
-"""How long YARN may take to end what it was told to end, or to show what it has accepted."""
+"""How long YARN may take to end an application after a request, or to list one that it has accepted."""
 
 
 class YarnLauncher:
     """See strait.launch.base.Launcher.
 
     Args:
-        directory: where it keeps a folder for each submission. Other launchers need not see it.
+        directory: directory with a subdirectory for each submission. Other launchers need not see it.
     """
 
     def __init__(self, spark: Spark, yarn: Yarn, directory: Path, *, job: Path = REPLICATE) -> None:
@@ -67,7 +67,7 @@ class YarnLauncher:
         return accepted.application
 
     def state(self, name: str) -> Application | None:
-        """As the ResourceManager sees it. While none answers nothing is known."""
+        """Return the state from the ResourceManager; unknown while none responds."""
         try:
             found = self._manager.of_name(name)
         except LaunchError:
@@ -75,7 +75,8 @@ class YarnLauncher:
         return next((one for one in found if one.alive), found[0]).application if found else None
 
     def stop(self, name: str, *, grace_seconds: float = 15.0) -> None:
-        """Ends every submission of this name, whoever submitted it, and removes what they leave in the file system."""
+        """Stop every submission of this name, regardless of the submitter, and remove its files from the file
+        system."""
         with submission.locked(self.directory, name):
             living = self._living(name)
             if not living:
@@ -93,7 +94,7 @@ class YarnLauncher:
             self._files.remove(living)
 
     def list(self) -> Sequence[Application]:
-        """Those with the tag of this links file, also those that another host submitted."""
+        """Return the applications with the tag of this links file, including those that another host submitted."""
         try:
             found = self._manager.all()
         except LaunchError:
@@ -102,14 +103,15 @@ class YarnLauncher:
         return tuple(newest[name].application for name in sorted(newest))
 
     def history(self, name: str) -> Sequence[Application]:
-        """As many as the ResourceManager remembers. A driver that YARN started again is the same submission."""
+        """Return the submissions that the ResourceManager remembers. A driver that YARN restarted is the same
+        submission."""
         try:
             return tuple(one.application for one in self._manager.of_name(name))
         except LaunchError:
             return (self._unknown(name),)
 
     def spec(self, application: Application) -> AppSpec | None:
-        """This host's copy; where it has none, that of the cluster, which is removed when the application ends."""
+        """Return the spec kept on this host, else the cluster's, which is removed when the application ends."""
         if kept := self._kept(application):
             return submission.spec_of(kept)
         seen = self._seen(application)
@@ -126,7 +128,7 @@ class YarnLauncher:
         return spec
 
     def log_tail(self, application: Application, max_bytes: int = LOG_TAIL_BYTES) -> str:
-        """What its JVM has printed last, then what itself has, as long as it runs."""
+        """Return the end of the JVM's output, then of the application's, as long as it runs."""
         try:
             tails = [self._manager.log_tail(application.id, kind, max_bytes) for kind in ("stderr", "stdout")]
         except LaunchError:
@@ -134,7 +136,7 @@ class YarnLauncher:
         return "".join(tails)[-max_bytes:]
 
     def cause(self, application: Application) -> str:
-        """From what it told YARN when it ended, or what YARN says of its end."""
+        """Determine the cause from the application's last message to YARN, or YARN's own diagnostics."""
         try:
             seen = self._seen(application)
         except LaunchError:
@@ -143,7 +145,7 @@ class YarnLauncher:
         return cause_of(application.exit_code, words, self.spec(application))
 
     def _remove_old(self, name: str, known: Sequence[Seen]) -> None:
-        """What earlier submissions left in the file system only takes space."""
+        """Remove the files of earlier submissions, which only take space."""
         try:
             self._files.remove(one for one in known if not one.succeeded)
         except LaunchError as error:
@@ -167,7 +169,7 @@ class YarnLauncher:
         return [one for one in self._manager.of_name(name) if one.alive]
 
     def _until_gone(self, name: str, seconds: float) -> Sequence[str]:
-        """The ids of those that live after so many seconds."""
+        """Return the ids of those that are still alive after ``seconds``."""
         deadline = time.monotonic() + seconds
         while (left := self._living(name)) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
@@ -178,7 +180,7 @@ class YarnLauncher:
         return next((one for one in found if one.id == application.id), None)
 
     def _kept(self, application: Application) -> Submission | None:
-        """This host's folder of a submission."""
+        """Return this host's directory of a submission."""
         kept = submission.of_name(self.directory / application.name)
         return next((one for one in kept if _recorded(one) == application.id), None)
 
@@ -188,7 +190,7 @@ class YarnLauncher:
 
 
 def _record(one: Submission, seen: Seen) -> None:
-    """Write down which application of YARN a submission is."""
+    """Record which YARN application a submission is."""
     (one.folder / "application").write_text(seen.id, encoding="ascii")
 
 

@@ -1,4 +1,4 @@
-"""A YARN cluster by its REST API: of several ResourceManagers the active one is asked."""
+"""A YARN cluster by its REST API: requests go to the active one of several ResourceManagers."""
 
 import json
 import urllib.error
@@ -16,11 +16,11 @@ _NOT_FOUND = 404
 
 
 class ResourceManager:
-    """See the module. Every method raises LaunchError where none answers as it should.
+    """See the module. Every method raises LaunchError if no ResourceManager sends a valid response.
 
     Args:
-        addresses: called for the first request: web addresses of the ResourceManagers.
-        tag: that all applications carry.
+        addresses: called for the first request; returns the web addresses of the ResourceManagers.
+        tag: tag of all applications.
     """
 
     def __init__(self, addresses: Callable[[], Sequence[str]], tag: str) -> None:
@@ -29,15 +29,15 @@ class ResourceManager:
         self._tag = tag
 
     def of_name(self, name: str) -> list[Seen]:
-        """The submissions of one application that YARN remembers, the newest first."""
+        """Return the submissions of one application that YARN remembers, newest first."""
         return [one for one in self._tagged(tag_of(self._tag, name)) if one.name == name]
 
     def all(self) -> list[Seen]:
-        """Every application, the newest first."""
+        """Return every application, newest first."""
         return self._tagged(self._tag)
 
     def kill(self, one: Seen) -> None:
-        """End an application at once. Nothing happens to one that has ended."""
+        """Kill an application immediately. Does nothing if it has ended."""
         user = urllib.parse.quote(one.user)
         path = f"apps/{one.id}/state?user.name={user}"
         try:
@@ -47,7 +47,7 @@ class ResourceManager:
                 raise
 
     def log_tail(self, id_: str, kind: str, max_bytes: int) -> str:
-        """The end of what the driver has printed to "stdout" or "stderr"; "" where no node has it (any more)."""
+        """Return the end of the driver's "stdout" or "stderr"; "" if no node has it (any more)."""
         try:
             driver = driver_container(self._ask(f"looking for the driver of {id_}", f"apps/{id_}/appattempts"))
         except _Refused:
@@ -83,8 +83,8 @@ class ResourceManager:
             raise LaunchError(f"YARN: {doing}: {address}: {_why(error)}", hint=_HINT) from error
 
     def _active(self, doing: str) -> str:
-        """The one that knows all applications. One that has just started answers before it has recovered them, and shows
-        none then: whoever believed that would submit them again."""
+        """Return the address of the ResourceManager that knows all applications. One that has just started responds
+        before it has recovered them, and lists none then: a caller that relied on that would submit them again."""
         if not self._addresses:
             self._addresses = list(self._find_addresses())
         problems = []
@@ -104,7 +104,7 @@ _HINT = "check that the ResourceManager runs, and `spark.yarn.resource_manager`"
 
 
 class _Refused(LaunchError):
-    """A ResourceManager answered, and would not."""
+    """A ResourceManager rejected a request."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message, hint="check `spark.yarn.user` and the rights on the queue")
@@ -112,7 +112,7 @@ class _Refused(LaunchError):
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A change would not follow one, and only the active ResourceManager is asked."""
+    """Follow no redirects: a change would not be redirected, and only the active ResourceManager is queried."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None

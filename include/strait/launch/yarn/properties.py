@@ -12,20 +12,20 @@ from strait.launch.properties import TASK_ATTEMPTS, own_properties
 from strait.launch.yarn.replies import tag_of
 
 SPEC = "spec.json"
-"""Name of the spec in the working directory of the driver and of each executor."""
+"""Name of the spec's file in the working directory of the driver and of each executor."""
 
 LOGGING = Path(__file__).parents[1] / "log4j2.properties"
 _LOGGING_OPTION = f"-Dlog4j2.configurationFile={LOGGING.name}"
 _PYTHON_MIB = 512
-"""Beside a JVM's heap and a slot's buffers: the rest of the JVM, and Python."""
+"""Memory besides a JVM's heap and a slot's buffers: for the rest of the JVM, and Python."""
 
 
 def yarn_properties(name: str, spec: AppSpec, spec_path: Path, spark: Spark, yarn: Yarn, jars: str) -> dict[str, str]:
-    """All properties of an application; the link's own `spark.conf` wins.
+    """Return all properties of an application; the link's own `spark.conf` takes precedence.
 
     Args:
-        spec_path: a file of the name `SPEC`.
-        jars: where Spark's jars are; see `strait.launch.yarn.files.spark_jars`.
+        spec_path: a file with the name `SPEC`.
+        jars: location of Spark's jars; see `strait.launch.yarn.files.spark_jars`.
     """
     window = f"{RESTART_WINDOW_SECONDS:g}s"
     return (
@@ -40,7 +40,7 @@ def yarn_properties(name: str, spec: AppSpec, spec_path: Path, spark: Spark, yar
             "spark.executor.memory": "512m",
             "spark.executor.memoryOverhead": f"{(spec.slot_memory_bytes >> 20) + _PYTHON_MIB}m",
             "spark.executor.defaultJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {_LOGGING_OPTION}",
-            # Else the third executor that is lost in the life of an application, which may be years, ends it.
+            # Otherwise the third executor that is lost in the life of an application, which may be years, ends it.
             "spark.executor.failuresValidityInterval": window,
             "spark.task.maxFailures": str(TASK_ATTEMPTS),
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",  # a node may have to fetch Spark's jars first

@@ -1,4 +1,4 @@
-"""What a ResourceManager says about applications, and what that means. Pure."""
+"""Read a ResourceManager's replies about applications, and derive their state. Pure."""
 
 import hashlib
 import re
@@ -12,10 +12,10 @@ _LIVING = {
     "NEW": State.SUBMITTED,
     "NEW_SAVING": State.SUBMITTED,
     "SUBMITTED": State.SUBMITTED,
-    "ACCEPTED": State.SUBMITTED,  # also while a driver that was lost has not been started again
+    "ACCEPTED": State.SUBMITTED,  # also while a lost driver has not been restarted
     "RUNNING": State.RUNNING,
 }
-_TAG_BYTES = 100  # at most, says YARN
+_TAG_BYTES = 100  # YARN's limit
 _OWN_WORDS = re.compile(r"strait: exit code (?P<code>\d+): (?P<words>[^\n]*)")
 _EXIT_CODES = (
     re.compile(r"User application exited with (?:status )?(?P<code>\d+)"),
@@ -26,7 +26,7 @@ _CONTAINER = re.compile(r"^(?P<node>https?://[^/]+)/node/containerlogs/(?P<conta
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One application as the ResourceManager shows it. ``log``: where people find its driver's log."""
+    """One application as the ResourceManager lists it. ``log``: web address of its driver's log."""
 
     id: str
     name: str
@@ -39,18 +39,18 @@ class Seen:
 
     @property
     def alive(self) -> bool:
-        """Whether YARN still runs it, or will."""
+        """Whether YARN runs it, or will."""
         return self.state in _LIVING
 
     @property
     def application(self) -> Application:
-        """In the terms of every launcher. It is called running once its driver has registered, some seconds before it
+        """The form common to all launchers. Its state is running once its driver has registered, some seconds before it
         copies."""
         return Application(self.name, self.id, self._state, self.log, self.submitted_at_ms, self.exit_code)
 
     @property
     def exit_code(self) -> int | None:
-        """None while it lives, and where it was killed."""
+        """The exit code; None while it runs, and if it was killed."""
         if self.alive or self.state == "KILLED":
             return None
         if self.succeeded:
@@ -60,7 +60,7 @@ class Seen:
 
     @property
     def last_words(self) -> str:
-        """The application's own, else the first line that YARN has about its end."""
+        """The application's own last message, else the first line of YARN's diagnostics."""
         own = _OWN_WORDS.search(self.diagnostics)
         return own["words"] if own else next((line for line in self.diagnostics.splitlines() if line.strip()), "")
 
@@ -71,25 +71,26 @@ class Seen:
 
 
 def tag_of(tag: str, name: str) -> str:
-    """By which the submissions of one application are found. YARN compares tags without regard to case, and a long name is
-    cut to its hash: so what is found is compared by its name, too."""
+    """Return the tag by which the submissions of one application are found. YARN ignores the case of tags, and a long
+    name is replaced by its hash, so matches must also be compared by name."""
     whole = f"{tag}:{name}"
     return whole if len(whole) <= _TAG_BYTES else f"{tag}:{hashlib.sha256(name.encode()).hexdigest()}"
 
 
 def last_words(exit_code: int, cause: str) -> str:
-    """How an application tells YARN why it ends; read by `Seen.last_words`."""
+    """Return the message by which an application reports to YARN why it ends; read by `Seen.last_words`."""
     return f"strait: exit code {exit_code}: {' '.join(cause.split())}"
 
 
 def applications(reply: Mapping[str, Any]) -> list[Seen]:
-    """Of `/ws/v1/cluster/apps`, the newest first."""
+    """Return the applications in a reply of `/ws/v1/cluster/apps`, newest first."""
     found = [_seen(one) for one in (reply["apps"] or {}).get("app", ())]
     return sorted(found, key=lambda one: (one.submitted_at_ms, one.id), reverse=True)
 
 
 def driver_container(reply: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Of `/ws/v1/cluster/apps/ID/appattempts`: the address of the last driver's node, and the driver's container."""
+    """Return the address of the last driver's node, and the driver's container, from a reply of
+    `/ws/v1/cluster/apps/ID/appattempts`."""
     attempts: Iterable[Mapping[str, Any]] = (reply["appAttempts"] or {}).get("appAttempt", ())
     links = [str(one.get("logsLink", "")) for one in sorted(attempts, key=lambda one: int(one["id"]), reverse=True)]
     found = next((match for link in links if (match := _CONTAINER.match(link))), None)
@@ -97,7 +98,7 @@ def driver_container(reply: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def log_contents(reply: str) -> str:
-    """What a NodeManager says that a container has printed, without its own words around it."""
+    """Return a container's output from a NodeManager's reply, without the lines that the NodeManager adds."""
     _, found, rest = reply.partition("LogContents:\n")
     contents, ended, _ = rest.rpartition("\nEnd of LogType:")
     return contents + "\n" if found and ended else ""

@@ -1,4 +1,4 @@
-"""Where the ResourceManagers of a cluster serve their REST API, by its `yarn-site.xml`."""
+"""Web addresses of the REST APIs of a cluster's ResourceManagers, from its `yarn-site.xml`."""
 
 import os
 import re
@@ -15,7 +15,7 @@ _MANAGER = "yarn.resourcemanager"
 
 
 def conf_dir(settings: Yarn) -> Path:
-    """The directory with Hadoop's configuration. Raises SetupError."""
+    """Return the directory with Hadoop's configuration. Raises SetupError."""
     named = settings.hadoop_conf_dir or os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
     if not named:
         raise SetupError(
@@ -26,10 +26,10 @@ def conf_dir(settings: Yarn) -> Path:
 
 
 def web_addresses(settings: Yarn) -> list[str]:
-    """The ResourceManagers' web addresses: those of the settings, else of `yarn-site.xml`.
+    """Return the ResourceManagers' web addresses: those of the settings, else of `yarn-site.xml`.
 
     Raises:
-        SetupError: there is none, or it cannot be read.
+        SetupError: no Hadoop configuration is set, or it cannot be read.
     """
     if settings.resource_manager:
         return [address.rstrip("/") for address in settings.resource_manager]
@@ -43,14 +43,14 @@ def web_addresses(settings: Yarn) -> list[str]:
 
 
 def properties(text: str) -> Mapping[str, str]:
-    """The properties of a configuration file of Hadoop; references to others of them are resolved."""
+    """Return the properties of a Hadoop configuration file; references to others of them are resolved."""
     rows = ElementTree.fromstring(text).iter("property")  # noqa: S314  as trusted as the cluster that it names
     found = {row.findtext("name", "").strip(): row.findtext("value", "").strip() for row in rows}
     return {key: _REFERENCE.sub(lambda match: found.get(match[1], match[0]), value) for key, value in found.items()}
 
 
 def addresses(site: Mapping[str, str]) -> list[str]:
-    """Of each ResourceManager."""
+    """Return the address of each ResourceManager."""
     secure = site.get("yarn.http.policy") == "HTTPS_ONLY"
     scheme, key, port = ("https", "webapp.https.address", 8090) if secure else ("http", "webapp.address", 8088)
     ids = site.get(f"{_MANAGER}.ha.rm-ids", "") if site.get(f"{_MANAGER}.ha.enabled") == "true" else ""

@@ -1,4 +1,4 @@
-"""Kafka's requests and responses that kafka-python does not bring. The JSON is Apache Kafka's, without its comments;
+"""Kafka's requests and responses that kafka-python does not include. The JSON is Apache Kafka's, without its comments;
 kafka-python makes a class of it."""
 
 from typing import Any

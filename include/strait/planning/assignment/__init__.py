@@ -1,1 +1,1 @@
-"""Which slot copies which partition, and how fast it may."""
+"""Assigns partitions to task groups and slots, and bandwidth to slots."""

@@ -1,7 +1,7 @@
-"""Which task group copies which partition: by the topic's rule, and history in a lane of its own. Pure.
+"""Chooses the task group of each partition: by the topic's rule, or the backfill task group for history. Pure.
 
-A partition may change its group at any time, as it may change its slot: whoever takes it up asks the destination where
-it stands, so nothing is lost or doubled.
+A partition may move to another task group at any time, as it may move to another slot: the slot that takes it over
+reads its position from the destination, so no record is lost or duplicated.
 """
 
 from collections import Counter
@@ -13,16 +13,16 @@ from strait.model import TopicPartition
 from strait.planning.history.load import Load
 
 CAUGHT_UP = 10
-"""A partition goes back to its own group once it is behind by a tenth of what sent it away."""
+"""A partition returns to its own task group once its lag is at most 1 / `CAUGHT_UP` of the threshold that moved it."""
 
 
 class Seen(NamedTuple):
-    """What is known of a link's partitions.
+    """Observed state of a link's partitions.
 
     Attributes:
-        before: the group that copies each by the plans in force.
-        loads: what was reported of each just now.
-        histories: new partition -> how many records wait for it at the source.
+        before: partition -> the task group that replicates it by the current plans.
+        loads: partition -> its load by the latest reports.
+        histories: new partition -> its backlog on the source, in records.
     """
 
     before: Mapping[TopicPartition, str] = {}
@@ -33,10 +33,10 @@ class Seen(NamedTuple):
 def routes_of(
     partitions: Iterable[TopicPartition], own: Mapping[str, str], backfill: Backfill | None, seen: Seen
 ) -> dict[TopicPartition, str]:
-    """The task group of every partition.
+    """Return the task group of every partition.
 
     Args:
-        own: source topic -> the group that it belongs to.
+        own: source topic -> the task group that it belongs to.
     """
     if backfill is None:
         return {partition: own[partition.topic] for partition in partitions}
@@ -58,7 +58,10 @@ def _lane(
 
 
 def _late(own: Mapping[str, str], backfill: Backfill, seen: Seen) -> dict[TopicPartition, str]:
-    """Those that are far behind in a group that is not: where most are, the group is late, not they."""
+    """Return the partitions that lag far, with their task groups.
+
+    If more than half of a task group's partitions lag far, the group is slow, not they, and none of them is included.
+    """
     behind: dict[TopicPartition, str] = {}
     heard: Counter[str] = Counter()
     for partition, load in seen.loads.items():
@@ -74,7 +77,7 @@ def _late(own: Mapping[str, str], backfill: Backfill, seen: Seen) -> dict[TopicP
 def _is_long(history: int, backfill: Backfill) -> bool:
     if backfill.behind_records is not None and history >= backfill.behind_records:
         return True
-    return backfill.behind_seconds is not None and history > 0  # how old it is shows only in its records
+    return backfill.behind_seconds is not None and history > 0  # the age of a backlog shows only in its records
 
 
 def _is_far_behind(load: Load, backfill: Backfill) -> bool:
@@ -89,7 +92,7 @@ def _has_caught_up(load: Load, backfill: Backfill) -> bool:
     if backfill.behind_records is not None and load.lag_records * CAUGHT_UP > backfill.behind_records:
         return False
     if backfill.behind_seconds is not None:
-        # Nothing copied yet, so nobody knows how old the next record is.
+        # Nothing is replicated yet, so the age of the next record is unknown.
         unknown = load.lag_records > 0 and load.lag_seconds == 0
         return not unknown and load.lag_seconds * CAUGHT_UP <= backfill.behind_seconds
     return True

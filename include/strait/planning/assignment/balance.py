@@ -1,4 +1,4 @@
-"""Slots, what each has to do, and moves that even it out. Pure; the same moves for the same slots."""
+"""Balances the load of slots by moving partitions between them. Pure; equal inputs give equal moves."""
 
 import heapq
 from bisect import bisect_right, insort
@@ -10,9 +10,9 @@ Weighed = tuple[int, TopicPartition]
 
 
 class Balance:
-    """The weight on each slot while partitions are moved. Moves are written into ``assigned``.
+    """The load of each slot while partitions are moved. Moves are written into ``assigned``.
 
-    Partitions without a weight stay where they are and count nothing.
+    Partitions without a weight are not moved and add no load.
     """
 
     def __init__(self, assigned: dict[TopicPartition, int], weights: Mapping[TopicPartition, int], slots: int) -> None:
@@ -29,16 +29,16 @@ class Balance:
         heapq.heapify(self._heaviest)
 
     def level(self, min_gain: int) -> None:
-        """Move from the heaviest to the lightest slot while that lowers the heavier of the two by ``min_gain``."""
+        """Move partitions from the heaviest to the lightest slot while each move lowers the heavier by ``min_gain``."""
         while (slot := self._most()) is not None:
             if not self._give(slot, None, min_gain):
-                self._set_aside(slot)  # what it holds is too heavy to move; the next one may have something to give
+                self._set_aside(slot)  # its partitions are too heavy to move; the next slot may have lighter ones
 
     def relieve(self, too_much: float, enough: float, worth: int) -> None:
-        """Bring each slot that has more than ``too_much`` times the mean down to ``enough`` times the mean.
+        """Bring each slot with more than ``too_much`` times the mean load down to ``enough`` times the mean.
 
-        As far as its partitions allow it: one that holds a single hot partition stays as it is. A slot less than
-        ``worth`` above the mean is left alone. Afterwards nothing is left that a second call would do.
+        Only as far as its partitions allow: a slot that holds a single hot partition is unchanged. A slot that exceeds
+        the mean by less than ``worth`` is left alone. A second call would move nothing.
         """
         mean = sum(self._load) / len(self._load)
         min_gain = max(1, round(mean * (enough - 1) / 2))
@@ -47,11 +47,16 @@ class Balance:
                 return
             while self._load[slot] > enough * mean and self._give(slot, enough * mean, min_gain):
                 pass
-            self._set_aside(slot)  # nobody gives it anything now unless it is the lightest, so it stays relieved
+            self._set_aside(slot)  # it receives partitions only if it is the lightest slot, so it stays relieved
 
     def _give(self, slot: int, limit: float | None, min_gain: int) -> bool:
-        """Move the partition that evens this slot and the lightest out best; prefer one with which that stays below
-        ``limit``. False where no partition lowers the heavier of the two by ``min_gain``."""
+        """Move the partition that best evens out this slot and the lightest one.
+
+        A partition with which the lightest slot stays within ``limit`` is preferred.
+
+        Returns:
+            False if no partition lowers the heavier of the two by ``min_gain``.
+        """
         to = self._least()
         held = self._sorted_of(slot)
         gap = self._load[slot] - self._load[to]
@@ -88,7 +93,7 @@ class Balance:
 
     def _least(self) -> int:
         while self._lightest[0][0] != self._load[self._lightest[0][1]]:
-            heapq.heappop(self._lightest)  # from before a change
+            heapq.heappop(self._lightest)  # outdated by a later change
         return self._lightest[0][1]
 
     def _most(self) -> int | None:

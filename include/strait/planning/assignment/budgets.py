@@ -1,8 +1,8 @@
-"""How much of the link's bandwidth each slot may use. Pure.
+"""Distributes the bandwidth budgets of a link over its slots. Pure.
 
-A budget is the whole link's, so its shares are dealt out over the slots of all task groups: by what their partitions
-have to copy, once that is measured, and by their number before. The lane that copies history gets what the others leave:
-its backlog is always larger than what is written now, which it must never delay.
+A budget applies to the whole link, so its shares are distributed over the slots of all task groups: in proportion to
+the measured load of their partitions, or to the number of partitions until load has been measured. The backfill task
+group gets the remainder: its backlog always needs more bandwidth than newly written records, which it must never delay.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,14 +15,15 @@ from strait.planning.assignment.spread import Loads, weights_of
 from strait.state.schema import Budget, Plan, PlannedTopic
 
 ALIKE = 0.25
-"""Shares that differ by no more than this part of themselves stay as they were: loads waver, and each plan has its
-price."""
+"""If no share differs from the previous one by more than this fraction, the previous shares are kept: loads fluctuate,
+and each published plan has a cost."""
 
 LIVE_HEADROOM = 1.5
-"""So many times what others than the lane have to copy is kept for them, since it grows between two plans."""
+"""Bandwidth reserved for partitions outside the backfill task group, as a multiple of their load, since the load can
+grow before the next plan."""
 
 LEAST = 0.05
-"""The part that the lane and the others each have at least."""
+"""Minimum fraction of a budget for the backfill task group, and for all other task groups together."""
 
 Shares = Mapping[str, tuple[float, ...]]
 
@@ -35,13 +36,14 @@ def budgets_of(
     previous: Mapping[str, Plan],
     lane: str | None = None,
 ) -> dict[str, tuple[Budget, ...]]:
-    """Task group -> the link's budget, then each class's by name, with what each slot of the group may use of it.
+    """Return task group -> the link's budget, then each class's by name, with the share of each slot of the group.
 
     Args:
-        places: where each partition is copied.
-        slots: task group -> how many slots it has.
-        loads: bytes a second of the partitions that were measured.
-        lane: the task group that copies history, if the link has one.
+        places: partition -> the slot that replicates it.
+        slots: task group -> its number of slots.
+        loads: bytes per second of the partitions that were measured.
+
+    ``lane`` is the backfill task group; None: the link has none.
     """
     found: dict[str, list[Budget]] = {group: [] for group in slots}
     limits = list(_limits(topics))
@@ -59,7 +61,7 @@ def budgets_of(
 
 
 def dealt_anew(budget: Budget, topics: Sequence[PlannedTopic], slots: int) -> Budget:
-    """What one group may use of a budget, dealt out by the number of partitions that each of its slots copies now."""
+    """Redistribute a task group's share of a budget by the number of partitions that each slot now replicates."""
     group = sum(budget.slot_shares) or 1.0
     counts = [0] * slots
     for topic in topics:
@@ -79,7 +81,7 @@ def _limits(topics: Topics) -> Iterator[tuple[str, int]]:
 
 
 def _of_class(topics: Topics, places: Mapping[TopicPartition, Place], topic_class: str) -> dict[TopicPartition, Place]:
-    """Those that a budget is for."""
+    """Return the places of the partitions that a budget applies to."""
     counted = {
         topic: topic_class in ("", rule_of(topics, topic).topic_class)
         for topic in dict.fromkeys(partition.topic for partition in places)
@@ -90,7 +92,7 @@ def _of_class(topics: Topics, places: Mapping[TopicPartition, Place], topic_clas
 def _shares(
     places: Mapping[TopicPartition, Place], slots: Mapping[str, int], weights: Mapping[TopicPartition, int]
 ) -> Shares:
-    """Evenly where nothing is copied, so that a share is there for the first one to come."""
+    """Return each slot's share; equal shares if nothing is replicated, so that the first partition to come has one."""
     sums = {group: [0] * count for group, count in slots.items()}
     for partition, place in places.items():
         sums[place.group][place.slot] += weights[partition]
@@ -100,7 +102,10 @@ def _shares(
 
 
 def _kept_for(others: Sequence[TopicPartition], loads: Loads, limit: int) -> float:
-    """The part of a budget that is kept for partitions that are not in the lane: nearly all until they are measured."""
+    """Return the fraction of a budget reserved for partitions outside the backfill task group.
+
+    Nearly all of the budget until they are measured.
+    """
     measured = [loads[partition] for partition in others if partition in loads]
     if others and not measured:
         return 1 - LEAST
@@ -109,7 +114,7 @@ def _kept_for(others: Sequence[TopicPartition], loads: Loads, limit: int) -> flo
 
 
 def _with_lane(shares: Shares, lane: str, kept: float) -> Shares:
-    """The same, but the lane has what is not ``kept`` for the others."""
+    """Rescale the shares so that the backfill task group has the fraction that is not ``kept`` for the others."""
     of_lane = sum(shares[lane])
     parts = {group: (1 - kept) / of_lane if group == lane else kept / (1 - of_lane) for group in shares}
     return {group: tuple(one * parts[group] for one in of_slots) for group, of_slots in shares.items()}
@@ -128,5 +133,5 @@ def _alike(before: Shares, now: Shares) -> bool:
     if before.keys() != now.keys() or any(len(before[group]) != len(now[group]) for group in now):
         return False
     pairs = [pair for group in now for pair in zip(before[group], now[group], strict=True)]
-    # A slot without a share is one that copies nothing of it; one that copies something must have a share.
+    # A slot has no share if it replicates no partition of the budget; a slot that replicates one must have a share.
     return all((one > 0) == (other > 0) and abs(one - other) <= ALIKE * max(one, other) for one, other in pairs)

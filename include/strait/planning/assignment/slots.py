@@ -1,6 +1,7 @@
-"""Deals partitions out: each to a task group, and within it to a slot. Pure.
+"""Assigns partitions: each to a task group, and within it to a slot. Pure.
 
-Only what has to move moves. How many slots a group has follows from its load, within the bounds of its configuration.
+Partitions move only if they have to. The number of slots of a task group follows from its load, within the configured
+bounds.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -18,7 +19,7 @@ from strait.state.schema import Plan, PlannedTopic
 
 
 class Place(NamedTuple):
-    """Where a partition is copied."""
+    """The task group and slot that replicate a partition."""
 
     group: str
     slot: int
@@ -26,11 +27,11 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Who copies what.
+    """Assignment of partitions to task groups and slots.
 
     Attributes:
-        places: of every partition that is copied.
-        slots: task group -> how many it has.
+        places: partition -> its place, for every replicated partition.
+        slots: task group -> its number of slots.
     """
 
     places: Mapping[TopicPartition, Place]
@@ -38,12 +39,12 @@ class Assignment:
 
     @property
     def used(self) -> set[str]:
-        """The task groups that copy anything."""
+        """The task groups that replicate at least one partition."""
         return {place.group for place in self.places.values()}
 
 
 def group_of(link: Link, topic: str) -> str:
-    """The task group that a source topic belongs to."""
+    """Return the task group that a source topic belongs to."""
     return rule_of(link.topics, topic).group or DEFAULT_GROUP
 
 
@@ -54,12 +55,12 @@ def deal(
     loads: Mapping[TopicPartition, Load],
     histories: Mapping[TopicPartition, int],
 ) -> Assignment:
-    """Give every partition its place.
+    """Assign every partition to a task group and a slot.
 
     Args:
-        previous: task group -> its plan in force.
-        loads: what was reported of each partition just now.
-        histories: new partition -> how many records wait for it at the source.
+        previous: task group -> its current plan.
+        loads: partition -> its load by the latest reports.
+        histories: new partition -> its backlog on the source, in records.
     """
     before = {group: slots_by_partition(plan.topics) for group, plan in previous.items()}
     groups_before = {partition: group for group, slots in before.items() for partition in slots}
@@ -80,7 +81,7 @@ def deal(
 
 
 def slots_by_partition(topics: Iterable[PlannedTopic]) -> dict[TopicPartition, int]:
-    """The slot of every partition that is copied."""
+    """Return the slot of every partition that is assigned to one."""
     return {
         TopicPartition(topic.source, number): slot
         for topic in topics

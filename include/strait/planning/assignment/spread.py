@@ -1,6 +1,6 @@
-"""Which slot copies which partition. Pure and deterministic.
+"""Assigns the partitions of a task group to its slots. Pure and deterministic.
 
-Moving a partition between slots is always safe, but costs it a moment; so nothing moves without a reason.
+Moving a partition between slots is always safe, but interrupts it for a moment, so nothing moves without a reason.
 """
 
 import heapq
@@ -10,13 +10,13 @@ from strait.model import TopicPartition
 from strait.planning.assignment.balance import Balance
 
 TOO_MUCH = 1.3
-"""A slot with this many times the mean of all slots gives partitions away, …"""
+"""A slot with more than this multiple of the mean load of all slots gives partitions away, …"""
 
 ENOUGH = 1.1
-"""… until it has no more than this. What lies in between is noise, and moves nothing."""
+"""… until its load is at most this multiple. Loads between the two move nothing, since loads fluctuate."""
 
 WORTH_BYTES_PER_SECOND = 1_000_000
-"""A slot that exceeds the mean by less than this is left alone: no slot is slowed down by so little."""
+"""A slot that exceeds the mean by less than this is left alone: so small an excess slows no slot down."""
 
 Loads = Mapping[TopicPartition, float]
 
@@ -28,18 +28,18 @@ def assign(
     previous_slots: int,
     loads: Loads | None = None,
 ) -> dict[TopicPartition, int]:
-    """Give each partition a slot from 0 to ``slots`` - 1.
+    """Assign each partition to a slot from 0 to ``slots`` - 1.
 
-    A partition stays where it is. One that is new, or whose slot is gone, goes to the slot with the least to do, the
-    heaviest first. Others move only where slots were added, no more than evens the slots out, and where a slot has
-    clearly too much to do, no more than relieves it.
+    A partition keeps its slot. A new one, or one whose slot no longer exists, goes to the slot with the least load, the
+    heaviest first. Others move only if slots were added, no more than balances the slots, or if a slot is clearly
+    overloaded, no more than relieves it.
 
     Args:
-        previous: where partitions are now; may name partitions that are no longer wanted.
-        previous_slots: how many slots there were; 0 where there was no plan.
-        loads: bytes a second of those that were measured. What is not measured counts as much as the others on average.
+        previous: partition -> its current slot; may contain partitions that are no longer replicated.
+        previous_slots: current number of slots; 0 if there was no plan.
+        loads: bytes per second of the partitions that were measured. Others count as the mean of these.
     """
-    wanted = sorted(dict.fromkeys(partitions))  # in their order as they come, which sorts in no time
+    wanted = sorted(dict.fromkeys(partitions))  # they arrive in order, so sorting is fast
     measured = loads or {}
     weights = weights_of(wanted, measured)
     assigned: dict[TopicPartition, int] = {}
@@ -54,16 +54,16 @@ def assign(
     if slots > previous_slots > 0:
         Balance(assigned, weights, slots).level(min_gain=_half_an_ordinary_one(weights))
     elif slots == previous_slots:
-        # By what was measured alone: one that was added just now moves no other before it is known.
+        # Only by measured loads: a partition that was just added moves no other before its load is known.
         known = {partition: weights[partition] for partition in wanted if partition in measured}
         Balance(assigned, known, slots).relieve(TOO_MUCH, ENOUGH, WORTH_BYTES_PER_SECOND)
     return assigned
 
 
 def weights_of(partitions: Collection[TopicPartition], loads: Loads) -> dict[TopicPartition, int]:
-    """How much each partition counts: its load, and a little for being there, since an idle one has its cost too.
+    """Return the weight of each partition: its load plus a base cost, since an idle partition has a cost too.
 
-    Whole numbers, so that sums do not depend on an order.
+    Weights are integers, so that sums do not depend on the order of addition.
     """
     if not loads:
         return dict.fromkeys(partitions, 1)
@@ -74,7 +74,7 @@ def weights_of(partitions: Collection[TopicPartition], loads: Loads) -> dict[Top
 
 
 def _half_an_ordinary_one(weights: Mapping[TopicPartition, int]) -> int:
-    """What a move must gain at least. The median: a few hot partitions say nothing about the others."""
+    """Return the minimum gain of a move. The median is used, since a few hot partitions do not represent the others."""
     ordered = sorted(weights.values())
     return max(1, ordered[len(ordered) // 2] // 2) if ordered else 1
 
@@ -85,7 +85,10 @@ def _house(
     weights: Mapping[TopicPartition, int],
     slots: int,
 ) -> None:
-    """Each to the slot with the least to do by then. ``unassigned`` is in order, and stays so among equals."""
+    """Assign each partition to the slot that has the least load at that point.
+
+    ``unassigned`` is in order; partitions of equal weight keep it.
+    """
     sums = [0] * slots
     for partition, slot in assigned.items():
         sums[slot] += weights[partition]

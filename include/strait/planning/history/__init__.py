@@ -1,1 +1,1 @@
-"""What the reports of the last while say: rates, and whether retention overtakes a copy."""
+"""Rates and forecasts from recent reports, such as whether source retention overtakes replication."""

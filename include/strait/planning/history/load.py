@@ -1,7 +1,8 @@
-"""How much there is to copy, partition by partition, and how many slots that takes. Pure.
+"""Measures the load of each partition and derives the number of slots. Pure.
 
-Load is what producers write, not what is copied: a slot that works off a backlog copies as fast as it can, which says
-nothing of how much work it has. So it is taken from how the source's end moves between two reports of a partition.
+Load is the rate at which producers write, not the replication rate: a slot with a backlog copies as fast as it can,
+which does not show how much work it has. So load is derived from the growth of the source's last stable offset between
+two reports of a partition.
 """
 
 import math
@@ -15,30 +16,30 @@ from strait.state.schema import PartitionReport, Plan, Report
 from strait.state.slot_reports import lag_seconds
 
 WINDOW_SECONDS = 60.0
-"""Between the two reports that a load is taken from, where they reach back so far."""
+"""Time between the two reports that a load is derived from, if reports go back that far."""
 
 SHORTEST_SECONDS = 10.0
-"""Reports that are closer together say nothing: batches come in bursts."""
+"""Minimum time between the two reports: batches arrive in bursts, so a shorter time gives no meaningful rate."""
 
 STALE_MS = 15_000
-"""A slot reports once a second; what one said longer ago is not the present."""
+"""A slot reports once per second; a report older than this does not describe the present."""
 
 CATCH_UP_SECONDS = 600.0
-"""What waits counts as load so that it would be copied within this time."""
+"""A backlog counts as the load that would replicate it within this time."""
 
 FULL = 0.7
-"""Slots are taken away only if the others are then no fuller than this, so that noise does not bring them back."""
+"""Slots are removed only if the others are then at most this full, so that fluctuation does not bring them back."""
 
 MOST_PARTITIONS_PER_SLOT = 10_000
-"""A slot has one thread. With so many partitions it takes some 70 MB for them, and a tenth of a second in which nothing is
-copied for each look-up, plan or report of all of them (`benchmarks/results-slot-size.md`)."""
+"""A slot has one thread. This many partitions take some 70 MB, and each lookup, plan or report of all of them
+interrupts replication for 0.1 s (`benchmarks/results-slot-size.md`)."""
 
 Reports = Mapping[tuple[str, int], Sequence[Report]]
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One partition. ``bytes_per_second`` None: not known yet. ``lag_seconds`` is 0 before anything was copied."""
+    """Load of one partition. ``bytes_per_second`` None: not measured. ``lag_seconds``: 0 before the first record."""
 
     bytes_per_second: float | None
     lag_records: int
@@ -54,12 +55,12 @@ class _Seen:
 
 
 def depends_on_load(link: Link) -> bool:
-    """Whether anything is decided by it: there are places to choose from, or partitions to send to another lane."""
+    """Return whether planning depends on load: there are several slots to choose from, or a backfill task group."""
     return link.backfill is not None or sum(group.most_slots for group in link.groups.values()) > 1
 
 
 def loads_of(earlier: Reports, later: Reports, now_ms: int) -> dict[TopicPartition, Load]:
-    """The load of every partition that was heard of just now, whichever slot of whichever task group said it."""
+    """Return the load of every partition reported within the last `STALE_MS`, by any slot of any task group."""
     before = _newest(earlier)
     found = {}
     for partition, now in _newest(later).items():
@@ -71,7 +72,7 @@ def loads_of(earlier: Reports, later: Reports, now_ms: int) -> dict[TopicPartiti
 
 
 def rates(loads: Mapping[TopicPartition, Load]) -> dict[TopicPartition, float]:
-    """Bytes a second, of those of which they are known."""
+    """Return bytes per second of the partitions for which they are known."""
     return {tp: load.bytes_per_second for tp, load in loads.items() if load.bytes_per_second is not None}
 
 
@@ -81,11 +82,11 @@ def slots_for(
     measured: Mapping[TopicPartition, float],
     previous: int,
 ) -> int:
-    """How many slots a task group needs for its partitions: more at once, fewer only when that is sure to last.
+    """Return how many slots a task group needs: more immediately, fewer only if the lower load is certain to last.
 
     Args:
-        measured: bytes a second of the partitions that were measured.
-        previous: how many slots there are; 0 where there was no plan.
+        measured: bytes per second of the partitions that were measured.
+        previous: current number of slots; 0 if there was no plan.
     """
     most = max(group.slots, min(group.most_slots, len(partitions)))
     present = max(group.slots, min(most, previous))
@@ -101,10 +102,11 @@ def slots_for(
 
 
 def cores_for(link: Link, plan: Plan) -> int:
-    """How many slots the application of a plan must be able to run.
+    """Return how many slots the application of a plan must be able to run.
 
-    With a local master as many as there may ever be: its threads cost nothing, and another submission would. A
-    cluster's cores are dear, so there it has what the plan needs and is submitted again when that is more.
+    With a local master, the maximum number of slots: its threads cost nothing, and resubmitting the application would.
+    The cores of a cluster are expensive, so there the application has as many as the plan needs, and is resubmitted if
+    it needs more.
     """
     group = link.groups.get(plan.group)
     return max(plan.slots, group.most_slots) if group is not None and link.spark.master == "local" else plan.slots
@@ -116,7 +118,7 @@ def _bytes_per_second(before: _Seen | None, now: _Seen) -> float | None:
         return None
     seconds = (now.at_ms - before.at_ms) / 1000
     written = max(0, now.item.end - before.item.end)
-    if size is None:  # nothing was copied, so nobody knows how large its records are
+    if size is None:  # nothing was replicated, so the size of its records is unknown
         return None if written or now.item.lag_records else 0.0
     return size * (written / seconds + now.item.lag_records / CATCH_UP_SECONDS)
 

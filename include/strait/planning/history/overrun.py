@@ -1,6 +1,6 @@
-"""Predicts when the source's retention will reach what is not copied yet. Pure.
+"""Predicts when the source's retention will reach records that are not replicated yet. Pure.
 
-Retention deletes whole segments, every few minutes at most, so its pace shows only over hours.
+Retention deletes whole segments, at most every few minutes, so its rate shows only over hours.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -10,17 +10,17 @@ from strait.model import TopicPartition
 from strait.state.schema import Report
 
 WINDOW_SECONDS = 6 * 3600
-"""Between the two observations that the pace is taken from, where reports reach back so far."""
+"""Time between the two observations that the deletion rate is derived from, if reports go back that far."""
 
 WARN_SECONDS = 24 * 3600
-"""People are shown nothing that is further away."""
+"""Losses further ahead than this are not shown to operators."""
 
 Reports = Mapping[tuple[str, int], Sequence[Report]]
 
 
 class Observation(NamedTuple):
-    """One partition as last reported. Offsets are the source's; -1: not known. ``left_records``: not copied yet, whether
-    or not they can be read already."""
+    """Last reported state of one partition. Offsets are the source's; -1: unknown. ``left_records``: not replicated
+    yet, including those that an open transaction holds back."""
 
     at_ms: int
     log_start: int
@@ -32,20 +32,27 @@ Observations = Mapping[TopicPartition, Observation]
 
 
 def observations(group: str, reports: Reports, of: Container[TopicPartition] | None = None) -> Observations:
-    """The newest word on each partition, whoever said it. ``of``: on these alone."""
+    """Return the newest observation of each partition of a task group, from any of its slots.
+
+    Args:
+        of: only these partitions.
+    """
     found = (each for each in _seen(group, reports) if of is None or each[0] in of)
     return dict(sorted(found, key=lambda each: each[1].at_ms))
 
 
 def losses_ahead(group: str, earlier: Reports, now: Reports) -> dict[TopicPartition, float]:
-    """Seconds until records are deleted that are not copied, if the partition stood still from now on and deletion kept
-    its pace. Only of partitions that have something left to copy and whose source was seen to delete."""
+    """Return the seconds until records are deleted that are not replicated, by partition.
+
+    Assumes that the partition makes no progress from now on and that deletion keeps its rate. Only partitions that have
+    records left to replicate, and whose source deleted records between the reports, are included.
+    """
     behind = {place for place, seen in _seen(group, now) if seen.left_records > 0}
     return seconds_to_loss(observations(group, earlier, behind), observations(group, now, behind)) if behind else {}
 
 
 def seconds_to_loss(earlier: Observations, later: Observations) -> dict[TopicPartition, float]:
-    """The same, of what was observed."""
+    """As `losses_ahead`, from observations."""
     found = {}
     for partition, now in later.items():
         before = earlier.get(partition)
@@ -59,12 +66,12 @@ def seconds_to_loss(earlier: Observations, later: Observations) -> dict[TopicPar
 
 
 def lags(group: str, reports: Reports) -> bool:
-    """Whether anything could be lost at all."""
+    """Return whether any partition has records left to replicate, so that records could be lost at all."""
     return any(seen.left_records > 0 for _, seen in _seen(group, reports))
 
 
 def duration(seconds: float) -> str:
-    """For people."""
+    """Return a duration as human-readable text."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""How fast partitions catch up, and which are held back by a budget: from two reports some seconds apart. Pure."""
+"""Measures how fast partitions catch up and which a budget throttles, from two reports some seconds apart. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ from strait.state.schema import PartitionReport, Plan, Report
 from strait.state.slot_reports import said_at
 
 USED_UP = 0.9
-"""A budget of which so much is used holds back whatever lags behind: slots keep a little below it."""
+"""A budget used to at least this fraction throttles every partition that lags: slots stay slightly below the budget."""
 
 Reports = Mapping[tuple[str, int], Sequence[Report]]
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Of one task group.
+    """Pace of one task group.
 
     Attributes:
-        seconds_left: until a partition has caught up, where it comes nearer to its source's end.
-        records_per_second: what a partition copies.
-        throttled: what holds a partition back, in words.
+        seconds_left: partition -> time until it has caught up, if its lag decreases.
+        records_per_second: partition -> its replication rate.
+        throttled: partition -> the budget that throttles it, as text.
     """
 
     seconds_left: Mapping[TopicPartition, float] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Pace:
 
 
 def pace_of(plan: Plan, earlier: Reports, now: Reports) -> Pace:
-    """Compare what the same running slots said. Those that were started between say nothing of their pace."""
+    """Compare two reports of each running slot. A slot that was started between them has no pace yet."""
     pairs = list(_pairs(plan.group, earlier, now))
     rates = {pair.partition: max(0, pair.after.records - pair.before.records) / pair.seconds for pair in pairs}
     return Pace(dict(_seconds_left(pairs)), dict(_throttled(plan, pairs)), rates)
@@ -37,7 +37,7 @@ def pace_of(plan: Plan, earlier: Reports, now: Reports) -> Pace:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """One partition as one slot saw it twice."""
+    """Two reports of one partition by the same slot, ``seconds`` apart."""
 
     partition: TopicPartition
     before: PartitionReport
@@ -57,7 +57,7 @@ def _pairs(group: str, earlier: Reports, now: Reports) -> Iterator[_Pair]:
                 then = rows.get((item.topic, item.partition))
                 if then is not None:
                     where = TopicPartition(item.topic, item.partition)
-                    moved_ms = said_at(item, report) - said_at(then, other)  # 0: nothing was said of it between
+                    moved_ms = said_at(item, report) - said_at(then, other)  # 0: not reported again
                     yield _Pair(where, then, item, (moved_ms if moved_ms > 0 else report.at_ms - other.at_ms) / 1000)
 
 
@@ -73,7 +73,7 @@ def _throttled(plan: Plan, pairs: Sequence[_Pair]) -> Iterator[tuple[TopicPartit
     for budget in plan.budgets:
         sharing = [pair for pair in pairs if budget.topic_class in ("", class_of.get(pair.partition.topic))]
         rate = sum(max(0, pair.after.bytes - pair.before.bytes) / pair.seconds for pair in sharing)
-        if rate >= budget.bytes_per_second * sum(budget.slot_shares) * USED_UP:  # this group's part of it
+        if rate >= budget.bytes_per_second * sum(budget.slot_shares) * USED_UP:  # this task group's share
             whose = f"class {budget.topic_class}" if budget.topic_class else "the link"
             for pair in sharing:
                 if pair.after.lag_records > 0:

@@ -1,4 +1,4 @@
-"""A link at one moment of its past, in a few figures. Pure."""
+"""Metrics of a link at one moment in the past. Pure."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -10,7 +10,7 @@ from strait.state.slot_reports import lag_seconds
 
 
 class Sample(NamedTuple):
-    """What all slots that ran at ``at_ms`` (since 1970) said together; None: none of them said it."""
+    """Combined metrics of all slots that ran at ``at_ms`` (Unix time); None: no slot reported the metric."""
 
     at_ms: int
     records_per_second: float | None = None
@@ -21,7 +21,7 @@ class Sample(NamedTuple):
 
 
 def sample_of(at_ms: int, reports: Reports) -> Sample:
-    """Of the reports of that time. Every part of a report says the same of its slot."""
+    """Combine the reports of one moment. All parts of a report have the same metrics of their slot."""
     slots = [parts[0] for parts in reports.values() if parts]
     rows = [
         (row.lag_records, lag_seconds(row, part))
@@ -44,8 +44,10 @@ def sample_of(at_ms: int, reports: Reports) -> Sample:
 
 
 def samples_of(points: Iterable[HistoryPoint], step_ms: int, since_ms: int, until_ms: int) -> list[Sample]:
-    """The rolled-up past in steps, oldest first, each at its end: rates on average, everything else at most. A step of
-    which there is no point is there, and says nothing."""
+    """Return the rolled-up history in steps, oldest first, each dated at its end.
+
+    Rates are averages, all other metrics are maxima. A step without any point is included, with all metrics None.
+    """
     steps: dict[int, dict[tuple[str, int], list[HistoryPoint]]] = defaultdict(lambda: defaultdict(list))
     for point in points:
         steps[point.at_ms // step_ms][point.group, point.slot].append(point)

@@ -1,1 +1,1 @@
-"""Rebuilding a lost offset map from the contents of both logs. Pure."""
+"""Rebuilds a lost offset map from the contents of both logs. Pure."""

@@ -1,4 +1,4 @@
-"""Entries of the offset map from records whose offsets on both sides are known. Pure."""
+"""Builds offset map entries from records whose offsets on both sides are known. Pure."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -10,16 +10,17 @@ from strait.state.offset_map import SEQUENCE_MODULUS, Gap, gaps_of, pack, wire_s
 from strait.state.schema import OffsetMapping
 
 GAPS_PER_ENTRY = 5_000
-"""So many gaps make an entry of some kilobytes; more go into another one."""
+"""Maximum number of gaps per entry, which is then some kilobytes large; more gaps go into another entry."""
 MOST_SPANS = 1_000
-"""An entry begins after each stretch that stays unknown; of more than this many, only the newest are written."""
+"""A new entry starts after each stretch of unknown records. Of more than this number of known spans, only the newest
+are written."""
 
 LEFT_OUT = f"only the newest {MOST_SPANS} known stretches are written"
 DELETED = "the destination no longer holds these records"
 
 
 class Logged(NamedTuple):
-    """A batch of the link as the destination's log holds it. ``sequence``: of its first record, as on the wire."""
+    """A batch of the link in the destination's log. ``sequence``: of its first record, as in the batch header."""
 
     first: int
     end: int
@@ -27,10 +28,11 @@ class Logged(NamedTuple):
 
 
 def numbers(batches: Sequence[Logged]) -> list[int]:
-    """The number of each batch's first record among those of the link.
+    """Return the record number of each batch's first record, counted over all records of the link.
 
-    A number is at most the offset, since each record of the link has an offset of its own: so the first one is known
-    but for multiples of 2^31, of which the largest possible one is taken. Others follow from their predecessor.
+    A number is at most the record's offset, since each record of the link occupies one offset. So the first number is
+    known except for multiples of 2^31, and the largest possible value is taken. Each later number follows from its
+    predecessor.
     """
     found: list[int] = []
     for batch in batches:
@@ -44,8 +46,10 @@ def numbers(batches: Sequence[Logged]) -> list[int]:
 
 
 def last_ascending(copy: Sequence[Item]) -> int:
-    """Index of the first batch from which on numbers ascend: what lies before was numbered by an earlier life of the
-    link."""
+    """Return the index of the first batch from which on numbers ascend.
+
+    Earlier batches were numbered by a previous incarnation of the link.
+    """
     for at in range(len(copy) - 1, 0, -1):
         if copy[at].number < copy[at - 1].number + copy[at - 1].records:
             return at
@@ -55,10 +59,10 @@ def last_ascending(copy: Sequence[Item]) -> int:
 def entries(
     like: OffsetMapping, stretches: Sequence[Stretch], *, source_epoch: int
 ) -> tuple[list[OffsetMapping], list[Unknown]]:
-    """The entries to write, and what they leave out besides what is unknown.
+    """Return the entries to write, and the known records that they omit.
 
     Args:
-        like: has the topics, their ids and the time of the checkpoint; all else is replaced.
+        like: provides the topics, their IDs and the time of the checkpoint; all other fields are replaced.
         stretches: exact, in order; the last one ends with the last record of the link.
         source_epoch: the source's leader epoch of that record.
     """
@@ -77,14 +81,14 @@ def entries(
 
 
 def first_entry(like: OffsetMapping, source: int, copy: int) -> OffsetMapping:
-    """The entry of a partition of which nothing was copied yet."""
+    """Return the entry of a partition of which nothing has been replicated yet."""
     return like.model_copy(
         update={"source_base": source, "destination_base": copy, "sequence_base": 0, "sequence_end": 0, "gaps": ""}
     )
 
 
 def _spans(stretches: Sequence[Stretch]) -> list[list[Stretch]]:
-    """Together those between which no number is missing."""
+    """Group the stretches between which no record number is missing."""
     spans: list[list[Stretch]] = []
     for one in stretches:
         if spans and spans[-1][-1].number + spans[-1][-1].records == one.number:
@@ -109,7 +113,7 @@ def _entry(like: OffsetMapping, part: Sequence[Stretch], *, shared: bool, after_
     return like.model_copy(
         update={
             "source_base": source,
-            # What follows from the last record: records of other producers may lie before it.
+            # Derived from the last record: records of other producers may lie before it.
             "destination_base": max(0, _end(part) - (end - number)),
             "sequence_base": number,
             "sequence_end": end,
@@ -125,8 +129,11 @@ def _end(part: Sequence[Stretch]) -> int:
 
 
 def replaced(known: Iterable[OffsetMapping], written: Sequence[OffsetMapping]) -> list[OffsetMapping]:
-    """Entries of the same topics that others take the place of. Not those that only tell what comes after the last
-    record: it was passed over, or is about to be sent."""
+    """Return the known entries of the same topics that the written ones supersede.
+
+    Entries that only describe source offsets after the last record are kept: these offsets were skipped, or their
+    records are about to be sent.
+    """
     keys, end = {run_key(run) for run in written}, written[-1].sequence_end
     return [
         run

@@ -1,12 +1,13 @@
-"""Which source record is each record on the destination, by the contents of both logs. Pure.
+"""Matches each record on the destination to its source record by the contents of both logs. Pure.
 
-A link copies every record once and in order. So contents that occur exactly once on either side belong together: they
-are *anchors*. Between two anchors with equally many records on both sides, each record follows from its place. Every
-other stretch is decided record by record, and a record counts only if no other assignment in order is possible.
+A link copies every record once and in order. So contents that occur exactly once on each side belong together: they are
+*anchors*. Between two anchors with equally many records on both sides, each record follows from its position. Every
+other stretch is matched record by record, and a match counts only if no other assignment in order is possible.
 
-Batches are compared first, since a batch that was passed on has equal bytes on both sides. One is an anchor only if the
-one before or after it is at the same distance, counted in records: a single batch may equal another one by chance, if
-the batch that it was copied from was split or merged. Only stretches that batches leave open need their records read.
+Batches are compared first, since a batch that was passed through has equal bytes on both sides. A batch is an anchor
+only if the candidate before or after it has the same distance between source and destination, counted in records: a
+single batch may equal another one by chance if the batch that it was copied from was split or merged. Only stretches
+that batches leave open need their records read.
 """
 
 from bisect import bisect_left
@@ -21,7 +22,8 @@ DIFFERENT = "the source does not hold these records in this order"
 COMPACTED = "a topic is compacted, and the contents of these records are not unique on both sides"
 
 EQUAL_AROUND = 100
-"""Without timestamps so many records before and after one must be equal, too, where its original may have expired."""
+"""If timestamps are not preserved and the original of an anchor may have expired, this many records before and after
+the anchor must be equal as well."""
 
 
 class Item(NamedTuple):
@@ -29,11 +31,11 @@ class Item(NamedTuple):
 
     Attributes:
         first: offset of its first record.
-        records: number of its records that count.
-        digest: of its contents; None: they cannot be compared with the other side's.
-        number: on the destination the number of its first record among those of the link.
-        whole: it has a record at each of its offsets.
-        end: the offset after it.
+        records: number of its records.
+        digest: of its contents; None: not comparable with the other side.
+        number: on the destination, the number of its first record among those of the link.
+        whole: whether each of its offsets has a record.
+        end: the offset after its last one.
     """
 
     first: int
@@ -45,7 +47,7 @@ class Item(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Records from number ``number`` on are at consecutive offsets from ``source`` and from ``copy`` on."""
+    """Records from ``number`` on, at consecutive offsets from ``source`` (source) and ``copy`` (destination)."""
 
     number: int
     source: int
@@ -54,8 +56,8 @@ class Stretch(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """Records from number ``number`` on, at destination offsets [``copy_from``, ``copy_to``), and why their source
-    offsets are unknown."""
+    """Records from number ``number`` on, at destination offsets [``copy_from``, ``copy_to``), whose source offsets are
+    unknown for ``reason``."""
 
     number: int
     records: int
@@ -65,8 +67,11 @@ class Unknown(NamedTuple):
 
 
 class Open(NamedTuple):
-    """A stretch that batches do not decide: offsets [from, to) on either side. ``after``, ``before``: the record before
-    it, or after it, is an anchor, and no number is missing between the two."""
+    """A stretch that batches do not determine: offsets [from, to) on each side.
+
+    ``after``, ``before``: the record preceding it, or following it, is an anchor, and no record number is missing in
+    between.
+    """
 
     source_from: int
     source_to: int
@@ -77,13 +82,14 @@ class Open(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What is known of the logs.
+    """Known properties of the two logs.
 
     Attributes:
-        dense: neither topic is compacted: records that were copied are missing only at the beginning of a log.
+        dense: neither topic is compacted: replicated records are missing only at the start of a log.
         complete: the source still holds its very first record.
-        timed: copies have their records' timestamps. Without them, equal contents may well be those of two records.
-        lossless: no record that the source holds is known to have been passed over, and none to have been copied again.
+        timed: destination records keep the timestamps of their source records. Without them, two different records may
+            have equal contents.
+        lossless: no record that the source holds is known to have been skipped, and none to have been replicated again.
     """
 
     dense: bool = True
@@ -93,14 +99,14 @@ class Rules(NamedTuple):
 
 
 def match_batches(source: Sequence[Item], copy: Sequence[Item], rules: Rules) -> tuple[list[Stretch], list[Open]]:
-    """Assign whole batches.
+    """Match whole batches.
 
     Args:
-        source: batches with committed records that were to be copied, in order.
+        source: batches with committed records that the link replicates, in order.
         copy: batches of the link on the destination, in order, their numbers ascending.
 
     Returns:
-        What is exact, in order, and the stretches whose records must be compared.
+        The exact stretches, in order, and the stretches whose records must be compared.
     """
     found: list[Stretch] = []
     undecided: list[Open] = []
@@ -122,12 +128,12 @@ def match_batches(source: Sequence[Item], copy: Sequence[Item], rules: Rules) ->
 def match_records(
     source: Sequence[Item], copy: Sequence[Item], at: Open, rules: Rules
 ) -> tuple[list[Stretch], list[Unknown]]:
-    """Assign the records of a stretch: what is exact, and what stays unknown, both in order."""
+    """Match the records of a stretch. Return the exact stretches and the unknown records, both in order."""
     found: list[Stretch] = []
     unknown: list[Unknown] = []
     anchors = _anchors(source, copy)
     if not rules.timed and not rules.dense:
-        anchors = []  # the record that was copied may be gone, and an equal one have come later
+        anchors = []  # the original may have been compacted away, and an equal record written later
     elif not (rules.timed or rules.complete or at.after):
         anchors = _proven(source, copy, anchors)
     for part in _parts(source, copy, anchors, at.after, at.before):
@@ -145,7 +151,7 @@ def match_records(
 
 
 def joined(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """The same, those put together that continue each other on both sides."""
+    """Merge stretches that continue each other on both sides."""
     found: list[Stretch] = []
     for one in stretches:
         last = found[-1] if found else None
@@ -157,8 +163,8 @@ def joined(stretches: Sequence[Stretch]) -> list[Stretch]:
 
 
 class _Part(NamedTuple):
-    """What lies between two anchors. ``after``, ``before``: as in `Open`. ``anchor``: the indices of the one after
-    it."""
+    """The items between two anchors. ``after``, ``before``: as in `Open`. ``anchor``: the indices of the anchor after
+    them; None: there is none."""
 
     source: slice
     copy: slice
@@ -184,8 +190,10 @@ def _parts(
 
 
 def _anchors(source: Sequence[Item], copy: Sequence[Item]) -> list[tuple[int, int]]:
-    """Indices of items whose contents occur once on either side, in the same order on both. One that contradicts
-    another's order does not count, nor does that other one."""
+    """Return the indices of items whose contents occur once on each side, in the same order on both.
+
+    If two of them contradict each other's order, neither counts.
+    """
     times_there, times_here = (Counter(item.digest for item in items) for items in (source, copy))
     place = {item.digest: at for at, item in enumerate(source) if times_there[item.digest] == 1}
     pairs = [
@@ -201,15 +209,18 @@ def _anchors(source: Sequence[Item], copy: Sequence[Item]) -> list[tuple[int, in
 def _beside_each_other(
     source: Sequence[Item], copy: Sequence[Item], anchors: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Those that have a neighbor at the same distance, counted in records."""
+    """Return the anchors that have a neighbor at the same distance, counted in records."""
     counted = [0, *accumulate(item.records for item in source)]
     distances = [None, *(counted[there] - copy[here].number for there, here in anchors), None]
     return [pair for at, pair in enumerate(anchors, 1) if distances[at] in (distances[at - 1], distances[at + 1])]
 
 
 def _proven(source: Sequence[Item], copy: Sequence[Item], anchors: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Where the copied record may have expired and an equal one have come later: from the first one on that has a
-    neighbor at the same distance, and around which all that both sides hold is equal, as far as `EQUAL_AROUND`."""
+    """Return the anchors that are certain although an original may have expired and an equal record been written later.
+
+    These are all anchors from the first one on whose successor is at the same distance, and around which everything
+    that both sides hold is equal, as far as `EQUAL_AROUND`.
+    """
     for first, ((there, here), (one, other)) in enumerate(pairwise(anchors)):
         if there - here == one - other:
             back = min(there, here, EQUAL_AROUND)
@@ -224,7 +235,7 @@ def _proven(source: Sequence[Item], copy: Sequence[Item], anchors: Sequence[tupl
 def _assigned(
     theirs: Sequence[Item], ours: Sequence[Item], part: _Part, rules: Rules
 ) -> tuple[Sequence[int | None], str]:
-    """The index in ``theirs`` of each of ``ours``; None if it is unknown, for the reason returned."""
+    """Return the index in ``theirs`` of each of ``ours``, or None if it is unknown, and the reason for unknown ones."""
     nowhere: list[int | None] = [None] * len(ours)
     if not ours:
         return nowhere, ""
@@ -250,7 +261,7 @@ def _assigned(
 
 
 def _embedded(there: Sequence[bytes | None], here: Sequence[bytes | None]) -> list[int] | None:
-    """The earliest index of each of ``here`` in ``there``, in order; None if they are not all there in order."""
+    """Return the earliest index of each of ``here`` in ``there``, in order; None if they are not all there in order."""
     found = []
     at = 0
     for digest in here:
@@ -264,7 +275,7 @@ def _embedded(there: Sequence[bytes | None], here: Sequence[bytes | None]) -> li
 
 
 def _side_by_side(theirs: Sequence[Item], ours: Sequence[Item]) -> list[Stretch]:
-    """Equally many records on both sides, whose batches begin at different ones."""
+    """Match equally many records on both sides whose batches have different boundaries."""
     starts, bounds = ([0, *accumulate(item.records for item in items)] for items in (theirs, ours))
     found = []
     for at, behind in pairwise(sorted({*starts, *bounds})):
@@ -276,7 +287,7 @@ def _side_by_side(theirs: Sequence[Item], ours: Sequence[Item]) -> list[Stretch]
 
 
 def _consecutive(items: Sequence[Item]) -> bool:
-    """No number is missing between them."""
+    """Return whether no record number is missing between the items."""
     return all(_follows(one, other) for one, other in pairwise(items))
 
 

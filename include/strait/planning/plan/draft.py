@@ -1,4 +1,4 @@
-"""A plan but for what every publication makes anew, of one task group or of a whole link. Pure."""
+"""A plan of one task group or of a whole link, without the fields that each publication sets. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -22,8 +22,10 @@ from strait.state.schema import (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A plan but for its version, producer id and time: all of it that follows from facts. Equal drafts, equal
-    plans."""
+    """A plan without version, producer ID and time: everything that follows from facts.
+
+    Equal drafts make equal plans.
+    """
 
     slots: int
     stopped: bool
@@ -45,11 +47,11 @@ class Draft:
 
     @classmethod
     def of(cls, plan: Plan) -> "Draft":
-        """The draft that a published plan was made of."""
+        """Return the draft that a published plan was made from."""
         return cls(**{item.name: getattr(plan, item.name) for item in fields(cls)})
 
     def as_plan(self, *, link: str, group: str, version: int, producer_id: int, now_ms: int) -> Plan:
-        """The plan to publish."""
+        """Return the plan to publish."""
         return Plan(
             link=link,
             group=group,
@@ -77,10 +79,12 @@ class Draft:
 
 
 def joined(drafts: Mapping[str, Draft], groups: Sequence[str]) -> Draft | None:
-    """A whole link as one draft; None where there is none. Slots are numbered so that no two groups share a number.
+    """Combine the drafts of a link's task groups into one; None if there are none.
+
+    Slots are numbered so that no two task groups share a number.
 
     Args:
-        groups: their order, which the numbers follow.
+        groups: order of the task groups, which determines the slot numbers.
     """
     if not drafts:
         return None
@@ -105,14 +109,14 @@ def joined(drafts: Mapping[str, Draft], groups: Sequence[str]) -> Draft | None:
 
 
 def in_order(waiting: Iterable[Waiting]) -> tuple[Waiting, ...]:
-    """As plans have what waits."""
+    """Sort waiting entries as plans contain them."""
     return tuple(sorted(waiting, key=lambda item: (item.topic, item.partitions, item.reason)))
 
 
 def next_plans(
     drafts: Mapping[str, Draft], plans: Mapping[str, Plan], link: str, producer_id: int, now_ms: int
 ) -> list[Plan]:
-    """The drafts of task groups as the plans that follow those in force."""
+    """Return the plans that follow the current ones, made from the task groups' drafts."""
     versions = {group: plan.version for group, plan in plans.items()}
     return [
         draft.as_plan(

@@ -1,4 +1,4 @@
-"""What a plan tells the application about consumer groups. Pure."""
+"""Settings of consumer group synchronization in a plan. Pure."""
 
 from strait.config import naming
 from strait.config.links import Link
@@ -6,7 +6,7 @@ from strait.state.schema import PlannedGroupSync
 
 
 def planned_sync(link: Link) -> PlannedGroupSync | None:
-    """What the application needs to know; None where nothing is to be synchronized."""
+    """Return the settings for the application; None if nothing is to be synchronized."""
     settings = link.consumer_groups
     if not settings.sync:
         return None

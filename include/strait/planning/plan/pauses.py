@@ -1,8 +1,7 @@
-"""What a person has paused: which partitions that leaves out, and how a plan in force changes with it. Pure.
+"""Pauses set by operators: the partitions that they exclude, and how they change a current plan. Pure.
 
-The pauses of a link are kept in its plans, and nowhere else: whoever publishes carries them over. To pause or resume,
-the plan in force is edited; neither cluster is observed for it, so it takes effect at once and brings nothing else with
-it.
+The pauses of a link are stored only in its plans; each publication carries them over. Pausing and resuming edit the
+current plan. Neither cluster is observed for that, so the edit takes effect immediately and changes nothing else.
 """
 
 from collections import Counter
@@ -25,16 +24,16 @@ Runs = Mapping[tuple[str, int], Sequence[OffsetMapping]]
 
 
 class Scope(NamedTuple):
-    """What is paused or resumed. ``topic`` empty: the link. ``partition`` None: the whole topic."""
+    """Scope of a pause. ``topic`` empty: the link. ``partition`` None: the whole topic."""
 
     topic: str = ""
     partition: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> "Scope":
-        """From ``TOPIC``, ``TOPIC-PARTITION`` or ``TOPIC:PARTITION``; nothing means the link. Raises ConfigError.
+        """Parse ``TOPIC``, ``TOPIC-PARTITION`` or ``TOPIC:PARTITION``; empty text means the link. Raises ConfigError.
 
-        Only the topics that a link knows tell whether ``orders-3`` is a partition or a topic: see `among`.
+        Whether ``orders-3`` is a partition or a topic depends on the topics of the link: see `among`.
         """
         topic, colon, number = text.partition(":")
         if colon and not (topic and number.isdecimal()):
@@ -42,11 +41,10 @@ class Scope(NamedTuple):
         return cls(topic, int(number) if colon else None)
 
     def among(self, topics: Collection[str]) -> "Scope":
-        """The same, of these topics: ``orders-3`` is a topic if there is one of that name, else partition 3 of
-        ``orders``.
+        """Resolve the scope: ``orders-3`` is a topic if ``topics`` contains it, else partition 3 of ``orders``.
 
         Raises:
-            ConfigError: none of them is meant; with the nearest one.
+            ConfigError: no topic matches; the message suggests the nearest one.
         """
         if not self.topic or self.topic in topics:
             return self
@@ -69,22 +67,25 @@ class Scope(NamedTuple):
 
 
 def pauses_of(plans: Iterable[Plan]) -> tuple[Pause, ...]:
-    """The link's, by the newest of its plans: somebody who died between two publications has left the others behind."""
+    """Return the link's pauses, from the newest of its plans.
+
+    The others are outdated if a process died between two publications.
+    """
     newest = max(plans, key=lambda plan: plan.published_at_ms, default=None)
     return () if newest is None else newest.pauses
 
 
 def pause(pauses: Pauses, added: Pause) -> tuple[Pause, ...]:
-    """With one more; it replaces an earlier one of the same scope. In order of scopes."""
+    """Add a pause, which replaces an earlier one of the same scope. The result is in order of scopes."""
     scope = Scope.of(added)
     return _in_order([*(item for item in pauses if Scope.of(item) != scope), added])
 
 
 def resume(pauses: Pauses, scope: Scope) -> tuple[Pause, ...]:
-    """Without the one of this very scope: what was paused apart stays paused, whoever resumes something else.
+    """Remove the pause of exactly this scope; partitions that were paused by another scope stay paused.
 
     Raises:
-        ConfigError: nothing is paused by that name.
+        ConfigError: no pause has this scope.
     """
     left = _in_order(item for item in pauses if Scope.of(item) != scope)
     if len(left) == len(pauses):
@@ -94,7 +95,7 @@ def resume(pauses: Pauses, scope: Scope) -> tuple[Pause, ...]:
 
 
 def held(pauses: Pauses, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Pause]:
-    """The partitions that are paused, each with what pauses it; the widest counts."""
+    """Return the paused partitions, each with the pause that applies; the widest scope takes precedence."""
     scopes = [(Scope.of(item), item) for item in pauses]
     found = {}
     for partition in partitions if scopes else ():
@@ -105,25 +106,25 @@ def held(pauses: Pauses, partitions: Iterable[TopicPartition]) -> dict[TopicPart
 
 
 def described(item: Pause) -> str:
-    """What, by whom, when and why."""
+    """Describe a pause: scope, operator, time and reason."""
     return f"{Scope.of(item)} was paused by {item.by} at {utc(item.at_ms)} UTC" + (
         f": {item.reason}" if item.reason else ""
     )
 
 
 def waiting_of(paused: Mapping[TopicPartition, Pause]) -> Iterator[Waiting]:
-    """Why they are not copied."""
+    """Yield waiting entries that state why the partitions are paused."""
     return _together({partition: described(item) for partition, item in paused.items()})
 
 
 def edited(draft: Draft, pauses: Pauses, runs: Runs) -> Draft:
-    """The plan in force with other pauses: nothing else changes, no other partition moves.
+    """Return the current plan with other pauses: nothing else changes, no other partition moves.
 
-    A resumed partition goes to the slot with the fewest. One that was never begun, or whose topic is not what it was,
-    needs the next plan: it waits for that.
+    A resumed partition goes to the slot with the fewest partitions. One without an offset segment for its current
+    topics (never started, or a topic was recreated) waits for the next plan.
 
     Args:
-        runs: (source topic, partition) -> its runs.
+        runs: (source topic, partition) -> its offset segments.
     """
     before = {
         TopicPartition(item.topic, number)
@@ -177,7 +178,7 @@ def _assigned(
 
 
 def _firm(topic: PlannedTopic, runs: Runs) -> Iterator[TopicPartition]:
-    """The partitions of which some run describes these very topics, so that a slot can go on with them."""
+    """Yield the partitions with an offset segment for exactly these topics, so that a slot can continue them."""
     ids = topic.destination, topic.source_id, topic.destination_id
     for number in range(len(topic.slots)):
         known = adopted(runs.get((topic.source, number), ()), *ids)

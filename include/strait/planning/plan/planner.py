@@ -1,7 +1,7 @@
-"""From facts to a plan: what to create, what each slot copies, what waits and why. Pure.
+"""Plans a link from observed facts: topics to create, partitions per slot, waiting partitions and reasons. Pure.
 
-A partition that the link copies for the first time needs its start looked up, which is I/O. So planning has two steps:
-`survey` says what must be looked up, and `compose` makes the plan with the answers.
+The start offset of a partition that the link replicates for the first time requires a lookup, which is I/O. So planning
+has two steps: `survey` returns the lookups to make, and `compose` makes the plan with their results.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -55,16 +55,17 @@ _NO_LOADS: Mapping[TopicPartition, Load] = {}
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What both clusters and the link's own past say.
+    """State of both clusters and the link's own history.
 
     Attributes:
-        copyable: partitions to copy whose runs fit both topics as they are now.
-        new: partitions to copy that need a first run.
-        halted: partitions that are not copied on, because a topic of theirs is not what it was.
-        policies: source topic -> how it is copied, of every topic that has a home.
-        begun: what was copied before, as far as the plans in force and the map tell.
+        copyable: partitions to replicate whose offset segments fit both current topics.
+        new: partitions to replicate that need a first offset segment.
+        halted: partitions that are not continued, since a topic was deleted or recreated, or its destination renamed.
+        policies: source topic -> its replication policy, for every topic that has a destination.
+        begun: topics and partitions replicated before, as far as the current plans and the offset map show.
         clusters: Kafka's IDs of source and destination.
-        decisions: what was decided once and is not over. ``decided``: source topic -> the one that was followed.
+        decisions: one-time decisions of operators that still apply. ``decided``: source topic -> the decision that was
+            followed.
     """
 
     selection: Selection
@@ -83,16 +84,16 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What would make the link as it is configured.
+    """Changes that make the link as it is configured.
 
     Attributes:
-        create: destination topics to create; they are planned once they are there.
-        drafts: task group -> its plan, of those that the published ones do not say already.
-        plans: task group -> its plan in force, which it was decided from; none before the first.
-        new: partitions that get their first run with this plan, each with where it starts on both sides.
-        sync: what else copies need.
-        state_changes: state topic -> configurations that it is to get, so that it loses no record and stays small.
-        state_risks: what may lose the link's state, or let it grow, and is not set without a decision.
+        create: destination topics to create; they are planned once they exist.
+        drafts: task group -> its new plan, for task groups whose published plan differs.
+        plans: task group -> its current plan, which the proposal is based on; empty before the first plan.
+        new: partitions that get their first offset segment with this plan, with their start offsets on both sides.
+        sync: other changes that destination topics need.
+        state_changes: state topic -> configurations to set, so that it loses no record and stays small.
+        state_risks: risks of losing the link's state or letting it grow, which are not fixed without a decision.
     """
 
     create: tuple[CreateTopic, ...]
@@ -106,41 +107,44 @@ class Proposal:
 
     @property
     def groups(self) -> dict[str, Draft]:
-        """Every task group as it would be."""
+        """Every task group as proposed."""
         return {group: Draft.of(plan) for group, plan in self.plans.items()} | dict(self.drafts)
 
     @property
     def draft(self) -> Draft | None:
-        """The whole link as it would be, all task groups together; None where no plan changes."""
+        """The whole link as proposed, all task groups combined; None if no plan changes."""
         return joined(self.groups, sorted(self.groups)) if self.drafts else None
 
     @property
     def before(self) -> Draft | None:
-        """The whole link as it is; None before the first plan."""
+        """The whole link by its current plans; None before the first plan."""
         return joined({group: Draft.of(plan) for group, plan in self.plans.items()}, sorted(self.groups))
 
     @property
     def previous(self) -> Plan | None:
-        """The plan in force of the task group that every link has."""
+        """The current plan of the task group that every link has."""
         return self.plans.get(DEFAULT_GROUP)
 
     @property
     def actions(self) -> tuple[TopicAction, ...]:
-        """All that is to be done to topics and rights, in the order in which it is done."""
+        """All changes to topics and ACLs, in the order in which they are made."""
         beats = self.survey.create_heartbeats
         return (*self.create, *(() if beats is None else (beats,)), *self.sync.actions)
 
     @property
     def empty(self) -> bool:
-        """Nothing is to be done."""
+        """Whether there is nothing to do."""
         return not self.actions and not self.drafts
 
     def first_runs(self, now_ms: int) -> list[OffsetMapping]:
-        """The first run of every new partition, to be published with the plan."""
+        """Return the first offset segment of every new partition, to be published with the plan."""
         return [new.first_run(partition, now_ms) for partition, new in sorted(self.new.items())]
 
     def losses(self, link: str, now_ms: int) -> list[Loss]:
-        """What the ledger must hold of topics that are not what they were, to be published with the plan: each once."""
+        """Return the loss log entries of topics that were deleted or recreated, each once.
+
+        They are published with the plan.
+        """
         waited = {waits for plan in self.plans.values() for waits in _waiting(plan.waiting)}
         noted: list[tuple[TopicPartition, Change, Action]] = [
             (partition, change, "halted")
@@ -165,12 +169,13 @@ def survey(
     previous: Iterable[Plan] = (),
     came_back: Collection[str] = (),
 ) -> Survey:
-    """Select topics, find their destinations, and hold them against the runs of the past.
+    """Select topics, find their destinations, and compare them with the recorded offset segments.
+
+    ``refused``: destination topic that could not be created -> the reason.
 
     Args:
-        refused: destination topics that could not be created, and why.
-        previous: the plans in force. They tell which partitions have runs that the map has lost.
-        came_back: topics of the source that links from the destination have made.
+        previous: the current plans. They show which partitions have offset segments that the map has lost.
+        came_back: source topics created by links from the destination.
 
     Raises:
         ConfigError: the link would copy topics onto themselves or one another, or two topics onto one.
@@ -206,7 +211,7 @@ def survey(
             match verdict:
                 case Unchanged():
                     copyable.append(partition)
-                    if decision is not None:  # its slot begins the other topic, by what the plan says
+                    if decision is not None:  # its slot starts the new source topic by the plan's `on_loss`
                         policies[pair.source.topic] = policy.model_copy(update={"on_loss": decision.action})
                 case New() as fresh:
                     new[partition] = StartRequest(TopicPartition(pair.destination.topic, number), fresh)
@@ -245,12 +250,12 @@ def compose(
     """Make the proposal.
 
     Args:
-        starts: has an answer or a failure for both sides of every partition in ``found.new``.
-        previous: task group -> its plan in force.
-        pauses: those of the link; the plans carry them on.
-        sync: what is to be done to copies; the plans remember it.
-        loads: what was reported of partitions just now.
-        settings: which settings ``link`` has; the plan of the `default` group says so.
+        starts: has a result or a failure for both sides of every partition in ``found.new``.
+        previous: task group -> its current plan.
+        pauses: those of the link; the plans carry them over.
+        sync: changes to destination topics; the plans record them.
+        loads: partition -> its load by the latest reports.
+        settings: identifies the settings of ``link``; recorded in the plan of the `default` task group.
     """
     paused = held(pauses, [*found.copyable, *found.new]) if pauses else {}
     begun = {partition: beginning for partition, beginning in found.new.items() if partition not in paused}
@@ -289,8 +294,10 @@ def compose(
 
 
 def _pauses(waiting: Iterable[Waiting]) -> bool:
-    """Something would be copied if nobody had paused it: its application stays, or going on would take a start of
-    it."""
+    """Return whether a partition is not replicated only because it is paused.
+
+    Its application keeps running; otherwise resuming the partition would have to start it.
+    """
     return any(item.reason == Reason.PAUSED for item in waiting)
 
 
@@ -309,8 +316,11 @@ def _waiting(waiting: Iterable[Waiting]) -> set[tuple[TopicPartition, str]]:
 def _planned(
     link: Link, found: Survey, dealt: Assignment, started: Collection[TopicPartition]
 ) -> dict[str, tuple[PlannedTopic, ...]]:
-    """Task group -> its topics. One that several groups copy partitions of is in the plan of each; one of which
-    something is not copied is in that of its own group, where it is said why."""
+    """Return task group -> its topics.
+
+    A topic whose partitions are replicated by several task groups is in the plan of each. If some of its partitions are
+    not replicated, it is also in the plan of the topic's task group, which contains the reason.
+    """
     places: dict[str, list[tuple[int, Place]]] = {}
     for (topic, number), place in dealt.places.items():
         places.setdefault(topic, []).append((number, place))
@@ -340,7 +350,7 @@ def _planned(
 
 
 def _by_group(link: Link, waiting: Iterable[Waiting]) -> dict[str, tuple[Waiting, ...]]:
-    """Task group -> what waits of the topics that belong to it."""
+    """Return task group -> the waiting entries of its topics."""
     found: dict[str, list[Waiting]] = {}
     for item in waiting:
         found.setdefault(group_of(link, item.topic), []).append(item)

@@ -1,4 +1,4 @@
-"""Where the settings come from that a plan is made of, and the link as the plan in force has it. Pure."""
+"""Origin of the settings that a plan is made from, and the link with the settings of its current plan. Pure."""
 
 import hashlib
 from dataclasses import dataclass
@@ -10,7 +10,10 @@ _DIGEST_CHARACTERS = 12
 
 
 def planned_settings(link: Link) -> PlannedSettings:
-    """What a plan made of these settings says of them. It has no secrets: those are properties of clusters."""
+    """Return the description of a link's settings that its plan contains.
+
+    It has no secrets: those are properties of clusters.
+    """
     topics = link.topics.model_dump_json(exclude_defaults=True)
     return PlannedSettings(
         digest=_digest(link.model_dump_json(exclude={"topics"})),
@@ -22,14 +25,14 @@ def planned_settings(link: Link) -> PlannedSettings:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What the plan in force was made of, beside a link as a links file has it.
+    """Settings that the current plan was made from, next to the link in the links file.
 
     Attributes:
-        settings: as the plan says; None: there is no plan, or one of an older version that does not say.
+        settings: as recorded in the plan; None: there is no plan, or an older version made it without this record.
         configured: the link of the links file.
         version: of the plan; 0: there is none.
-        same_topics: the plan was made of the topics in the links file.
-        same_others: likewise of its other settings.
+        same_topics: whether the plan was made from the topics in the links file.
+        same_others: whether the plan was made from the other settings in the links file.
     """
 
     settings: PlannedSettings | None
@@ -40,14 +43,16 @@ class InForce:
 
     @property
     def elsewhere(self) -> str:
-        """Where the topics in force come from, if not from the links file; "" if they do."""
+        """Origin of the current topics; "" if it is the links file."""
         return "" if self.settings is None else self.settings.origins.get(TOPICS, "")
 
     @property
     def link(self) -> Link:
-        """The link of the links file, with the topics in force where these came from elsewhere; and knowing which
-        clusters Airflow has other properties of, or each plan made here would differ from each of Airflow's. Raises
-        ConfigError where the topics name task groups that the links file does not have."""
+        """The link of the links file, with the current topics if these came from elsewhere.
+
+        It also records for which clusters Airflow has other properties; otherwise each plan made here would differ from
+        each of Airflow's. Raises ConfigError if the topics name task groups that the links file does not have.
+        """
         if self.settings is None:
             return self.configured
         link, where = self.configured, self.elsewhere
@@ -60,10 +65,10 @@ class InForce:
 
 
 def in_force(link: Link, plan: Plan | None) -> InForce:
-    """Hold a link of a links file against the plan in force.
+    """Compare a link of a links file with its current plan.
 
     Args:
-        plan: that of the `default` group; None: there is none.
+        plan: that of the `default` task group; None: there is none.
     """
     if plan is None or plan.settings is None:
         return InForce(None, link, 0 if plan is None else plan.version)

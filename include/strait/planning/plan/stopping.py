@@ -1,4 +1,4 @@
-"""Stopping a link and starting it again by its plans in force. Pure."""
+"""Stops a link and starts it again by editing its current plans. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -11,11 +11,11 @@ from strait.text import utc
 
 
 def with_stopped(drafts: Mapping[str, Draft], stop: Pause | None) -> dict[str, Draft]:
-    """The drafts of a link by task group, stopped as ``stop`` tells or, without one, started; nothing else changes.
+    """Return a link's drafts by task group, stopped by ``stop`` or, if it is None, started; nothing else changes.
 
-    A link that is stopped already keeps who stopped it first.
+    A link that is already stopped keeps the operator, time and reason of its first stop.
 
-    A group besides the default one that has no partition to copy stays stopped: its application would do nothing.
+    A task group other than `default` without a partition to replicate stays stopped: its application would do nothing.
     """
     if stop is not None and all(of.stopped for of in drafts.values()):
         return dict(drafts)
@@ -26,7 +26,7 @@ def with_stopped(drafts: Mapping[str, Draft], stop: Pause | None) -> dict[str, D
 
 
 def stopped_by(plans: Iterable[Plan]) -> str:
-    """By whom a link was stopped, when and why, in words; empty: it is not stopped."""
+    """Describe by whom a link was stopped, when and why; empty if it is not stopped."""
     found = list(plans)
     if not found or not all(plan.stopped for plan in found):
         return ""

@@ -1,1 +1,1 @@
-"""A plan as a person reads it before it counts: text, differences, effects, what must be approved."""
+"""Review of a plan before it is applied: text, differences, effects, and approval."""

@@ -1,4 +1,4 @@
-"""Whether a link may do what is proposed: what was shown to a person, no more and no less. Pure."""
+"""Checks that a proposal makes exactly the changes that an operator was shown, no more and no less. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,11 @@ _LINES_MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What may be done. ``shown`` None: everything. ``clusters``: between which it was shown."""
+    """Permitted changes.
+
+    ``shown``: the effects that were shown; None: all are permitted. ``clusters``: the source and destination they were
+    shown for.
+    """
 
     link: str
     shown: Effects | None
@@ -26,14 +30,17 @@ class Approval:
 
     @classmethod
     def of(cls, link: str, setting: str, shown: "ShownPlan | None") -> "Approval":
-        """By the link's `approval`, unless a person has seen a plan."""
+        """Return the approval of the shown plan, if there is one, else the one by the link's `approval` setting."""
         if shown is not None:
             return cls(link, shown.shown, shown.clusters)
         return cls(link, () if setting == "required" else None)
 
     def check(self, now: Effects, clusters: Clusters) -> None:
-        """Before anything is done: it has to be all that was shown, and only that, and for these clusters. Raises
-        ApprovalMissing."""
+        """Check, before any change, that the effects and clusters are exactly those that were shown.
+
+        Raises:
+            ApprovalMissing: they differ, or approval is required and no plan was shown.
+        """
         self._refuse(cluster_differences(self.clusters, clusters))
         if self.shown is None or (not self.shown and not now):
             return
@@ -46,7 +53,11 @@ class Approval:
         self._refuse(differences(self.shown, now))
 
     def check_rest(self, now: Effects, clusters: Clusters) -> None:
-        """When some of it is done: nothing may have come to it. Raises ApprovalMissing."""
+        """Check, after some of the effects were applied, that there are no others and that the clusters are the same.
+
+        Raises:
+            ApprovalMissing: there are other effects, or the clusters differ.
+        """
         self._refuse(cluster_differences(self.clusters, clusters))
         if self.shown is not None:
             self._refuse(unseen(self.shown, now))
@@ -61,7 +72,7 @@ class Approval:
 
 
 class ShownPlan(BaseModel):
-    """What `strait plan --out` writes and `strait apply` takes."""
+    """The file that `strait plan --out` writes and `strait apply` reads."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -80,7 +91,11 @@ class ShownPlan(BaseModel):
 
     @classmethod
     def parse(cls, text: str, *, where: str) -> "ShownPlan":
-        """Raises ConfigError: it is not such a plan, or somebody has changed it."""
+        """Parse the text of a plan file.
+
+        Raises:
+            ConfigError: it is not a plan file, or it was edited.
+        """
         try:
             raw: Any = value_of(text)
         except ValueError as error:

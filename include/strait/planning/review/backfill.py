@@ -1,4 +1,4 @@
-"""How much there is to copy of topics that begin to be copied, and how long that takes. Pure."""
+"""Estimates the backlog of topics whose replication starts, and how long it takes to replicate. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,15 +13,18 @@ from strait.planning.topics.start_offsets import OutOfRange, Range, StartAt, fir
 from strait.state.schema import Report
 
 ASSUMED_RECORD_BYTES = 1000
-"""Of records of which nothing is known: neither how large their topic is, nor how large others of the link are."""
+"""Record size in bytes to assume if neither the size of the topic nor that of the link's other records is known."""
 
 Reports = Mapping[tuple[str, int], Sequence[Report]]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicBackfill:
-    """What a topic holds that is to be copied. ``bytes_from``: `log` (from the brokers' disks), `link` (from the
-    average of what the link copies) or `guess`."""
+    """Backlog of one topic.
+
+    ``bytes_from``: `log` (from the brokers' disks), `link` (from the average record that the link replicates) or
+    `guess`.
+    """
 
     topic: str
     partitions: int
@@ -32,11 +35,11 @@ class TopicBackfill:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """All of it.
+    """Backlog of all topics whose replication starts.
 
     Attributes:
-        bytes_per_second: how fast the link copies while something waits; None: it has not had to hurry.
-        limit: the link's budget; None: it has none.
+        bytes_per_second: combined rate of the link's lagging slots; None: no backlog has been measured.
+        limit: the link's budget in bytes per second; None: it has none.
     """
 
     topics: tuple[TopicBackfill, ...] = ()
@@ -53,12 +56,12 @@ class Backfill:
 
     @property
     def seconds(self) -> float | None:
-        """At the measured rate, or at the budget's where that is lower; None: not known."""
+        """Time to replicate the backlog at the measured rate, or at the budget if that is lower; None: unknown."""
         rates = [rate for rate in (self.bytes_per_second, self.limit) if rate]
         return self.bytes / min(rates) if rates else None
 
     def lines(self) -> Iterator[str]:
-        """For people; nothing where there is nothing to copy."""
+        """Yield human-readable lines; none if there is no backlog."""
         for item in self.topics:
             if item.records:
                 yield f"backfill  {item.topic}: {item.records:,} records, {_size(item)}"
@@ -74,7 +77,10 @@ class Backfill:
 
 
 def starts_at(link: Link, proposal: Proposal) -> dict[TopicPartition, StartAt]:
-    """Where each partition begins that is to be copied for the first time, its topic made already or not."""
+    """Return the start of each partition to be replicated for the first time.
+
+    Includes partitions whose destination topic does not exist yet.
+    """
     found = {partition: beginning.fresh.begin for partition, beginning in proposal.survey.new.items()}
     for item in proposal.create:
         start = start_of(link, item.source)
@@ -89,12 +95,12 @@ def backfill_of(
     sizes: Mapping[TopicPartition, int],
     reports: Reports,
 ) -> Backfill:
-    """Put it together.
+    """Compute the backlog of each topic from start offsets, ranges and sizes.
 
     Args:
-        ranges: what the source holds of each partition; those of which it is not known are left out.
-        sizes: bytes of whole partitions on their brokers' disks, as far as they may be known.
-        reports: the present ones of the link.
+        ranges: partition -> the offsets that the source holds; partitions whose range is unknown are skipped.
+        sizes: bytes of whole partitions on their brokers' disks, as far as this principal may read them.
+        reports: the latest reports of the link.
     """
     average = _record_bytes(reports)
     totals: dict[str, list[tuple[int, float, str]]] = defaultdict(list)
@@ -135,8 +141,10 @@ def _record_bytes(reports: Reports) -> float | None:
 
 
 def _rate(reports: Reports) -> float | None:
-    """Of the slots that have something to catch up with: what the others write says how much comes, not how fast they
-    are."""
+    """Return the bytes per second of slots that lag; None if there are none.
+
+    The rate of the others shows how much is produced, not how fast they can replicate.
+    """
     busy = {
         (report.group, report.slot, report.application): report.bytes_per_second
         for parts in reports.values()

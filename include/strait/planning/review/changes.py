@@ -1,4 +1,4 @@
-"""What differs between two plans, for people and programs. Pure."""
+"""Differences between two plans, human-readable and as plain data. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,10 +11,11 @@ from strait.state.schema import TopicPolicy, Waiting
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Partitions by what becomes of them, in order; ``waiting``: all that wait afterwards, not only what is new.
+    """Partitions by kind of change, in order; ``waiting``: all that wait afterwards, not only the new ones.
 
-    ``policies``: source topic -> what is new about how it is copied, for topics that were copied before.
-    ``budgets``: what is new about bandwidth, where anything is.
+    ``policies``: source topic -> changes of its policy, for topics that were replicated before.
+
+    ``budgets``: the new bandwidth limits if they changed, else empty.
     """
 
     added: tuple[TopicPartition, ...]
@@ -26,7 +27,7 @@ class Changes:
 
 
 def changes(before: Draft | None, after: Draft, *, without: Collection[str] = ()) -> Changes:
-    """Compare by partition and slot. ``without``: fields of policies that do not matter."""
+    """Compare two drafts by partition and slot. ``without``: policy fields to ignore."""
     old = {} if before is None else slots_by_partition(before.topics)
     new = slots_by_partition(after.topics)
     return Changes(
@@ -58,6 +59,6 @@ def _shown(value: str | int) -> str:
 
 
 def _limits(draft: Draft | None) -> str:
-    """The budgets in words, without how slots share them: that follows from where partitions are."""
+    """Return the budgets as text, without the shares of slots, which follow from the assignment of partitions."""
     budgets = () if draft is None else draft.budgets
     return ", ".join(f"{item.topic_class or 'link'} {item.bytes_per_second:,} bytes/s" for item in budgets)

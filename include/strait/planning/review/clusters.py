@@ -1,4 +1,4 @@
-"""Between which clusters a link copies, and that it becomes others: always a person's decision. Pure."""
+"""Source and destination cluster of a link. A change of either always requires an operator's decision. Pure."""
 
 from collections.abc import Iterable, Iterator
 
@@ -13,7 +13,10 @@ UNKNOWN: Clusters = ("", "")
 
 
 def planned_clusters(plans: Iterable[Plan]) -> Clusters:
-    """Those of the newest plan. Plans of older versions have the source's alone, as it was when the link began."""
+    """Return the clusters of the newest plan.
+
+    Plans of older versions record only the source, as it was when the link started.
+    """
     newest = max(plans, key=lambda plan: plan.published_at_ms, default=None)
     if newest is None:
         return UNKNOWN
@@ -21,7 +24,7 @@ def planned_clusters(plans: Iterable[Plan]) -> Clusters:
 
 
 def cluster_effects(proposal: Proposal) -> Iterator[Effect]:
-    """One for each end that is another cluster than before."""
+    """Yield an effect for each end whose cluster changes."""
     before, now = planned_clusters(proposal.plans.values()), proposal.survey.clusters
     for verb, old, new in zip(("reads", "writes"), before, now, strict=True):
         if old and new and old != new:
@@ -29,7 +32,7 @@ def cluster_effects(proposal: Proposal) -> Iterator[Effect]:
 
 
 def cluster_differences(shown: Clusters, now: Clusters) -> list[str]:
-    """One line for each end that is not the cluster that was shown."""
+    """Return one line for each end whose cluster is not the one that was shown."""
     ends = zip(("source", "destination"), shown, now, strict=True)
     return [
         f"shown for Kafka cluster {one} as {end}, which is {other} now"
@@ -39,4 +42,4 @@ def cluster_differences(shown: Clusters, now: Clusters) -> list[str]:
 
 
 def _known(told: str) -> str:
-    return "" if told == "None" else told  # what older versions wrote of a cluster without an ID
+    return "" if told == "None" else told  # older versions wrote this for a cluster without an ID

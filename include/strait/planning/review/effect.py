@@ -1,4 +1,4 @@
-"""One thing that a proposal does, or leaves as it is. Pure."""
+"""One effect of a proposal: a change, or something that it leaves unchanged. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _SIGN_OF = {verb: sign for sign, verbs in _SIGNS.items() for verb in verbs}
 
 
 class Effect(NamedTuple):
-    """``creates orders: 3 partitions``."""
+    """An effect, such as ``creates orders: 3 partitions``."""
 
     verb: str
     subject: str
@@ -25,17 +25,17 @@ class Effect(NamedTuple):
 
     @property
     def sign(self) -> str:
-        """``+`` for what comes, ``~`` for what changes, ``-`` for what goes, ``=`` for what stays as it is."""
+        """``+`` for additions, ``~`` for changes, ``-`` for removals, ``=`` for no change."""
         return _SIGN_OF[self.verb]
 
     @property
     def line(self) -> str:
-        """With its sign in front, for people."""
+        """Human-readable text with the sign in front."""
         return f"{self.sign} {self}"
 
 
 def totals(effects: Iterable[Effect]) -> str:
-    """How many of each sign: ``Plan: 2 to add, 1 to change, 0 to remove.``"""
+    """Return the number of effects by sign: ``Plan: 2 to add, 1 to change, 0 to remove.``"""
     counted = Counter(effect.sign for effect in effects)
     if not counted.keys() & set("+~-"):
         return "No changes."

@@ -1,12 +1,12 @@
-"""What a proposal does that somebody may want to be asked about, piece by piece. Pure.
+"""Effects of a proposal that an operator may have to approve, one by one. Pure.
 
-An effect is a decision of the configuration: topics that begin or cease to be copied, what is created, altered or
-deleted on the destination, another policy or budget. It is *not* where partitions are copied, and not what the world
-does to partitions that are copied already: they move, wait and go on without anybody's leave, or copying would stand
-still with every broker that restarts.
+An effect results from the configuration: a topic whose replication starts or ends, an object that is created, altered
+or deleted on the destination, a changed policy or budget. The assignment of partitions to slots is *not* an effect, nor
+are changes of state of partitions that are replicated already: these move, wait and resume without approval. Otherwise
+replication would stall with every broker restart.
 
-Two proposals with equal effects do the same, so the fingerprint of what was shown says whether it is still what would
-be done.
+Proposals with equal effects do the same, so the fingerprint of the shown effects determines whether a proposal is still
+the one that was shown.
 """
 
 import hashlib
@@ -21,38 +21,43 @@ from strait.planning.review.effect import Effect
 from strait.planning.topics.policies import start_of
 
 FACTS = {"max_message_bytes", "source_compacted", "source_append_time", "destination_append_time"}
-"""What a policy carries of both topics; the rest of it is what the link's rules decide."""
+"""Policy fields that describe the two topics; the link's rules determine all others."""
 
 
 Effects = Sequence[Effect]
 
 
 def effects(link: Link, proposal: Proposal) -> Effects:
-    """All of them, in order. A topic to create is copied as well, though the plan names it only once it is there."""
+    """Return all effects, in order.
+
+    A topic to create also counts as one to replicate, although the plan contains it only once it exists.
+    """
     return tuple(sorted({*_on_topics(proposal), *planned_effects(link, proposal)}))
 
 
 def planned_effects(link: Link, proposal: Proposal) -> Effects:
-    """Those that come with the publication of the plan, when what has to be done to topics is done."""
+    """Return the effects of publishing the plan, once all changes to topics have been made."""
     return tuple(sorted({*_copied(link, proposal), *_policies(proposal), *cluster_effects(proposal)}))
 
 
 def fingerprint(shown: Effects, clusters: Clusters) -> str:
-    """Equal for equal effects between the same clusters, and for no others."""
+    """Return a fingerprint: equal for equal effects between the same clusters, and for no others."""
     rows = [list(effect) for effect in sorted(shown)]
     text = json.dumps([rows, list(clusters)], ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def differences(shown: Effects, now: Effects) -> list[str]:
-    """One line for each effect that is in one of them only."""
+    """Return one line for each effect that only one of the two contains."""
     gone, new = sorted(set(shown) - set(now)), sorted(set(now) - set(shown))
     return [f"no longer: {_plain(effect)}" for effect in gone] + [f"not shown: {_plain(effect)}" for effect in new]
 
 
 def unseen(shown: Effects, now: Effects) -> list[str]:
-    """One line for each effect that nobody has seen. What is done already, such as a creation, may be missing by
-    now."""
+    """Return one line for each effect that was not shown.
+
+    Effects that were already applied, such as a creation, may be missing from ``now``.
+    """
     return [f"not shown: {_plain(effect)}" for effect in sorted(set(now) - set(shown))]
 
 
@@ -61,7 +66,7 @@ def _on_topics(proposal: Proposal) -> Iterator[Effect]:
 
 
 def _copied(link: Link, proposal: Proposal) -> Iterator[Effect]:
-    """Topics, not partitions: those of a topic that is copied come and go as the topic does."""
+    """Yield an effect per topic, not per partition: the partitions of a replicated topic come and go with it."""
     before, after = proposal.before, proposal.draft or proposal.before
     known = set() if before is None else {topic.source for topic in before.topics}
     created = {(item.source, item.topic) for item in proposal.create}

@@ -1,4 +1,4 @@
-"""Proposals and what came of them, as text for people and as plain data for programs. Pure."""
+"""Formats proposals and their results as human-readable text and as plain data. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from strait.state.schema import Waiting
 
 
 def proposal_text(proposal: Proposal) -> str:
-    """Line by line what would be created, copied and left out, and why; then how much that is."""
+    """Return the topics to create, replicate and skip, with reasons, line by line, followed by the totals."""
     actions = [_shown(action) for action in proposal.actions]
     safety = [
         Effect("sets", f"state topic {topic}", ", ".join(f"{name}={value}" for name, value in put.items()))
@@ -39,7 +39,7 @@ def proposal_text(proposal: Proposal) -> str:
 
 
 def proposal_data(proposal: Proposal) -> dict[str, Any]:
-    """The same, complete."""
+    """Return the complete proposal as plain data."""
     return {
         **actions_data(proposal.actions, proposal.sync.acls_denied),
         "state_changes": {topic: dict(put) for topic, put in proposal.state_changes.items()},
@@ -68,7 +68,7 @@ def proposal_data(proposal: Proposal) -> dict[str, Any]:
 
 
 def changes_data(found: Changes) -> dict[str, Any]:
-    """Partitions as [topic, partition] pairs."""
+    """Return changes as plain data, with partitions as [topic, partition] pairs."""
     return {"added": list(found.added), "removed": list(found.removed), "moved": list(found.moved)} | {
         "policies": dict(found.policies),
         "budgets": found.budgets,
@@ -76,25 +76,25 @@ def changes_data(found: Changes) -> dict[str, Any]:
 
 
 def waiting_data(item: Waiting) -> dict[str, Any]:
-    """One thing that waits, with what to do about it."""
+    """Return a waiting entry as plain data, with its remedy."""
     remedy = Reason(item.reason).remedy if item.reason in set(Reason) else ""
     return item.model_dump() | {"remedy": remedy}
 
 
 def summary(draft: Draft) -> str:
-    """A plan in one line."""
+    """Return a plan in one line."""
     copied = sum(slot is not None for topic in draft.topics for slot in topic.slots)
     text = f"{copied} partitions of {len(draft.topics)} topics on {draft.slots} slots, {len(draft.waiting)} waiting"
     return f"stopped, {text}" if draft.stopped else text
 
 
 def refused_lines(refused: Mapping[str, str]) -> Iterator[str]:
-    """What a cluster did not let us do to topics and rights."""
+    """Return a line for each change of topics and ACLs that a cluster rejected."""
     return (f"refused   {topic}: {why}" for topic, why in sorted(refused.items()))
 
 
 def _shown(action: Action) -> Effect:
-    """A topic that is created does not say by its name what it will be a copy of."""
+    """Return the effect of an action. A topic to create has its source topic added if the names differ."""
     subject = action.subject
     if isinstance(action, CreateTopic) and action.source != action.topic:
         subject += f" for {action.source}"
@@ -110,7 +110,7 @@ def _headline(proposal: Proposal) -> str:
 
 
 def _changed(found: Changes) -> Iterator[Effect]:
-    """One for each topic with added, removed or moved partitions or another policy, and one for budgets."""
+    """Yield an effect per topic with added, removed or moved partitions or a changed policy, and one for budgets."""
     for verb, partitions in (("copies", found.added), ("leaves", found.removed), ("moves", found.moved)):
         for span in spans(partitions):
             yield Effect(verb, span)
@@ -121,14 +121,14 @@ def _changed(found: Changes) -> Iterator[Effect]:
 
 
 def _waits(item: Waiting) -> Effect:
-    """One thing that waits: what, why, what to do."""
+    """Return a waiting entry as an effect: partitions, reason and remedy."""
     which = f" {ranges(item.partitions)}" if item.partitions else ""
     remedy = f" {Reason(item.reason).remedy}" if item.reason in set(Reason) else ""
     return Effect("waits", f"{item.topic}{which}", f"{item.reason}: {item.detail}.{remedy}")
 
 
 def _left_out(proposal: Proposal) -> Iterator[Effect]:
-    """Topics left out: excluded ones by name, since somebody may wonder; the rest only counted."""
+    """Yield skipped topics: excluded ones by name, since an operator may miss them; the others only as a count."""
     skipped = proposal.survey.selection.skipped
     for skip in skipped:
         if skip.reason is not Reason.NOT_SELECTED and not skip.topic.startswith("__"):
@@ -139,7 +139,7 @@ def _left_out(proposal: Proposal) -> Iterator[Effect]:
 
 
 def _versions(versions: Mapping[str, int]) -> str:
-    """Of a link with one task group the number alone."""
+    """Return the versions as text; of a link with only the `default` task group, just the number."""
     if versions.keys() == {DEFAULT_GROUP}:
         return str(versions[DEFAULT_GROUP])
     return ", ".join(f"{version} of group {group}" for group, version in sorted(versions.items()))

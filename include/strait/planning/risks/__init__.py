@@ -1,1 +1,1 @@
-"""What may go wrong with what was planned, told beforehand."""
+"""Risks of a plan, reported before it is applied."""

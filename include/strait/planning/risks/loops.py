@@ -1,7 +1,6 @@
-"""Whether what a link copies could come back, come twice, or not come on, given who else copies into its two clusters.
-Pure.
+"""Checks for loops, duplicates and records that no link replicates, given the other links into a link's clusters. Pure.
 
-It warns; what holds is decided batch by batch (strait.engine.loop_filter).
+The result only warns; each batch is filtered when it is replicated (strait.engine.loop_filter).
 """
 
 from collections.abc import Collection, Iterator
@@ -18,11 +17,13 @@ def loops_of(
     into_source: Collection[Registration],
     into_destination: Collection[Registration],
 ) -> tuple[Risk, ...]:
-    """What the registers of both clusters tell of one link, if it keeps names; under other names nothing can come back.
+    """Return the risks of a link by the producer registries of both clusters.
+
+    There are none if the link renames topics: under other names no record can come back.
 
     Args:
-        destination_id: Kafka's id of the destination.
-        into_source, into_destination: what stands in `strait.producers` there; the link's own may be among them.
+        destination_id: Kafka's ID of the destination cluster.
+        into_source, into_destination: registrations in `strait.producers` of each cluster; may include the link's own.
     """
     if link.naming.policy != "identity":
         return ()
@@ -32,7 +33,7 @@ def loops_of(
 
 
 def _back(link: Link, destination_id: str, into_source: Collection[Registration]) -> Iterator[Risk]:
-    """The destination is copied into the source as well."""
+    """Yield the risks if another link replicates the destination into the source."""
     for other in into_source:
         if other.source != destination_id:
             continue
@@ -58,7 +59,7 @@ def _back(link: Link, destination_id: str, into_source: Collection[Registration]
 def _on(
     link: Link, destination_id: str, into_source: Collection[Registration], into_destination: Collection[Registration]
 ) -> Iterator[Risk]:
-    """A third cluster is copied into the source."""
+    """Yield the risks if another link replicates a third cluster into the source."""
     direct = {other.source: other.link for other in into_destination}
     for other in into_source:
         if other.source == destination_id:

@@ -1,6 +1,6 @@
-"""What may go wrong with topics that begin to be copied, found before they are. Pure.
+"""Risks of topics whose replication starts, found before it does. Pure.
 
-A risk stops nothing: what it warns of would show as a reason code later, or as records that the destination does not
+A risk stops nothing. Its consequence would show later as a reason code, or as records that the destination does not
 keep.
 """
 
@@ -14,8 +14,8 @@ from strait.planning.topics.pairs import Pair
 
 PRODUCER_EXPIRATION = "producer.id.expiration.ms"
 SHORTEST_EXPIRATION_MS = 3 * 3_600_000
-"""Several instances send records that are up to one hour old (ADR 12), and count on it that brokers know their producer
-ID for longer than that, however late a process or a clock is."""
+"""Several instances send records that are up to one hour old (ADR 12), and rely on brokers to keep the state of their
+producer ID for longer than that, however late a process or a clock is."""
 
 _FOR_EVER = 1 << 62
 _BEFORE = ("message.timestamp.before.max.ms", "message.timestamp.difference.max.ms")
@@ -23,7 +23,7 @@ _AFTER = ("message.timestamp.after.max.ms", "message.timestamp.difference.max.ms
 
 
 class Risk(NamedTuple):
-    """One warning: a code that never changes its meaning, the source topic (empty: the whole link), and words."""
+    """One warning: a code with a permanent meaning, the source topic (empty: the whole link), and a text."""
 
     code: str
     topic: str
@@ -35,12 +35,12 @@ class Risk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was found out about the link's principals.
+    """Permissions and quotas of the link's principals.
 
     Attributes:
-        source_rights, destination_rights: topic -> the operations that are allowed on it; a topic is not there where
-            the cluster does not tell.
-        source_quotas, destination_quotas: whose -> bytes per second.
+        source_rights, destination_rights: topic -> the operations that are allowed on it; a topic is missing if the
+            cluster does not report them.
+        source_quotas, destination_quotas: quota entity -> bytes per second.
     """
 
     source_rights: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -50,12 +50,12 @@ class Known:
 
 
 def risks(pairs: Iterable[Pair], growing: Collection[str], sources: Collection[str], known: Known) -> tuple[Risk, ...]:
-    """All of them, by topic.
+    """Return all risks, by topic.
 
     Args:
-        pairs: of topics that begin to be copied and whose destinations are there.
-        growing: destination topics that get the partitions that they lack.
-        sources: every source topic that begins to be copied.
+        pairs: of topics whose replication starts and whose destination topics exist.
+        growing: destination topics that get their missing partitions.
+        sources: every source topic whose replication starts.
     """
     pairs = tuple(pairs)
     found = [risk for pair in pairs for risk in _of_pair(pair, growing)]
@@ -75,12 +75,16 @@ def risks(pairs: Iterable[Pair], growing: Collection[str], sources: Collection[s
 
 
 def lacking(end: str, request: str, cost: str) -> Risk:
-    """A broker at this end does not serve a request. ``cost``: what is impossible then."""
+    """Return the risk of a request that a broker at this end does not serve. ``cost``: the consequence."""
     return Risk("missing_request", "", f"the {end} does not serve {request}: {cost}")
 
 
 def forgetful(expiration_ms: int) -> tuple[Risk, ...]:
-    """Brokers that discard a producer's state too early. ``expiration_ms``: the shortest of the destination's brokers."""
+    """Return a risk if brokers discard a producer's state too early.
+
+    Args:
+        expiration_ms: the shortest expiration among the destination's brokers.
+    """
     if expiration_ms >= SHORTEST_EXPIRATION_MS:
         return ()
     detail = (
@@ -91,7 +95,7 @@ def forgetful(expiration_ms: int) -> tuple[Risk, ...]:
 
 
 def kept_less(pairs: Iterable[Pair]) -> tuple[Risk, ...]:
-    """Copies that do not keep all that their sources keep, whether they begin to be copied or have been for long."""
+    """Return risks of destination topics that retain less than their sources, whether new or not."""
     return tuple(risk for pair in pairs if pair.usable for risk in _kept_less(pair.source, pair.destination))
 
 
@@ -115,17 +119,18 @@ def _kept_less(source: TopicFacts, target: TopicFacts) -> Iterator[Risk]:
 
 
 def _limit(topic: TopicFacts, name: str) -> int | None:
-    """Of its retention: none where it deletes nothing."""
+    """Return a limit of the topic's retention; practically unlimited if the topic deletes nothing, None if unknown."""
     deletes = "delete" in topic.configs.get("cleanup.policy", "delete")
     return _milliseconds(topic, name) if deletes else _FOR_EVER
 
 
 def similar_names(names: Mapping[str, str], begin: Collection[str]) -> tuple[Risk, ...]:
-    """Names of copies that are one in brokers' metrics, so that brokers do not create one where the other is there.
+    """Return risks of destination topics whose names collide in brokers' metrics: brokers reject the second such topic.
+
+    ``begin``: source topics whose replication starts.
 
     Args:
-        names: source topic -> name of its copy, of all that the link copies.
-        begin: source topics that begin to be copied.
+        names: source topic -> name of its destination topic, for every topic of the link.
     """
     alike: dict[str, list[str]] = {}
     for name in sorted(names.values()):
@@ -178,6 +183,6 @@ def _milliseconds(topic: TopicFacts, name: str) -> int | None:
 
 
 def _number(topic: TopicFacts, name: str) -> int | None:
-    """None where the cluster does not tell."""
+    """Return a configuration as a number; None if the cluster does not report it."""
     text = topic.configs.get(name, "")
     return int(text) if text.removeprefix("-").isdecimal() else None

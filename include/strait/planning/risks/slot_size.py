@@ -1,4 +1,4 @@
-"""Whether the slots of a link have more partitions than they can take. Pure."""
+"""Checks whether the slots of a link have more partitions than they can handle. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ from strait.planning.risks.risks import Risk
 
 
 def crowded(groups: Mapping[str, Group], partitions: Mapping[str, int]) -> tuple[Risk, ...]:
-    """Task groups whose slots get more partitions than `MOST_PARTITIONS_PER_SLOT`, with what to set.
+    """Return a risk for each task group with more than `MOST_PARTITIONS_PER_SLOT` partitions per slot, with its remedy.
 
     Args:
-        partitions: task group -> how many it replicates.
+        partitions: task group -> number of partitions that it replicates.
     """
     risks = []
     for group, count in sorted(partitions.items()):

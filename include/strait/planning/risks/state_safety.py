@@ -1,6 +1,7 @@
-"""Whether a link's state topics are kept as safely as the topics that they describe, and stay small. Pure.
+"""Checks that a link's state topics are as durable as the topics that they describe, and stay small. Pure.
 
-An existing link is never stopped for it: what the control plane may set without a decision it sets, the rest is a risk.
+An existing link is never stopped for this: the control plane sets those configurations that need no decision and
+reports the rest as risks.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,15 +14,17 @@ from strait.state.segments import segments_of, smaller_configs
 
 
 def command(topic: str, put: Mapping[str, str]) -> str:
-    """What an operator runs to set these configurations."""
+    """Return the command with which an operator sets these configurations."""
     configs = ",".join(f"{name}={value}" for name, value in put.items())
     alter = "kafka-configs.sh --bootstrap-server <destination> --alter --entity-type topics"
     return f"{alter} --entity-name {topic} --add-config {configs}"
 
 
 def state_changes(link: str, topics: Mapping[str, TopicFacts]) -> dict[str, Mapping[str, str]]:
-    """State topic -> configurations to set on it. What is set on the topic itself is an operator's decision and
-    stays."""
+    """Return state topic -> configurations to set on it.
+
+    A configuration that is set on the topic itself is an operator's decision and stays unchanged.
+    """
     found: dict[str, Mapping[str, str]] = {}
     for topic in _shown(link, topics):
         put = {name: value for name, value in _lacking(link, topic).items() if name not in topic.topic_configs}
@@ -36,19 +39,21 @@ def _lacking(link: str, topic: TopicFacts) -> dict[str, str]:
 
 
 def state_risks(link: str, topics: Mapping[str, TopicFacts], wanted_replicas: int) -> tuple[Risk, ...]:
-    """What may lose the link's state, or let it grow.
+    """Return the risks of losing the link's state or letting it grow.
 
     Args:
-        wanted_replicas: as many as the link's `replication_factor` sets, or as the destination topics have at most.
+        wanted_replicas: the link's `replication_factor`, or else the highest number of replicas of a destination topic.
     """
     return tuple(risk for topic in _shown(link, topics) for risk in _of(link, topic, wanted_replicas))
 
 
 def state_writers(link: str, acls: Iterable[TopicAcl]) -> tuple[Risk, ...]:
-    """Who else than the link may decide what it copies, and where: whoever may write to its plan or its map.
+    """Return a risk if principals other than the link's own may write to its plan or map topic.
+
+    Such a principal can change which topics the link replicates, and into which topics.
 
     Args:
-        acls: the destination's rules about topics.
+        acls: the destination's topic ACLs.
     """
     rules = [acl for acl in acls if acl.permission == "ALLOW" and acl.operation in ("WRITE", "ALL")]
     decisive = plan_topic(link), map_topic(link)
@@ -66,7 +71,7 @@ def _covers(acl: TopicAcl, topic: str) -> bool:
 
 
 def wanted_replicas(replication_factor: int | None, copies: Iterable[TopicFacts]) -> int:
-    """How many replicas the state topics need so that they are not lost before the destination topics are."""
+    """Return the number of replicas with which the state topics are not lost before the destination topics are."""
     return replication_factor or max((copy.replicas for copy in copies), default=0)
 
 
@@ -87,7 +92,7 @@ def _of(link: str, topic: TopicFacts, wanted: int) -> Iterator[Risk]:
         )
 
 
-_OWN_PRINCIPALS = 2  # the control plane's, and the slots'
+_OWN_PRINCIPALS = 2  # the control plane's and the slots'
 _EVERYBODY = "User:*"
 _CONFIGS = {
     MIN_IN_SYNC: ("state_min_insync", "the failure of one broker can lose its last records"),
@@ -97,6 +102,6 @@ _GROWTH = ("state_growth", "old records stay in it for longer, and every process
 
 
 def _shown(link: str, topics: Mapping[str, TopicFacts]) -> list[TopicFacts]:
-    """The state topics that exist and that the cluster describes to this principal."""
+    """Return the state topics that exist and that the cluster describes to this principal."""
     found = [topics[name] for name in dict.fromkeys([*kept_safe(link), *segments_of(link)]) if name in topics]
     return [topic for topic in found if topic.replicas and not topic.denied]

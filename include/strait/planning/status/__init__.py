@@ -1,1 +1,1 @@
-"""A link as its operators see it, from plans and reports."""
+"""Status of a link for its operators, from plans and reports."""

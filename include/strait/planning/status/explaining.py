@@ -1,4 +1,4 @@
-"""Why a topic of the source is not copied, for topics that the plan does not have. Pure."""
+"""Explains why a source topic that the plan does not contain is not replicated. Pure."""
 
 from collections.abc import Collection
 
@@ -8,20 +8,22 @@ from strait.planning.topics.selection import Selection, Skip
 from strait.reasons import Reason
 
 LEFT_OUT = "left_out"
-"""The state of a topic that is not to be copied."""
+"""State of a topic that is not to be replicated."""
 
 
 def nearly_selected(selection: Selection) -> tuple[PartitionStatus, ...]:
-    """Topics that the link names or matches and leaves out all the same. Those that nothing selects are too many to
-    tell."""
+    """Return the topics that the link names or matches but skips.
+
+    Topics that no pattern selects are not included: there are too many of them.
+    """
     return tuple(_row(skip) for skip in selection.skipped if skip.reason is not Reason.NOT_SELECTED)
 
 
 def explained(topic: str, selection: Selection, wanted: Collection[str]) -> PartitionStatus | None:
-    """Why this topic of the source is not in the plan; None where the source has no such topic.
+    """Return why this source topic is not in the plan; None if the source has no such topic.
 
     Args:
-        wanted: the names that the link asks for, one of which may be a misspelt form of this one.
+        wanted: the topic names known to the link, one of which may be a misspelling of this one.
     """
     if topic in selection.selected:
         detail = "selected since the last plan"

@@ -1,6 +1,6 @@
-"""Decides whether a task group copies as it should: is its application alive, is every slot heard? Pure.
+"""Checks whether a task group replicates as it should: its application is alive, and every slot reports. Pure.
 
-When a slot was last heard is told by the listener's clock, so that the clocks of other machines do not matter.
+The time of a slot's last report is taken from the listener's clock, so that the clocks of other machines do not matter.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,17 +13,17 @@ from strait.reasons import Reason
 from strait.state.schema import Plan, Report
 
 SILENT_SECONDS = 30.0
-"""A slot reports once a second; the longest pause in good health is a failed slot being started again by Spark. On a
-machine that has far too much to do both may take long, and starting everything anew gives it more."""
+"""A slot reports once per second; the longest pause in normal operation is Spark restarting a failed slot. On an
+overloaded machine both may take long, and restarting everything adds to the load."""
 
 STARTING_SECONDS = 90.0
-"""So long an application may take from its submission, and once it runs, to its first report."""
+"""Maximum time that an application takes from its submission, and from when it runs, to its first report."""
 
 CLUSTER_SILENT_SECONDS = 240.0
 
 
 class Patience(NamedTuple):
-    """What is waited for before an application is started anew: a silent slot, and the start of one that is submitted."""
+    """Time to wait before restarting an application: if a slot does not report, and if a submitted one does not run."""
 
     silent_seconds: float
     waiting_seconds: float
@@ -31,13 +31,13 @@ class Patience(NamedTuple):
 
 ON_THIS_HOST = Patience(SILENT_SECONDS, STARTING_SECONDS)
 IN_CLUSTER = Patience(CLUSTER_SILENT_SECONDS, 1200.0)
-"""Of a driver in a cluster, which starts it again by itself, within minutes where a host was lost, and lets it wait for
-room or an image."""
+"""For a driver in a cluster. The cluster restarts it automatically, within minutes if a host was lost, and may keep it
+waiting for capacity or an image."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a task group does not copy as it should, in one line for people."""
+    """Why a task group does not replicate as it should, as one human-readable line."""
 
     group: str
     reason: Reason
@@ -48,7 +48,7 @@ class Trouble:
 
 
 class Hearing:
-    """When each slot was last heard. All times are seconds on one clock of the listener."""
+    """Time of each slot's last report. All times are seconds on one clock of the listener."""
 
     def __init__(self, started_at: float) -> None:
         self._started_at = started_at
@@ -56,7 +56,7 @@ class Hearing:
         self._heard_at: dict[tuple[str, int], float] = {}
 
     def listen(self, reports: Mapping[tuple[str, int], Sequence[Report]], now: float) -> None:
-        """Take in the newest reports by (group, slot)."""
+        """Record the newest reports by (task group, slot)."""
         for slot, parts in reports.items():
             newest_ms = max((report.at_ms for report in parts), default=-1)
             if newest_ms > self._newest_ms.get(slot, -1):
@@ -64,7 +64,7 @@ class Hearing:
                 self._heard_at[slot] = now
 
     def silent(self, plan: Plan, now: float, patience: Patience = ON_THIS_HOST) -> tuple[int, ...]:
-        """The slots of the plan that have been silent for too long, in order."""
+        """Return the slots of the plan that have not reported for longer than ``patience`` allows, in order."""
         most = patience.silent_seconds
         return tuple(slot for slot in range(plan.slots) if now - self._last(plan.group, slot) > most)
 
@@ -81,13 +81,13 @@ def trouble_of(
     *,
     running_seconds: float = inf,
 ) -> Trouble | None:
-    """The one thing that is wrong with a task group, the worse first; None when nothing is.
+    """Return the most severe problem of a task group; None if there is none.
 
-    An application that was never submitted, or whose launcher does not answer, is no trouble: the first is the
-    monitor's to submit, and about the second nothing is known.
+    An application that was never submitted, or whose launcher does not respond, is not a problem: the monitor submits
+    the first, and nothing is known about the second.
 
     Args:
-        running_seconds: since it was seen to start; infinite where that was not seen.
+        running_seconds: time since the application was seen to start; infinite if that was not observed.
     """
     if plan.stopped or application is None or application.state is State.UNKNOWN:
         return None

@@ -1,4 +1,4 @@
-"""Sums up a link's status into one line of figures for each topic. Pure."""
+"""Sums up a link's status as metrics per topic. Pure."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -29,15 +29,15 @@ class TopicMetrics:
     """One topic of a task group.
 
     Attributes:
-        partitions: 0 where not even their number is known.
-        records: copied by the link in all its life.
-        records_per_second: between the two looks.
-        lag_records, lag_seconds: of all partitions together, and of the one furthest behind.
-        held_back_records, held_back_seconds: by open transactions on the source, likewise.
+        partitions: 0 if even their number is unknown.
+        records: replicated by the link in its lifetime.
+        records_per_second: average between the two sets of reports.
+        lag_records, lag_seconds: sum of all partitions, and maximum of all partitions.
+        held_back_records, held_back_seconds: held back by open transactions on the source; sum and maximum.
         waiting: reason -> number of partitions that wait for it.
-        starting: partitions that no slot has taken up yet.
-        seconds_to_loss: how soon retention reaches what is not copied of any partition, if that stood still; None: not
-            foreseen.
+        starting: partitions that no slot has started yet.
+        seconds_to_loss: time until retention reaches unreplicated records of any partition, if that made no progress;
+            None: not foreseen.
     """
 
     topic: str
@@ -69,12 +69,12 @@ class TopicMetrics:
 
 
 def topic_metrics(status: Status, runs: Runs, earlier: Reports, later: Reports) -> list[TopicMetrics]:
-    """The figures of every topic of the task group, by name.
+    """Return the metrics of every topic of the task group, by name.
 
     Args:
-        status: of the whole group, made from ``later``.
-        runs: (source topic, partition) -> its runs, by sequence_base.
-        earlier, later: reports by (group, slot), read some seconds apart.
+        status: of the whole task group, made from ``later``.
+        runs: (source topic, partition) -> its offset segments, by sequence_base.
+        earlier, later: reports by (task group, slot), read some seconds apart.
     """
     before, now = _positions(status.group, earlier), _positions(status.group, later)
     found = []
@@ -101,7 +101,10 @@ def topic_metrics(status: Status, runs: Runs, earlier: Reports, later: Reports) 
 
 
 def written_records(runs: Runs, statuses: Iterable[Status]) -> dict[TopicPartition, int]:
-    """How many records the link has ever written to each partition, as far as the map and the newest reports know."""
+    """Return how many records the link has ever written to each partition.
+
+    The number is as current as the offset map and the newest reports.
+    """
     found = {TopicPartition(*place): max(run.sequence_end for run in some) for place, some in runs.items()}
     for status in statuses:
         for row in status.partitions:
@@ -112,12 +115,12 @@ def written_records(runs: Runs, statuses: Iterable[Status]) -> dict[TopicPartiti
 
 
 def missing_destination_partitions(plan: Plan) -> int:
-    """How many partitions of selected topics are not copied because the destination does not have them."""
+    """Return how many partitions of selected topics are not replicated because the destination does not have them."""
     return sum(len(item.partitions) for item in plan.waiting if item.reason in _NO_DESTINATION)
 
 
 def _copied(runs: Sequence[OffsetMapping], row: PartitionStatus) -> int:
-    """The number of records copied so far into the destination topic as it is now."""
+    """Return the number of records replicated so far into the current destination topic."""
     if not runs:
         return 0
     newest = max(runs, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
@@ -131,7 +134,10 @@ def _copied(runs: Sequence[OffsetMapping], row: PartitionStatus) -> int:
 
 
 def _positions(group: str, reports: Reports) -> dict[tuple[str, int], tuple[int, int]]:
-    """(topic, partition) -> (when reported, position), the furthest: a partition may have two owners for a while."""
+    """Return (topic, partition) -> (time of the report in ms, position).
+
+    The furthest position is used: a partition may have two owners for a while.
+    """
     found: dict[tuple[str, int], tuple[int, int]] = {}
     for (of_group, _), parts in reports.items():
         for report in parts if of_group == group else ():

@@ -1,4 +1,4 @@
-"""Which partitions of several links deserve a look first. Pure."""
+"""Ranks the partitions of several links by lag or rate. Pure."""
 
 import heapq
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from strait.planning.status.status import Status
 
 
 class By(StrEnum):
-    """What partitions are ordered by, the highest first."""
+    """Measure that partitions are ranked by, the highest first."""
 
     LAG = "lag"
     RATE = "rate"
@@ -20,19 +20,22 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A partition and whose it is."""
+    """A partition with its link and task group."""
 
     link: str
     group: str
     row: PartitionStatus
 
     def as_data(self) -> dict[str, Any]:
-        """For programs."""
+        """Return plain data."""
         return {"link": self.link, "group": self.group, **asdict(self.row)}
 
 
 def ranked(statuses: Iterable[Status], by: By, most: int) -> list[Ranked]:
-    """At most so many, the highest first; what is not known comes last, and equals by link, topic and partition."""
+    """Return at most ``most`` partitions, the highest first.
+
+    Unknown values come last; equal ones are in order of link, topic and partition.
+    """
     rows = (Ranked(status.link, status.group, row) for status in statuses for row in status.partitions)
     return heapq.nsmallest(most, rows, key=lambda one: (-_measure(one.row, by), *_name(one)))
 

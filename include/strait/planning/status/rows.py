@@ -1,7 +1,7 @@
-"""What each partition of a task group does and why, from its plan and the newest reports. Pure.
+"""State of each partition of a task group, with the reason, from its plan and the newest reports. Pure.
 
-Whoever looks again and again keeps the `Rows`: of a partition that has nothing left to copy, and of which nothing new was
-said, the row is the one that was made before.
+A caller that polls keeps the `Rows`: the row of a partition that has nothing left to replicate, and that was not
+reported again, is reused.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,17 +16,18 @@ from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Wai
 from strait.state.slot_reports import lag_seconds
 
 SILENT_MS = 5_000
-"""A slot reports once a second; after this it is called silent. Clocks of hosts may differ by less than this."""
+"""A slot reports once per second; after this time without a report it is silent. Clocks of hosts may differ by less
+than this."""
 
-_TELL_SECONDS = 5.0  # what catches up sooner is as good as caught up
+_TELL_SECONDS = 5.0  # a shorter time until caught up is not shown
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """One row. ``partition`` None: every partition of a topic of which not even their number is known.
+    """One row. ``partition`` None: all partitions of a topic, whose number is unknown.
 
-    Positions are source offsets: ``position`` the next to copy, ``end`` the last stable offset, up to which records can
-    be read; -1 where not known.
+    Positions are source offsets: ``position`` is the next to replicate, ``end`` the last stable offset, up to which
+    records can be read; -1: unknown.
     """
 
     topic: str
@@ -41,46 +42,46 @@ class PartitionStatus:
     lag_records: int = -1
     lag_seconds: float = -1.0
     records: int = 0
-    """Copied since the slot's start, by whoever reported last."""
+    """Replicated since the slot's start, by the slot that reported last."""
     log_start: int = -1
     """First offset that the source still holds."""
     written: int = -1
-    """Records that the link has ever written to the copy, whichever task group wrote them; -1: not known."""
+    """Records that the link has ever written to the destination partition, by any task group; -1: unknown."""
     seconds_to_loss: float | None = None
-    """How soon retention reaches what is not copied, if the partition stood still; None: not foreseen."""
+    """Time until retention reaches unreplicated records, if the partition made no progress; None: not foreseen."""
     seconds_to_catch_up: float | None = None
-    """At the present pace; None: it has caught up, comes no nearer, or is not known."""
+    """Time at the current pace; None: it has caught up, does not get closer, or the time is unknown."""
     records_per_second: float | None = None
-    """Copied lately; None: not known."""
+    """Current replication rate; None: unknown."""
     high_watermark: int = -1
-    """Of the source: up to where there are records, in open transactions or not."""
+    """The source's high watermark, which includes records of open transactions."""
     held_back_records: int = -1
-    """From ``end`` up to it: they wait for an open transaction to end. Not part of the lag."""
+    """Offsets from ``end`` to the high watermark: they wait for an open transaction to end. Not part of the lag."""
     held_back_seconds: float = -1.0
-    """Since when; 0 if none are."""
+    """How long they have been held back; 0 if there are none."""
     quarantined: int = 0
-    """Records of it in quarantine and not settled. Counted where a rule says that refused records go there."""
+    """Unresolved records in quarantine. Counted if a rule sends rejected records there."""
 
     @property
     def needs_decision(self) -> bool:
-        """It waits until an operator decides."""
+        """Whether it waits until an operator makes a decision."""
         known = self.state == "waiting" and self.reason in set(Reason)
         return known and Reason(self.reason).kind is Kind.NEEDS_DECISION
 
 
 class Heard(NamedTuple):
-    """The newest word on a partition, and the report that it is of."""
+    """The newest report of a partition, and the slot's report that contains it."""
 
     item: PartitionReport
     report: Report
 
 
 class Moment(NamedTuple):
-    """What rows are made of, besides the plan.
+    """Input of the rows besides the plan.
 
     Attributes:
         silent: the slots that do not report.
-        losing: seconds until records are lost, where that is foreseen.
+        losing: partition -> seconds until records are lost, if that is foreseen.
     """
 
     now_ms: int
@@ -91,7 +92,10 @@ class Moment(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """``basis``: all that the row was made of but the item, which is the same object as long as nothing new was said."""
+    """``basis``: everything that the row was made from except the item.
+
+    The item is the same object until the partition is reported again.
+    """
 
     item: PartitionReport
     basis: tuple[Any, ...]
@@ -99,13 +103,16 @@ class _Made(NamedTuple):
 
 
 class Rows:
-    """Those of one task group, as often as they are asked for."""
+    """Rows of one task group, reused between calls."""
 
     def __init__(self) -> None:
         self._made: dict[TopicPartition, _Made] = {}
 
     def of(self, plan: Plan, moment: Moment) -> Iterator[PartitionStatus]:
-        """One for each partition of the plan that this group copies or should, and for each topic without any."""
+        """Yield a row for each partition of the plan that this task group replicates or should replicate.
+
+        A waiting topic without planned partitions has a row as well.
+        """
         before, self._made = self._made, {}
         for topic in plan.topics:
             for number, slot in enumerate(topic.slots):
@@ -113,7 +120,7 @@ class Rows:
                 if slot is None:
                     why = _why(plan, topic.source, number)
                     if why is None:
-                        continue  # another task group copies it, and tells of it
+                        continue  # another task group replicates it and has its row
                     yield _waiting(topic, place, why, moment)
                     continue
                 heard = moment.heard.get(place)
@@ -147,7 +154,7 @@ def _waiting(topic: PlannedTopic, place: TopicPartition, why: Waiting, moment: M
 def _assigned(
     topic: PlannedTopic, place: TopicPartition, slot: int, plan: Plan, heard: Heard | None, moment: Moment
 ) -> PartitionStatus:
-    """The row of a partition that a slot has."""
+    """Return the row of a partition that is assigned to a slot."""
     left, pace = None, moment.pace
     if slot in moment.silent and plan.stopped:
         state, reason, detail = "waiting", str(Reason.LINK_STOPPED), "nothing is copied until it is started"
@@ -178,12 +185,12 @@ def _assigned(
 
 
 def _told(heard: Heard, now_ms: int) -> dict[str, Any]:
-    """What a report says of positions, and of what an open transaction of the source holds back."""
+    """Return the positions of a report, and the records that an open transaction on the source holds back."""
     item, report = heard
     known = item.position >= 0 and item.end >= 0
     seconds = round(lag_seconds(item, report), 3)
     if item.lag_records > 0 and seconds <= 0:
-        seconds = -1.0  # nothing was copied since the slot's start, or its records' times say nothing
+        seconds = -1.0  # nothing was replicated since the slot's start, or record timestamps do not show the lag
     told: dict[str, Any] = {
         "position": item.position,
         "end": item.end,

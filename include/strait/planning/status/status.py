@@ -1,4 +1,4 @@
-"""A task group at one moment: its slots and partitions, from its plan and its slots' reports. Pure."""
+"""Status of a task group at one moment: its slots and partitions, from its plan and its slots' reports. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +18,7 @@ from strait.state.slot_reports import said_at
 
 @dataclass(frozen=True, slots=True)
 class SlotStatus:
-    """One slot, by its newest report; ``age_ms`` None: none was ever heard. Rates are those of the newest report."""
+    """One slot, by its newest report; ``age_ms`` None: it has never reported. Rates are those of the newest report."""
 
     slot: int
     silent: bool
@@ -35,11 +35,12 @@ class SlotStatus:
     cpu_seconds: float = 0.0
     memory_bytes: int = 0
     heartbeat_age_ms: int | None = None
-    """Since the newest heartbeat was written that the destination has; None: none, or not copied by this slot."""
+    """Time since the newest heartbeat on the destination was written; None: there is none, or this slot does not
+    replicate heartbeats."""
     heartbeat_latency_ms: float | None = None
-    """What that one took."""
+    """Latency of that heartbeat, from its timestamp to the acknowledgement."""
     heartbeat_trouble: str = ""
-    """Why this slot could not write the last one."""
+    """Why this slot could not write the last heartbeat; empty: no error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +56,32 @@ class Status:
 
     @property
     def lag_records(self) -> int:
-        """Of all partitions whose lag is known."""
+        """Total of the partitions whose lag is known."""
         return sum(max(0, row.lag_records) for row in self.partitions)
 
     @property
     def held_back_records(self) -> int:
-        """By open transactions, of all partitions where that is known."""
+        """Records held back by open transactions; total of the partitions for which the number is known."""
         return sum(max(0, row.held_back_records) for row in self.partitions)
 
     @property
     def records_per_second(self) -> float:
-        """Of all slots that are heard."""
+        """Total of the slots that report."""
         return sum(slot.records_per_second for slot in self.slots if not slot.silent)
 
     @property
     def latency_ms_p50(self) -> float | None:
-        """Of the slot that takes longest, of those that are heard; None: no data."""
+        """Maximum of the slots that report; None: no data."""
         return _longest(slot.latency_ms_p50 for slot in self.slots if not slot.silent)
 
     @property
     def latency_ms_p99(self) -> float | None:
-        """Of the slot that takes longest, of those that are heard; None: no data."""
+        """Maximum of the slots that report; None: no data."""
         return _longest(slot.latency_ms_p99 for slot in self.slots if not slot.silent)
 
     @property
     def heartbeat(self) -> SlotStatus | None:
-        """The slot that knows the newest heartbeat, be it silent; None where this group copies none."""
+        """The slot with the newest heartbeat, even if it is silent; None if this task group replicates none."""
         found = (slot for slot in self.slots if slot.heartbeat_age_ms is not None or slot.heartbeat_trouble)
         return min(
             found, key=lambda slot: inf if slot.heartbeat_age_ms is None else slot.heartbeat_age_ms, default=None
@@ -88,28 +89,31 @@ class Status:
 
     @property
     def waiting(self) -> tuple[PartitionStatus, ...]:
-        """The rows that wait for something."""
+        """The rows of partitions that wait."""
         return tuple(row for row in self.partitions if row.state == "waiting")
 
     @property
     def stuck(self) -> dict[tuple[str, int | None], str]:
-        """What is not copied and nobody has paused, with why; nothing of a stopped group."""
+        """Partitions that are neither replicated nor paused: (topic, partition) -> reason or state.
+
+        Empty for a stopped task group.
+        """
         rows = [] if self.stopped else [row for row in self.partitions if row.state in ("waiting", "starting")]
         return {(row.topic, row.partition): row.reason or row.state for row in rows if row.reason != Reason.PAUSED}
 
     @property
     def lag_known(self) -> bool:
-        """Of every partition."""
+        """Whether the lag of every partition is known."""
         return all(row.lag_records >= 0 for row in self.partitions)
 
     @property
     def healthy(self) -> bool:
-        """No partition needs a decision, and every slot reports unless the group is stopped."""
+        """Whether no partition needs a decision, and every slot reports unless the task group is stopped."""
         decisions = any(row.needs_decision for row in self.partitions)
         return not decisions and (self.stopped or not any(slot.silent for slot in self.slots))
 
     def as_data(self) -> dict[str, Any]:
-        """Plain data, with the totals."""
+        """Return plain data, with the totals."""
         return asdict(self) | {
             "lag_records": self.lag_records,
             "held_back_records": self.held_back_records,
@@ -131,17 +135,17 @@ def status_of(
     rows: Rows | None = None,
     just_heard: Collection[int] = (),
 ) -> Status:
-    """Put plan and reports together.
+    """Combine a plan and reports into the status of a task group.
 
     Args:
         topic: only this source topic.
-        earlier: reports of some hours ago, to foresee losses from.
+        earlier: reports of some hours ago, from which losses are predicted.
         pace: how fast partitions catch up.
-        rows: of the looks before, for whoever looks again and again.
-        just_heard: slots that have reported just now, whatever the clocks say.
+        rows: those of the previous calls, for a caller that polls.
+        just_heard: slots that have just reported, regardless of clocks.
 
     Raises:
-        ConfigError: the plan knows no such topic.
+        ConfigError: the plan has no such topic.
     """
     if plan is None:
         return Status(link, group, 0, False, (), ())
@@ -164,8 +168,10 @@ def status_of(
 
 
 def with_quarantined(status: Status, quarantined: Mapping[TopicPartition, int]) -> Status:
-    """The same with how many records of each partition are quarantined; a partition that nothing else is wrong with says
-    so."""
+    """Return the status with the number of quarantined records per partition.
+
+    A partition without another reason gets the reason `quarantined`.
+    """
     return replace(status, partitions=tuple(_with_quarantined(row, quarantined) for row in status.partitions))
 
 
@@ -216,7 +222,10 @@ def _longest(times: Iterable[float | None]) -> float | None:
 
 
 def _heard(reports: Iterable[Report]) -> dict[TopicPartition, Heard]:
-    """The newest word on each partition, whoever said it: one that has just moved was last seen by another slot."""
+    """Return the newest report of each partition, from any slot.
+
+    A partition that has just moved was last reported by another slot.
+    """
     heard: dict[TopicPartition, Heard] = {}
     for report in sorted(reports, key=lambda report: report.at_ms):
         for item in report.partitions:

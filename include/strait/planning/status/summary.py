@@ -1,4 +1,4 @@
-"""One line for each link of a links file. Pure."""
+"""Summarizes each link of a links file in one line. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,15 +12,16 @@ from strait.state.schema import Pause
 
 @dataclass(frozen=True, slots=True)
 class LinkSummary:
-    """A link in a few figures.
+    """Key figures of a link.
 
     Attributes:
-        state: `copying`, `waiting` (something of it waits), `paused` (as a whole), `stopped`, `no_plan`, or `error`.
+        state: `copying`, `waiting` (a partition or topic waits and is not just paused), `paused` (the whole link),
+            `stopped`, `no_plan`, or `error`.
         waiting: reason -> number of partitions.
         healthy: it has a plan, no partition needs a decision, and every slot reports.
-        lag_known: of every partition; else there may be more than ``lag_records``.
-        error: why it could not be looked at; the figures say nothing then.
-        held_back_records: by open transactions on the source.
+        lag_known: whether the lag of every partition is known; else the lag may exceed ``lag_records``.
+        error: why the link could not be read; the figures are meaningless then.
+        held_back_records: held back by open transactions on the source.
     """
 
     link: str
@@ -39,12 +40,12 @@ class LinkSummary:
     held_back_records: int = 0
 
     def as_data(self) -> dict[str, Any]:
-        """For programs."""
+        """Return plain data."""
         return asdict(self) | {"waiting": dict(self.waiting)}
 
     @property
     def trouble(self) -> str:
-        """What somebody should know, in words; "" where all is well."""
+        """Problems to report to an operator, as text; "" if there are none."""
         return self.error or ", ".join(
             f"{count} {reason}" for reason, count in self.waiting if reason != Reason.LINK_STOPPED
         )
@@ -53,7 +54,7 @@ class LinkSummary:
 def summary_of(
     link: str, source: str, destination: str, groups: Iterable[Status], pauses: Iterable[Pause]
 ) -> LinkSummary:
-    """Sum up all task groups."""
+    """Sum up all task groups of a link."""
     groups = tuple(groups)
     rows = [row for group in groups for row in group.partitions]
     waiting = Counter(row.reason for row in rows if row.state == "waiting")

@@ -1,4 +1,4 @@
-"""Partitions summed up by topic, those with problems first. Pure."""
+"""Sums up partitions by topic, those with problems first. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,10 +15,10 @@ class TopicSummary:
 
     Attributes:
         states: state -> number of partitions in it, the most frequent first.
-        lag_records: of the partitions whose lag is known; -1: of none. ``lag_seconds``: of the one furthest behind.
+        lag_records: total of the partitions whose lag is known; -1: it is known of none. ``lag_seconds``: the maximum.
         seconds_to_loss: of the partition that retention reaches first; None: not foreseen.
-        reasons: in words, the most urgent first: which partitions, why.
-        urgency: 0: a partition needs a decision; 1: one waits; more: nobody has to do anything.
+        reasons: as text, the most urgent first: partitions and reason.
+        urgency: 0: a partition needs a decision; 1: one waits; more: no action is needed.
     """
 
     topic: str
@@ -32,7 +32,7 @@ class TopicSummary:
 
 
 def by_topic(rows: Iterable[PartitionStatus]) -> list[TopicSummary]:
-    """Those that need a decision first, then those that wait, then by lag."""
+    """Return the topics that need a decision first, then those that wait, then by lag."""
     ordered = sorted(rows, key=lambda row: row.topic)
     found = [_summary(topic, list(of_topic)) for topic, of_topic in groupby(ordered, key=lambda row: row.topic)]
     return sorted(found, key=lambda item: (item.urgency, -item.lag_records, item.topic))

@@ -1,1 +1,1 @@
-"""What is to be done to the copies themselves: create, grow, set configurations, give rights, delete."""
+"""Changes to destination topics: creation, added partitions, configurations, ACLs and deletion."""

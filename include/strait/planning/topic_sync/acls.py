@@ -1,11 +1,11 @@
-"""Rights on copies that follow from rights on their sources. Pure.
+"""ACLs on destination topics, derived from the ACLs of their source topics. Pure.
 
-MirrorMaker 2's two rewrites keep copies the link's own: nobody is allowed to write one because he may write its source
-(ALLOW WRITE is left out), and whoever may do all with the source may read the copy (ALLOW ALL becomes ALLOW READ).
+Two rewrites, as in MirrorMaker 2, reserve writing for the link. ALLOW WRITE is dropped, so that permission to write a
+source topic does not extend to its destination topic. ALLOW ALL becomes ALLOW READ.
 
-A rule for a prefix stays one only where every destination topic under the new prefix is a copy of a topic under the old
-one; else it becomes a rule for each of these copies, so that nobody gets a right on a topic that is no copy. A rule for
-all topics (`*`) is about the source cluster as a whole and is left out.
+A prefixed ACL stays prefixed only if every existing topic under the new prefix is the destination topic of a topic
+under the old one. Otherwise it becomes a literal ACL for each of these destination topics, so that it grants nothing on
+any other topic. An ACL for all topics (`*`) concerns the source cluster as a whole and is skipped.
 """
 
 from bisect import bisect_left
@@ -25,12 +25,12 @@ def acl_changes(
     *,
     remove: bool,
 ) -> list[AllowAcl]:
-    """What the destination's rules lack, and then those that are withdrawn; each in order.
+    """Return the ACLs that the destination lacks, then those to remove; each part is sorted.
 
     Args:
-        destinations: source topic -> its copy, of topics whose rights are to follow; all of both exist.
-        given: rules that the link has added in its life. Only they are ever removed, and only while the source tells of
-            other rules: a source that has none at all has lost its authorizer rather than each of its rules.
+        destinations: source topic -> destination topic, of topics whose ACLs are synchronized; both topics exist.
+        given: ACLs that the link has added. Only these are removed, and only while the source reports any ACL: a source
+            without any has lost its authorizer rather than each of its ACLs.
     """
     if source.acls is None or destination.acls is None:
         return []
@@ -44,13 +44,13 @@ def acl_changes(
 def still_given(
     before: Collection[TopicAcl], done: Collection[Action], destination: ClusterFacts
 ) -> tuple[TopicAcl, ...]:
-    """What the link has given and the destination still has, after that was done."""
+    """Return the ACLs that the link has added and that the destination still has after the actions in ``done``."""
     there = {*before} if destination.acls is None else {*before} & destination.acls
     return tuple(sorted((there | {*allowed(done)}) - {*withdrawn(done)}))
 
 
 def _is_about(acl: TopicAcl, destinations: Mapping[str, str]) -> bool:
-    """A right on a copy that is not followed any more stays as it is, as the copy does."""
+    """Return whether an ACL concerns a topic whose ACLs are synchronized. Others stay unchanged."""
     if acl.pattern == "LITERAL":
         return acl.name in destinations.values()
     return any(copy.startswith(acl.name) for copy in destinations.values())
@@ -90,7 +90,8 @@ def _prefixed(
 
 
 def _prefix_of(copy: str, rest: str) -> str:
-    """What stands before the part of the name behind the source's prefix; "" where the copy has lost that part."""
+    """Return the destination name without ``rest``, the part of the source name after the ACL's prefix; "" if the
+    destination name does not end with it."""
     return copy.removesuffix(rest) if copy.endswith(rest) else ""
 
 

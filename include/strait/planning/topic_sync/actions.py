@@ -1,6 +1,6 @@
-"""What is done to topics and rights: each action carries its data and its words. Pure.
+"""Changes to topics and ACLs: each action holds its data and its description. Pure.
 
-The planner makes them, reviews print and count them, the executor carries them out.
+The planner creates actions, reviews print and count them, and the executor carries them out.
 """
 
 from abc import ABC, abstractmethod
@@ -12,10 +12,10 @@ from strait.model import TopicAcl, TopicPartition
 
 
 class Action(ABC):
-    """One thing to do: ``grows orders: from 3 to 6 partitions``.
+    """One change, such as ``grows orders: from 3 to 6 partitions``.
 
     Attributes:
-        past: the verb once it is done.
+        past: the verb in the past tense, for a completed action.
     """
 
     __slots__ = ()
@@ -25,32 +25,32 @@ class Action(ABC):
     @property
     @abstractmethod
     def subject(self) -> str:
-        """What it is done to."""
+        """Name of the topic to change; of an ACL, the name in its resource pattern."""
 
     @property
     @abstractmethod
     def detail(self) -> str:
-        """What exactly is done."""
+        """The change in detail."""
 
     @property
     def key(self) -> str | TopicAcl:
-        """What a cluster's answer names it by."""
+        """Key of this action in a cluster's response."""
         return self.subject
 
     @property
     def new_partitions(self) -> list[TopicPartition]:
-        """Partitions that are there once it is done."""
+        """Partitions that the action adds."""
         return []
 
     @property
     def done_line(self) -> str:
-        """For people, once it is done."""
+        """Line for operators, once the action is completed."""
         return f"{self.past:<9} {self.subject}: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True)
 class _TopicAction(Action):
-    """``source``: the topic that ``topic`` is a copy of."""
+    """``source``: the source topic of the destination topic ``topic``."""
 
     topic: str
     source: str
@@ -66,8 +66,8 @@ def _listed(configs: Iterable[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic(_TopicAction):
-    """A topic to create. ``replication_factor`` None: the broker's default. ``left_out``: configurations of the source that
-    the destination does not accept."""
+    """A topic to create. ``replication_factor`` None: the broker's default. ``left_out``: configurations of the source
+    topic that the destination does not accept."""
 
     verb = "creates"
     past = "created"
@@ -89,7 +89,7 @@ class CreateTopic(_TopicAction):
 
 @dataclass(frozen=True, slots=True)
 class CreateHeartbeats(CreateTopic):
-    """The heartbeats topic: the only one that a link creates on its source."""
+    """The heartbeats topic: the only topic that a link creates on its source."""
 
     @property
     def detail(self) -> str:
@@ -98,7 +98,7 @@ class CreateHeartbeats(CreateTopic):
 
 @dataclass(frozen=True, slots=True)
 class GrowTopic(_TopicAction):
-    """A destination topic that gets more partitions. ``partitions``: how many it will have."""
+    """A destination topic that gets more partitions. ``partitions``: the total afterwards."""
 
     verb = "grows"
     past = "grew"
@@ -116,12 +116,12 @@ class GrowTopic(_TopicAction):
 
 @dataclass(frozen=True, slots=True)
 class AlterTopic(_TopicAction):
-    """A destination topic whose configurations are altered, one by one; those that are not named stay.
+    """A destination topic whose configurations are altered incrementally; those that are not named stay unchanged.
 
     Attributes:
         put: name -> value to set.
-        reset: names that go back to the destination's own defaults.
-        before: name -> the value set on the topic until now, for those that have one.
+        reset: names to reset to the destination's default.
+        before: name -> value set on the topic before the change, of those that have one.
     """
 
     verb = "alters"
@@ -139,7 +139,7 @@ class AlterTopic(_TopicAction):
 
 @dataclass(frozen=True, slots=True)
 class AllowAcl(Action):
-    """A rule to add to the destination's."""
+    """An ACL to add on the destination."""
 
     verb = "allows"
     past = "allowed"
@@ -160,7 +160,7 @@ class AllowAcl(Action):
 
 @dataclass(frozen=True, slots=True)
 class WithdrawAcl(AllowAcl):
-    """A rule to take from the destination's."""
+    """An ACL to remove from the destination."""
 
     verb = "withdraws"
     past = "withdrew"
@@ -168,7 +168,7 @@ class WithdrawAcl(AllowAcl):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopic(_TopicAction):
-    """A copy to delete: its source topic has been missing since then."""
+    """A destination topic to delete. ``missing_since_ms``: Unix time since which its source topic has been missing."""
 
     verb = "deletes"
     past = "deleted"
@@ -180,17 +180,18 @@ class DeleteTopic(_TopicAction):
 
 
 def allowed(actions: Iterable[Action]) -> tuple[TopicAcl, ...]:
-    """The rules that they add."""
+    """Return the ACLs that these actions add."""
     return tuple(item.acl for item in actions if type(item) is AllowAcl)
 
 
 def withdrawn(actions: Iterable[Action]) -> tuple[TopicAcl, ...]:
-    """The rules that they take away."""
+    """Return the ACLs that these actions remove."""
     return tuple(item.acl for item in actions if type(item) is WithdrawAcl)
 
 
 def actions_data(actions: Iterable[Action], acls_denied: str) -> dict[str, Any]:
-    """All of them by what is done, for programs. ``acls_denied``: why rights cannot follow; "" where they can."""
+    """Return all actions by kind, machine-readable. ``acls_denied``: why ACLs cannot be synchronized; "" if they
+    can."""
     actions = tuple(actions)
 
     def of(kind: type[Action], *fields: str) -> list[dict[str, Any]]:

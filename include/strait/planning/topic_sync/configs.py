@@ -1,9 +1,10 @@
-"""Which configurations a copy has, and what has to be altered so that it has them. Pure.
+"""Configurations that a destination topic should have, and the changes that are needed. Pure.
 
-By MirrorMaker 2's rules: what is set on the source topic is set on the copy, what is not is left to the destination,
-and some configurations belong to their cluster. In addition a copy gets, wherever the source has it from, what its
-records need: a smaller `max.message.bytes` would refuse the source's batches, a shorter
-retention would delete old records as soon as they are copied, and compaction all but one of each key.
+As in MirrorMaker 2, a configuration set on the source topic is set on the destination topic, one that is not set is
+left to the destination, and some configurations belong to their cluster. In addition, a destination topic gets the
+values that its records depend on, regardless of the level at which the source sets them: a smaller `max.message.bytes`
+would reject the source's batches, a shorter retention would delete old records as soon as they are replicated, and
+compaction would delete all but one record of each key.
 """
 
 import re
@@ -25,39 +26,40 @@ OBSERVED_CONFIGS = (
     "retention.bytes",
     "delete.retention.ms",
     "min.compaction.lag.ms",
-    "message.timestamp.before.max.ms",  # these three only to warn of
+    "message.timestamp.before.max.ms",  # this and the next two are used for warnings only
     "message.timestamp.after.max.ms",
     "message.timestamp.difference.max.ms",
 )
-"""The configs that decisions are made from, on both clusters."""
+"""Configurations that planning depends on, on both clusters."""
 
 NEEDED = ("max.message.bytes", "cleanup.policy", "retention.ms", "retention.bytes")
-"""What decides which of its records a copy takes and keeps."""
+"""Configurations that determine which of its records a destination topic accepts and retains."""
 _NEEDED_COMPACTED = ("delete.retention.ms", "min.compaction.lag.ms")
-"""The same, where it is compacted."""
+"""Additional ones for a compacted topic."""
 
 _IN_WORDS = {"remote.storage.enable": "configured with remote log storage"}
-"""Configurations that brokers reject without their name."""
+"""Configurations that brokers reject without naming them -> words of the error message."""
 
 _TIMESTAMP_TYPE = "message.timestamp.type"
 
 
 def observed(link: Link) -> tuple[str, ...] | None:
-    """The configs to ask the source for; None: all of them."""
+    """Return the configurations to request from the source; None: all of them."""
     return None if link.configs.defaults_from == "source" else OBSERVED_CONFIGS
 
 
 def created_with(link: Link, source: TopicFacts) -> tuple[tuple[str, str], ...]:
-    """What a copy is created with. Whatever the brokers' defaults are, now or later, a copy keeps the timestamps of its
-    records, and keeps records for as long as the source does."""
+    """Return the configurations with which a destination topic is created. Regardless of the brokers' defaults, now or
+    later, the topic keeps the timestamps of its records, and keeps records for as long as the source does."""
     return tuple(sorted((wanted(link, source, {}) | {_TIMESTAMP_TYPE: "CreateTime"}).items()))
 
 
 def without_unaccepted(link: Link, create: CreateTopic, refusal: str) -> CreateTopic | None:
-    """The topic without the configuration that the destination rejects; None if that is none that can be left out.
+    """Return the topic without the configuration that the destination rejects; None if it is not one that may be
+    omitted.
 
     Args:
-        refusal: the broker's words, which name the configuration.
+        refusal: the broker's error message, which names the configuration.
     """
     needed = {*NEEDED, *_NEEDED_COMPACTED, _TIMESTAMP_TYPE, *link.configs.overrides}
     needed |= rule_of(link.topics, create.source).overrides.keys()
@@ -75,24 +77,26 @@ def _names(refusal: str, name: str) -> bool:
 
 
 def altered(link: Link, pairs: Iterable[Pair]) -> tuple[AlterTopic, ...]:
-    """What to alter, in order of the pairs: only where the link keeps configurations, and only what differs."""
+    """Return the topics to alter, in order of the pairs: only if their configurations are synchronized, and only values
+    that differ."""
     found = (_altered(link, pair) for pair in pairs if pair.usable and syncs(link, pair.source.topic))
     return tuple(item for item in found if item is not None)
 
 
 def syncs_any(link: Link) -> bool:
-    """Whether the configurations of any copy are kept."""
+    """Return whether the configurations of any destination topic are synchronized."""
     return link.configs.sync or any(rule.sync_configs for rule in link.topics.rules)
 
 
 def syncs(link: Link, topic: str) -> bool:
-    """Whether the configurations of a source topic's copy are kept as its source has them."""
+    """Return whether the configurations of a source topic are synchronized to its destination topic."""
     ruled = rule_of(link.topics, topic).sync_configs
     return link.configs.sync if ruled is None else ruled
 
 
 def wanted(link: Link, source: TopicFacts, defaults: Mapping[str, str]) -> dict[str, str]:
-    """Name -> value of what should be set on the copy. ``defaults``: what it has without that, as far as it is known."""
+    """Return name -> value of the configurations to set on the destination topic. ``defaults``: the values that apply
+    if they are not set, as far as known."""
     all_taken = _taken(link.configs, source, defaults)
     taken = {name: value for name, value in all_taken.items() if not _excluded(link.configs, name)}
     return taken | dict(link.configs.overrides) | dict(rule_of(link.topics, source.topic).overrides)

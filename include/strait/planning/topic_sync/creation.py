@@ -1,4 +1,4 @@
-"""What the destination needs so that every selected partition has a home, and what has to wait for one. Pure."""
+"""Destination topics: those that exist, those to create, and the selected partitions that wait for one. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _NONE: Mapping[TopicPartition, Change] = {}
 
 @dataclass(frozen=True, slots=True)
 class Destinations:
-    """Where selected topics go. All in order of source names."""
+    """The destinations of selected topics. All fields are in order of source names."""
 
     create: tuple[CreateTopic, ...]
     pairs: tuple[Pair, ...]
@@ -38,13 +38,13 @@ def find_destinations(
     begun: Begun = _NOTHING,
     deleted: Mapping[TopicPartition, Change] = _NONE,
 ) -> Destinations:
-    """Pair every selected topic with its destination.
+    """Pair every selected topic with its destination topic.
 
     Args:
-        refused: destination topics that could not be created or given more partitions, and why.
-        begun: what was copied before.
-        deleted: partitions whose destination topic was deleted: their topics are not created again, and those of their
-            partitions that were never copied wait as well.
+        ``refused``: destination topics that could not be created or given more partitions -> cause.
+        begun: topics and partitions that were replicated before.
+        deleted: partitions whose destination topic was deleted. Their topics are not created again, and partitions of
+            these topics that were never replicated wait as well.
     """
     refused = refused or {}
     gone = {place.topic: change.detail for place, change in deleted.items()}

@@ -1,4 +1,4 @@
-"""Partitions that copies lack. A copy follows its source up and never down: Kafka cannot take partitions away. Pure."""
+"""Partitions that destination topics lack. Partitions are only added: Kafka cannot remove them. Pure."""
 
 from collections.abc import Collection, Iterable
 
@@ -9,7 +9,8 @@ from strait.planning.topics.policies import creates
 
 
 def grown(link: Link, pairs: Iterable[Pair], refused: Collection[str]) -> tuple[GrowTopic, ...]:
-    """What to grow, in order of the pairs: where the link may create topics, and the destination has not refused it."""
+    """Return the destination topics to grow, in order of the pairs: if the link may create topics, and the destination
+    has not rejected a change to the topic (``refused``)."""
     return tuple(
         GrowTopic(pair.destination.topic, pair.source.topic, pair.destination.partitions, pair.source.partitions)
         for pair in pairs

@@ -1,5 +1,5 @@
-"""Which heartbeats a link copies, under which names, and what its slots write. Pure. `strait.state.heartbeats` says
-what for."""
+"""Heartbeats that a link replicates, their topic names, and the heartbeats that its slots write. Pure. Their purpose is
+described in `strait.state.heartbeats`."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -12,8 +12,8 @@ from strait.state.schema import Plan, PlannedHeartbeat
 
 
 def with_heartbeats(link: Link) -> Link:
-    """The link as it is copied: with its heartbeats topic selected, and those that came to the source from further
-    away, but for those that came from the destination. What the link itself excludes stays excluded."""
+    """Return the link with heartbeats topics selected: its own, and those that reached the source from clusters further
+    upstream, except those that came from the destination. Topics that the link itself excludes stay excluded."""
     beats = link.heartbeats
     if not beats.enabled:
         return link
@@ -22,7 +22,7 @@ def with_heartbeats(link: Link) -> Link:
     alias = rf"(?:[A-Za-z0-9_-]+{separator})"
     theirs = rf"{alias}+{topic}"
     from_destination = rf"{alias}*{re.escape(link.destination)}{separator}{alias}*{topic}"
-    # Nobody reads old heartbeats; and those from further away were written by a link.
+    # Old heartbeats have no reader, hence `latest`; those from upstream were written by a link, hence `forward`.
     rule = Rule(match=rf"{alias}*{topic}", start="latest", naming=names, copies="forward")
     topics = link.topics
     return link.model_copy(
@@ -40,7 +40,7 @@ def with_heartbeats(link: Link) -> Link:
 
 
 def planned(link: Link) -> PlannedHeartbeat | None:
-    """What the slots need to know; None where no heartbeats are to be written."""
+    """Return the heartbeat settings for the slots; None if the link writes no heartbeats."""
     if not link.heartbeats.enabled:
         return None
     return PlannedHeartbeat(
@@ -52,11 +52,11 @@ def planned(link: Link) -> PlannedHeartbeat | None:
 
 
 def written_by_links(link: Link, plans: Iterable[Plan], clusters: Collection[str]) -> set[str]:
-    """The source topics of these plans that links alone write to: the one that the plan has heartbeats written to, and
-    copies of other clusters' heartbeats. Any other topic is somebody's own, however it is called.
+    """Return the source topics of these plans that only links write to: the planned heartbeats topic, and destination
+    topics of other clusters' heartbeats. Any other topic belongs to other producers, regardless of its name.
 
     Args:
-        clusters: their names; a copy of heartbeats has one or more of them before its name.
+        clusters: names of the clusters; a replicated heartbeats topic has one or more of them before its name.
     """
     found = list(plans)
     names = [re.escape(name) for name in {*clusters, link.naming.alias or link.source}]
@@ -68,7 +68,8 @@ def written_by_links(link: Link, plans: Iterable[Plan], clusters: Collection[str
 
 
 def missing(link: Link, source: ClusterFacts) -> CreateHeartbeats | None:
-    """The heartbeats topic where the source has none: compacted, with one partition, as MirrorMaker 2 creates it."""
+    """Return the heartbeats topic to create if the source has none: compacted, with one partition, as MirrorMaker 2
+    creates it."""
     beats = link.heartbeats
     if not beats.enabled or beats.topic in source.topics:
         return None

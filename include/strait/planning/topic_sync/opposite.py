@@ -1,9 +1,10 @@
-"""Links that copy from a link's destination into its source. Pure.
+"""Links that replicate from a link's destination into its source. Pure.
 
-What such a link has given to copies on the source is not the source's own: carried on, a right would hold itself up on
-both clusters after it was revoked on one. And a topic that is copied both ways has two sides that people configure, so
-whoever looked first would undo what was set on the other one. Under other names a copy would be copied back as a new topic,
-and that one again, for as long as names can grow.
+ACLs that such a link has added to destination topics on the source are not the source's own: if they were synchronized,
+an ACL would restore itself on both clusters after it was revoked on one. And a topic that is replicated both ways has
+two sides that operators configure, so the first link to check would undo a change made on the other side. Under other
+names, a destination topic of such a link would be replicated back as a new topic, and that one again, until names reach
+their maximum length.
 """
 
 from collections.abc import Collection, Iterable
@@ -16,13 +17,13 @@ from strait.state.schema import Plan
 
 @dataclass(frozen=True, slots=True)
 class Opposite:
-    """All of them together.
+    """All of these links together.
 
     Attributes:
-        acls: rules on the link's source that they have given there.
-        copies: topics of the link's source that are their copies.
-        copied: topics of the link's destination that they copy.
-        unknown: why that cannot be known; "" where it is.
+        acls: ACLs that they have added on the link's source.
+        copies: topics of the link's source that are their destination topics.
+        copied: topics of the link's destination that they replicate.
+        unknown: why this is unknown; "" if it is known.
     """
 
     acls: frozenset[TopicAcl] = frozenset()
@@ -39,7 +40,7 @@ class Opposite:
         return cls(acls, frozenset(copies), frozenset(topic.source for topic in topics))
 
     def own(self, source: ClusterFacts) -> ClusterFacts:
-        """The source with its own rules alone; with none that are known where it is not known which they are."""
+        """Return the source with its own ACLs only; without any if it is unknown which ones are its own."""
         if source.acls is None:
             return source
         if self.unknown:
@@ -47,5 +48,5 @@ class Opposite:
         return replace(source, acls=source.acls - self.acls)
 
     def one_way(self, pairs: Iterable[Pair]) -> Collection[Pair]:
-        """Those whose destination topic nobody copies back; none where that is not known."""
+        """Return the pairs whose destination topic is not replicated back; none if that is unknown."""
         return [] if self.unknown else [pair for pair in pairs if pair.destination.topic not in self.copied]

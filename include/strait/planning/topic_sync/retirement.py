@@ -1,10 +1,10 @@
-"""What becomes of a copy whose source topic is gone: it is kept, or deleted after a time if the link is told so. Pure.
+"""Destination topics whose source topic was deleted: kept, or deleted after a configured grace period. Pure.
 
-A topic that is not seen is not always gone: a right may have been withdrawn, the cluster may be another one, or may
-have lost all it had. And a copy is not always only a copy. So one is deleted only where nothing else can be meant: the
-source says by name that there is no such topic, it is the cluster that was copied from and has other topics, the copy
-is the very topic that was written into, and its log holds from its first offset to its last what the map says the link
-wrote.
+A topic that is not listed may still exist: a permission may have been revoked, the cluster may be another one, or may
+have lost all of its topics. And a destination topic may hold other records, too. So one is deleted only if all of the
+following is true: the source confirms by name that the topic does not exist; the source is the cluster that was
+replicated from, and it has other topics; the destination topic is the one that was written to; and its log holds, from
+its first offset to its last, exactly the records that the offset map lists as written by the link.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ Runs = Mapping[tuple[str, int], tuple[OffsetMapping, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A topic that has been missing for long enough. ``copy`` None: the destination does not show its copy either."""
+    """A topic whose grace period is over. ``copy`` None: its destination topic is not listed either."""
 
     source: str
     destination: str
@@ -36,18 +36,18 @@ class Candidate:
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """Those of the copy."""
+        """Partitions of the destination topic."""
         return [TopicPartition(self.destination, number) for number in range(self.copy.partitions if self.copy else 0)]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was asked about candidates.
+    """Responses of both clusters about the candidates.
 
     Attributes:
-        gone: source topics of which the source says by name that they do not exist; ``copies_gone``: destination
-            topics.
-        logs: partition of a copy -> its first offset and the one that the next record gets.
+        ``gone``: source topics that, as the source confirms by name, do not exist; ``copies_gone``: the same for
+            destination topics.
+        logs: destination partition -> its first offset and its end offset.
     """
 
     gone: frozenset[str] = frozenset()
@@ -57,7 +57,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Retirement:
-    """Copies to delete; runs to forget, of topics that are gone on both sides; source topic -> why its copy is kept."""
+    """Destination topics to delete; offset segments to remove, of topics that no longer exist on either side; source
+    topic -> why its destination topic is kept."""
 
     delete: tuple[DeleteTopic, ...] = ()
     forget: tuple[OffsetMapping, ...] = ()
@@ -65,12 +66,13 @@ class Retirement:
 
     @property
     def forgotten(self) -> frozenset[str]:
-        """Source topics of which nothing is left."""
+        """Source topics that no longer exist on either side."""
         return frozenset(run.topic for run in self.forget)
 
 
 def dated(waiting: Iterable[Waiting], before: Iterable[Waiting], now_ms: int) -> list[Waiting]:
-    """Each topic that the source does not have, with the time at which it was first missed."""
+    """Return the entries; those of topics that the source does not have get the time when the topic was first
+    missed."""
     since = {item.topic: item.since_ms for item in before if item.reason == Reason.SOURCE_MISSING and item.since_ms}
     return [
         item.model_copy(update={"since_ms": since.get(item.topic, now_ms)})
@@ -89,11 +91,11 @@ def candidates(
     copied_from: str,
     now_ms: int,
 ) -> tuple[Candidate, ...]:
-    """The topics whose time is over, in order of ``waiting``.
+    """Return the topics whose grace period is over, in order of ``waiting``.
 
     Args:
-        waiting: of the plan in force, with times.
-        copied_from: id of the cluster that the link began to copy from.
+        waiting: entries of the current plans, with times.
+        copied_from: ID of the cluster that the link first replicated from.
     """
     grace = link.delete_copies_after_seconds
     alive = any(not topic.internal and not is_internal(name) for name, topic in source.topics.items())
@@ -117,7 +119,7 @@ def candidates(
 
 
 def retire(link: Link, found: Iterable[Candidate], evidence: Evidence, runs: Runs) -> Retirement:
-    """Decide about each candidate by what was found out."""
+    """Judge each candidate by the evidence."""
     found = tuple(found)
     of_topic = by_topic(runs, [candidate.source for candidate in found])
     delete, forget, kept = [], [], {}
@@ -155,7 +157,8 @@ def _why_kept(link: Link, candidate: Candidate, evidence: Evidence, runs: Sequen
 
 
 def _all_ours(runs: Sequence[OffsetMapping], first: int, end: int) -> bool:
-    """Whether runs cover offsets [first, end) of the copy without a place where somebody else wrote."""
+    """Return whether the segments cover offsets [first, end) of the destination partition without a place at which
+    another producer wrote."""
     if first == end:
         return True
     ordered = sorted(runs, key=lambda run: (run.sequence_base, run.destination_base))

@@ -1,4 +1,4 @@
-"""What copies need besides being copied into: partitions, configurations, rights, and an end. Pure."""
+"""Changes that destination topics need besides their records: partitions, configurations, ACLs and deletion. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ _NONE = Opposite()
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the plans in force remember for it.
+    """State that the current plans record for topic sync.
 
     Attributes:
-        copied_from: id of the source cluster as it was when the link began; "" before the first plan.
-        acls: rules that the link has given in all its life.
-        waiting: all that waits by these plans.
+        copied_from: ID of the source cluster when the link first replicated; "" before the first plan.
+        acls: ACLs that the link has added.
+        waiting: all waiting entries of these plans.
     """
 
     copied_from: str = ""
@@ -34,7 +34,8 @@ class Memory:
 
     @classmethod
     def of(cls, plans: Iterable[Plan]) -> "Memory":
-        """Of the newest one; every task group's plan has the same but for what waits."""
+        """Return the newest plan's state, which is the same in every task group's plan, and the waiting entries of all
+        plans."""
         plans = tuple(plans)
         newest = max(plans, key=lambda plan: plan.published_at_ms, default=None)
         if newest is None:
@@ -45,11 +46,11 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class TopicSync:
-    """What is to be done to copies, and what the next plan is to remember of it.
+    """Changes to make to destination topics, and the state that the next plan records.
 
     Attributes:
-        actions: in the order in which they are done.
-        acls_denied: why the rights on copies cannot follow; "" where they do or need not.
+        actions: in the order in which they are carried out.
+        acls_denied: why the ACLs of destination topics cannot be synchronized; "" if they are, or need not be.
     """
 
     actions: tuple[Action, ...] = ()
@@ -59,11 +60,12 @@ class TopicSync:
 
     @property
     def given(self) -> tuple[GivenAcl, ...]:
-        """For the plan."""
+        """ACLs that the link has added, as the plan records them."""
         return tuple(GivenAcl(**acl._asdict()) for acl in self.memory.acls)
 
     def waiting(self, waits: Iterable[Waiting], now_ms: int) -> list[Waiting]:
-        """What waits, as the plan has it: dated, without what is forgotten, and with why a copy is kept."""
+        """Return the waiting entries for the plan: dated, without forgotten topics, and with the reason why a
+        destination topic is kept."""
         left = (item for item in waits if item.topic not in self.retirement.forgotten)
         return [self._explained(item) for item in dated(left, self.memory.waiting, now_ms)]
 
@@ -86,12 +88,12 @@ def topic_sync(
     done: Collection[Action] = (),
     opposite: Opposite = _NONE,
 ) -> TopicSync:
-    """Hold every copy against its source.
+    """Compare every destination topic with its source topic.
 
     Args:
-        retirement: what was decided about copies whose sources are gone.
-        refused: destination topics that were not given what they lack in this cycle.
-        done: what was done in this cycle.
+        retirement: the result for destination topics whose source topics were deleted.
+        ``refused``: destination topics to which a change was rejected in this cycle.
+        done: actions completed in this cycle.
         opposite: links from the destination to the source.
     """
     source = opposite.own(source)
@@ -112,12 +114,12 @@ def topic_sync(
 
 
 def follows_acls(link: Link) -> bool:
-    """Whether both authorizers have to be asked at all."""
+    """Return whether both authorizers have to be queried at all."""
     return link.acls.sync or any(rule.sync_acls for rule in link.topics.rules)
 
 
 def _followed(link: Link, destinations: Destinations) -> Mapping[str, str]:
-    """Source topic -> its copy, of those whose rights follow."""
+    """Return source topic -> destination topic, of topics whose ACLs are synchronized."""
     found = {}
     for pair in destinations.pairs:
         ruled = rule_of(link.topics, pair.source.topic).sync_acls

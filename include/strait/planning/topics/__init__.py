@@ -1,1 +1,1 @@
-"""Which topics are copied, by which policy, and from where."""
+"""Selection of the topics to replicate, their policies and their start offsets."""

@@ -1,7 +1,8 @@
-"""What an operator has decided once about a topic that was deleted on one side, and what that needs. Pure.
+"""One-time decisions of an operator about a topic that was deleted on one side, and how they apply. Pure.
 
-A decision stands for `on_loss` of the topic, for this one loss. It names the topics that were copied by their ids, so it
-says nothing of any others: once the map has runs of their successors it is over, and the next plan forgets it.
+A decision replaces the topic's `on_loss` for this one loss. It names the replicated topics by their IDs, so it does not
+apply to any others: once the offset map has segments of their successors the decision is over, and the next plan drops
+it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,25 +22,27 @@ from strait.state.schema import Decision, Plan, TopicPolicy, Waiting
 from strait.text import utc
 
 RESOLVABLE = frozenset({Reason.DESTINATION_DELETED, Reason.DESTINATION_RECREATED, Reason.SOURCE_RECREATED})
-"""What waits for a decision that can be made once."""
+"""Reasons for waiting that a one-time decision resolves."""
 
 
 class CopiedTopics(NamedTuple):
-    """Ids of the two topics that a partition was last copied from and to; "" for one that the map does not tell."""
+    """IDs of the two topics that a partition was last replicated from and to; "" for one that the map does not
+    record."""
 
     source_id: str
     destination_id: str
 
 
 class Judged(NamedTuple):
-    """``decision``: which one was followed; None: none was needed."""
+    """``decision``: the decision that was applied; None: none was needed."""
 
     verdict: New | Halted | Unchanged
     decision: Decision | None = None
 
 
 class Trace(NamedTuple):
-    """What is left of a copied topic: how many records it was, and when the last of them was confirmed."""
+    """Remains of a replicated topic in the offset map: the number of its records, and the Unix time when the last one
+    was confirmed."""
 
     records: int
     last_ms: int
@@ -50,13 +53,13 @@ class Trace(NamedTuple):
 
 
 def decisions_of(plans: Iterable[Plan]) -> tuple[Decision, ...]:
-    """The link's, by the newest of its plans."""
+    """Return the link's decisions, from the newest of its plans."""
     newest = max(plans, key=lambda plan: plan.published_at_ms, default=None)
     return () if newest is None else newest.decisions
 
 
 def last_copied(partition: TopicPartition, begun: Begun) -> CopiedTopics | None:
-    """What it was copied from and to; None: it never was."""
+    """Return the topics that the partition was last replicated from and to; None: it never was."""
     past = begun.runs.get(partition, ())
     if past:
         last = max(past, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
@@ -67,7 +70,7 @@ def last_copied(partition: TopicPartition, begun: Begun) -> CopiedTopics | None:
 def judge_decided(
     pair: Pair, number: int, begun: Begun, policy: TopicPolicy, begin: StartAt, decisions: Sequence[Decision]
 ) -> Judged:
-    """Hold a partition's past against its topics as they are now, by the topic's policy or by what was decided once."""
+    """Compare a partition's history with its current topics, by the topic's policy or else by a one-time decision."""
 
     def judged(by: TopicPolicy) -> New | Halted | Unchanged:
         if begun.lost(partition):
@@ -96,11 +99,11 @@ def deleted_destinations(
     begun: Begun,
     decisions: Sequence[Decision],
 ) -> dict[TopicPartition, Change]:
-    """Partitions that were copied into a topic that the destination does not have any more, and about which neither their
-    rule nor a decision says what to do. Nothing is created for their topics.
+    """Return the partitions that were replicated to a topic which the destination no longer has, if neither their rule
+    nor a decision specifies how to continue. Nothing is created for their topics.
 
     Args:
-        names: source topic -> destination topic, of those that the source has.
+        names: source topic -> destination topic, of topics that the source has.
     """
     found = {}
     for topic, target in names.items():
@@ -123,7 +126,7 @@ def deleted_destinations(
 
 
 def trace(topic: str, begun: Begun) -> Trace:
-    """What the map tells of a copied topic."""
+    """Return the number of records and the last confirmation of a replicated topic, from the offset map."""
     of_topic = [past for place, past in begun.runs.items() if place[0] == topic and past]
     held = (copied(past) for past in of_topic)
     return Trace(
@@ -135,7 +138,8 @@ def trace(topic: str, begun: Begun) -> Trace:
 def still_open(
     decisions: Sequence[Decision], used: Collection[Decision], present: Collection[str], begun: Begun
 ) -> tuple[Decision, ...]:
-    """Those that the next plan keeps: they were followed just now, or one of their topics is away.
+    """Return the decisions that the next plan keeps: those that were just applied, and those of which a topic is
+    missing.
 
     Args:
         present: source topics that both clusters have.
@@ -149,7 +153,7 @@ def still_open(
 
 
 def resolve(waiting: Iterable[Waiting], begun: Begun, made: Decision) -> tuple[Decision, ...]:
-    """The decision about each pair of topics that the partitions of ``made``'s topic were copied from and to.
+    """Return the decision for each pair of topics that partitions of ``made``'s topic were replicated from and to.
 
     Raises:
         ConfigError: nothing of the topic waits for such a decision.
@@ -165,7 +169,7 @@ def resolve(waiting: Iterable[Waiting], begun: Begun, made: Decision) -> tuple[D
 
 
 def described(decision: Decision) -> str:
-    """What, by whom, when and why."""
+    """Return the decision as a sentence: the action, its author, its time and its reason."""
     text = f"{decision.action} was decided by {decision.by} at {utc(decision.at_ms)} UTC"
     return f"{text}: {decision.reason}" if decision.reason else text
 
@@ -177,7 +181,8 @@ def _about(decisions: Sequence[Decision], partition: TopicPartition, begun: Begu
 
 
 def _targets(places: Iterable[TopicPartition], begun: Begun) -> set[str]:
-    """Names of the topics that they were copied to: another one was never there, if `naming` has changed."""
+    """Return the names of the topics that these partitions were replicated to. After a change of `naming`, the newly
+    configured topic is not one of them: it never existed."""
     newest = (max(past, key=lambda run: run.checkpoint_at_ms) for place in places if (past := begun.runs.get(place)))
     return {run.destination for run in newest} | {begun.target(place).name for place in places if begun.lost(place)}
 

@@ -1,6 +1,6 @@
-"""Whether the two topics of a partition are still the ones that its runs describe, and if not, what follows. Pure.
+"""Whether a partition's two topics are still those of its offset segments, and the consequences if not. Pure.
 
-A topic that was deleted and created again is another topic under the same name; only its id tells (KIP-516).
+A topic that was deleted and created again is another topic under the same name; only its ID shows that (KIP-516).
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ _LOSSES = (Reason.SOURCE_RECREATED, Reason.DESTINATION_RECREATED, Reason.DESTINA
 
 
 class Change(NamedTuple):
-    """What is not as it was. ``lost``: offsets [from, to) that the lost topic held, on ``side``."""
+    """A difference between the replicated topics and the current ones. ``lost``: offsets [from, to) that the lost topic
+    held, on ``side``."""
 
     reason: Reason
     detail: str
@@ -31,7 +32,7 @@ class Change(NamedTuple):
         return self.reason in _LOSSES
 
     def loss(self, link: str, topic: str, partition: int, action: Action, now_ms: int) -> Loss:
-        """Its entry in the loss ledger."""
+        """Return its entry in the loss log."""
         return Loss(
             link=link,
             topic=topic,
@@ -48,12 +49,14 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """It is copied on. Where only the source is another topic and the policy allows it, the slot begins that one."""
+    """Replication continues. If only the source topic is another one and the policy allows it, the slot starts on that
+    one."""
 
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """It begins with a first run. ``change``: what became of the copy before, where there was one."""
+    """Replication starts with a first segment. ``change``: the change that ended the earlier replication, if there was
+    any."""
 
     begin: StartAt
     change: Change | None = None
@@ -62,17 +65,17 @@ class New:
 
 @dataclass(frozen=True, slots=True)
 class Halted:
-    """It is not copied on until a person decides."""
+    """Replication stays halted until an operator resolves it."""
 
     change: Change
 
 
 def judge(pair: Pair, past: Sequence[OffsetMapping], begin: StartAt, policy: TopicPolicy) -> Unchanged | New | Halted:
-    """Hold a partition's runs against its topics as they are now.
+    """Compare a partition's segments with its current topics.
 
     Args:
-        past: all its runs, by sequence_base.
-        begin: where it begins if the link has never copied it.
+        past: all its segments, by ``sequence_base``.
+        ``begin``: the start offset if the link has never replicated the partition.
     """
     if not past:
         return New(begin)
@@ -92,13 +95,15 @@ def judge(pair: Pair, past: Sequence[OffsetMapping], begin: StartAt, policy: Top
 
 
 def naming_changed(before: str, now: str, end: int) -> Change:
-    """The configuration names another destination topic. ``end``: where the copy in the former one ends."""
+    """Return the change for a configuration that names another destination topic. ``end``: the destination offset after
+    the last record replicated to the former one."""
     detail = f"replicated to {before} so far; the configuration now names {now}"
     return Change(Reason.NAMING_CHANGED, detail, "destination", (end, end))
 
 
 def copied(past: Sequence[OffsetMapping]) -> tuple[int, int]:
-    """Offsets [first, end) that the destination topic to which a partition was copied last is known to have held."""
+    """Return the offsets [first, end) that are known to have existed in the destination topic to which a partition was
+    last replicated."""
     last = max(past, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
     first, end = min(run.destination_base for run in _of(past, last)), _copied(past, last)[1]
     return first, max(first, end)
@@ -131,7 +136,7 @@ def _change(pair: Pair, past: Sequence[OffsetMapping], last: OffsetMapping) -> C
 
 
 def _copied(past: Sequence[OffsetMapping], last: OffsetMapping) -> tuple[int, int]:
-    """The source position and destination offset behind the last record that is known to have been copied."""
+    """Return the source position and the destination offset after the last record that is known to be replicated."""
     runs = _of(past, last)
     sequence = max(runs[0].sequence_base, *(run.sequence_end for run in runs))
     return locate(runs, sequence), destination_offset(covering(runs, sequence), sequence)

@@ -1,11 +1,11 @@
-"""Partitions that have been copied and of which the map has no run any more. Pure.
+"""Partitions that have been replicated but no longer have an offset segment in the map. Pure.
 
-A partition's first run is published together with the plan that gives the partition to a slot, and plans remember which
-partitions had none yet. So any other one without a run in the map is no new one: the map has lost it. A new first run
-would say that nothing was copied yet, and records would be copied a second time or never.
+A partition's first segment is published together with the plan that assigns the partition to a slot, and plans record
+which partitions had none yet. So any other partition without a segment in the map is not new: the map has lost it. A
+new first segment would mean that nothing was replicated yet, and records would be replicated a second time or never.
 
-One thing makes a new first run safe: the destination topic that held the records was deleted, and another one was
-created under its name.
+Only one thing makes a new first segment safe: the destination topic that held the records was deleted, and another one
+was created under its name.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
@@ -23,15 +23,15 @@ _HAD_RUNS = {Reason.PAUSED, Reason.SOURCE_RECREATED, Reason.DESTINATION_RECREATE
 
 
 class Target(NamedTuple):
-    """A destination topic, by name and id."""
+    """A destination topic, by name and ID."""
 
     name: str
     topic_id: str
 
 
 class Copied(NamedTuple):
-    """What is remembered of a topic: where it was copied to, its first ``partitions`` of them but for those that never
-    began, and where lost partitions had been copied to."""
+    """A topic that was replicated: its destination topic; its first ``partitions`` partitions, without those that never
+    started (``unbegun``); and the destination topics of partitions whose segments are lost."""
 
     target: Target
     partitions: int
@@ -45,10 +45,10 @@ class Copied(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What the plans in force and the map tell of topics that were copied.
+    """Topics that were replicated, according to the current plans and the map.
 
     Attributes:
-        topics: source topics of which something was.
+        topics: source topics of which at least one partition was replicated.
     """
 
     copied: Mapping[str, Copied]
@@ -65,7 +65,7 @@ class Begun:
         return cls(copied, runs, frozenset(in_map | {name for name, topic in copied.items() if topic.anything}))
 
     def lost(self, partition: TopicPartition) -> bool:
-        """Whether it was copied, and the map has no run of it."""
+        """Return whether the partition was replicated, and the map has no segment of it."""
         topic = self.copied.get(partition.topic)
         return (
             topic is not None
@@ -75,18 +75,18 @@ class Begun:
         )
 
     def without_runs(self, topic: str, count: int, started: Container[TopicPartition]) -> dict[int, bool]:
-        """Which of a topic's partitions have no run and get none now; and whether the map has lost it."""
+        """Return each partition of a topic that has no segment and gets none now -> whether the map has lost it."""
         partitions = (TopicPartition(topic, number) for number in range(count))
         left = (one for one in partitions if one not in self.runs and one not in started)
         return {partition.partition: self.lost(partition) for partition in left}
 
     def target(self, partition: TopicPartition) -> Target:
-        """Where a lost partition was copied to."""
+        """Return the topic to which a lost partition was replicated."""
         topic = self.copied[partition.topic]
         return topic.lost.get(partition.partition, topic.target)
 
     def lost_runs(self, topic: str, numbers: Iterable[int]) -> tuple[LostRuns, ...]:
-        """As the plans remember them."""
+        """Return these partitions by destination topic, as plans record them."""
         together: dict[Target, list[int]] = {}
         for number in numbers:
             together.setdefault(self.target(TopicPartition(topic, number)), []).append(number)
@@ -97,8 +97,8 @@ class Begun:
 
 
 def judge_lost(pair: Pair, number: int, begun: Begun, policy: TopicPolicy) -> New | Halted | Unchanged:
-    """What follows for a partition whose runs are lost. Unchanged: its slot goes by what it finds, or waits with
-    `map_run_missing`."""
+    """Judge a partition whose segments are lost. Unchanged: its slot checks the map again, and waits with
+    `map_run_missing` if there is no segment."""
     now, before = pair.destination, begun.target(TopicPartition(pair.source.topic, number))
     if before.name != now.topic:
         return Halted(naming_changed(before.name, now.topic, 0))
@@ -113,11 +113,11 @@ def judge_lost(pair: Pair, number: int, begun: Begun, policy: TopicPolicy) -> Ne
 
 
 def left_after(begun: Begun, planned: Collection[str], forgotten: Collection[str]) -> tuple[LeftTopic, ...]:
-    """What the next plans remember of topics that they do not have.
+    """Return the entries of the next plans for replicated topics that they no longer include.
 
     Args:
-        planned: source topics that they have.
-        forgotten: those that are gone on both sides.
+        planned: source topics that they include.
+        forgotten: source topics that no longer exist on either side.
     """
     names = sorted(begun.topics - set(planned) - set(forgotten))
     of_map = by_topic(begun.runs, {name for name in names if name not in begun.copied})
@@ -145,9 +145,9 @@ def _copied(topic: PlannedTopic | LeftTopic, count: int) -> Copied:
 
 
 def by_topic(runs: Runs, topics: Collection[str]) -> dict[str, list[OffsetMapping]]:
-    """The runs of these topics; those without any are left out."""
+    """Return the segments of these topics; topics without any are omitted."""
     found: dict[str, list[OffsetMapping]] = {}
-    for place in runs if topics else ():  # not their values: most of them are never looked at
+    for place in runs if topics else ():  # not their values: most of these are never read
         if place[0] in topics:
             found.setdefault(place[0], []).extend(runs[place])
     return {topic: of_topic for topic, of_topic in found.items() if of_topic}
@@ -161,8 +161,9 @@ def _by_map(runs: Sequence[OffsetMapping]) -> Copied:
 
 
 def _of_older(previous: Iterable[Plan], runs: Runs) -> dict[str, Copied]:
-    """By plans of versions that do not say what has begun: what they give to a slot has, and what somebody has paused.
-    If the map has lost any of that, those of other partitions may be lost as well."""
+    """Return the topics of plans of older versions, which do not record started partitions: those assigned to a slot
+    have started, and those that wait for one of `_HAD_RUNS`, such as a pause. If the map has lost any of these, those
+    of other partitions may be lost as well."""
     plans = [plan for plan in previous if any(topic.unbegun is None for topic in plan.topics)]
     topics = [topic for plan in plans for topic in plan.topics if topic.unbegun is None]
     given = {(topic.source, n) for topic in topics for n, slot in enumerate(topic.slots) if slot is not None}

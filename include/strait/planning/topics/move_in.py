@@ -1,8 +1,8 @@
-"""Where a partition begins that another tool has copied so far. Pure.
+"""Start offset of a partition that another tool has replicated so far. Pure.
 
-What a tool has stored lags behind what it has copied, because it stores its positions now and then; that is why its own
-restart copies records twice. So the copy itself is asked: the source record that equals the last record of the copy is
-the last one that was copied.
+The position that a tool has stored lags its replicated records, because it stores positions only from time to time; for
+the same reason it replicates records twice after a restart. So the destination log is the reference: the source record
+that equals the last record of the destination partition is the last one that was replicated.
 """
 
 import hashlib
@@ -12,17 +12,18 @@ from typing import Literal, NamedTuple
 Verdict = Literal["ready", "nothing", "refused"]
 
 TAIL_RECORDS = 100
-"""So many of the copy's last records are held against the source."""
+"""Number of last records of the destination partition that are compared with the source."""
 
 MOST_AGAIN = 1_000_000
-"""So many records of a copy are held against the source at most, where it may have been copied again: up to 300 MB."""
+"""Maximum number of records of a destination partition that are compared with the source if the tool may have
+replicated them again: up to 300 MB."""
 
 _MOST_EQUAL = 1000
 _DELETED = "all records of the destination partition are deleted, so the stored position cannot be checked"
 
 
 class Content(NamedTuple):
-    """What a copy of a record has in common with it."""
+    """The fields in which a replicated record equals the source record."""
 
     timestamp_ms: int
     key: bytes | None
@@ -30,7 +31,7 @@ class Content(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]] = ()
 
     def fingerprint(self) -> bytes:
-        """Equal for equal records, and for no others."""
+        """Return a digest that is equal for equal records, and for no others."""
         digest = hashlib.blake2b(str(self.timestamp_ms).encode(), digest_size=16)
         for part in (self.key, self.value, *(part for name, value in self.headers for part in (name.encode(), value))):
             digest.update(b"-" if part is None else b"%d:" % len(part))
@@ -39,7 +40,8 @@ class Content(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A source record that is among the copy's last ones. ``number``: its place among those that were read."""
+    """A source record that is among the destination's last ones. ``number``: its index among the records that were
+    read."""
 
     number: int
     offset: int
@@ -47,8 +49,9 @@ class _Found(NamedTuple):
 
 
 class Match(NamedTuple):
-    """``offset``: the source offset after the last record that was copied. ``equal``: so many records at the end of the
-    copy are one after the other in the source, too. ``twice``: records behind them that the copy has from before."""
+    """``offset``: the source offset after the last record that was replicated. ``equal``: number of records at the end
+    of the destination partition that are consecutive in the source, too. ``twice``: number of records after them that
+    the destination has from an earlier pass of the tool."""
 
     offset: int
     equal: int
@@ -56,19 +59,20 @@ class Match(NamedTuple):
 
 
 class NoMatch(NamedTuple):
-    """Why the copy does not tell. ``likely``: where to begin all the same if somebody has compared the topics."""
+    """Why the destination's last records do not determine the offset. ``likely``: the start offset if an operator has
+    compared the topics."""
 
     detail: str
     likely: int | None = None
 
 
 class TailSearch:
-    """Searches the source, record after record, for the end of the copy.
+    """Searches the source, record by record, for the end of the destination partition.
 
     Args:
-        tail: fingerprints of the copy's last records, the last one last; at least one.
-        compacted: so is the source. It may have lost the last records that were copied, but none between two that it
-            has, so those at the end that it does not have are passed over.
+        tail: fingerprints of the destination's last records, in order; at least one.
+        compacted: whether the source is compacted. It may have lost the last records that were replicated, but none
+            between two that it still has, so records at the end of the tail that it does not have are skipped.
     """
 
     def __init__(self, tail: Sequence[bytes], *, compacted: bool = False) -> None:
@@ -81,7 +85,7 @@ class TailSearch:
         self._range: tuple[int, int] | None = None
 
     def feed(self, offset: int, fingerprint: bytes) -> None:
-        """The next source record."""
+        """Process the next source record."""
         self._range = (self._range[0] if self._range else offset, offset)
         equal = self._by_fingerprint.get(fingerprint)
         if equal is not None and len(equal) < _MOST_EQUAL:
@@ -93,11 +97,11 @@ class TailSearch:
 
     @property
     def since_match(self) -> int:
-        """So many records were read after the last one that is in the copy's tail; -1: its last one was not found."""
+        """Number of records read after the last one that is in the tail; -1: the tail's last record was not found."""
         return self._read - 1 - self._newest().number if self._by_fingerprint[self._tail[-1]] else -1
 
     def result(self) -> Match | NoMatch:
-        """What was found, once all was read that there is."""
+        """Return the result, once all source records were processed."""
         end = len(self._tail)
         while self._compacted and end and not self._by_fingerprint[self._tail[end - 1]]:
             end -= 1
@@ -111,11 +115,15 @@ class TailSearch:
         return self._furthest(last, equal, end - equal)
 
     def _furthest(self, last: _Found, equal: int, end: int) -> Match | NoMatch:
-        """A tool that was started again copies again from its stored position. If it ended before it came to where it
-        had been, the copy holds later records than its last one, before what was copied twice."""
+        """Return the match at the furthest source record that the destination has.
+
+        A restarted tool replicates again from its stored position. If it stopped before it reached its earlier
+        progress, the destination log holds later source records than its last one, ahead of those that were replicated
+        twice.
+        """
         held = {last.number}
         while end:
-            found, many = next(iter(self._longest(end)), (last, 1))  # one that the source has not is passed over
+            found, many = next(iter(self._longest(end)), (last, 1))  # a record that the source does not have is skipped
             held.update(range(found.number + 1 - many, found.number + 1))
             end -= many
         furthest = max(held)
@@ -125,8 +133,8 @@ class TailSearch:
         return Match(self._by_number[furthest].offset + 1, equal, furthest - last.number)
 
     def _longest(self, end: int) -> list[tuple[_Found, int]]:
-        """The source records that equal the tail's record before ``end``, with most records before them equal, too; and
-        how many that are."""
+        """Return the source records that equal the tail's record before ``end`` and have the most equal records before
+        them, each with the number of equal records."""
         ends = [(found, self._equal(found, end)) for found in self._by_fingerprint[self._tail[end - 1]]] if end else []
         longest = max((equal for _, equal in ends), default=0)
         return [(found, equal) for found, equal in ends if equal == longest]
@@ -139,7 +147,7 @@ class TailSearch:
         return end
 
     def _newest(self) -> _Found:
-        """Of all that were found; at least one was."""
+        """Return the last one of all that were found; at least one was."""
         return next(reversed(self._by_number.values()))
 
     def _searched(self) -> str:
@@ -147,8 +155,8 @@ class TailSearch:
 
 
 def too_much_again(since: int, before: Match | NoMatch) -> NoMatch:
-    """The copy may have been copied again from its offset ``since`` on, which is too far back to be held against the
-    source. ``before``: what its last records say."""
+    """Return no match for a partition whose records from destination offset ``since`` on may have been replicated
+    again, since these are too many to compare with the source. ``before``: the result for its last records."""
     detail = (
         f"from destination offset {since} on, more than {MOST_AGAIN:,} records may be from before a restart of the tool"
     )
@@ -156,7 +164,8 @@ def too_much_again(since: int, before: Match | NoMatch) -> NoMatch:
 
 
 class Logs(NamedTuple):
-    """What both partitions hold: first offset and end. ``copy_readable``: end of what can be read of the copy."""
+    """First offset and end of both partitions. ``copy_readable``: the last stable offset of the destination
+    partition."""
 
     first: int
     end: int
@@ -166,7 +175,8 @@ class Logs(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """``offset``: the first source offset to copy, or None; ``forced``: what the offset would be by force alone."""
+    """``offset``: the first source offset to replicate, or None; ``forced``: the offset that applies with `--force`
+    only."""
 
     verdict: Verdict
     offset: int | None
@@ -175,17 +185,18 @@ class Begin(NamedTuple):
 
 
 def first_to_search(stored: int | None, first: int) -> int:
-    """Where in the source the search begins: somewhat before the stored position.
+    """Return the source offset at which the search starts: 10 * `TAIL_RECORDS` offsets before the stored position if
+    there is one, but not before ``first``.
 
     Args:
-        first: the first source offset that may hold one of the copy's last records.
+        first: the first source offset that may hold one of the destination's last records.
     """
     return first if stored is None else max(first, stored - 10 * TAIL_RECORDS)
 
 
 def oldest(contents: Iterable[Content]) -> int | None:
-    """The first timestamp of the copy's last records, which no source record before the first that has it or a later
-    one can equal; None where records have none."""
+    """Return the oldest timestamp of the destination's last records, in Unix ms; None if one of them has none. No
+    source record before the first with this timestamp or a later one can equal any of them."""
     first = min(content.timestamp_ms for content in contents)
     return None if first < 0 else first
 
@@ -195,7 +206,7 @@ def where_to_begin(stored: int | None, logs: Logs, found: Match | NoMatch | None
 
     Args:
         stored: the position that the tool has stored.
-        found: what the copy's tail says; None: it holds no record.
+        found: the result for the destination's last records; None: it holds no record.
     """
     force = max(stored, logs.first) if stored is not None and stored <= logs.end else None
     if logs.copy_readable < logs.copy_end:
@@ -231,5 +242,5 @@ def _distance(records: int) -> str:
 
 
 def fingerprints(contents: Iterable[Content]) -> tuple[bytes, ...]:
-    """Of each."""
+    """Return the fingerprint of each record."""
     return tuple(content.fingerprint() for content in contents)

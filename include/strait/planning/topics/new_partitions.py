@@ -1,4 +1,4 @@
-"""The first run of every partition that needs one. Pure."""
+"""The first offset segment of every partition that needs one. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,8 @@ from strait.state.schema import OffsetMapping, Waiting
 
 
 class StartRequest(NamedTuple):
-    """Where a partition that needs a first run is copied to, where it begins, and what became of an earlier copy."""
+    """The destination partition of a partition that needs a first segment, its start offset, and the change that ended
+    an earlier replication."""
 
     target: TopicPartition
     fresh: New
@@ -21,7 +22,7 @@ class StartRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewPartition:
-    """Where copying of a partition begins. Ids pin the two topics."""
+    """The start of a partition's replication. IDs pin the two topics."""
 
     destination: str
     source_id: str
@@ -30,7 +31,8 @@ class NewPartition:
     destination_base: int
 
     def first_run(self, partition: TopicPartition, now_ms: int) -> OffsetMapping:
-        """Nothing has been written yet: sequence 0 is the record at ``source_base``."""
+        """Return the first segment. Nothing has been written yet: sequence number 0 is the record at
+        ``source_base``."""
         return OffsetMapping(
             topic=partition.topic,
             partition=partition.partition,
@@ -48,10 +50,10 @@ class NewPartition:
 def begin(
     wanted: Mapping[TopicPartition, StartRequest], destinations: Iterable[Pair], starts: StartOffsets
 ) -> tuple[dict[TopicPartition, NewPartition], list[Waiting]]:
-    """The partitions that can begin, and those that wait because where they begin is not known.
+    """Return the partitions that can start, and the entries of those that wait because their start offset is unknown.
 
     Args:
-        starts: has an answer or a failure for both sides of every wanted partition.
+        starts: has a result or a failure for both sides of every wanted partition.
     """
     pairs = {pair.source.topic: pair for pair in destinations}
     new: dict[TopicPartition, NewPartition] = {}

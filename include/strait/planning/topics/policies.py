@@ -1,4 +1,4 @@
-"""What the rules of a link say about each topic. Pure."""
+"""The rules of a link, as they apply to each topic. Pure."""
 
 from strait.config.links import Link, Topics
 from strait.config.rules import rule_of
@@ -7,35 +7,36 @@ from strait.config.start_offset import Start
 from strait.model import TopicFacts
 from strait.state.schema import TopicPolicy
 
-_KAFKA_MAX_MESSAGE_BYTES = 1_048_588  # where the cluster does not tell the topic's own
+_KAFKA_MAX_MESSAGE_BYTES = 1_048_588  # if the cluster does not report the topic's value
 
 
 def start_of(link: Link, topic: str) -> Start:
-    """Where a source topic begins that is new to the link."""
+    """Return the configured start of a source topic that is new to the link."""
     start = rule_of(link.topics, topic).start
     return link.start if start is None else start
 
 
 def creates(link: Link, topic: str) -> bool:
-    """Whether the link gives a source topic a copy, and the copy the partitions that it lacks."""
+    """Return whether the link creates a source topic's destination topic, and the partitions that it lacks."""
     ruled = rule_of(link.topics, topic).create
     return link.create_topics if ruled is None else ruled
 
 
 def copies_of(link: Link, topic: str, copy: str) -> Copies:
-    """Which batches of a source topic are copied that a link wrote there. Under the same name a copy that is copied on
-    might come back, or come twice; under another one nothing does, unless it came from the destination."""
+    """Return which batches that a link wrote to a source topic are replicated. If both topics have the same name, such
+    a batch might return to its origin, or arrive twice; under another name none does, unless it came from the
+    destination."""
     chosen = rule_of(link.topics, topic).copies or link.copies
     return chosen or ("skip" if topic == copy else "forward")
 
 
 def topic_policy(link: Link, source: TopicFacts, destination: TopicFacts) -> TopicPolicy:
-    """How the link copies a topic."""
+    """Return how the link replicates a topic."""
     return policy_of(link.topics, source, destination, copies_of(link, source.topic, destination.topic))
 
 
 def policy_of(topics: Topics, source: TopicFacts, destination: TopicFacts, copies: Copies = "all") -> TopicPolicy:
-    """How a topic is copied: its rule, and what the slots need to know of both clusters' topics."""
+    """Return how a topic is replicated: its rule, and the facts about both topics that the slots need."""
     rule = rule_of(topics, source.topic)
     limit = destination.configs.get("max.message.bytes", "")
     return TopicPolicy(
@@ -53,5 +54,5 @@ def policy_of(topics: Topics, source: TopicFacts, destination: TopicFacts, copie
 
 
 def stamps(topic: TopicFacts) -> bool:
-    """Whether its brokers put their own timestamps on records."""
+    """Return whether the topic's brokers replace the timestamps of records with their own."""
     return topic.configs.get("message.timestamp.type") == "LogAppendTime"

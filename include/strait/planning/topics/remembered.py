@@ -1,7 +1,8 @@
-"""Topics whose configurations may not be read any more go on by what the plans in force know of them. Pure.
+"""If the configurations of a topic can no longer be read, planning uses the values in the current plans. Pure.
 
-A right that is withdrawn from the control plane is no reason to stop slots that may still read and write. Only what a
-plan needs is remembered: such a topic is neither grown nor altered until its cluster tells of it again.
+A permission that is revoked from the control plane is no reason to stop slots that may still read and write. Only the
+values that a plan needs are retained: such a topic is neither grown nor altered until its cluster reports its
+configurations again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,7 @@ from strait.state.schema import Plan, PlannedTopic
 def remembered(
     source: ClusterFacts, destination: ClusterFacts, plans: Iterable[Plan]
 ) -> tuple[ClusterFacts, ClusterFacts]:
-    """The facts, with what the plans say of the very topics that are denied now."""
+    """Return the facts, with the plans' values for those topics, by ID, that are denied now."""
     if not (_denied(source) or _denied(destination)):
         return source, destination
     planned = [topic for plan in plans for topic in plan.topics]

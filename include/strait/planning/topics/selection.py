@@ -1,4 +1,4 @@
-"""Which source topics a link copies and under which names, and why the others are left out. Pure."""
+"""The source topics that a link replicates, their destination names, and why other topics are skipped. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from strait.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A topic of the source that is not copied, and why."""
+    """A source topic that is not replicated, and why."""
 
     topic: str
     reason: Reason
@@ -22,10 +22,10 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """All in order of names.
+    """The result of the `topics` block. All fields are in order of names.
 
     Attributes:
-        names: topics to copy, each with the name of its copy; all of them exist on the source.
+        names: topics to replicate -> name of the destination topic; all of them exist on the source.
         missing: selected topics that the source does not have.
         skipped: every other topic of the source.
     """
@@ -36,7 +36,7 @@ class Selection:
 
     @property
     def selected(self) -> tuple[str, ...]:
-        """Topics to copy."""
+        """Topics to replicate."""
         return tuple(self.names)
 
 
@@ -49,20 +49,21 @@ def select(
     came_back: Collection[str] = (),
     shared_cluster_id: str | None = None,
 ) -> Selection:
-    """Apply the `topics` block: named or matched by a whole regular expression; `exclude` wins.
+    """Apply the `topics` block: a topic is selected by name or by a regular expression for the whole name; `exclude`
+    takes precedence.
 
     Args:
         source: every topic of the source.
-        copied_before: topics that the link has copied; one that is gone from the source is missing, not forgotten, and
-            one whose name another topic would get, too, keeps it.
-        came_back: topics that links from the destination have made; where names change, a regular expression does not
+        copied_before: topics that the link has replicated. One that the source no longer has is reported as missing,
+            and one keeps its destination name if another topic would get the same name.
+        came_back: topics that links from the destination have created; if names change, a regular expression does not
             select them.
-        shared_cluster_id: Kafka's id of the cluster, where source and destination are one; the link's own copies are
-            then left out, or they would be copied again and again.
+        shared_cluster_id: Kafka's ID of the cluster, if source and destination are the same one; the link's own
+            destination topics are then skipped, or they would be replicated again and again.
 
     Raises:
-        ConfigError: two topics that the link has copied would get one name, or topics would be copied onto themselves
-            or one another; or a regular expression takes too long.
+        ConfigError: two topics that the link has replicated would get one name, or topics would be replicated to
+            themselves or one another; or a regular expression takes too long.
     """
     if shared_cluster_id is not None and link.keeps_names:
         raise _onto_itself(link_name, link, shared_cluster_id)
@@ -94,12 +95,12 @@ def select(
 
 
 def selects(topics: Topics, name: str) -> bool:
-    """Whether a topic is selected, by its name alone."""
+    """Return whether a topic is selected, by its name alone."""
     return _skip(topics, name, internal=False) is None
 
 
 class _Lists:
-    """The lists of a `topics` block, ready to be asked."""
+    """The lists of a `topics` block, prepared for matching."""
 
     def __init__(self, topics: Topics) -> None:
         self.include = frozenset(topics.include)
@@ -154,8 +155,9 @@ def _onto_itself(link_name: str, link: Link, cluster_id: str) -> ConfigError:
 
 
 def _collisions(link_name: str, names: Mapping[str, str], copied_before: Collection[str]) -> list[Skip]:
-    """The topics that would get a name which another one has, or would get, too. Whoever creates a topic on the source
-    must not stop the others, so it waits alone; an edit that takes the name of one that is copied is refused."""
+    """Return the topics that would get the destination name of another topic. A topic newly created on the source must
+    not stop the others, so it waits alone; a configuration change that gives two replicated topics one name is
+    rejected."""
     wanting: dict[str, list[str]] = {}
     for topic, name in names.items():
         wanting.setdefault(name, []).append(topic)
@@ -176,7 +178,8 @@ def _collisions(link_name: str, names: Mapping[str, str], copied_before: Collect
 
 
 def _refuse_cycles(link_name: str, names: Mapping[str, str]) -> None:
-    """Within one cluster. Names are distinct here, so that following them ends, or comes back to where it began."""
+    """Raise ConfigError for topics that would be replicated in a circle within one cluster. Names are distinct here, so
+    a chain of names ends or returns to its start."""
     problems = []
     seen: set[str] = set()
     for topic in names:

@@ -1,4 +1,4 @@
-"""Where a partition begins that has no run yet: what has to be looked up for it, and what the answers mean. Pure."""
+"""Start offset of a partition that has no offset segment yet: the offsets to query, and their meaning. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,19 +9,21 @@ from strait.model import TopicPartition
 
 
 class AtTime(NamedTuple):
-    """With the first record whose timestamp is this or later; with the next one to come where none is."""
+    """Start at the first record with this timestamp or a later one; if there is none, at the next record to be
+    written."""
 
     timestamp_ms: int
 
 
 class AtOffset(NamedTuple):
-    """With this very offset, which must be there."""
+    """Start at exactly this offset, which must exist."""
 
     offset: int
 
 
 class Resume(NamedTuple):
-    """Where an earlier copy ended. Where the source has lost it since, the slot finds that out and acts on it."""
+    """Start at the end of an earlier replication. If the source has lost that offset since, the slot detects and
+    handles it."""
 
     offset: int
 
@@ -30,7 +32,8 @@ StartAt = Literal["earliest", "latest"] | AtTime | AtOffset | Resume
 
 
 class Range(NamedTuple):
-    """What a source partition holds. ``first_since``: the offset asked for by time; -1: no record is that young."""
+    """The offsets of a source partition. ``first_since``: the offset found by timestamp; -1: no record is that
+    recent."""
 
     first: int = -1
     end: int = -1
@@ -38,21 +41,21 @@ class Range(NamedTuple):
 
 
 class OutOfRange(NamedTuple):
-    """The offset that was asked for is not there."""
+    """The requested offset does not exist."""
 
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class StartOffsets:
-    """Where new partitions begin, as looked up.
+    """Start offsets of new partitions, as looked up.
 
     Attributes:
-        source: source partition -> the first source offset to copy.
+        source: source partition -> the first source offset to replicate.
         destination: destination partition -> the offset that the next record there gets.
-        histories: source partition -> how many offsets the source holds from there on, where that was asked for.
+        histories: source partition -> number of offsets that the source holds from there on, if requested.
         source_failures, destination_failures: partition -> why its offset could not be looked up.
-        out_of_range: source partition -> what it was to begin with, and what there is.
+        out_of_range: source partition -> the configured offset, and the offsets that exist.
     """
 
     source: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -64,11 +67,12 @@ class StartOffsets:
 
 
 def start_at(start: Start, partition: int, *, joins: bool = False) -> StartAt:
-    """What a start means for one partition. One that is not named among offsets begins with its first record.
+    """Return the start of one partition. A partition that is not among the configured offsets starts at its first
+    record.
 
     Args:
-        joins: others of its topic are copied already. It was added to the topic, and what it got before it was seen
-            belongs to the copy.
+        joins: whether other partitions of its topic are replicated already. It was then added to the topic, and the
+            records written to it before it was detected are replicated, too.
     """
     if start == "latest" and joins:
         return "earliest"
@@ -80,7 +84,8 @@ def start_at(start: Start, partition: int, *, joins: bool = False) -> StartAt:
 
 
 def first_offset(begin: StartAt, found: Range) -> int | OutOfRange:
-    """The first offset to copy. ``found`` holds what `begin` needs: see `needs_first` and `needs_end`."""
+    """Return the first offset to replicate. ``found`` holds the offsets that `needs_first` and `needs_end` request for
+    ``begin``."""
     match begin:
         case "earliest":
             return found.first
@@ -97,10 +102,10 @@ def first_offset(begin: StartAt, found: Range) -> int | OutOfRange:
 
 
 def needs_first(begin: StartAt) -> bool:
-    """Whether the partition's first offset has to be looked up."""
+    """Return whether the partition's first offset has to be looked up."""
     return begin == "earliest" or isinstance(begin, AtOffset)
 
 
 def needs_end(begin: StartAt) -> bool:
-    """Whether the partition's end has to be looked up."""
+    """Return whether the partition's end has to be looked up."""
     return begin == "latest" or isinstance(begin, AtOffset | AtTime)

@@ -1,1 +1,1 @@
-"""The page's interface, one module for each view."""
+"""The page's HTTP API, one module per view."""

@@ -29,13 +29,13 @@ def partition(name: VisibleLink, topic: str, partition: Partition) -> Data:
 
 @api.get("/runs")
 def runs(name: VisibleLink, topic: str, partition: Partition) -> Data:
-    """What the offset map says of one partition."""
+    """Return the offset segments of one partition."""
     return partition_runs(runs_observers.newest(name), topic, partition)
 
 
 @api.get("/applications")
 def applications(name: VisibleLink, logs: ReadsLogs) -> Data:
-    """As far as this host can see them."""
+    """Return the link's applications, as far as this host can see them."""
     return applications_view(applications_observers.newest(name), logs=logs)
 
 

@@ -29,7 +29,7 @@ def groups(
 
 @api.get("/links/{link}/group")
 def group(name: VisibleLink, group: str, offset: Offset = 0, limit: Limit = 20) -> Data:
-    """One of them. Its name may hold anything, so it is not part of the path."""
+    """Return one consumer group. Its name may contain any character, so it is not part of the path."""
     found = group_details(groups_observers.newest(name), _report(name), group, offset=offset, limit=limit)
     if found is None:
         raise HTTPException(404, f"link {name}: no consumer group {group} has offsets in its topics")
@@ -37,6 +37,6 @@ def group(name: VisibleLink, group: str, offset: Offset = 0, limit: Limit = 20) 
 
 
 def _report(link: str) -> GroupSyncReport | None:
-    """Of the synchronization that the link's application does all the time."""
+    """Return the last report of the continuous synchronization by the link's application; None: there is none."""
     seen = observers.newest(link)
     return None if seen is None else seen.group_sync

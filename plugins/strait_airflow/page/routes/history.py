@@ -1,4 +1,4 @@
-"""The last day of links."""
+"""Metrics of links over the last 24 h."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ Hours = Annotated[int, Query(ge=1, le=24)]
 
 @api.get("/history")
 def rates(visible: VisibleLinks) -> Data:
-    """Link -> its records per second in the last hours, as [milliseconds since 1970, value or null]."""
+    """Return link -> its records per second over the last `SPARKLINE_HOURS`, as [ms since 1970, value or null]."""
     return {"links": {name: _rates(history_observers.newest(name)) for name in visible}}
 
 

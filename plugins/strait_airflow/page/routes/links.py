@@ -18,13 +18,13 @@ Sort = Literal["topic", "state", "reason", "lag_records", "lag_seconds", "positi
 
 @api.get("/links")
 def links(visible: VisibleLinks) -> Data:
-    """Every link that the user may see, what needs a person first."""
+    """Return every link that the user may see, those that need an operator first."""
     return {"links": by_urgency([link_row(name, observers.newest(name)) for name in visible])}
 
 
 @api.get("/links/{link}")
 def link(name: VisibleLink, changes: Changes) -> Data:
-    """With what may be changed, and by which DAG or Variable of Airflow."""
+    """Return a link, the DAG or Variable that makes each change, and whether the user may make it."""
     return link_details(name, observers.newest(name)) | changes | {"own_dags": dags_of(name, links_with_approval())}
 
 

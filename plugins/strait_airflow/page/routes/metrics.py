@@ -1,4 +1,4 @@
-"""The exporter's metrics, for a Prometheus that has the token: it cannot log in to Airflow."""
+"""The exporter's metrics for Prometheus, which authenticates with a token, since it cannot log in to Airflow."""
 
 import hmac
 import os
@@ -17,7 +17,7 @@ from strait_airflow.settings import link_names
 
 
 def metrics_routes() -> list[Route]:
-    """One, where the API server's environment has a token; else none."""
+    """Return the metrics route if the API server's environment has a token, else no route."""
     token = os.environ.get(TOKEN_VARIABLE, "")
     if not token:
         return []
@@ -33,7 +33,7 @@ def metrics_routes() -> list[Route]:
 
 
 def _observed() -> Iterator[Observation]:
-    """Of every link. A scrape every two minutes or more often keeps them observed."""
+    """Yield the latest observation of every link. A scrape at least every two minutes keeps links observed."""
     for link in link_names():
         if (seen := observers.newest(link)) is not None:
             yield seen

@@ -1,6 +1,6 @@
-"""The page's routes about a link's topics: what they are, whether others would be right, and what those would do.
+"""The page's routes for a link's topics: read the current `topics` block, validate a new one, preview its effects.
 
-None of them changes anything: the page saves the Variable through Airflow's own interface.
+None of them changes anything: the page saves the Variable through Airflow's own API.
 """
 
 import json
@@ -17,14 +17,14 @@ from strait_airflow.page.views.preview import preview_of
 from strait_airflow.settings import clusters_of, topics_text, variable_name
 
 MOST_PREVIEWS = 2
-"""At once. Each asks both clusters, on one of the threads that Airflow answers all its requests with."""
+"""Most previews at a time. Each queries both clusters, on one of the threads that handle all requests to Airflow."""
 
 api = APIRouter(prefix="/api/v1/links/{link}/topics")
 _previews = threading.BoundedSemaphore(MOST_PREVIEWS)
 
 
 class Asked(BaseModel):
-    """A `topics` block as the Variable holds it."""
+    """A `topics` block, as stored in the Variable."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -33,10 +33,10 @@ class Asked(BaseModel):
 
 @api.get("")
 def current(name: EditableLink) -> Data:
-    """The topics that are in force.
+    """Return the link's current topics.
 
-    Returns: `topics`, the block; `value`, the Variable's text (null: there is none, the links file counts); `problem`,
-        why that text cannot be used; the block is the links file's then.
+    Returns: `topics`, the block; `value`, the Variable's text (null: there is none, the links file applies); `problem`,
+        why that text is invalid; the block is then the links file's.
     """
     from strait.config.links import parse_topics
 
@@ -57,7 +57,7 @@ def current(name: EditableLink) -> Data:
 
 @api.post("/check")
 def check(name: EditableLink, asked: Asked) -> Data:
-    """Whether these topics are right. Returns: `problems`, one line each; none where all is well."""
+    """Validate these topics. Returns: `problems`, one line each; empty if they are valid."""
     try:
         _with(name, asked)
     except ConfigError as error:
@@ -67,7 +67,7 @@ def check(name: EditableLink, asked: Asked) -> Data:
 
 @api.post("/preview")
 def preview(name: EditableLink, asked: Asked) -> Data:
-    """What these topics would do: see `preview_of`. Asks both clusters, and plans as the link's DAG does."""
+    """Preview the effects of these topics: see `preview_of`. Queries both clusters and plans like the link's DAG."""
     from strait.control.plane import Control
 
     if not _previews.acquire(blocking=False):
@@ -83,7 +83,7 @@ def preview(name: EditableLink, asked: Asked) -> Data:
 
 
 def _with(name: str, asked: Asked) -> Any:
-    """The links file, as it would be. Raises ConfigError."""
+    """Return the links file with these topics. Raises ConfigError."""
     from strait.config.links import parse_topics, with_topics
 
     where = "these topics"

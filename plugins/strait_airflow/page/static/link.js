@@ -5,7 +5,7 @@ import { changePart } from "./change.js";
 import { above, address, airflowLink, ask, el, facts, millis, number, seconds } from "./dom.js";
 import { chartsPart } from "./history.js";
 import { partitionsPart, partitionsQuery } from "./partitions.js";
-import { rowButton } from "./pause.js";
+import { rowButtons } from "./pause.js";
 import { plansPart } from "./plan.js";
 import { quarantinePart } from "./quarantine.js";
 import { lossesPart, slotsPart } from "./slots.js";
@@ -39,6 +39,6 @@ export async function linkView(name, show) {
     el("p", { class: "soft" }, link.source ? `${link.source} → ${link.destination}` : ""), dagsPart(link),
     viewsPart(name), ...changePart(link), ...await approvalPart(link)];
   if (link.error) return [...head, el("p", { class: "bad" }, link.error), ...applications];
-  return [...head, figures(link), ...partitionsPart(name, found, show, (row) => rowButton(link, row)), ...charts,
+  return [...head, figures(link), ...partitionsPart(name, found, show, (row) => rowButtons(link, row)), ...charts,
     ...slotsPart(link), ...applications, ...lossesPart(link), ...await quarantinePart(link, show), ...plansPart(link)];
 }

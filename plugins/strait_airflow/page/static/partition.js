@@ -1,6 +1,6 @@
 // One partition: where it stands, why it waits and what to do, what it lost, and which offsets belong together.
 import { above, ask, bytes, cell, el, facts, number, seconds, stateOf, table, when } from "./dom.js";
-import { rowButton } from "./pause.js";
+import { rowButtons } from "./pause.js";
 
 const LOSS_HEADS = ["When", "Side", "From offset", "To offset", "Action", "Cause"];
 
@@ -75,7 +75,7 @@ export async function partitionView(name, topic, partition) {
     cell(`${loss.cause}: ${loss.detail}`, "name")));
   return [above(name), el("h2", {}, `${topic}-${partition}`), el("p", {}, stateOf(row), why ? ` — ${why}` : ""),
     ...[row.meaning, row.remedy].filter(Boolean).map((text) => el("p", {}, text)),
-    el("p", { class: "actions" }, rowButton(link, row)), figures(row), ...policyPart(row.policy),
+    el("p", { class: "actions" }, ...rowButtons(link, row)), figures(row), ...policyPart(row.policy),
     el("h3", {}, "Losses"), ...notKept(name, topic, row.losses_not_kept),
     table("Losses", LOSS_HEADS, losses, row.losses_not_kept ? "None among the newest." : "None."),
     ...runsPart(runs)];

@@ -39,10 +39,10 @@ function partitionRow(row, link, change) {
     cell(number(row.position), "number"),
     cell(number(row.end), "number"),
     why(row),
-    cell(change(row)));
+    cell(el("span", {}, ...change(row))));
 }
 
-// `change` gives the button by which a row is changed.
+// `change` gives the buttons by which a row is changed.
 export function partitionsPart(link, found, show, change) {
   const heads = [sortHead("Partition", "topic", show), "Destination", sortHead("State", "state", show),
     sortHead("Lag, records", "lag_records", show), sortHead("Lag", "lag_seconds", show),

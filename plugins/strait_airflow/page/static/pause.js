@@ -44,8 +44,33 @@ export function pauseButtons(link) {
   ];
 }
 
-// For one row of the partitions: what is paused can be resumed by the name by which it was paused.
-export function rowButton(link, row) {
+// One decision about a topic that was deleted on one side, as `strait resolve` takes it.
+function resolveDialog(link, row) {
+  const title = `Decide: link ${link.link}, topic ${row.topic}`;
+  const about = [
+    el("p", {}, row.detail),
+    field("Decision", select("action", [
+      ["continue", "Continue after the last confirmed record"],
+      ["restart", "Copy the source topic again from its first record"],
+    ])),
+    field("Reason", el("input", { name: "reason", maxlength: 200, autocomplete: "off" }), "Kept in the loss log."),
+    el("p", {}, "The next plan follows the decision. A source topic that was created again is copied from its first "
+      + "record either way."),
+  ];
+  return actDialog(title, "Decide", about, ({ action, reason = "" }, panel) =>
+    panel.start(link.dags.pause, { link: link.link, action, what: row.topic, reason }));
+}
+
+// For one row of the partitions: to pause or resume it, and to decide if it waits for that.
+export function rowButtons(link, row) {
+  if (!(link.resolvable ?? []).includes(row.reason)) return [pauseButton(link, row)];
+  const decide = opens(`resolve-${row.topic}-${row.partition}`, "Decide", () => resolveDialog(link, row), link.may.pause);
+  decide.setAttribute("aria-label", `Decide about ${row.topic}`);
+  return [decide, pauseButton(link, row)];
+}
+
+// What is paused can be resumed by the name by which it was paused.
+function pauseButton(link, row) {
   const covering = (link.pauses ?? []).filter((one) =>
     !one.topic || (one.topic === row.topic && (one.partition ?? row.partition) === row.partition));
   const scopes = [...(row.partition === null ? [] : [scope(row.topic, row.partition)]), scope(row.topic, null),

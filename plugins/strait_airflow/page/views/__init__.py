@@ -1,1 +1,1 @@
-"""What the page answers, from what was seen. Pure."""
+"""Responses of the page, computed from observations. Pure."""

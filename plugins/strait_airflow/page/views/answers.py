@@ -1,4 +1,4 @@
-"""What all answers of the page have in common. Pure."""
+"""Common parts of the page's responses. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
@@ -10,17 +10,17 @@ Row = TypeVar("Row")
 
 
 class Seen(Protocol):
-    """What a watch saw last."""
+    """The latest observation of a watch."""
 
     @property
     def error(self) -> str: ...
 
 
 def looked(seen: Seen | None) -> Data:
-    """Whether the first look is not over yet, and why the last one failed; "" where it did not."""
+    """Return whether the first observation is still pending, and the error of the latest one; "" if it succeeded."""
     return {"looking": seen is None, "error": "" if seen is None else seen.error}
 
 
 def some(rows: Sequence[Row], offset: int, limit: int) -> Sequence[Row]:
-    """A page of them."""
+    """Return one page of the rows: from ``offset``, at most ``limit`` and never more than `MOST_ROWS`."""
     return rows[offset : offset + min(limit, MOST_ROWS)]

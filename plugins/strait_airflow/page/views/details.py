@@ -1,10 +1,11 @@
-"""What the page answers about a link by itself: one partition, the plan in force, quarantine. Pure."""
+"""Responses of the page about a single link: a partition, its current plans, its applications, its quarantine. Pure."""
 
 from dataclasses import asdict
 
 from strait.exporter.observation import Observation
 from strait.model import TopicPartition
 from strait.planning.plan.pauses import Scope, pauses_of
+from strait.planning.topics.decisions import RESOLVABLE
 from strait.state.schema import OffsetMapping, Plan
 from strait_airflow.page.views.answers import Data, looked, some
 from strait_airflow.page.views.links import link_row, partition_row, partition_rows
@@ -17,7 +18,7 @@ _RUNS_SHOWN = 50
 
 
 def link_details(link: str, seen: Observation | None) -> Data:
-    """A link with its slots, losses, quarantine and where its plan comes from; partitions are asked for by page."""
+    """Return a link with its slots, losses, quarantine and the origin of its plans; partitions are paged separately."""
     found = link_row(link, seen)
     if seen is None or seen.error:
         return found
@@ -26,12 +27,13 @@ def link_details(link: str, seen: Observation | None) -> Data:
         "losses_newest": [loss.model_dump(mode="json") for loss in seen.losses[: -_LOSSES_SHOWN - 1 : -1]],
         "quarantine": dict(seen.quarantined),
         "pauses": [pause.model_dump(mode="json") for pause in pauses_of(seen.plans.values())],
+        "resolvable": sorted(RESOLVABLE),
         "plans": [plan_facts(plan) for _, plan in sorted(seen.plans.items())],
     }
 
 
 def partition_details(seen: Observation | None, topic: str, partition: int) -> Data | None:
-    """A partition with how it is copied and what it lost; None: the plans have none of this name."""
+    """Return a partition with its task group, policy, losses and pauses; None: no plan has it."""
     place = TopicPartition(topic, partition)
     row = next((one for one in partition_rows(seen) if (one.topic, one.partition) == (topic, partition)), None)
     if seen is None or row is None:
@@ -50,7 +52,7 @@ def partition_details(seen: Observation | None, topic: str, partition: int) -> D
 
 
 def partition_runs(seen: RunsSeen | None, topic: str, partition: int) -> Data:
-    """Its runs, the newest first; a topic that was deleted and created again is another generation of the source."""
+    """Return a partition's offset segments, newest first. A recreated source topic is another generation."""
     runs = () if seen is None else seen.runs.get((topic, partition), ())
     generations = {source: number for number, source in enumerate(dict.fromkeys(run.source_id for run in runs), 1)}
     return looked(seen) | {
@@ -60,7 +62,7 @@ def partition_runs(seen: RunsSeen | None, topic: str, partition: int) -> Data:
 
 
 def plan_facts(plan: Plan) -> Data:
-    """A plan in force in a few figures, and where its settings come from."""
+    """Return key figures of a current plan, and the origin of its settings."""
     settings = plan.settings
     return {
         "group": plan.group,
@@ -78,7 +80,7 @@ def plan_facts(plan: Plan) -> Data:
 
 
 def applications_view(seen: ApplicationsSeen | None, *, logs: bool) -> Data:
-    """A link's applications; without the lines of their ``logs`` for who may not read those."""
+    """Return a link's applications; without log lines if the user may not read their ``logs``."""
     found = () if seen is None else seen.applications
     return looked(seen) | {
         "logs": logs,
@@ -87,7 +89,7 @@ def applications_view(seen: ApplicationsSeen | None, *, logs: bool) -> Data:
 
 
 def quarantine_page(seen: QuarantineSeen | None, *, search: str, offset: int, limit: int) -> Data:
-    """Some of the records that nobody has settled, the newest first."""
+    """Return one page of the unresolved records, newest first."""
     found = [] if seen is None else [one for one in reversed(seen.entries) if search.casefold() in one.topic.casefold()]
     return looked(seen) | {
         "total": len(found),

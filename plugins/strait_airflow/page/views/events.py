@@ -1,4 +1,4 @@
-"""What happened to a link last, as far as its state topics tell. Pure."""
+"""The latest event of a link, from its state topics. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -10,14 +10,14 @@ from strait.state.schema import Loss
 
 
 class Event(NamedTuple):
-    """Something that happened to a link, ``at_ms`` since 1970."""
+    """One event of a link, at ``at_ms`` (ms since 1970)."""
 
     at_ms: int
     text: str
 
 
 def last_event(seen: Observation) -> dict[str, Any] | None:
-    """The newest thing that its state topics tell; None: nothing was ever done."""
+    """Return the newest event in the link's state topics; None: they contain no event."""
     newest = max(_events(seen), default=None)
     return None if newest is None else newest._asdict()
 

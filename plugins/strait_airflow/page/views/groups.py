@@ -1,4 +1,4 @@
-"""What the page answers about consumer groups. Pure."""
+"""Responses of the page about consumer groups. Pure."""
 
 from dataclasses import asdict
 from typing import Any
@@ -14,12 +14,14 @@ _URGENCY = {state: number for number, state in enumerate(OffsetState)}
 def groups_page(
     seen: GroupsSeen | None, report: GroupSyncReport | None, *, search: str, state: str, offset: int, limit: int
 ) -> Data:
-    """Some of a link's groups: those first that would not continue exactly where they are.
+    """Return one page of a link's consumer groups.
+
+    Selected groups come first; of these, the ones that would not continue exactly at their current position.
 
     Args:
-        report: of the link's continuous synchronization; None: it does not synchronize any.
-        search: part of the group's name, in any case.
-        state: only groups with a partition in it; "" any.
+        report: last report of the link's continuous synchronization; None: there is none.
+        search: part of the group's name, in any letter case.
+        state: only groups with a partition in this state; "" any.
     """
     found = () if seen is None else seen.groups
     states = sorted({one for group in found for one, _ in group.states}, key=_URGENCY.__getitem__)
@@ -43,9 +45,9 @@ def groups_page(
 def group_details(
     seen: GroupsSeen | None, report: GroupSyncReport | None, name: str, *, offset: int, limit: int
 ) -> Data | None:
-    """A group with some of its partitions, the most urgent first; None: there is none of this name.
+    """Return a group with one page of its partitions, most urgent first; None: there is no group of this name.
 
-    Where the groups are not known, it is `looking` or has an `error`, and nothing else.
+    If the groups are unknown, the result has only `looking` and `error`.
     """
     if seen is None or seen.error:
         return looked(seen)
@@ -64,7 +66,11 @@ def _by_urgency(group: GroupStatus) -> tuple[Any, ...]:
 
 
 def _synced_at_ms(group: GroupStatus, report: GroupSyncReport | None) -> int | None:
-    """When the link last found it in sync; None: not at the last look, or that is not told of every group."""
+    """Return when the group was last reported in sync, in ms since 1970.
+
+    None: it is out of sync or not selected, or the report is missing, has an error or does not list every group that is
+    out of sync.
+    """
     if report is None or report.trouble or not group.selected:
         return None
     all_told = report.groups - report.in_sync == len(report.out_of_sync)

@@ -1,4 +1,4 @@
-"""What the page's endpoints answer, from an observation. Pure."""
+"""Responses of the page about links and their partitions, computed from an observation. Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -28,12 +28,12 @@ SORTS: dict[str, Callable[[PartitionStatus], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which partitions are wanted, ``limit`` of them from ``offset``.
+    """A request for ``limit`` partitions from ``offset``.
 
     Attributes:
-        search: part of the topic's name, in any case.
-        reason: only these; "" any.
-        state: only these; "" any.
+        search: part of the topic's name, in any letter case.
+        reason: only partitions with this reason; "" any.
+        state: only partitions in this state; "" any.
     """
 
     search: str = ""
@@ -46,7 +46,7 @@ class Question:
 
 
 def link_row(link: str, seen: Observation | None) -> Data:
-    """A link in the overview."""
+    """Return a link's row in the overview."""
     if seen is None:
         return {"link": link, "state": "looking", "needs_person": False, "urgency": _URGENT["looking"]}
     if seen.error:
@@ -71,23 +71,23 @@ def link_row(link: str, seen: Observation | None) -> Data:
 
 
 def by_urgency(rows: Sequence[Data]) -> list[Data]:
-    """What needs a person first, then what waits."""
+    """Return the rows sorted: links that need an operator first, then waiting ones."""
     return sorted(rows, key=lambda row: (row["urgency"], row["link"]))
 
 
 def partition_page(seen: Observation | None, asked: Question) -> Data:
-    """Some of a link's partitions, how many there are, and the reasons to filter by."""
+    """Return one page of a link's partitions, their number, and the reasons to filter by."""
     rows = partition_rows(seen)
     reasons = sorted({row.reason for row in rows if row.reason})
     found = [row for row in rows if _wanted(row, asked)]
-    found.sort(key=SORTS["topic"])  # what is equal stays in this order
+    found.sort(key=SORTS["topic"])  # stable: rows with an equal key below keep this order
     found.sort(key=SORTS[asked.sort], reverse=asked.descending)
     page = some(found, asked.offset, asked.limit)
     return {"total": len(found), "of": len(rows), "reasons": reasons, "rows": [partition_row(row) for row in page]}
 
 
 def partition_rows(seen: Observation | None) -> list[PartitionStatus]:
-    """Of all task groups."""
+    """Return the partitions of all task groups."""
     return [] if seen is None else [row for group in seen.statuses for row in group.partitions]
 
 
@@ -97,7 +97,7 @@ def _wanted(row: PartitionStatus, asked: Question) -> bool:
 
 
 def partition_row(row: PartitionStatus) -> Data:
-    """With what its reason means, and what to do."""
+    """Return a partition with the meaning and the remedy of its reason."""
     known = Reason(row.reason) if row.reason in set(Reason) else None
     words = {"meaning": known.meaning, "remedy": known.remedy} if known else {"meaning": "", "remedy": ""}
     return asdict(row) | words | {"needs_decision": row.needs_decision}

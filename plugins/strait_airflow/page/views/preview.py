@@ -1,4 +1,4 @@
-"""What a link would do if its topics were others, for whoever is about to change them. Pure."""
+"""Preview of a change of a link's topics, shown before the user makes it. Pure."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from strait.reasons import Reason
 from strait_airflow.page.views.answers import Data
 
 MOST_SHOWN = 200
-"""Of each list: nobody reads more, and a regular expression may mean thousands."""
+"""Maximum length of each list: a regular expression may match thousands of topics, more than a user reads."""
 
 
 def preview_of(link: Link, proposal: Proposal, ahead: Forecast) -> Data:
-    """What would be done, what would wait, what is left out by name, and how much there is to copy.
+    """Return the effects, new waiting entries, skipped topics (except those not selected), and the forecast.
 
-    Each list is `{"total": …, "shown": […]}`. ``link`` is what the proposal was made for.
+    Each list is `{"total": …, "shown": […]}`. ``link`` is the link that the proposal was made for.
     """
     before = set() if proposal.before is None else set(proposal.before.waiting)
     after = proposal.draft.waiting if proposal.draft is not None else ()

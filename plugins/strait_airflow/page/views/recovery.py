@@ -1,4 +1,4 @@
-"""What the page answers about recovery: how ready a link is, and the reports of its failovers and rehearsals. Pure."""
+"""Responses of the page about recovery: a link's readiness, and reports of its failovers and rehearsals. Pure."""
 
 from strait.planning.failover import summary
 from strait.state.failover_records import Failover
@@ -9,7 +9,7 @@ _TREND_MOST = 100
 
 
 def recovery_page(seen: FailoversSeen | None, *, offset: int, limit: int) -> Data:
-    """The newest rehearsal with what it missed, what goes on now, the trend, and some reports, the newest first."""
+    """Return the newest rehearsal with its missing steps, the latest failover, the trend, and one page of reports."""
     records = () if seen is None else seen.records
     newest_first = records[::-1]
     rehearsal = next((one for one in newest_first if one.kind == "rehearsal" and one.outcome == "done"), None)
@@ -27,9 +27,9 @@ def recovery_page(seen: FailoversSeen | None, *, offset: int, limit: int) -> Dat
 
 
 def report(seen: FailoversSeen | None, of: str) -> Data | None:
-    """One of them with all its steps; None: there is none of this id.
+    """Return one report with all its steps; None: there is no report with this ID.
 
-    Where the reports are not known, it is `looking` or has an `error`, and nothing else.
+    If the reports are unknown, the result has only `looking` and `error`.
     """
     if seen is None or seen.error:
         return looked(seen)

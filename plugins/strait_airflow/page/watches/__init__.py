@@ -1,1 +1,1 @@
-"""What the page follows in the background, one module for each kind of thing."""
+"""Observations that the page makes in the background, one module per kind of data."""

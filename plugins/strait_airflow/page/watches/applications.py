@@ -1,4 +1,4 @@
-"""The applications of a link, as far as this host can see them: asked of whoever runs them, in the background."""
+"""The applications of a link, as far as this host can see them, queried from their launcher in the background."""
 
 import time
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ _LOG_LINES = 30
 
 @dataclass(frozen=True, slots=True)
 class ApplicationsSeen:
-    """At one moment.
+    """The applications at one moment.
 
     Attributes:
         applications: each with its submissions (see `strait.launch.overview`), `group`, `standby` and `log_lines`, the
             last ones of the newest submission.
-        error: why they cannot be seen; "" where they can.
+        error: why they cannot be queried; "" if they can.
     """
 
     applications: tuple[dict[str, Any], ...] = ()
@@ -31,7 +31,7 @@ class ApplicationsSeen:
 
 
 class ApplicationsWatch(BackgroundWatch[ApplicationsSeen]):
-    """Of one link. It needs no cluster of Kafka."""
+    """Follows the applications of one link. It needs no connection to Kafka."""
 
     def _follow(self, file: LinksFile) -> None:
         self.newest = ApplicationsSeen(tuple(self._look(file)))

@@ -1,4 +1,4 @@
-"""A link's failovers and rehearsals, read in the background as they are written."""
+"""A link's failovers and rehearsals, read in the background as they are recorded."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ LOOK_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class FailoversSeen:
-    """All of them, the oldest first.
+    """All failovers and rehearsals, oldest first.
 
     Attributes:
-        error: why they cannot be read; "" where they can.
+        error: why they cannot be read; "" if they can.
     """
 
     records: tuple[Failover, ...] = ()
@@ -23,7 +23,7 @@ class FailoversSeen:
 
 
 class FailoversWatch(BackgroundWatch[FailoversSeen]):
-    """Of one link."""
+    """Follows the failovers of one link."""
 
     def _follow(self, file: LinksFile) -> None:
         destination = file.links[self._link].destination

@@ -1,4 +1,4 @@
-"""How the consumer groups of a link stand, looked at in the background: that asks both of its clusters."""
+"""The state of a link's consumer groups, queried from both of its clusters in the background."""
 
 import time
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ LOOK_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class GroupsSeen:
-    """At one moment.
+    """The consumer groups at one moment.
 
     Attributes:
-        at_ms: since 1970.
-        error: why they could not be looked at; "" where they were.
+        at_ms: ms since 1970.
+        error: why they could not be queried; "" if they were.
     """
 
     at_ms: int
@@ -28,14 +28,14 @@ class GroupsSeen:
 
 
 class GroupsWatch(BackgroundWatch[GroupsSeen]):
-    """All that have offsets in the link's topics, whether or not the link selects them."""
+    """Follows all groups that have offsets in the link's topics, whether or not the link selects them."""
 
     def _follow(self, file: LinksFile) -> None:
         settings = file.links[self._link].consumer_groups
         selected = GroupFilter(settings.include, settings.exclude)
         clusters = LinkClusters.of(file, self._link)
         with GroupSync(clusters, selected=selected, include_moved=settings.include_moved) as groups:
-            while not self._stopped.is_set() and self._load() == file:  # else with other settings
+            while not self._stopped.is_set() and self._load() == file:  # called again if settings change
                 found = tuple(groups.status(unselected=True))
                 self.newest = GroupsSeen(_now_ms(), found)
                 self._stopped.wait(LOOK_SECONDS)

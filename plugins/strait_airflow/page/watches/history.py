@@ -1,4 +1,4 @@
-"""The last day of a link: what its slots have rolled up of it, then followed minute by minute."""
+"""Metrics of a link over the last 24 h: read from the history that its slots roll up, then extended every minute."""
 
 import time
 from collections.abc import Callable
@@ -18,12 +18,12 @@ MINUTE_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class HistorySeen:
-    """The past of a link.
+    """The metrics of a link over the last 24 h.
 
     Attributes:
-        samples: the oldest first: one a minute of the last hour, as far as it was followed, and one in ten before.
-        whole: it reaches back as far as it will.
-        error: why it cannot be read; "" where it can.
+        samples: oldest first: one per minute for the last hour, as far as it was observed, and one per 10 min before.
+        whole: True once the past was read, or could not be read.
+        error: why it cannot be read; "" if it can.
     """
 
     samples: tuple[Sample, ...] = ()
@@ -32,11 +32,11 @@ class HistorySeen:
 
 
 class HistoryWatch(BackgroundWatch[HistorySeen]):
-    """Of one link. Only its past is read from the cluster, and over a connection that is closed then.
+    """Follows one link. Only its past is read from the cluster, over a connection that is closed afterwards.
 
     Args:
-        now: gives the newest reports, of slots that report; None: not known.
-        found: what earlier watches of the link have seen, by its time (ms since 1970); added to.
+        now: returns the latest reports of slots that report; None: unknown.
+        found: samples of the link's earlier watches by their time (ms since 1970); new samples are added to it.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class HistoryWatch(BackgroundWatch[HistorySeen]):
 
 
 def _kept(found: dict[int, Sample], now_ms: int) -> tuple[Sample, ...]:
-    """Forgets what is too old, and what is too close to others for its age."""
+    """Delete samples older than a day, and those older than an hour between 10 min steps; return the rest, sorted."""
     for at_ms in list(found):
         if at_ms < now_ms - DAY_MS or (at_ms < now_ms - HOUR_MS and at_ms % STEP_MS):
             del found[at_ms]

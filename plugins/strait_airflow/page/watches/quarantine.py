@@ -1,4 +1,4 @@
-"""The records of a link that are in quarantine, read in the background."""
+"""The quarantined records of a link, read in the background."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ LOOK_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class QuarantineSeen:
-    """At one moment.
+    """The quarantine at one moment.
 
     Attributes:
-        entries: those that nobody has settled, in the order in which they came.
-        error: why they cannot be read; "" where they can.
+        entries: unresolved records, in the order in which they were quarantined.
+        error: why they cannot be read; "" if they can.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -24,7 +24,7 @@ class QuarantineSeen:
 
 
 class QuarantineWatch(BackgroundWatch[QuarantineSeen]):
-    """Of one link."""
+    """Follows the quarantine of one link."""
 
     def _follow(self, file: LinksFile) -> None:
         destination = file.links[self._link].destination

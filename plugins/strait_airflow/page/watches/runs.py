@@ -13,11 +13,11 @@ LOOK_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RunsSeen:
-    """At one moment.
+    """The offset map at one moment.
 
     Attributes:
-        runs: (source topic, partition) -> its runs, by sequence_base.
-        error: why they cannot be read; "" where they can.
+        runs: (source topic, partition) -> its offset segments, by sequence_base.
+        error: why it cannot be read; "" if it can.
     """
 
     runs: Mapping[tuple[str, int], tuple[OffsetMapping, ...]] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class RunsSeen:
 
 
 class RunsWatch(BackgroundWatch[RunsSeen]):
-    """Of one link."""
+    """Follows the offset map of one link."""
 
     def _follow(self, file: LinksFile) -> None:
         destination = file.links[self._link].destination
