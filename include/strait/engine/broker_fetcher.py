@@ -43,6 +43,8 @@ class BrokerFetcher:
         """Stop fetching the partition here, if it is."""
         if partition in self._is_quiet:
             self._take_back(partition)
+        self._resting.pop(partition, None)
+        self._waking.pop(partition, None)
         self._busy.remove(partition)
 
     @property

@@ -68,6 +68,12 @@ class OpenTransactions:
             run(self._look(due))
 
     async def _look(self, due: Collection[tuple[Partition, OpenTransaction]]) -> None:
+        try:
+            await self._look_up(due)
+        finally:
+            self._looking = False
+
+    async def _look_up(self, due: Collection[tuple[Partition, OpenTransaction]]) -> None:
         holders: dict[Partition, Holder | str] = {}
         by_leader: dict[int, list[Partition]] = defaultdict(list)
         for partition, _ in due:
@@ -85,7 +91,6 @@ class OpenTransactions:
                 transaction.since_ms = min(transaction.since_ms, found.started_ms)
             if partition.cursor.transaction is transaction:
                 partition.held_back(transaction)
-        self._looking = False
 
     async def _holders(self, node: int, partitions: Collection[Partition]) -> dict[Partition, Holder | str]:
         """Return the transaction's producer for each partition, or why it is unknown."""

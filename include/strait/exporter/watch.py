@@ -83,8 +83,8 @@ class LinkWatch(BackgroundWatch[Observation]):
             if row.written >= 0 and row.partition is not None:
                 self._written[TopicPartition(row.topic, row.partition)] = row.written
         rows = (
-            replace(row, written=self._written.get(TopicPartition(row.topic, row.partition or 0), -1))
-            if row.written < 0
+            replace(row, written=self._written.get(TopicPartition(row.topic, row.partition), -1))
+            if row.written < 0 and row.partition is not None
             else row
             for row in status.partitions
         )

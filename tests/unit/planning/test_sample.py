@@ -6,19 +6,31 @@ from strait.state.schema import PartitionReport
 from support.model.reports import plain_report
 
 
-def row(lag: int, seconds: float) -> PartitionReport:
+def row(lag: int, seconds: float, partition: int = 0) -> PartitionReport:
     figures = {"position": 0, "end": 0, "records": 0, "bytes": 0}
-    return PartitionReport(topic="t", partition=0, state="copying", lag_records=lag, lag_seconds=seconds, **figures)
+    return PartitionReport(
+        topic="t", partition=partition, state="copying", lag_records=lag, lag_seconds=seconds, **figures
+    )
 
 
 def test_all_slots_are_put_together_and_each_part_of_a_report_counts_once() -> None:
     two_parts = (
         plain_report(records_per_second=10.0, bytes_per_second=100.0, latency_ms_p99=5.0, partitions=(row(1, 0.5),)),
-        plain_report(records_per_second=10.0, bytes_per_second=100.0, latency_ms_p99=5.0, partitions=(row(20, 3.0),)),
+        plain_report(
+            records_per_second=10.0, bytes_per_second=100.0, latency_ms_p99=5.0, partitions=(row(20, 3.0, 1),)
+        ),
     )
-    other = (plain_report(slot=1, records_per_second=1.0, partitions=(row(300, 1.0), row(-1, 0.0))),)
+    other = (plain_report(slot=1, records_per_second=1.0, partitions=(row(300, 1.0, 2), row(-1, 0.0, 3))),)
     found = sample_of(7, {("default", 0): two_parts, ("default", 1): other})
     assert found == Sample(7, 11.0, 100.0, 321, 3.0, 5.0)
+
+
+def test_a_partition_that_has_moved_to_another_slot_counts_once_by_its_newest_report() -> None:
+    before = (plain_report(at_ms=1_000, partitions=(row(500, 9.0),)),)
+    now = (plain_report(slot=1, at_ms=2_000, partitions=(row(30, 1.0),)),)
+    for slots in ((before, now), (now, before)):
+        found = sample_of(7, {("default", number): parts for number, parts in enumerate(slots)})
+        assert (found.lag_records, found.lag_seconds) == (30, 1.0)
 
 
 def test_when_nothing_reported_nothing_is_known() -> None:

@@ -23,13 +23,13 @@ class Sample(NamedTuple):
 def sample_of(at_ms: int, reports: Reports) -> Sample:
     """Combine the reports of one moment. All parts of a report have the same metrics of their slot."""
     slots = [parts[0] for parts in reports.values() if parts]
-    rows = [
-        (row.lag_records, lag_seconds(row, part))
-        for parts in reports.values()
-        for part in parts
+    found = {  # a partition that has just moved is in the reports of two slots: the newest counts
+        (row.topic, row.partition): (row.lag_records, lag_seconds(row, part))
+        for part in sorted((part for parts in reports.values() for part in parts), key=lambda part: part.at_ms)
         for row in part.partitions
         if row.lag_records >= 0
-    ]
+    }
+    rows = list(found.values())
     latencies = [slot.latency_ms_p99 for slot in slots if slot.latency_ms_p99 is not None]
     if not slots:
         return Sample(at_ms)
