@@ -22,7 +22,7 @@ from strait.planning.plan.draft import Draft
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.backfill import Backfill, Reports, backfill_of, starts_at
 from strait.planning.review.effects import effects
-from strait.planning.risks.loops import loops_of
+from strait.planning.risks.loops import growing_names, loops_of
 from strait.planning.risks.risks import (
     PRODUCER_EXPIRATION,
     Known,
@@ -89,6 +89,7 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
         + crowded(link.groups, _partitions(link, proposal))
         + _writers(name, clusters)
         + kept_less(proposal.survey.destinations.pairs)
+        + growing_names(proposal.survey.selection.names)
     )
     begin = {subject for verb, subject, _ in effects(link, proposal) if verb == "copies"}
     if not begin:

@@ -2,18 +2,22 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from strait.config.links import load_link
+from strait.control.pausing import edit as change
 from strait.control.pausing import resume
 from strait.control.quarantine import Quarantine
 from strait.errors import ConfigError
 from strait.kafka.admin import Admin
+from strait.planning.plan.draft import Draft
 from strait.planning.plan.pauses import Scope
+from strait.reasons import Reason
 from strait.state.reader import StateReader
-from strait.state.schema import Plan
+from strait.state.schema import Plan, Waiting
 from strait.wire.records import Record
 from support.dialogs import RUN_MS, dialog, done, told
 from support.fixtures.page import ADMIN, ASKED, CHANGED, RULES, VIEWER, WAIT_MS, Site
@@ -89,6 +93,28 @@ def test_a_partition_is_paused_from_its_row_and_resumed_there_and_the_run_is_air
     asks.get_by_role("button", name="Resume", exact=True).click()
     done(asks, "published plan")
     assert pauses(site) == []
+
+
+def test_a_deleted_topic_is_decided_about_from_its_row(site, link):
+    file, before = load_link(site.links_file, CHANGED), plan_of(site, CHANGED)
+    assert before is not None
+    gone = Waiting(
+        topic="edit.a", partitions=(0, 1, 2), reason=Reason.DESTINATION_DELETED, detail="edits.edit.a is gone"
+    )
+    waits = replace(Draft.of(before), topics=(), waiting=(gone,))
+    change(file, CHANGED, lambda _: (Scope(), (), {"default": waits}))
+    link.get_by_role("button", name="Decide about edit.a").first.click()
+    asks = dialog(link, f"Decide: link {CHANGED}, topic edit.a")
+    expect(asks).to_contain_text("edits.edit.a is gone")
+    asks.get_by_label("Decision").select_option("restart")
+    asks.get_by_label("Reason").fill("a mistake")
+    asks.get_by_role("button", name="Decide", exact=True).click()
+    done(asks, "published plan")
+    decided = plan_of(site, CHANGED)
+    assert decided is not None
+    assert f"restart was decided by {ADMIN}" in decided.waiting[0].detail
+    assert "a mistake" in decided.waiting[0].detail
+    change(file, CHANGED, lambda _: (Scope(), (), {"default": Draft.of(before)}))
 
 
 def test_a_run_begins_once_though_airflow_fails_and_an_answer_is_lost(site, link):

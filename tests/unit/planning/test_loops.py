@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from strait.config.links import Link
-from strait.planning.risks.loops import loops_of
+from strait.planning.risks.loops import growing_names, loops_of
 from strait.state.schema import Registration
 
 
@@ -50,3 +50,24 @@ def test_the_registers_of_both_clusters_tell_what_a_link_should_be_asked_about(
         link(**settings), "b", [other(*ends) for ends in into_source], [other(*ends) for ends in into_destination]
     )
     assert [loop.code for loop in found] == codes
+
+
+@pytest.mark.parametrize(
+    ("source", "added", "grows"),
+    [
+        ("orders", "a.{}", False),
+        ("c.b.a.orders", "a.{}", True),
+        ("a.orders", "a.{}", True),
+        ("data.orders", "a.{}", False),
+        ("europe", "eu{}", False),
+        ("orders.copy", "{}.copy", True),
+        ("orders.copy-west", "{}.copy", True),
+        ("orders.copying", "{}.copy", False),
+        ("orders", "{}", False),
+        ("x-orders", "{}-x", False),
+        ("orders", "renamed", False),
+    ],
+)
+def test_a_topic_that_went_round_a_ring_has_what_the_link_adds_already(source: str, added: str, grows: bool) -> None:
+    names = {added.format(source): source, "a.other": "other"}
+    assert [(risk.code, source in risk.detail) for risk in growing_names(names)] == [("names_grow", True)] * grows

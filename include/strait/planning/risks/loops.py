@@ -3,12 +3,15 @@
 The result only warns; each batch is filtered when it is replicated (strait.engine.loop_filter).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from strait.config.links import Link
 from strait.config.settings import Copies
 from strait.planning.risks.risks import Risk
 from strait.state.schema import Registration
+
+_SEPARATORS = "._-"
+_SHOWN = 5
 
 
 def loops_of(
@@ -32,6 +35,35 @@ def loops_of(
     )
 
 
+def growing_names(names: Mapping[str, str]) -> tuple[Risk, ...]:
+    """Return a risk if selected topics already have the prefix or suffix that the link adds: records that it replicated
+    return over other links, and get a longer name in every round.
+
+    Args:
+        names: destination topic -> source topic.
+    """
+    found = sorted(source for name, source in names.items() if _has_affix(name, source))
+    if not found:
+        return ()
+    shown = ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else "")
+    detail = f"{len(found)} topics already have the prefix or suffix that this link adds: {shown}"
+    effect = "their records came by this link before, and get a longer name in every round"
+    return (Risk("names_grow", "", f"{detail}; {effect}: exclude them, or set `copies: skip` on one link of the ring"),)
+
+
+def _has_affix(name: str, source: str) -> bool:
+    """Return whether the name already has the affix that the link adds, as a whole component."""
+    if name == source:
+        return False
+    if name.endswith(source):
+        prefix = name.removesuffix(source)
+        return prefix[-1] in _SEPARATORS and any(f"{edge}{prefix}" in f".{source}" for edge in _SEPARATORS)
+    if name.startswith(source):
+        suffix = name.removeprefix(source)
+        return suffix[0] in _SEPARATORS and any(f"{suffix}{edge}" in f"{source}." for edge in _SEPARATORS)
+    return False
+
+
 def _back(link: Link, destination_id: str, into_source: Collection[Registration]) -> Iterator[Risk]:
     """Yield the risks if another link replicates the destination into the source."""
     for other in into_source:
@@ -42,8 +74,7 @@ def _back(link: Link, destination_id: str, into_source: Collection[Registration]
                 "loop",
                 "",
                 f"link {other.link} is registered to copy from {link.destination} into {link.source}; with `copies: "
-                f"all` records go "
-                "to and fro for ever",
+                f"all` records go back and forth forever",
             )
         same_names = (rule for rule in link.topics.rules if (rule.naming or link.naming).policy == "identity")
         if all(rule.on_foreign == "halt" for rule in same_names):
