@@ -30,9 +30,10 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     from strait_airflow.settings import clusters_of, with_live_topics
 
     link = asked["link"]
+    with airflow_errors():
+        wave = Wave.of(asked["topics"] or (), asked["groups"] or ())
     if asked["unfence"]:
-        return unfence(link)
-    wave = Wave.of(asked["topics"] or (), asked["groups"] or ())
+        return unfence(link, wave)
     if asked["kind"] == "rehearsal":
         return rehearse(link, by, asked["reason"], wave)
     settings = Settings(
@@ -61,7 +62,7 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     return summary(record)
 
 
-def unfence(link: str) -> str:
+def unfence(link: str, wave: "Wave") -> str:
     """Remove the last failover's ACLs; abort it if it runs and has not stopped the link. Return a result line."""
     from strait.control.failover import failover
     from strait_airflow.errors import airflow_errors
@@ -69,7 +70,7 @@ def unfence(link: str) -> str:
     from strait_airflow.settings import clusters_of
 
     with airflow_errors():
-        record, lifted = failover.unfence(clusters_of(link), link, _tell, run_dag)
+        record, lifted = failover.unfence(clusters_of(link), link, _tell, run_dag, wave)
     return f"link {link}: failover {record.id}, {record.outcome}: {lifted} ACLs removed"
 
 

@@ -34,6 +34,7 @@ from strait.kafka.admin import Admin, ConfigChange, NewTopic
 from strait.model import TopicAcl, TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups
 from strait.planning.failover_report import left_behind, next_steps, screen
+from strait.planning.plan.pauses import Scope
 from strait.planning.waves import Wave
 from strait.state.failover_records import Failover, FailoverStep
 from strait.wire import error_codes
@@ -694,13 +695,61 @@ def test_topics_move_in_waves_while_the_link_copies_the_others(make_link: MakeLi
     again = run(link, wave)
     assert (verdicts(again)["earlier"], again.rpo_records, again.topics_left) == ("warning", 2, 1)
     assert ends(clusters["b"], first, 2) == [50, 50]
+    both = f"{topic_name}-both"
+    commit(clusters["b"], both, {TopicPartition(first, 0): 3})  # somebody processes these again, over there
     with pytest.raises(FailoverStopped, match="but those moved before"):
         run(link, replace(QUICK, wave=Wave((f"{first}.{{0}}",))))
     rest = run(link)
     assert (rest.outcome, rest.rpo_records, [item.topic for item in rest.topics]) == ("done", 0, [second])
-    assert {item.group for item in rest.group_list} == {staying, f"{topic_name}-both"}
+    assert {item.group: item.continues for item in rest.group_list} == {staying: "exactly", both: "exactly"}
+    assert committed(clusters["b"], both, first) == {0: 3}
     assert stopped(link)
     assert read_all(clusters["a"], second, 2) == read_all(clusters["b"], second, 2)
+
+
+def test_a_topic_that_comes_after_the_stop_of_a_wave_is_not_moved_by_it(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    """The process was cut off behind the stop, and the next one goes on with the topics whose producers had stopped."""
+    late, ready = f"{topic_name}-late", tmp_path / "ready"
+    hook = {"after": "stop", "command": ["test", "-e", str(ready)]}
+    link = make_link(topics={"regex": [f"{topic_name}.*"]}, settings={"failover": {"hooks": [hook]}})
+    until_ready(link)
+    Writer(link).write(20)
+    wave = replace(QUICK, wave=Wave((f"{topic_name}.*",)))
+    with pytest.raises(FailoverStopped, match=r"after stop: test -e .* exited with 1"):
+        run(link, wave)
+    Admin(link.clusters["a"].client_properties, "a").create([NewTopic(late, 2, 1)])
+
+    def planned() -> bool:
+        with Control(link.file, link.name(LINK)) as control:
+            return late in {topic.source for topic in control.apply().plan.topics}
+
+    eventually(planned, what="the new topic is planned")
+    ready.touch()
+    record = run(link, wave)
+    assert (record.outcome, [item.topic for item in record.topics], record.topics_left) == ("done", [topic_name], 1)
+    on_late = Writer(link, late)
+    on_late.write(10)
+    eventually(lambda: sum(ends(link.clusters["b"], late, 2)) == 10, what="the new topic is copied")
+
+
+def test_a_wave_goes_back_once_its_topics_are_copied_again(make_mesh: Callable[..., Mesh], topic_name: str) -> None:
+    there, back = LINK, ("b", "a")
+    mesh = make_mesh(links=[there, back])
+    for link in (there, back):
+        mesh.start(link)
+    mesh.write("a", 20)
+    mesh.until_everywhere()
+    for link in (there, back):
+        until_ready(mesh, link)
+    wave = replace(QUICK, wave=Wave((topic_name,)), include_moved=True)
+    assert failovers.run(mesh.file, mesh.name(there), "planned", wave, lambda _: None).outcome == "done"
+    with pytest.raises(FailoverStopped, match=f"tail: link {mesh.name(there)} does not copy 1 of these topics"):
+        failovers.run(mesh.file, mesh.name(back), "planned", wave, lambda _: None)
+    pausing.resume(mesh.file, mesh.name(there), Scope(topic_name))
+    until_ready(mesh, there)
+    assert failovers.run(mesh.file, mesh.name(back), "planned", wave, lambda _: None).outcome == "done"
 
 
 def test_of_a_waves_groups_only_those_that_are_named_move(make_link: MakeLink, topic_name: str) -> None:
@@ -772,7 +821,7 @@ def test_hooks_switch_a_gateway_and_its_clients_do_not_notice(tmp_path: Path, to
                 with at_work(threading.Event(), write, reader.work):
                     eventually(lambda: len(reader.keys) > 50, what="clients are at work")
                     until_ready(mesh)
-                    with pytest.raises(FailoverStopped, match="before stop: test exited with 1"):
+                    with pytest.raises(FailoverStopped, match=r"before stop: test -e .* exited with 1"):
                         run(mesh)
                     record = failovers.history(mesh.file, mesh.name(LINK))[-1]
                     assert verdicts(record)["after take back"] == "done"
@@ -785,6 +834,8 @@ def test_hooks_switch_a_gateway_and_its_clients_do_not_notice(tmp_path: Path, to
                     moved_at = len(reader.keys)
                     eventually(lambda: len(reader.keys) > moved_at + 50, what="clients are at work on the destination")
                     assert sum(ends(clusters["b"], topic_name, 2)) > sum(ends(clusters["a"], topic_name, 2))
+                    assert verdicts(run(mesh)) == {"earlier": "warning", "verify": "done", "reverse": "warning"}
+                    assert leads_to.read_text() == str(clusters["b"].inside)  # nothing was closed or led back
         finally:
             mesh.stop()
         rest = Reader(clusters["b"], group, topic_name)

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 from confluent_kafka import admin as kafka_admin
 
-from strait.errors import ClusterUnavailable
+from strait.errors import ClusterUnavailable, NotAuthorized
 from strait.kafka.admin import Admin, NewTopic
 from strait.kafka.alteration import ConfigChange
 from strait.kafka.clients import Watch
@@ -27,6 +27,7 @@ class Client:
     def __init__(self, away_from: int = 1_000_000, end: int = 5) -> None:
         self.requests: list[list[Any]] = []
         self.end = end
+        self.refuses = False
         self._away_from = away_from
 
     def __getattr__(self, _: str) -> Callable[..., dict[Any, Future[Any]]]:
@@ -46,6 +47,8 @@ class Client:
         future: Future[Any] = Future()
         if len(self.requests) >= self._away_from:
             future.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+        elif self.refuses:
+            future.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))
         else:
             future.set_result(result)
         return future
@@ -107,6 +110,13 @@ def test_what_was_created_before_the_cluster_went_away_counts() -> None:
     assert all(isinstance(error, ClusterUnavailable) for error in outcomes.failures.values())
     with pytest.raises(ClusterUnavailable):
         admin(Client(away_from=1))[0].create_each(topics(1_000))
+
+
+def test_what_was_refused_before_the_cluster_went_away_stays_refused() -> None:
+    client = Client(away_from=3)
+    client.refuses = True
+    outcomes = admin(client)[0].create_each(topics(1_000))
+    assert [type(error) for error in outcomes.failures.values()] == 400 * [NotAuthorized] + 600 * [ClusterUnavailable]
 
 
 def test_pieces_keep_the_order_and_a_large_item_is_alone() -> None:

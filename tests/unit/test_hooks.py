@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from strait.config import links
 from strait.control.failover.hooks import Hooks
 from strait.control.failover.turn import Turn
-from strait.errors import ConfigError, FailoverStopped, HookFailed
+from strait.errors import ConfigError, FailoverStopped, FailoverTakenOver, HookFailed
 from strait.planning.failover import Check, Verdict
 from strait.state.failover_records import Failover, FailoverStep
 
@@ -35,15 +36,17 @@ def file_with(*hooks: dict[str, Any]) -> links.LinksFile:
 
 
 def ran(*hooks: dict[str, Any], when: Any = "before", step: str = "stop", run_dag: Any = None) -> list[Check]:
-    given = Hooks(file_with(*hooks), "l", run_dag)
+    given = Hooks(file_with(*hooks), "l", run_dag, lambda: {"pay", "orders"})
     return [given.run(hook, when, step, RECORD) for _, hook in given.at(when, step)]
 
 
 def test_a_command_is_told_of_the_failover_and_of_no_secret(tmp_path: Path) -> None:
     out = tmp_path / "told"
     code = f"import sys; open({str(out)!r}, 'w').write(sys.stdin.read()); print('first'); print('switched'); print()"
-    assert ran({"before": "stop", "command": python(code)}) == [(Verdict.DONE, f"{sys.executable}: switched")]
+    (check,) = ran({"before": "stop", "command": python(code)})
+    assert (check.verdict, check.detail) == (Verdict.DONE, f"{shlex.join(python(code))}: switched")
     told = json.loads(out.read_text())
+    assert told["topics"] == ["orders", "pay"]
     assert (told["when"], told["step"], told["link"], told["failover"]["id"]) == ("before", "stop", "l", "f1")
     assert told["destination"] == {"name": "b", "bootstrap.servers": "b:9092"}
     assert "secret" not in out.read_text()
@@ -54,7 +57,8 @@ def test_a_command_is_told_of_the_failover_and_of_no_secret(tmp_path: Path) -> N
     [
         (python("import sys; print('no such pool', file=sys.stderr); sys.exit(3)"), 60, "exited with 3: no such pool"),
         (python("import os; os.kill(os.getpid(), 9)"), 60, "was ended by SIGKILL: "),
-        (["/nowhere/switch"], 60, "cannot be run: No such file or directory"),
+        (["/nowhere/switch"], 60, "cannot be run: there is no such program on this host"),
+        (python("import os, signal; os.kill(os.getpid(), signal.SIGRTMIN + 1)"), 60, "was ended by signal 35: "),
         (python("import time; print('waiting', flush=True); time.sleep(60)"), 1, "was ended after 1 s: waiting"),
         (python("print('\\x1b[31mred' + 'x' * 9999); raise SystemExit(1)"), 60, "exited with 1: "),
     ],
@@ -62,8 +66,8 @@ def test_a_command_is_told_of_the_failover_and_of_no_secret(tmp_path: Path) -> N
 def test_what_it_says_when_it_fails_is_told(command: list[str], seconds: int, said: str) -> None:
     (check,) = ran({"before": "stop", "command": command, "timeout_seconds": seconds})
     assert check.verdict is Verdict.FAILED
-    assert check.detail.startswith(f"{command[0]} {said}")
-    assert check.detail.isprintable()
+    assert check.detail.startswith(f"{shlex.join(command)} {said}")
+    assert check.detail.removeprefix(shlex.join(command)).isprintable()
     assert len(check.detail) < 500
 
 
@@ -89,27 +93,45 @@ def _lives(pid: int) -> bool:
 def test_a_dag_is_run_in_airflow_alone() -> None:
     asked: list[Any] = []
 
-    def run_dag(dag: str, conf: Any, seconds: float) -> str:
-        asked.append((dag, conf["step"], seconds))
+    def run_dag(dag: str, run: str, conf: Any, seconds: float, check: Any) -> str:
+        asked.append((dag, run, conf["step"], seconds))
         if len(asked) == 2:
             raise HookFailed("failed: run 7")
+        if len(asked) == 3:
+            raise RuntimeError("the API server is away")
         return "run 6"
 
     hook = {"after": "verify", "dag": "move-dns", "timeout_seconds": 5}
     how: dict[str, Any] = {"when": "after", "step": "verify"}
     assert ran(hook, run_dag=run_dag, **how) == [(Verdict.DONE, "DAG move-dns: run 6")]
     assert ran(hook, run_dag=run_dag, **how) == [(Verdict.FAILED, "DAG move-dns failed: run 7")]
-    assert asked == [("move-dns", "verify", 5)] * 2
+    assert ran(hook, run_dag=run_dag, **how) == [(Verdict.FAILED, "DAG move-dns the API server is away")]
+    assert asked == [("move-dns", "strait-failover__f1__after-verify", "verify", 5)] * 3
     assert ran(hook, **how) == [(Verdict.FAILED, "DAG move-dns runs only in a failover that Airflow runs")]
 
 
 def test_a_look_ahead_finds_what_cannot_be_run() -> None:
     good, lost, dag = {"before": "stop", "command": ["true"]}, {"after": "stop", "command": ["nowhere"]}, "move-dns"
-    assert Hooks(file_with(good), "l").look_ahead() == (Verdict.DONE, "1 hooks would run: true")
+    assert Hooks(file_with(good), "l").look_ahead() == (Verdict.DONE, "1 hooks: true")
     assert Hooks(file_with(good, lost), "l").look_ahead().verdict is Verdict.FAILED
     with_dag = file_with({"after": "stop", "dag": dag})
-    assert Hooks(with_dag, "l").look_ahead().verdict is Verdict.WARNING
-    assert Hooks(with_dag, "l", lambda *_: "").look_ahead().verdict is Verdict.DONE
+    assert Hooks(with_dag, "l").look_ahead().verdict is Verdict.FAILED
+    assert Hooks(with_dag, "l", lambda *_: "").look_ahead().verdict is Verdict.DONE  # type: ignore[misc]
+    turn = Turn(RECORD, None, lambda _: None, 1.0, hooks=Hooks(file_with(lost), "l"))
+    with pytest.raises(FailoverStopped, match="1 commands cannot be run on this host: nowhere"):
+        turn.look_ahead()
+
+
+def test_a_command_ends_when_another_process_takes_the_failover_over() -> None:
+    def taken_over() -> None:
+        raise FailoverTakenOver("by another process")
+
+    given = Hooks(file_with({"before": "stop", "command": ["sleep", "60"]}), "l")
+    ((_, hook),) = given.at("before", "stop")
+    began = time.monotonic()
+    with pytest.raises(FailoverTakenOver):
+        given.run(hook, "before", "stop", RECORD, taken_over)
+    assert time.monotonic() - began < 50
 
 
 @pytest.mark.parametrize(
@@ -134,21 +156,30 @@ def test_hooks_are_steps_that_are_not_taken_twice(tmp_path: Path) -> None:
     told: list[FailoverStep] = []
     hooks = Hooks(file_with(good, bad), "l")
     turn = Turn(RECORD, None, told.append, 1.0, hooks=hooks)
-    with pytest.raises(FailoverStopped, match=r"before stop \(2\): sh exited with 1"):
-        turn.take("stop", lambda: DONE)
+    with pytest.raises(FailoverStopped, match=r"before stop \(2\): sh -c .* exited with 1"):
+        turn.take_with_hooks("stop", lambda: DONE)
     assert not turn.took("stop")
     (tmp_path / "mended").touch()
     again = Turn(turn.record, None, told.append, 1.0, hooks=hooks)
-    again.take("stop", lambda: DONE)
+    again.take_with_hooks("stop", lambda: DONE)
     assert log.read_text().split() == ["one", "two", "two"]
     assert [(step.name, step.verdict) for step in again.record.steps] == [
         ("before stop", "done"),
         ("before stop (2)", "done"),
         ("stop", "done"),
     ]
+    changed = Hooks(file_with(bad), "l")  # the first one was removed since
+    last = Turn(again.record, None, told.append, 1.0, hooks=changed)
+    last.run_hooks("before", "stop")
+    assert log.read_text().split() == ["one", "two", "two", "two"]
     look = Turn(RECORD, None, told.append, None, hooks=hooks)
-    look.take("stop", lambda: DONE)
-    assert len(log.read_text().split()) == 3
+    look.take_with_hooks("stop", lambda: DONE)
+    assert len(log.read_text().split()) == 4
+
+
+STARTED = RECORD.model_copy(
+    update={"steps": (FailoverStep(name="after fence", verdict="waiting", detail="", began_at_ms=1, seconds=0.0),)}
+)
 
 
 def test_a_hook_that_fails_keeps_nothing_from_being_taken_back(tmp_path: Path) -> None:
@@ -157,8 +188,37 @@ def test_a_hook_that_fails_keeps_nothing_from_being_taken_back(tmp_path: Path) -
         {when: "take_back", "command": ["sh", "-c", f"echo {when} >> {log}; exit 1"]} for when in ("before", "after")
     ]
     told: list[FailoverStep] = []
-    turn = Turn(RECORD, None, told.append, 1.0, hooks=Hooks(file_with(*hooks), "l"))
+    turn = Turn(STARTED, None, told.append, 1.0, hooks=Hooks(file_with(*hooks), "l"))
+    turn.start_over()  # the process before may have run it
     turn.give_up(lambda: log.open("a").write("undone\n"))
     assert log.read_text().split() == ["before", "undone", "after"]
-    assert (turn.record.outcome, [step.verdict for step in turn.record.steps]) == ("aborted", ["failed", "failed"])
+    assert turn.record.outcome == "aborted"
+    assert [(step.name, step.verdict) for step in turn.record.steps] == [
+        ("after fence", "waiting"),
+        ("before take back", "failed"),
+        ("after take back", "failed"),
+    ]
     assert [step.name for step in told] == ["before take back", "after take back"]
+
+
+def test_nothing_is_switched_back_that_this_failover_has_not_switched(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    back = {"after": "take_back", "command": ["sh", "-c", f"echo back >> {log}"]}
+    turn = Turn(RECORD, None, lambda _: None, 1.0, hooks=Hooks(file_with(back), "l"))
+    with pytest.raises(FailoverStopped):
+        turn.take("copying", lambda: Check(Verdict.FAILED, "the link is stopped"))
+    turn.give_up()
+    assert (turn.record.outcome, log.exists()) == ("aborted", False)
+
+
+def test_an_interrupt_while_a_hook_runs_keeps_nothing_from_being_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    undone: list[bool] = []
+
+    def interrupted(*_: Any) -> Check:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Hooks, "run", interrupted)
+    turn = Turn(STARTED, None, lambda _: None, 1.0, hooks=Hooks(file_with({"before": "take_back", "dag": "x"}), "l"))
+    with pytest.raises(KeyboardInterrupt):
+        turn.give_up(lambda: undone.append(True))
+    assert undone == [True]

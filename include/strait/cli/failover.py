@@ -157,7 +157,7 @@ def failover(
         _show(failovers.history(file, name), name, output)
         return
     if unfence:
-        record, lifted = failovers.unfence(file, name, _say)
+        record, lifted = failovers.unfence(file, name, _say, wave=wave)
         typer.echo(f"link {name}: failover {record.id}, {record.outcome}: {lifted} ACLs removed")
         return
     if unplanned and fence:

@@ -1,5 +1,6 @@
 """The block of a link for additional actions when its clients move."""
 
+import shlex
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -36,7 +37,7 @@ class Hook(Settings):
         return (self.before if when == "before" else self.after) == step
 
     def __str__(self) -> str:
-        return f"DAG {self.dag}" if self.dag else self.command[0]
+        return f"DAG {self.dag}" if self.dag else shlex.join(self.command)
 
 
 class Failover(Settings):

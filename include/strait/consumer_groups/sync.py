@@ -55,12 +55,14 @@ _Refused = dict[str, dict[TopicPartition, tuple[OffsetState, str]]]
 
 class _Observed(NamedTuple):
     """``here``, ``there``: groups of the source and of the destination; ``told``: their offsets on the source, or an
-    error code; ``plans``: versions of the current plans; ``topics``: source topics that the link replicates."""
+    error code; ``plans``: versions of the current plans; ``planned``: source topics that the link replicates;
+    ``topics``: those of them whose offsets are synchronized."""
 
     here: Mapping[str, Side]
     there: Mapping[str, Side]
     told: _Told
     plans: Mapping[str, int]
+    planned: Collection[str]
     topics: Collection[str]
 
 
@@ -89,6 +91,7 @@ class GroupSync:
         include_moved: also write offsets, only forward, for groups that have consumed on the destination.
         take_over: also replace offsets that a client that is not a member has committed on the destination, and later
             ones.
+        leave: source topics whose offsets are neither shown nor written.
         ours: offsets that were written or found in sync, by group; the caller keeps them for another instance later.
             Only these offsets may go back with the source.
 
@@ -104,6 +107,7 @@ class GroupSync:
         selected: Callable[[str], bool] = lambda _: True,
         include_moved: bool = False,
         take_over: bool = False,
+        leave: Collection[str] = (),
         ours: Ours | None = None,
     ) -> None:
         self._clusters = clusters
@@ -111,6 +115,7 @@ class GroupSync:
         self._selected = selected
         self._include_moved = include_moved
         self._take_over = take_over
+        self._leave = frozenset(leave)
         self._offsets = Offsets(clusters)
         self._two_way = TwoWay(clusters, self._offsets)
         self._source = net.ConsumerGroups(clusters.properties[clusters.source], clusters.source)
@@ -231,7 +236,12 @@ class GroupSync:
         share = {name for name in chosen if here[name].kind == SHARE}
         told = self._source.committed(chosen - share, last_stable=True) | self._shares_here.starts(share)
         return _Observed(
-            here, _sides(self._destination), told, {group: plan.version for group, plan in plans.items()}, topics
+            here,
+            _sides(self._destination),
+            told,
+            {group: plan.version for group, plan in plans.items()},
+            topics,
+            topics - self._leave,
         )
 
     def _decide(
@@ -290,7 +300,7 @@ class GroupSync:
             include_moved=self._include_moved,
             take_over=self._take_over,
         )
-        outside = {place.topic for place in told} - set(observed.topics) if not isinstance(told, int) else set()
+        outside = {place.topic for place in told} - set(observed.planned) if not isinstance(told, int) else set()
         return replace(found, outside=tuple(sorted(outside)))
 
     def _check(self, names: set[str], here: Mapping[str, Side]) -> None:

@@ -106,7 +106,7 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
         standing
         + risks(pairs, growing, sorted(begin), known)
         + similar_names(proposal.survey.selection.names, begin)
-        + _loops(link, clusters, unknown),
+        + _loops(link, proposal, clusters, unknown),
         tuple(unknown),
     )
 
@@ -164,10 +164,10 @@ def _producer_state(clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:
     return forgetful(min(map(int, expirations.values()))) if expirations else ()
 
 
-def _loops(link: Link, clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:
+def _loops(link: Link, proposal: Proposal, clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:
     ends = clusters.source.cluster, clusters.destination.cluster
     into = [_or_none(partial(registered, clusters.properties[end], end), unknown) or () for end in ends]
-    return loops_of(link, clusters.destination.cluster_id, *into)
+    return loops_of(link, proposal.survey.selection.names, clusters.destination.cluster_id, *into)
 
 
 def _or_none(ask: Callable[[], Answer], unknown: list[str]) -> Answer | None:

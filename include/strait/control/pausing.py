@@ -70,8 +70,8 @@ def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
 def pause_topics(
     file: LinksFile, link: str, topics: Collection[str], *, by: str, reason: str, check: Callable[[], None]
 ) -> Edited:
-    """Pause these source topics in one edit; a topic that is already paused as a whole keeps its pause. Raises as
-    `pause`.
+    """Pause these source topics in one edit; the reason replaces that of an earlier pause of a whole topic. Raises
+    as `pause`.
 
     Args:
         check: as in `set_stopped`.
@@ -80,7 +80,8 @@ def pause_topics(
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
         before = pauses.pauses_of(state.plans.values())
         wanted = before
-        for topic in sorted(set(topics) - {item.topic for item in before if item.partition is None}):
+        there = {item.topic: item.reason for item in before if item.partition is None}
+        for topic in sorted(topic for topic in topics if there.get(topic) != reason):
             wanted = pauses.pause(wanted, Pause(topic=topic, by=by, at_ms=_now_ms(), reason=reason))
         if wanted != before:
             check()

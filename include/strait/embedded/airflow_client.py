@@ -13,6 +13,7 @@ from strait.errors import SetupError
 
 Json = dict[str, Any]
 
+_PAGE = 100  # Airflow's default maximum
 _LATE_TRIES = 2
 _LOCKED_TRIES = 5
 _LOCKED_SECONDS = 1.0
@@ -37,11 +38,11 @@ class AirflowClient:
 
     def dags(self) -> list[Json]:
         """Return every DAG that the API server knows."""
-        return cast(list[Json], self._call("GET", "/api/v2/dags", params={"limit": 100})["dags"])
+        return self._all("/api/v2/dags", "dags")
 
     def import_errors(self) -> list[Json]:
         """Return the files in the DAGs directory that could not be imported: `filename` and `stack_trace`."""
-        return cast(list[Json], self._call("GET", "/api/v2/importErrors")["import_errors"])
+        return self._all("/api/v2/importErrors", "import_errors")
 
     def trigger(self, dag: str) -> str:
         """Start a run now. Returns its ID, which is generated here, so that the request may be sent again."""
@@ -52,7 +53,7 @@ class AirflowClient:
 
     def runs(self, dag: str) -> list[Json]:
         """Return the latest runs of a DAG, newest first."""
-        params = {"limit": 100, "order_by": "-run_after"}
+        params = {"limit": _PAGE, "order_by": "-run_after"}
         return cast(list[Json], self._call("GET", f"/api/v2/dags/{dag}/dagRuns", params=params)["dag_runs"])
 
     def run(self, dag: str, run_id: str) -> Json:
@@ -104,13 +105,20 @@ class AirflowClient:
         return cast(str, state)
 
     def _task_instances(self, dag: str, run_id: str) -> list[Json]:
-        return cast(
-            list[Json], self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances")["task_instances"]
-        )
+        return self._all(f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances", "task_instances")
 
     def _log_events(self, dag: str, run_id: str, task: str, attempt: int) -> list[Json]:
         path = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/logs/{attempt}"
         return cast(list[Json], self._call("GET", path, params={"full_content": True})["content"])
+
+    def _all(self, path: str, key: str) -> list[Json]:
+        """Return every item of a collection, page by page."""
+        found: list[Json] = []
+        while True:
+            reply = self._call("GET", path, params={"limit": _PAGE, "offset": len(found)})
+            found += reply[key]
+            if not reply[key] or len(found) >= reply["total_entries"]:
+                return found
 
     def _create_or_patch(self, path: str, key: str, body: Json) -> None:
         if self._send("GET", f"{path}/{key}").status_code == httpx.codes.NOT_FOUND:

@@ -138,11 +138,11 @@ class Cluster:
             SetupError: no Java, a port in use, or a node ended or did not answer in time. Nothing is left running then.
         """
         missing = [node for node in self._layout.nodes if self._process(node).pid is None]
-        for node in missing:
-            for port in node.ports:
-                require_free(port, f"embedded Kafka {node.name}")
-        self._prepare(missing)
         try:
+            for node in missing:
+                for port in node.ports:
+                    require_free(port, f"embedded Kafka {node.name}")
+            self._prepare(missing)
             for node in missing:
                 self._launch(node)
             self._wait_until_ready()

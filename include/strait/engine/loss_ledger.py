@@ -19,6 +19,7 @@ FOREIGN_ENTRIES = 10
 """A partition's entries about records of other producers in one hour. The last one states that further ones are in the
 next entry, after that hour."""
 _HOUR_SECONDS = 3600.0
+_STEP_SECONDS = 10.0
 
 
 class _Hour:
@@ -48,6 +49,22 @@ class LossLedger:
         self._state_sink = state_sink
         self._stamper = stamper
         self._hours: dict[Partition, _Hour] = {}
+        self._step_at = 0.0
+
+    def step(self, now: float) -> None:
+        """Write the entries about hours that are over, and about partitions that were taken away. ``now`` is
+        monotonic, in seconds."""
+        if now < self._step_at:
+            return
+        self._step_at = now + _STEP_SECONDS
+        for partition, hour in tuple(self._hours.items()):
+            if partition.retired or now - hour.began >= _HOUR_SECONDS:
+                self._end_hour(partition)
+
+    def close(self) -> None:
+        """Write the entries about hours that are not over."""
+        for partition in tuple(self._hours):
+            self._end_hour(partition)
 
     def source_lost(
         self, partition: Partition, cause: Reason, lost: tuple[int, int], action: Action, detail: str
@@ -101,11 +118,6 @@ class LossLedger:
         """Log the first FOREIGN_ENTRIES occurrences in an hour one by one, and the others in one entry: permanent
         writers would fill the log."""
         hour = self._hours.setdefault(partition, _Hour(now))
-        if now - hour.began >= _HOUR_SECONDS:
-            if hour.records:
-                text = f"{hour.records} records between offsets {hour.start} and {hour.end - 1} are not of this link"
-                self._note_continued(partition, (hour.start, hour.end), text)
-            hour = self._hours[partition] = _Hour(now)
         if hour.entries == FOREIGN_ENTRIES:
             hour.add(foreign)
             return
@@ -114,6 +126,12 @@ class LossLedger:
         if hour.entries == FOREIGN_ENTRIES:
             text += "; more of them in this hour are in one entry, which is written after it"
         self._note_continued(partition, foreign, text)
+
+    def _end_hour(self, partition: Partition) -> None:
+        hour = self._hours.pop(partition)
+        if hour.records:
+            text = f"{hour.records} records between offsets {hour.start} and {hour.end - 1} are not of this link"
+            self._note_continued(partition, (hour.start, hour.end), text)
 
     def _note_continued(self, partition: Partition, foreign: tuple[int, int], text: str) -> None:
         self._note(partition, "destination", Reason.FOREIGN_WRITER, foreign, "continued", text)

@@ -78,7 +78,7 @@ class Replicator:
             broken=self._promise_broken,
             freed=self._schedule,
         )
-        loss_ledger = LossLedger(spec.link, state_sink, self._stamper)
+        loss_ledger = self._loss_ledger = LossLedger(spec.link, state_sink, self._stamper)
         self._recovery = RecoveryCoordinator(
             loop, source, destination, producer_id, known, map_topic, state_sink, loss_ledger
         )
@@ -195,6 +195,7 @@ class Replicator:
         self._recovery.step()
         self._transactions.step()
         self._foreign.step(lambda: self.partitions)
+        self._loss_ledger.step(self._loop.now)
         self._leadership.send()
         if self._fetching:
             self._leadership.fetch()
@@ -215,6 +216,7 @@ class Replicator:
         return all(partition.idle for partition in self._partitions.values())
 
     def close(self) -> None:
+        self._loss_ledger.close()
         for partition in self._partitions.values():
             partition.position.abandon()
         self._source.close()

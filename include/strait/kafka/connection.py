@@ -144,7 +144,7 @@ class Connection:
             try:
                 found = ask(piece)
             except ClusterUnavailable as error:
-                if not results:
+                if not results and all(isinstance(failure, ClusterUnavailable) for failure in failures.values()):
                     raise
                 failures |= dict.fromkeys(map(key_of, items[done:]), error)
                 break

@@ -1,7 +1,7 @@
 """The requests that each end of a link must serve, and the features that are unavailable if one is missing.
 
-Apache Kafka serves all of them since 2.8, except those that an administrator does not allow. Other implementations of
-its protocol serve fewer.
+Apache Kafka serves all of them since 2.8, DescribeTransactions since 3.0 (KIP-664), except those that an
+administrator does not allow. Other implementations of its protocol serve fewer.
 """
 
 from collections.abc import Mapping, Sequence

@@ -147,6 +147,19 @@ def fence_for_all(topics: Sequence[str]) -> Check:
     return Check(Verdict.FAILED, f"{text}; {effect}: {ways}")
 
 
+def fence_that_is_copied(destination: str) -> Check:
+    """Explain why nothing is fenced: the rules would follow the clients."""
+    text = f"acls.sync would copy the DENY rules to {destination}, and lock the producers out there, too"
+    return Check(Verdict.FAILED, f"{text}: set acls.sync: false first, or stop the producers and use no --fence")
+
+
+def still_moved(link: str, topics: Collection[str]) -> Check:
+    """Explain that the opposite link does not copy these topics, since its own waves have moved them."""
+    names = sorted(topics)
+    text = f"link {link} does not copy {len(names)} of these topics since they moved: {listed(names)}"
+    return Check(Verdict.FAILED, f"{text}; strait resume {link} {names[0]} lets it copy one again")
+
+
 def done_before(record: Failover) -> Check:
     """Return a warning that nothing is drained and stopped again."""
     at = utc(record.ended_at_ms or record.began_at_ms)

@@ -133,8 +133,8 @@ def next_steps(record: Failover, servers: str) -> list[str]:
     if record.topics_left:
         text = f"link {record.link} still copies {record.topics_left} other topics: strait failover {record.link} moves them"
         steps.append(f"{text}, with --topics some of them")
-    part = "".join(f" --topics '{pattern}'" for pattern in record.wave_topics)
-    steps.append(f"to go back later: strait failback {record.link}{part}, with a link in the opposite direction")
+    part = f", with --topics for the names on {record.destination}" if record.wave_topics else ""
+    steps.append(f"to go back later: strait failback {record.link}{part}, and a link in the opposite direction")
     return steps
 
 
@@ -158,13 +158,20 @@ def _safe(record: Failover) -> str:
     whole = [item for item in topics if not item.missing and not item.not_copied]
     text = f"{len(whole)} of {len(topics)} topics: {record.destination} has every record that "
     if record.kind == "planned":
-        return f"{text}{record.source} had"
+        return f"{text}{record.source} had" + ("" if _verified(record) else " when its producers had stopped")
     return f"{text}the link had seen on {record.source}"
+
+
+def _verified(record: Failover) -> bool:
+    """Return whether the source was queried again after the stop."""
+    return record.rpo_records is not None
 
 
 def _lost(record: Failover) -> list[str]:
     short = [item for item in record.topics if item.missing or item.not_copied]
     if record.kind == "planned":
+        if not _verified(record):
+            return [f"whether anything was written to {record.source} after its producers had stopped is not known"]
         if not short:
             return ["nothing"]
         return [f"nothing, but {records(record.missing):,} offsets are on {record.source} alone: {_by_topic(short)}"]

@@ -10,6 +10,9 @@ from strait.errors import ConfigError
 from strait.state.failover_records import Failover
 from strait.state.schema import Pause
 
+_PATTERNS_MOST, _LONGEST = 100, 1_000
+"""Bounds of the expressions in a failover's record."""
+
 
 @dataclass(frozen=True)
 class Wave:
@@ -29,11 +32,16 @@ class Wave:
         problems = ["--groups needs --topics: a wave moves topics, and these groups with them"] * (
             bool(groups) and not topics
         )
-        for pattern in (*topics, *groups):
+        patterns = (*topics, *groups)
+        if len(patterns) > _PATTERNS_MOST:
+            problems.append(f"{len(patterns)} expressions; {_PATTERNS_MOST} are allowed")
+        for pattern in patterns[:_PATTERNS_MOST]:
             try:
                 checked_regex(pattern)
             except ValueError as error:
                 problems.append(str(error))
+            if len(pattern) > _LONGEST or not pattern.isprintable():
+                problems.append(f"{pattern[:40]!r}…: at most {_LONGEST} printable characters are allowed")
         if problems:
             raise ConfigError("command line", problems)
         return cls(tuple(topics), tuple(groups))

@@ -49,7 +49,7 @@ class SlotDeaths:
         self._session = session
         self._count = DeathCount()
         self._failed: dict[int, int] = {}  # stage -> number of its tasks that have failed, at the last poll
-        self._seen: set[int] = set()
+        self._seen: dict[int, set[int]] = {}  # stage -> IDs of these tasks that Spark still lists
         self._look_at = 0.0
 
     def look(self) -> None:
@@ -70,11 +70,10 @@ class SlotDeaths:
         """Count the failed tasks in Spark's own list of tasks, which has no Python API."""
         context: Any = self._session.sparkContext
         tasks = context._jsc.sc().statusStore().taskList(stage, attempt, _MOST_TASKS)  # noqa: SLF001
-        for number in range(tasks.size()):
-            task = tasks.apply(number)
-            if task.status() != "FAILED" or task.taskId() in self._seen:
-                continue
-            self._seen.add(task.taskId())
+        failed = {task.taskId(): task for task in map(tasks.apply, range(tasks.size())) if task.status() == "FAILED"}
+        new = failed.keys() - self._seen.get(stage, set())
+        self._seen[stage] = set(failed)
+        for task in (failed[number] for number in sorted(new)):
             message = task.errorMessage().get() if task.errorMessage().isDefined() else ""
             if _NOT_ITS_FAULT in message:
                 continue

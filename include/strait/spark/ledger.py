@@ -1,8 +1,9 @@
 """Write the ledger, in the driver, from the rows that the slots write to the ledger topic.
 
 The topic keeps the rows for three days, so a driver that is killed loses none: the next driver of the task group writes
-those that are missing. A record in the topic marks how far the files are written. If that record is missing, the next
-driver writes rows again, under the same file name, and every column of such a row is the same.
+those that are missing. A record in the topic marks how far the files are written. Rows without an acknowledged mark are
+written again before any others, by this driver or the next one, under the same file name, and every column of such a
+row is the same.
 """
 
 import logging
@@ -17,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from strait.config import naming
 from strait.config.app_spec import AppSpec
-from strait.errors import StateError, StraitError
+from strait.errors import ClusterUnavailable, StateError, StraitError
 from strait.kafka.reading import read_topic
 from strait.spark import folder
 from strait.spark.ledger_book import UNREPORTED, LedgerBook, Pending
@@ -129,12 +130,19 @@ class Ledger:
             log.info("ledger: of these %d rows are of slots that ended without a word", len(unreported))
 
     def _mark(self, application: str, below: int) -> None:
+        """Mark the rows before this offset as written. Raises StraitError if the mark is not acknowledged: the rows
+        then stay due, since the next driver would write them too."""
         spec = self._spec
-        self._book.written(spec.group, application, below)
         mark = LedgerMark(link=spec.link, group=spec.group, application=application, below=below, at_ms=_now_ms())
         writer = StateWriter(spec.destination, spec.destination_name, spec.link)
-        writer.write_ledger(mark)
+        outcome: list[StraitError | None] = []
+        writer.write_ledger(mark, outcome.append)
         writer.flush(_MARK_SECONDS)
+        if not outcome:
+            raise ClusterUnavailable(spec.destination_name, f"writing to {self._topic}: timed out")
+        if outcome[0] is not None:
+            raise outcome[0]
+        self._book.written(spec.group, application, below)
 
 
 def _decoded(key: bytes | None, value: bytes) -> LedgerPart | LedgerMark:

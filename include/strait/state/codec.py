@@ -195,7 +195,7 @@ def run_key(run: OffsetMapping) -> RunKey:
 _LATER: Mapping[type[Record], tuple[str, ...]] = {
     Plan: ("stop", "source_cluster", "destination_cluster", "decisions"),
     Registration: ("purpose",),
-    Failover: ("group_list", "topics"),
+    Failover: ("group_list", "topics", "wave_topics", "wave_groups", "topics_left"),
 }
 """Fields that older versions reject; they are written only if they differ from their defaults."""
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from strait.config.settings import Regex
 from strait.state.schema import GivenAcl, Offset, Record, Told
 
 
@@ -76,11 +77,11 @@ class Failover(Record):
     by: Told
     reason: Told = ""
     turn: str = Field(description="Which process runs it; another one that begins takes it over.")
-    wave_topics: tuple[Told, ...] = Field(
+    wave_topics: tuple[Regex, ...] = Field(
         (),
         description="Regular expressions of the source topics that a wave moves. Written only by waves, as all of theirs.",
     )
-    wave_groups: tuple[Told, ...] = Field((), description="Of the consumer groups that it moves; none: all.")
+    wave_groups: tuple[Regex, ...] = Field((), description="Of the consumer groups that it moves; none: all.")
     topics_left: int | None = Field(None, description="Topics that the link still copies after the wave.")
     strait_version: str
     began_at_ms: int = Field(ge=0)

@@ -156,8 +156,11 @@ class StateWriter:
         self._send_kept()
 
     def _send_kept(self) -> None:
-        while self._kept and self._send(self._kept[0]):
-            self._kept.popleft()
+        while self._kept:
+            record = self._kept.popleft()  # first: if the client rejects it, its `on_ack` may write more
+            if not self._send(record):
+                self._kept.appendleft(record)
+                return
 
     def _send(self, record: _Pending) -> bool:
         try:

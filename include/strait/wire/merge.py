@@ -32,14 +32,14 @@ def plain_row(records: memoryview, position: int, rules: Rules) -> Row | None:
     return row
 
 
-def put_together(row: Row, rules: Rules) -> Iterator[Piece | memoryview]:
-    """Yield pieces, or instead of a piece the bytes of batches that would be too large together, or one of which is
-    invalid; handling them one by one then shows the error.
+def put_together(row: Row, rules: Rules) -> Iterator[Piece | slice]:
+    """Yield pieces, or instead of a piece the slice of the row's batches that would be too large together, or one of
+    which is invalid; handling them one by one then shows the error.
 
     The remainder at the end is merged too, however small it is: unmerged, it would keep the whole reply in memory.
     """
     for first, behind in pairwise(row.groups(MERGED_BYTES)):
-        yield _piece(row, first, behind, rules) or row.data[row.at[first] : row.at[behind]]
+        yield _piece(row, first, behind, rules) or slice(first, behind)
 
 
 def _piece(row: Row, first: int, behind: int, rules: Rules) -> Piece | None:

@@ -75,7 +75,8 @@ def shape(records: memoryview, position: int, aborted: Sequence[tuple[int, int]]
         if isinstance(item, Piece):
             yield item
         else:
-            yield from _apiece(list(split_batches(item, checked_to=rules.checked_to)), position, rules)
+            view = row.data[row.at[item.start] : row.at[item.stop]]
+            yield from _apiece(list(split_batches(view, checked_to=rules.checked_to)), position, rules)
     yield Skipped(*row.end)
 
 
@@ -188,12 +189,12 @@ def _merged(small: list[Batch], position: int, rules: Rules) -> Iterator[Shape]:
 
 
 def _together(group: Sequence[Batch], rules: Rules) -> Iterator[Piece | Sequence[Batch]]:
-    """Yield the piece that they form, or all of them if they must be handled otherwise."""
+    """Yield the pieces that they form, and batches that must be handled otherwise."""
     row = None
     if len(group) >= MERGE_BATCHES and not _codec(group[0]):
         row = Row.of(memoryview(b"".join(batch.view for batch in group)), MERGE_BATCHES, besides=TRANSACTIONAL)
-    for item in (None,) if row is None else put_together(row, rules):
-        yield item if isinstance(item, Piece) else group
+    for item in (slice(None),) if row is None else put_together(row, rules):
+        yield item if isinstance(item, Piece) else group[item]
 
 
 def _apiece(group: Sequence[Batch], position: int, rules: Rules) -> Iterator[Shape]:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strait.errors import CorruptBatch
+from strait.wire import rebatch
 from strait.wire.batch import HEADER_BYTES, TRANSACTIONAL, split_batches
 from strait.wire.joining import COMPILED
 from strait.wire.merge import MERGE_BATCHES, MERGED_BYTES, plain_row, put_together
@@ -159,6 +160,15 @@ def test_so_is_what_begins_before_the_position_and_what_is_too_little() -> None:
 @compiled
 def test_batches_of_judged_producers_are_put_together() -> None:
     assert plain_row(singles(10), 0, RULES._replace(left_out={-1: False})) is not None
+
+
+@compiled
+@pytest.mark.parametrize("largest", [1 << 20, 1_000])
+def test_a_group_of_several_pieces_has_each_batch_once(largest: int) -> None:
+    group = list(split_batches(singles(3_000)))
+    found = list(rebatch._together(group, RULES._replace(max_batch_bytes=largest)))
+    assert len(found) > 1
+    assert sum(item.batch.records if isinstance(item, Piece) else len(item) for item in found) == len(group)
 
 
 MANY = MERGE_RECORDS_PER_BATCH + 76

@@ -461,6 +461,16 @@ class TestLauncher:
         with pytest.raises(LaunchError, match=r"401 Unauthorized \(the token has expired"):
             launcher.state(NAME)
 
+    def test_an_object_is_taken_for_another_only_if_it_was_to_be_a_certain_one(
+        self, launcher: Any, server: Server
+    ) -> None:
+        server.add("secrets", {"metadata": {"name": "s"}})
+        launcher._api.delete("secret", "s", uid="another")
+        assert server.names("secrets") == ["s"]
+        server.refuse["DELETE", "secrets"] = 409, "the object has been modified"
+        with pytest.raises(LaunchError, match=r"deleting secret s: .* 409 the object has been modified"):
+            launcher._api.delete("secret", "s")
+
     def test_a_renewed_token_is_used_and_a_missing_one_named(self, launcher: Any, tmp_path: Path) -> None:
         assert launcher.state(NAME) is None
         (tmp_path / "token").unlink()

@@ -36,7 +36,9 @@ def test_after_a_planned_one_everything_is_safe_and_what_stays_behind_can_be_und
     )
     groups = [status("billing"), status("audit", outside=("other",)), status("late", OffsetState.HELD_OWN)]
     groups += [status("console", selected=False), status("strait.mine")]
-    found = record(topics=topics_of(PLACES, (), None, 1), group_list=groups_of(groups), fence=(acl,), groups=3)
+    found = record(
+        topics=topics_of(PLACES, (), None, 1), group_list=groups_of(groups), fence=(acl,), groups=3, rpo_records=0
+    )
     assert screen(found, "b:9092") == [
         "  safe    2 of 2 topics: b has every record that a had",
         "  lost    nothing",
@@ -47,7 +49,7 @@ def test_after_a_planned_one_everything_is_safe_and_what_stays_behind_can_be_und
         "          1 have offsets in topics that the link does not copy, left there: audit (other)",
         "  next    start producers and consumers on b: bootstrap.servers=b:9092",
         "          before their consumers start, look at the offsets of 1 groups: late",
-        "          to go back later: strait failback l, with a link in the opposite direction",
+        "          to go back later: strait failback l, and a link in the opposite direction",
         "  left    link l is stopped: strait start l lets it copy again",
         "          1 ACLs on a deny User:app to write: strait failover l --unfence removes them",
     ]
@@ -55,6 +57,11 @@ def test_after_a_planned_one_everything_is_safe_and_what_stays_behind_can_be_und
     assert "  lost    nothing, but 40 offsets are on a alone: orders 40" in screen(late, "")
     assert "strait start l copies what was written to a too late" in next_steps(late, "")
     assert len(left_behind(late)) == 1
+    unknown = record(topics=topics_of(PLACES, (), None, 1))  # the source was lost right after the stop
+    assert screen(unknown, "")[:2] == [
+        "  safe    2 of 2 topics: b has every record that a had when its producers had stopped",
+        "  lost    whether anything was written to a after its producers had stopped is not known",
+    ]
 
 
 def test_after_an_unplanned_one_what_is_lost_is_told_by_topic_and_nothing_is_called_exact() -> None:

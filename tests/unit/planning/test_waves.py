@@ -1,11 +1,13 @@
 """Which topics and groups a wave takes, and which ones earlier waves have moved."""
 
+import json
 from typing import Any
 
 import pytest
 
 from strait.errors import ConfigError
-from strait.planning.waves import WHOLE_LINK, Wave, moved
+from strait.planning.waves import WHOLE_LINK, Wave, moved, wave_of
+from strait.state.codec import decode, encode
 from strait.state.failover_records import Failover, FailoverTopic
 from strait.state.schema import Pause
 
@@ -36,6 +38,15 @@ def test_what_is_no_expression_is_named() -> None:
         Wave.of([], ["a", "("])
     assert "--groups needs --topics" in str(caught.value)
     assert "'(' is not a regular expression" in str(caught.value)
+    for wrong in (["x" * 1_001], ["a\x1b"], ["a"] * 101):
+        with pytest.raises(ConfigError, match="allowed"):
+            Wave.of(wrong, [])
+
+
+def test_older_versions_read_the_record_of_a_whole_failover() -> None:
+    whole, part = record("f1", wave=()), record("f2", wave=("a",))
+    assert not {"wave_topics", "wave_groups", "topics_left"} & json.loads(encode(whole)[1]).keys()
+    assert wave_of(decode(Failover, *encode(part))) == Wave(("a",))
 
 
 def test_a_topic_is_moved_as_long_as_the_pause_of_its_wave_lasts() -> None:

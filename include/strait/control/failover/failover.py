@@ -13,14 +13,13 @@ from strait import __version__
 from strait.config.links import LinksFile
 from strait.control import pausing
 from strait.control.failover.hooks import Hooks, RunDag
-from strait.control.failover.journal import Journal
 from strait.control.failover.observation import Observation
 from strait.control.failover.planned import STOP, PlannedFailover, is_stopped, lift_fence
 from strait.control.failover.rehearsal import Rehearsal
 from strait.control.failover.turn import Settings, Tell, Turn
 from strait.control.failover.unplanned import UnplannedFailover
 from strait.errors import FailoverStopped
-from strait.planning.waves import wave_of
+from strait.planning.waves import WHOLE_LINK, Wave, wave_of
 from strait.state.failover_records import Failover
 
 Kind = Literal["planned", "unplanned"]
@@ -49,7 +48,8 @@ def run(
     record = _begun(look, kind, settings, before[-1] if before else None)
     earlier = [other for other in before if other.id != record.id]
     fence_before = earlier[-1].fence if earlier else ()
-    turn = Turn(record, journal, tell, settings.timeout_seconds, fence_before, Hooks(file, link, run_dag))
+    hooks = Hooks(file, link, run_dag, look.topics)
+    turn = Turn(record, journal, tell, settings.timeout_seconds, fence_before, hooks)
     steps = _KINDS[kind](look, turn, settings)
     same = (other for other in reversed(earlier) if other.kind == kind and wave_of(other) == settings.wave)
     done = next((other for other in same if other.outcome == "done"), None)
@@ -83,27 +83,37 @@ def rehearse(file: LinksFile, link: str, settings: Settings, tell: Tell, run_dag
     return turn.record
 
 
-def unfence(file: LinksFile, link: str, tell: Tell, run_dag: RunDag | None = None) -> tuple[Failover, int]:
-    """Remove the fence of the newest failover; abort it if it was interrupted before its link was stopped. Return the
-    failover and the number of ACLs removed.
+def unfence(
+    file: LinksFile, link: str, tell: Tell, run_dag: RunDag | None = None, wave: Wave = WHOLE_LINK
+) -> tuple[Failover, int]:
+    """Remove the ACLs of the newest failover; a failover that was interrupted before its stop is given up instead, which
+    removes the ACLs that it has added. Return its record and the number of ACLs that were removed.
+
+    Args:
+        wave: of a failover that is over: remove only the ACLs of these topics.
 
     Raises:
-        FailoverStopped: the link has had no failover.
+        FailoverStopped: there was no failover.
         ClusterUnavailable, NotAuthorized, StateError
     """
     journal = Observation(file, link).journal()
-    newest = _newest(journal)
-    if newest is None:
+    records = [record for record in journal.all() if record.kind != "rehearsal"]
+    if not records:
         raise FailoverStopped(f"link {link}: no failover was ever begun")
+    newest, fence_before = records[-1], records[-2].fence if len(records) > 1 else ()
     look = Observation(file, link, wave_of(newest))
-    turn = Turn(newest, journal, tell, 0.0, hooks=Hooks(file, link, run_dag))
+    turn = Turn(newest, journal, tell, 0.0, fence_before, Hooks(file, link, run_dag, look.topics))
+    if turn.took(STOP):  # a stop that another process was publishing is published now, or never
+        pausing.end_publications(file, link)
+    gives_up = newest.outcome == "running" and not (turn.took(STOP) and is_stopped(look, newest))
+    fence = turn.added_fence if gives_up else [rule for rule in newest.fence if wave.takes(rule.name)]
     lifted = 0
 
     def lift() -> None:
         nonlocal lifted
-        lifted = lift_fence(look, turn, newest.fence)
+        lifted = lift_fence(look, turn, fence)
 
-    if newest.outcome == "running" and not (turn.took(STOP) and is_stopped(look)):
+    if gives_up:
         turn.give_up(lift)
     else:
         lift()
@@ -162,7 +172,7 @@ def _still_over(look: Observation, record: Failover) -> bool:
     before = {item.topic for item in record.topics}
     over = before <= look.moved and not look.topics()
     if over:
-        look.look_again_at(before)
+        look.fix_topics(before)
     return over
 
 
@@ -183,8 +193,3 @@ def _signals_as_errors() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _newest(journal: Journal) -> Failover | None:
-    """Return the newest failover that is not a rehearsal."""
-    return next((record for record in reversed(journal.all()) if record.kind != "rehearsal"), None)

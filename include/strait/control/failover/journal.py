@@ -43,6 +43,10 @@ class Journal:
             self._is_there = True
         key, value = encode(record)
         write_record(self._properties, self._cluster, self._topic, key, value, f"writing failover {record.id}")
+        self.require_turn(record)
+
+    def require_turn(self, record: Failover) -> None:
+        """Raises FailoverTakenOver if another turn than the record's has started since."""
         self._read_on()
         if record.kind != "rehearsal" and self._owner != record.turn:
             raise FailoverTakenOver(

@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from strait.config.consumer_groups import GroupFilter
 from strait.config.links import LinksFile
@@ -55,7 +56,7 @@ class Observation:
         self._selected = GroupFilter(settings.include, settings.exclude)
         self.synchronizes = settings.sync
         self._tail_ends: dict[str, Ends] = {}
-        self._again: Collection[str] | None = None
+        self._fixed: Collection[str] | None = None
 
     @cached_property
     def source(self) -> Admin:
@@ -89,13 +90,13 @@ class Observation:
         """Return the journal of the link's failovers."""
         return Journal(self.file.clusters[self.link.destination], self.link.destination, self.name)
 
-    def look_again_at(self, topics: Collection[str]) -> None:
-        """Select these topics alone, although a wave has moved them."""
-        self._again = topics
+    def fix_topics(self, topics: Collection[str]) -> None:
+        """Select these source topics alone from now on, also those that a wave has moved."""
+        self._fixed = frozenset(topics)
 
     def takes(self, topic: str) -> bool:
         """Return whether a source topic that the link copies is moved."""
-        return topic in self._again if self._again is not None else self.wave.takes(topic) and topic not in self.moved
+        return topic in self._fixed if self._fixed is not None else self.wave.takes(topic) and topic not in self.moved
 
     def among(self, rows: Iterable[PartitionStatus]) -> list[PartitionStatus]:
         """Return the rows whose topics are moved."""
@@ -151,13 +152,14 @@ class Observation:
             return []
         clusters = LinkClusters.of(self.file, self.name)
         include_moved = include_moved or self.link.consumer_groups.include_moved
-        look = GroupSync(clusters, selected=self._selected, include_moved=include_moved)
+        how: Any = {"include_moved": include_moved, "leave": self.moved}
+        look = GroupSync(clusters, selected=self._selected, **how)
         if not self._partial:
             return look.sync(unselected=True) if sync else look.status(unselected=True)
         found = [self._of_wave(status) for status in look.status(unselected=True) if self._touches(status)]
         if sync:
             names = {status.group for status in found if status.selected}
-            done = GroupSync(clusters, selected=names.__contains__, include_moved=include_moved).sync(names)
+            done = GroupSync(clusters, selected=names.__contains__, **how).sync(names)
             written = {status.group: status for status in done}
             found = [written.get(status.group, status) for status in found]
         return found
@@ -181,7 +183,7 @@ class Observation:
         the link does not synchronize groups."""
         if not self.synchronizes:
             return []
-        topics = self._copies()
+        topics = self.copies()
         with ConsumerGroups(self.file.clusters[self.link.destination], self.link.destination) as groups:
             told = groups.committed(groups.listed())
         return sorted(
@@ -190,7 +192,7 @@ class Observation:
             if self._selected(name) and not isinstance(offsets, int) and any(place.topic in topics for place in offsets)
         )
 
-    def _copies(self) -> set[str]:
+    def copies(self) -> set[str]:
         """Return the destination topics of the topics that are moved."""
         return {
             topic.destination for plan in self.plans().values() for topic in plan.topics if self.takes(topic.source)
@@ -266,7 +268,7 @@ class Observation:
         not copied yet."""
         words, _ = self.last_words(link)
         if self._partial:
-            copies = self._copies()
+            copies = self.copies()
             words = {place: word for place, word in words.items() if place.topic in copies}
         if link not in self._tail_ends:
             self._tail_ends[link] = self.destination.offsets_each(words, "end").results

@@ -18,6 +18,8 @@ from strait.model import TopicAcl, TopicPartition
 from strait.planning import failover, failover_report, recovery_point
 from strait.planning.consumer_groups import GroupStatus
 from strait.planning.failover import Check, Ends, Verdict
+from strait.planning.topic_sync.sync import syncs_acls
+from strait.planning.waves import wave_of
 from strait.state.failover_records import Failover, SourceEnd
 from strait.state.schema import GivenAcl
 from strait.state.translation import Fit
@@ -49,10 +51,10 @@ class PlannedFailover:
     def run(self) -> None:
         """Run the failover. Raises FailoverStopped, and the errors of both clusters; before the stop, all changes are
         then taken back; from the stop on, they are kept for the next run."""
-        if not (self._turn.took(STOP) and is_stopped(self._look)):
+        if not (self._turn.took(STOP) and is_stopped(self._look, self._turn.record)):
             try:
-                if self._turn.record.steps:  # an earlier turn's findings may be outdated
-                    self._turn.keep(steps=(), ends=())
+                if self._turn.record.steps:
+                    self._turn.start_over()
                 self._before()
             except FailoverTakenOver:
                 raise  # the process that has taken over needs the changes
@@ -65,8 +67,7 @@ class PlannedFailover:
 
     def _before(self) -> None:
         take = self._turn.take
-        if self._dry_run:
-            self._turn.look_ahead()
+        self._turn.look_ahead()
         take("copying", self._copying)
         self._places = self._source_partitions()
         take("tail", lambda: tail_of(self._look, self._settings))
@@ -75,8 +76,8 @@ class PlannedFailover:
         take("drain", lambda: failover.drained(self._look.among(self._look.status().rows), self._ends()))
         take("consumers", self._consumers)
         take("groups", self._groups)
+        self._turn.run_hooks("before", STOP)  # if one fails, all changes are taken back; one may take long
         take("quiet", self._quiet)
-        self._turn.run_hooks("before", STOP)  # if one fails, all changes are taken back
 
     def _copying(self) -> Check:
         """Check, for up to 45 s, whether everything is copied: a slot that stopped reporting a moment ago may resume.
@@ -103,13 +104,15 @@ class PlannedFailover:
     def _take_fence(self) -> None:
         """Add the fence. Without one, run its hooks only: an external fence, such as a gateway's, is a hook."""
         if self._settings.fence:
-            self._turn.take("fence", self._fence)
+            self._turn.take_with_hooks("fence", self._fence)
         else:
             self._turn.run_hooks("before", "fence")
             self._turn.run_hooks("after", "fence")
 
     def _fence(self) -> Check:
         topics = {place.topic for place in self._places}
+        if any(syncs_acls(self._look.link, topic) for topic in topics):
+            return failover.fence_that_is_copied(self._look.link.destination)
         rules, there = _rules(self._settings.fence, topics), self._look.source.acls()
         if open_to_all := failover.open_topics(topics, there):
             return failover.fence_for_all(open_to_all)
@@ -209,7 +212,8 @@ class PlannedFailover:
         take("earlier", lambda: failover.done_before(done))
         try:
             self._places = self._source_partitions()
-            self._take_fence()
+            if self._settings.fence:  # without hooks: the clients are on the destination
+                take("fence", self._fence)
         except FailoverTakenOver:
             raise
         except BaseException:
@@ -222,12 +226,18 @@ class PlannedFailover:
     # --- steps that only go forward -----------------------------------------------------------------------------------
 
     def _after(self) -> None:
-        take = self._turn.take
         if not self._dry_run:
-            take(STOP, lambda: stop(self._look, self._turn), announced=True)
-            left = self._look.topics_left() if self._look.wave else None
-            self._turn.keep(plans=self._look.plan_versions(), topics_left=left)
-            take("verify", self._verify)
+            places = self._ends()
+            if self._look.wave:  # no topic may move without the checks before the stop
+                self._look.fix_topics({place.topic for place in places})
+            self._turn.take_with_hooks(STOP, lambda: stop(self._look, self._turn), announced=True)
+            self._turn.keep(
+                plans=self._look.plan_versions(),
+                topics=failover_report.topics_of(places, (), None, _now_ms()),
+                topics_left=self._look.topics_left() if self._look.wave else None,
+            )
+            self._turn.take_with_hooks("verify", self._verify)
+        take = self._turn.take
         take("reverse", lambda: reverse(self._look))
         self._turn.end("done")
 
@@ -260,18 +270,18 @@ def tail_of(look: Observation, settings: Settings) -> Check:
     link = look.reverse()
     if link is None or not look.has_plan(link):
         return Check(Verdict.DONE, "no link copies the other way")
+    if moved := Observation(look.file, link).moved & look.copies():
+        return failover.still_moved(link, moved)
     there = link_groups(look.file, link)
     paused = [item.topic for item in there.pauses]
     return failover.tail(link, look.tail(link), stopped=there.stopped, accept=settings.accept_tail, paused=paused)
 
 
-def is_stopped(look: Observation) -> bool:
-    """Return whether nothing that is moved is copied any more: the link is stopped or, for a wave, its topics are
-    paused."""
+def is_stopped(look: Observation, record: Failover) -> bool:
+    """Return whether the stop was published: the link is stopped or, for a wave, a pause names the failover. All topics
+    of a wave are paused in one edit."""
     status = look.status()
-    if not look.wave:
-        return status.stopped
-    return look.topics() <= {item.topic for item in status.pauses if item.partition is None}
+    return any(record.id in item.reason for item in status.pauses) if wave_of(record) else status.stopped
 
 
 def stop(look: Observation, turn: Turn) -> Check:

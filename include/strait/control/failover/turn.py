@@ -1,5 +1,6 @@
 """Runs the steps of a failover: each is repeated until its check passes, then reported and recorded."""
 
+import contextlib
 import time
 import uuid
 from collections.abc import Callable, Collection
@@ -7,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from strait.config.failover import When
-from strait.control.failover.hooks import Hooks
+from strait.config.failover import Hook, When
+from strait.control.failover.hooks import Hooks, is_hook
 from strait.control.failover.journal import Journal
-from strait.errors import FailoverStopped
+from strait.errors import ClusterError, FailoverStopped
 from strait.planning.failover import Check, Verdict
 from strait.planning.waves import WHOLE_LINK, Wave
 from strait.state.failover_records import Failover, FailoverStep
@@ -87,19 +88,21 @@ class Turn:
         self._tell(_step(name, check, _now_ms(), time.monotonic()))
 
     def look_ahead(self) -> None:
-        """Report whether the hooks could be run, if this turn does not run them."""
+        """Check that all hooks can be run here, before anything is changed. Raises FailoverStopped."""
         if self._hooks:
-            self._take("hooks", self._hooks.look_ahead)
+            self.take("hooks", self._hooks.look_ahead)
 
-    def take(self, name: str, look: Callable[[], Check], *, announced: bool = False, hooked: str = "") -> None:
-        """Take one step, between the hooks of ``hooked``, by default its name. ``announced``: record the start of the
-        step before it starts.
+    def start_over(self) -> None:
+        """Discard the results of an earlier turn, which may be outdated. Its hooks count as started, and run again."""
+        hooks = (item.model_copy(update={"verdict": "waiting"}) for item in self.record.steps if is_hook(item.name))
+        self.keep(steps=tuple(hooks), ends=())
 
-        Raises:
-            FailoverStopped: the step or a hook does not hold, or not in time.
-        """
+    def take_with_hooks(
+        self, name: str, look: Callable[[], Check], *, announced: bool = False, hooked: str = ""
+    ) -> None:
+        """Take one step between the hooks of ``hooked``, by default its name. Raises as `take`."""
         self.run_hooks("before", hooked or name)
-        self._take(name, look, announced=announced)
+        self.take(name, look, announced=announced)
         self.run_hooks("after", hooked or name)
 
     def run_hooks(self, when: When, step: str) -> None:
@@ -107,13 +110,28 @@ class Turn:
         Raises FailoverStopped."""
         if self._hooks is None or self._timeout_seconds is None:
             return
-        done = {item.name for item in self.record.steps if item.verdict == "done"}
+        done = {item.name: item.detail for item in self.record.steps if item.verdict == "done"}
         for name, hook in self._hooks.at(when, step):
-            if name not in done:
+            if not done.get(name, "").startswith(str(hook)):  # the links file may have changed since
                 self.say(name, Check(Verdict.WAITING, f"{hook} is run"))
-                self._take(name, partial(self._hooks.run, hook, when, step, self.record))
+                self.take(name, partial(self._run_hook, hook, when, step), announced=True)
 
-    def _take(self, name: str, look: Callable[[], Check], *, announced: bool = False) -> None:
+    def _run_hook(self, hook: Hook, when: When, step: str) -> Check:
+        assert self._hooks is not None
+        return self._hooks.run(hook, when, step, self.record, self._still_mine)
+
+    def _still_mine(self) -> None:
+        """Raises FailoverTakenOver if another turn has started since; an unavailable journal is no evidence."""
+        if self._journal is not None:
+            with contextlib.suppress(ClusterError):
+                self._journal.require_turn(self.record)
+
+    def take(self, name: str, look: Callable[[], Check], *, announced: bool = False) -> None:
+        """Take one step. ``announced``: record the start of the step before it starts.
+
+        Raises:
+            FailoverStopped: the step does not hold, or not in time.
+        """
         began_ms, began = _now_ms(), time.monotonic()
         tell_at = began + _TELL_SECONDS
 
@@ -149,19 +167,22 @@ class Turn:
             self._journal.write(self.record)
 
     def give_up(self, undo: Callable[[], object] = lambda: None) -> None:
-        """Take back all changes, with the hooks before and after that, and close the record. Raises the errors of
-        ``undo``."""
-        self._take_back_hooks("before")
+        """Take back all changes, with the hooks before and after that if this failover has run a hook or added a fence,
+        and close the record. Raises the errors of ``undo``."""
+        changed = bool(self.added_fence) or any(is_hook(step.name) for step in self.record.steps)
         try:
-            undo()
+            self._take_back_hooks("before", changed=changed)
         finally:
-            self._take_back_hooks("after")
+            try:
+                undo()
+            finally:
+                self._take_back_hooks("after", changed=changed)
         self.end("aborted")
 
-    def _take_back_hooks(self, when: When) -> None:
+    def _take_back_hooks(self, when: When, *, changed: bool) -> None:
         """Run the hooks before or after changes are taken back. One that fails is reported and stops nothing; they are
         written with the record's end, since its cluster may be unavailable now."""
-        if self._hooks is None:
+        if self._hooks is None or not changed:
             return
         for name, hook in self._hooks.at(when, "take_back"):
             began_ms, began = _now_ms(), time.monotonic()

@@ -28,8 +28,7 @@ class UnplannedFailover:
         take = self._turn.take
         if not (self._turn.took(STOP) and self._look.status().stopped):
             try:
-                if self._dry_run:
-                    self._turn.look_ahead()
+                self._turn.look_ahead()
                 take("source", self._source)
                 self._turn.run_hooks("before", STOP)
             except FailoverTakenOver:
@@ -39,9 +38,9 @@ class UnplannedFailover:
                     self._turn.give_up()
                 raise
         if not self._dry_run:
-            take(STOP, lambda: stop(self._look, self._turn), announced=True)
+            self._turn.take_with_hooks(STOP, lambda: stop(self._look, self._turn), announced=True)
             self._turn.keep(plans=self._look.plan_versions())
-        take("missing", self._missing, hooked="verify")
+        self._turn.take_with_hooks("missing", self._missing, hooked="verify")
         take("groups", self._groups)
         take("reverse", lambda: reverse(self._look, ask=False))
         self._turn.end("done")

@@ -87,7 +87,7 @@ class Api:
         try:
             self._call(f"deleting {kind} {name}", f"delete_namespaced_{kind}", name, body=body, or_none=_NOT_FOUND)
         except _Refused as error:
-            if error.status != _CONFLICT:
+            if not uid or error.status != _CONFLICT:
                 raise
 
     def log(self, pod: str, max_bytes: int, container: str = "") -> str:

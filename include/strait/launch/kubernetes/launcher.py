@@ -200,12 +200,11 @@ class KubernetesLauncher:
         """Remove the driver's pod and everything that belongs to it, and record how it ended."""
         driver = self._driver(name)
         if driver is not None:
-            spec = self.spec(self._seen(driver))
             was_alive = driver.state(_now_ms()).alive
-            ended = None if was_alive else self._end_of(driver, spec)
+            ended = None if was_alive else self._end_of(driver, self.spec(self._seen(driver)))
             self._api.delete("pod", driver.pod, uid=driver.uid, grace_seconds=grace_seconds)
             last = self._until_gone(driver, grace_seconds)
-            self._remember(name, ended or self._stopped(last, spec))
+            self._remember(name, ended or self._stopped(last))
         self._remove_leftovers(name, submitting_seconds)
 
     def _until_gone(self, driver: Driver, grace_seconds: int) -> Driver:
@@ -272,9 +271,10 @@ class KubernetesLauncher:
         )
 
     @staticmethod
-    def _stopped(last: Driver, spec: AppSpec | None) -> Ended:
+    def _stopped(last: Driver) -> Ended:
         """Return the record of an application that was alive when it was asked to end. Whether it ended on its own
-        within its grace period may not have been seen."""
+        within its grace period may not have been seen. Being stopped never counts as a failure, even with another
+        exit code than 0."""
         return Ended(
             id=last.submission, state=State.FINISHED, exit_code=last.exit_code, cause="stopped on request", log=""
         )

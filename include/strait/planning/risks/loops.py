@@ -3,9 +3,10 @@
 The result only warns; each batch is filtered when it is replicated (strait.engine.loop_filter).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from strait.config.links import Link
+from strait.config.rules import rule_of
 from strait.config.settings import Copies
 from strait.planning.risks.risks import Risk
 from strait.state.schema import Registration
@@ -16,6 +17,7 @@ _SHOWN = 5
 
 def loops_of(
     link: Link,
+    names: Mapping[str, str],
     destination_id: str,
     into_source: Collection[Registration],
     into_destination: Collection[Registration],
@@ -25,13 +27,19 @@ def loops_of(
     There are none if the link renames topics: under other names no record can come back.
 
     Args:
+        names: source topic -> destination topic, for every topic of the link.
         destination_id: Kafka's ID of the destination cluster.
         into_source, into_destination: registrations in `strait.producers` of each cluster; may include the link's own.
     """
     if link.naming.policy != "identity":
         return ()
     return tuple(
-        sorted({*_back(link, destination_id, into_source), *_on(link, destination_id, into_source, into_destination)})
+        sorted(
+            {
+                *_back(link, names, destination_id, into_source),
+                *_on(link, destination_id, into_source, into_destination),
+            }
+        )
     )
 
 
@@ -40,15 +48,19 @@ def growing_names(names: Mapping[str, str]) -> tuple[Risk, ...]:
     return over other links, and get a longer name in every round.
 
     Args:
-        names: destination topic -> source topic.
+        names: source topic -> destination topic, for every topic of the link.
     """
-    found = sorted(source for name, source in names.items() if _has_affix(name, source))
+    found = sorted(source for source, name in names.items() if _has_affix(name, source))
     if not found:
         return ()
-    shown = ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else "")
-    detail = f"{len(found)} topics already have the prefix or suffix that this link adds: {shown}"
+    detail = f"{len(found)} topics already have the prefix or suffix that this link adds: {_shown(found)}"
     effect = "their records came by this link before, and get a longer name in every round"
     return (Risk("names_grow", "", f"{detail}; {effect}: exclude them, or set `copies: skip` on one link of the ring"),)
+
+
+def _shown(topics: Sequence[str]) -> str:
+    more = f" and {len(topics) - _SHOWN:,} more" if len(topics) > _SHOWN else ""
+    return ", ".join(topics[:_SHOWN]) + more
 
 
 def _has_affix(name: str, source: str) -> bool:
@@ -64,8 +76,12 @@ def _has_affix(name: str, source: str) -> bool:
     return False
 
 
-def _back(link: Link, destination_id: str, into_source: Collection[Registration]) -> Iterator[Risk]:
+def _back(
+    link: Link, names: Mapping[str, str], destination_id: str, into_source: Collection[Registration]
+) -> Iterator[Risk]:
     """Yield the risks if another link replicates the destination into the source."""
+    same = sorted(source for source, name in names.items() if name == source)
+    halting = [topic for topic in same if rule_of(link.topics, topic).on_foreign == "halt"]
     for other in into_source:
         if other.source != destination_id:
             continue
@@ -76,14 +92,13 @@ def _back(link: Link, destination_id: str, into_source: Collection[Registration]
                 f"link {other.link} is registered to copy from {link.destination} into {link.source}; with `copies: "
                 f"all` records go back and forth forever",
             )
-        same_names = (rule for rule in link.topics.rules if (rule.naming or link.naming).policy == "identity")
-        if all(rule.on_foreign == "halt" for rule in same_names):
+        if halting:
             yield Risk(
                 "both_write",
                 "",
                 f"link {other.link} is registered to copy from {link.destination}, where others write then; give "
-                f"topics that both links copy a "
-                "rule with `on_foreign: expect`, or they halt",
+                f"topics that both links copy a rule with `on_foreign: expect`, or they halt; {len(halting)} topics "
+                f"have none: {_shown(halting)}",
             )
 
 

@@ -118,11 +118,16 @@ def follows_acls(link: Link) -> bool:
     return link.acls.sync or any(rule.sync_acls for rule in link.topics.rules)
 
 
+def syncs_acls(link: Link, topic: str) -> bool:
+    """Return whether the ACLs of a source topic are synchronized."""
+    ruled = rule_of(link.topics, topic).sync_acls
+    return link.acls.sync if ruled is None else ruled
+
+
 def _followed(link: Link, destinations: Destinations) -> Mapping[str, str]:
     """Return source topic -> destination topic, of topics whose ACLs are synchronized."""
     found = {}
     for pair in destinations.pairs:
-        ruled = rule_of(link.topics, pair.source.topic).sync_acls
-        if link.acls.sync if ruled is None else ruled:
+        if syncs_acls(link, pair.source.topic):
             found[pair.source.topic] = pair.destination.topic
     return found
