@@ -34,6 +34,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 
 
 @pytest.fixture(scope="module")
+def clusters(own_clusters):
+    """Other modules copy topics of these names, by links of their own."""
+    return own_clusters
+
+
+@pytest.fixture(scope="module")
 def airflow(clusters, tmp_path_factory) -> Iterator[Deployment]:
     with deployment(
         tmp_path_factory.mktemp("airflow"), clusters.source, clusters.destination, include=list(PARTITIONS)
