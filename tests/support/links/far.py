@@ -10,6 +10,7 @@ from strait.config.app_spec import AppSpec
 from strait.embedded.kafka import Cluster
 from strait.embedded.kafka_nodes import Listener, Node, to_properties_file
 from strait.embedded.ports import free_ports
+from support.fixtures.clusters import forget_data
 from support.links.engine_link import EngineLink
 from support.proxy.proxy import Proxy
 
@@ -79,6 +80,7 @@ def running(*clusters: FarCluster) -> Iterator[None]:
     """Started, proxies too, and ended on leaving."""
     with ExitStack() as stack:
         for cluster in clusters:
+            stack.callback(forget_data, cluster)
             stack.enter_context(cluster)
             stack.enter_context(cluster.proxy)
         yield
