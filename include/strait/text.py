@@ -1,6 +1,9 @@
 """Human-readable forms of names and times. Pure."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+
+_LISTED_MOST = 5
 
 
 def printable(name: str) -> str:
@@ -12,6 +15,12 @@ def printable(name: str) -> str:
 def printable_lines(text: str) -> str:
     """Return a text escaped as by `printable`, with its line breaks kept."""
     return text if text.isprintable() else "\n".join(map(printable, text.splitlines()))
+
+
+def listed(items: Sequence[str]) -> str:
+    """Return the first items, and how many more there are."""
+    more = len(items) - _LISTED_MOST
+    return ", ".join(items[:_LISTED_MOST]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def utc(time_ms: int) -> str:

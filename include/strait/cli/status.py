@@ -84,13 +84,14 @@ def _show(
     from strait.config.links import load_link
     from strait.control.link_status import link_status
 
-    name, topic = one_link(config, link, first, second, most=1)
-    found = link_status(load_link(config, name), name, topic or None)
+    name, named = one_link(config, link, first, second, most=1)
+    topic = named or None
+    found = link_status(load_link(config, name), name, topic)
     if output.structured:
         output.write(found.as_data())
     else:
         _print(found, by_partition=bool(topic), wide=output is Output.WIDE)
-    if check is not None and (not found.healthy or _stuck(config, [name], check, topic or None)):
+    if check is not None and (not found.healthy or _stuck(config, [name], check, topic)):
         raise typer.Exit(1)
 
 

@@ -14,9 +14,8 @@ from strait.reasons import Reason
 from strait.state.failover_records import Failover, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.translation import Fit
-from strait.text import utc
+from strait.text import listed, utc
 
-_LISTED_MOST = 5
 ALL_GROUPS = "*"
 """As a name of a group to accept: any group."""
 _SOON = frozenset({OffsetState.BEHIND, OffsetState.REWOUND, OffsetState.AHEAD_OF_COPY, OffsetState.IN_SYNC})
@@ -334,12 +333,6 @@ def summary(record: Failover) -> str:
 def records(found: Sequence[MissingRecords]) -> int:
     """Return the number of offsets; those of markers and of compacted records are included."""
     return sum(item.to_offset - item.from_offset for item in found)
-
-
-def listed(items: Sequence[str]) -> str:
-    """Return the first items, and how many more there are."""
-    more = len(items) - _LISTED_MOST
-    return ", ".join(items[:_LISTED_MOST]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _place(row: PartitionStatus) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from strait.model import TopicPartition
 from strait.planning.consumer_groups import GroupStatus, reserved
-from strait.planning.failover import listed, moved, records
+from strait.planning.failover import moved, records
 from strait.planning.history.overrun import duration
 from strait.planning.recovery_point import LastWords, not_copied
 from strait.state.failover_records import Continues, Failover, FailoverGroup, FailoverTopic, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
+from strait.text import listed
 
 _WORDS: Mapping[Continues, str] = {
     "exactly": "continue exactly where they stopped",

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from strait.model import TopicFacts, TopicPartition
-from strait.planning.failover import Check, Verdict, listed
+from strait.planning.failover import Check, Verdict
 from strait.planning.status.rows import PartitionStatus
 from strait.state.failover_records import FailoverStep
+from strait.text import listed
 
 _RETENTION = ("retention.ms", "retention.bytes")
 

@@ -29,9 +29,9 @@ class Wave:
     @classmethod
     def of(cls, topics: Sequence[str], groups: Sequence[str]) -> "Wave":
         """Return the wave for command-line values. Raises ConfigError."""
-        problems = ["--groups needs --topics: a wave moves topics, and these groups with them"] * (
-            bool(groups) and not topics
-        )
+        problems = []
+        if groups and not topics:
+            problems.append("--groups needs --topics: a wave moves topics, and these groups with them")
         patterns = (*topics, *groups)
         if len(patterns) > _PATTERNS_MOST:
             problems.append(f"{len(patterns)} expressions; {_PATTERNS_MOST} are allowed")
@@ -80,7 +80,7 @@ def wave_of(record: Failover) -> Wave:
     return Wave(record.wave_topics, record.wave_groups)
 
 
-def moved(records: Iterable[Failover], pauses: Iterable[Pause]) -> frozenset[str]:
+def moved_topics(records: Iterable[Failover], pauses: Iterable[Pause]) -> frozenset[str]:
     """Return the topics that waves have moved and no operator has resumed since.
 
     Args:

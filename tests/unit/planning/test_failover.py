@@ -15,6 +15,7 @@ from strait.planning.waves import Wave
 from strait.reasons import Reason
 from strait.state.failover_records import MissingRecords
 from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Waiting
+from strait.text import listed
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -285,8 +286,8 @@ def test_the_tail_of_the_other_direction_is_waited_for_if_that_link_runs() -> No
 
 
 def test_long_lists_say_how_much_more_there_is() -> None:
-    assert failover.listed(["a", "b"]) == "a, b"
-    assert failover.listed([str(number) for number in range(1_205)]) == "0, 1, 2, 3, 4 and 1,200 more"
+    assert listed(["a", "b"]) == "a, b"
+    assert listed([str(number) for number in range(1_205)]) == "0, 1, 2, 3, 4 and 1,200 more"
 
 
 def test_a_topic_without_an_allow_rule_is_open_to_all_where_the_cluster_says_so() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from strait.errors import ConfigError
-from strait.planning.waves import WHOLE_LINK, Wave, moved, wave_of
+from strait.planning.waves import WHOLE_LINK, Wave, moved_topics, wave_of
 from strait.state.codec import decode, encode
 from strait.state.failover_records import Failover, FailoverTopic
 from strait.state.schema import Pause
@@ -57,5 +57,5 @@ def test_a_topic_is_moved_as_long_as_the_pause_of_its_wave_lasts() -> None:
     ]
     pauses = [pause("orders", "planned failover f1, maintenance"), pause("late", "planned failover f2")]
     pauses += [pause("other", "planned failover f3"), pause("pay", "planned failover f1", partition=0)]
-    assert moved(records, pauses) == {"orders"}
-    assert moved(records, [pause("orders", "by hand")]) == set()
+    assert moved_topics(records, pauses) == {"orders"}
+    assert moved_topics(records, [pause("orders", "by hand")]) == set()

@@ -17,9 +17,9 @@ from typing import IO, Any, Protocol
 from strait.config.failover import Hook, When
 from strait.config.links import LinksFile
 from strait.errors import FailoverTakenOver, HookFailed
-from strait.planning.failover import Check, Verdict, listed
+from strait.planning.failover import Check, Verdict
 from strait.state.failover_records import Failover
-from strait.text import printable
+from strait.text import listed, printable
 
 _SHOWN = 300
 """Most characters of a command's last line of output that are kept in the report."""

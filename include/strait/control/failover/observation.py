@@ -28,7 +28,7 @@ from strait.planning.recovery_point import LastWords, LastWordsRead, missing
 from strait.planning.review.effects import effects
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.topic_sync.heartbeats import written_by_links
-from strait.planning.waves import WHOLE_LINK, Wave, moved, wave_of
+from strait.planning.waves import WHOLE_LINK, Wave, moved_topics, wave_of
 from strait.state.codec import is_of_groups
 from strait.state.failover_records import Failover, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
@@ -84,7 +84,7 @@ class Observation:
     def moved(self) -> frozenset[str]:
         """Topics that waves have moved and that were not resumed since."""
         records = self.journal().all()
-        return moved(records, pauses_of(self.plans().values())) if any(map(wave_of, records)) else frozenset()
+        return moved_topics(records, pauses_of(self.plans().values())) if any(map(wave_of, records)) else frozenset()
 
     def journal(self) -> Journal:
         """Return the journal of the link's failovers."""

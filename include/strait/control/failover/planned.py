@@ -7,7 +7,6 @@ leaves a record, which the next one resumes. From the stop on, the steps only go
 import contextlib
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 from strait.control import pausing
 from strait.control.failover.observation import Observation
@@ -23,6 +22,7 @@ from strait.planning.waves import wave_of
 from strait.state.failover_records import Failover, SourceEnd
 from strait.state.schema import GivenAcl
 from strait.state.translation import Fit
+from strait.text import listed
 
 STOP = "stop"
 """The point of no return: from this step on the record is only continued."""
@@ -237,8 +237,7 @@ class PlannedFailover:
                 topics_left=self._look.topics_left() if self._look.wave else None,
             )
             self._turn.take_with_hooks("verify", self._verify)
-        take = self._turn.take
-        take("reverse", lambda: reverse(self._look))
+        self._turn.take("reverse", lambda: reverse(self._look))
         self._turn.end("done")
 
     def _verify(self) -> Check:
@@ -258,8 +257,14 @@ class PlannedFailover:
 def whole(look: Observation, *, patient: bool = False) -> Check:
     """Check whether everything that the link selects is being copied; see `failover.copying`."""
     status = look.status(listen_seconds=_LISTEN_SECONDS)
-    how: Any = {"stopped": status.stopped, "pending": look.pending(), "patient": patient}
-    return failover.copying(look.among(status.rows), wave=look.wave, moved=look.moved, **how)
+    return failover.copying(
+        look.among(status.rows),
+        stopped=status.stopped,
+        pending=look.pending(),
+        patient=patient,
+        wave=look.wave,
+        moved=look.moved,
+    )
 
 
 def tail_of(look: Observation, settings: Settings) -> Check:
@@ -296,7 +301,7 @@ def stop(look: Observation, turn: Turn) -> Check:
     groups = look.status(listen_seconds=_LISTEN_SECONDS).groups
     heard = [f"{group.group}/{slot.slot}" for group in groups for slot in group.slots if not slot.silent]
     if heard:
-        return Check(Verdict.WAITING, f"{len(heard)} slots still report: {failover.listed(heard)}")
+        return Check(Verdict.WAITING, f"{len(heard)} slots still report: {listed(heard)}")
     return Check(Verdict.DONE, "the link is stopped, and no slot reports")
 
 
@@ -307,8 +312,8 @@ def _pause(look: Observation, turn: Turn, reason: str) -> Check:
     heard = [(group, slot) for group in groups for slot in group.slots if not slot.silent]
     behind = [f"{group.group}/{slot.slot}" for group, slot in heard if slot.plan_version < group.plan_version]
     if behind:
-        return Check(Verdict.WAITING, f"{len(behind)} slots do not follow the plan yet: {failover.listed(behind)}")
-    return Check(Verdict.DONE, f"{len(topics)} topics are paused: {failover.listed(sorted(topics))}")
+        return Check(Verdict.WAITING, f"{len(behind)} slots do not follow the plan yet: {listed(behind)}")
+    return Check(Verdict.DONE, f"{len(topics)} topics are paused: {listed(sorted(topics))}")
 
 
 def reverse(look: Observation, *, ask: bool = True) -> Check:

@@ -4,7 +4,7 @@ are known. The source is only checked for whether it responds."""
 import time
 
 from strait.control.failover.observation import Observation
-from strait.control.failover.planned import STOP, reverse, stop
+from strait.control.failover.planned import STOP, is_stopped, reverse, stop
 from strait.control.failover.turn import Settings, Turn
 from strait.errors import FailoverTakenOver
 from strait.planning import failover, failover_report, recovery_point
@@ -26,7 +26,7 @@ class UnplannedFailover:
     def run(self) -> None:
         """Run the failover. Raises FailoverStopped, and the errors of the destination; another run resumes it."""
         take = self._turn.take
-        if not (self._turn.took(STOP) and self._look.status().stopped):
+        if not (self._turn.took(STOP) and is_stopped(self._look, self._turn.record)):
             try:
                 self._turn.look_ahead()
                 take("source", self._source)

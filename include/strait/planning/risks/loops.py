@@ -3,16 +3,16 @@
 The result only warns; each batch is filtered when it is replicated (strait.engine.loop_filter).
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 from strait.config.links import Link
 from strait.config.rules import rule_of
 from strait.config.settings import Copies
 from strait.planning.risks.risks import Risk
 from strait.state.schema import Registration
+from strait.text import listed
 
 _SEPARATORS = "._-"
-_SHOWN = 5
 
 
 def loops_of(
@@ -53,14 +53,9 @@ def growing_names(names: Mapping[str, str]) -> tuple[Risk, ...]:
     found = sorted(source for source, name in names.items() if _has_affix(name, source))
     if not found:
         return ()
-    detail = f"{len(found)} topics already have the prefix or suffix that this link adds: {_shown(found)}"
+    detail = f"{len(found)} topics already have the prefix or suffix that this link adds: {listed(found)}"
     effect = "their records came by this link before, and get a longer name in every round"
     return (Risk("names_grow", "", f"{detail}; {effect}: exclude them, or set `copies: skip` on one link of the ring"),)
-
-
-def _shown(topics: Sequence[str]) -> str:
-    more = f" and {len(topics) - _SHOWN:,} more" if len(topics) > _SHOWN else ""
-    return ", ".join(topics[:_SHOWN]) + more
 
 
 def _has_affix(name: str, source: str) -> bool:
@@ -98,7 +93,7 @@ def _back(
                 "",
                 f"link {other.link} is registered to copy from {link.destination}, where others write then; give "
                 f"topics that both links copy a rule with `on_foreign: expect`, or they halt; {len(halting)} topics "
-                f"have none: {_shown(halting)}",
+                f"have none: {listed(halting)}",
             )
 
 
