@@ -52,6 +52,7 @@ def test_it_starts_without_what_it_does_not_need(link: Link) -> None:
     link.publish(slots=1)
     link.submit(ledger_seconds=3600)
     link.until(lambda: link.copied() == 10, "everything is copied")
+    link.until(link.slot_process, "Spark runs the slot")
     commands = [" ".join(process.cmdline()) for process in link.processes()]
     assert any("create_data_source" in command for command in commands)
     assert not [command for command in commands if "lookup_data_sources" in command]
@@ -64,6 +65,7 @@ def test_asked_to_stop_it_ends_with_0_and_keeps_the_rows_of_the_interval_it_was_
     link.publish(slots=1)
     link.submit(ledger_seconds=3600)
     link.until(lambda: link.copied() == 1000, "everything is copied")
+    link.until(link.slot_process, "Spark runs the slot")
     link.launcher.stop(link.name, grace_seconds=60)
 
     assert link.application().state is State.FINISHED
@@ -152,9 +154,9 @@ def test_without_its_checkpoint_it_loses_nothing_and_its_ledger_goes_on(link: Li
     link.produce(1000)
     link.submit()
     link.until(lambda: link.copied() == 2000, "everything is copied")
+    link.until(link.slot_process, "Spark runs the slot")
     link.launcher.stop(link.name, grace_seconds=60)
     link.assert_ledger_is_whole()
-    assert len({row["application"] for row in link.ledger()}) == 2
 
 
 @pytest.mark.core

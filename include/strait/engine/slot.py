@@ -29,10 +29,18 @@ _FIRST_LOOK_SECONDS = 5.0
 _FLUSH_SECONDS = 3.0
 
 
-def run_slot(spec: AppSpec, slot: int, application: str, should_stop: Callable[[], bool]) -> None:
+def run_slot(
+    spec: AppSpec,
+    slot: int,
+    application: str,
+    should_stop: Callable[[], bool],
+    *,
+    begin: Callable[[], None] = lambda: None,
+) -> None:
     """Copy the partitions that the plan assigns to this slot, and follow the plan, until ``should_stop()`` returns
     True, the plan is stopped, or it has another number of slots than ``spec.slots`` or another producer ID. A slot of a
-    standby copies nothing while another application reports for it.
+    standby copies nothing while another application reports for it. ``begin`` is called once the link's state has been
+    read, before anything is copied.
 
     Raises:
         StraitError: access to the state topics is denied, or they hold nothing to start from.
@@ -43,6 +51,7 @@ def run_slot(spec: AppSpec, slot: int, application: str, should_stop: Callable[[
             StateReader(spec.destination, spec.destination_name, spec.link, some_partitions=True)
         )
         plan = _first_plan(state, spec, should_stop)
+        begin()
         other = opened.enter_context(Presence.of_slot(spec, slot, application)) if plan and spec.standby else None
         while True:
             if plan is not None and other is not None:

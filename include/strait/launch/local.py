@@ -29,6 +29,7 @@ from strait.launch.submission import Submission
 _GUARDED = 'trap "" TERM INT; exec env "$0" "$@"'
 # The shell stays as the parent to record the application's exit code, even if the application was killed.
 _ATTENDED = '"$@"; code=$?; echo $code >"$0.partial" && mv "$0.partial" "$0"'
+_HEAD_START = '"$PYSPARK_PYTHON" -m strait.spark.head_start "$1" & shift; '
 
 _SHOWS_SECONDS = 0.005
 _LOOKS = 3
@@ -74,6 +75,8 @@ class LocalLauncher:
             properties = written(spark_properties(name, spec.slots, spark, new.scratch, quick))
             try:
                 submission.write(new, spec, properties)
+                if spark.master == "local" and not spec.standby and self._job == REPLICATE:
+                    new.head_start.mkdir()
                 self._start(new, spark, spark_submit, java)
                 submission.drop_old(folder)
             except OSError as error:
@@ -135,9 +138,12 @@ class LocalLauncher:
     def _start(self, new: Submission, spark: Spark, spark_submit: Path, java: Path) -> None:
         mark = f"{processes.MARK}={new.folder}"
         command = [spark_submit, "--properties-file", new.properties, self._job, "--spec", new.spec]
+        script = _ATTENDED
+        if new.head_start.is_dir():
+            script, command = _HEAD_START + _ATTENDED, [new.spec, *command]
         with new.log.open("ab") as log:
             child = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARDED, mark, "/bin/sh", "-c", _ATTENDED, str(new.exit), *map(str, command)],
+                ["/bin/sh", "-c", _GUARDED, mark, "/bin/sh", "-c", script, str(new.exit), *map(str, command)],
                 env=self._environment(new, spark, spark_submit, java),
                 cwd=new.folder,
                 stdin=subprocess.DEVNULL,

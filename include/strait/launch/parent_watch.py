@@ -22,10 +22,13 @@ def tie_broken() -> Callable[[], bool]:
     If the process exited earlier, this raises no error, and the function returns True from the start.
     """
     tie = os.environ.get(_TIED_TO)
-    if tie is None:
-        return lambda: False
+    return exited(int(tie)) if tie is not None else lambda: False
+
+
+def exited(pid: int) -> Callable[[], bool]:
+    """Return a function for polling: whether the process that has this pid now has exited."""
     try:
-        process = psutil.Process(int(tie))  # remembers its creation time, so a reused pid does not match
+        process = psutil.Process(pid)  # remembers its creation time, so a reused pid does not match
     except psutil.NoSuchProcess:
         return lambda: True
     return lambda: not process.is_running() or _is_zombie(process)

@@ -1,6 +1,6 @@
 """The directory of one submission: its spec, its properties, its output and its exit code.
 
-    <directory>/<name>/<submitted_at_ms>/   spec.json  spark.properties  log  scratch/  started  exit
+    <directory>/<name>/<submitted_at_ms>/   spec.json  spark.properties  log  scratch/  head-start/  started  exit
 
 The process that holds the name's lock creates all of these before the start, except `started` and `exit`.
 """
@@ -47,6 +47,12 @@ class Submission:
     def scratch(self) -> Path:
         """Directory for Spark's files that are needed only while the application runs."""
         return self.folder / "scratch"
+
+    @property
+    def head_start(self) -> Path:
+        """Directory of the processes that copy while Spark starts; see `strait.spark.head_start`. It exists only if
+        there are any."""
+        return self.folder / "head-start"
 
     @property
     def properties(self) -> Path:

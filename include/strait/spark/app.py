@@ -25,7 +25,7 @@ from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES
 from strait.launch.cause import LAST_WORDS
 from strait.launch.parent_watch import tie_broken
 from strait.launch.submission import announce_start
-from strait.spark import folder, yarn
+from strait.spark import folder, head_start, yarn
 from strait.spark.cores import TooFewCores, require_cores
 from strait.spark.deaths import SlotDeaths
 from strait.spark.failure import cause_of, is_failure_to_start
@@ -99,7 +99,10 @@ def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: thre
         return asked_to_stop.is_set() or tied_away() or batches.over.is_set() or stop_asked()
 
     try:
-        with ledger_kept(session, spec, application), consumer_groups_in_sync(spec, application):
+        with (
+            ledger_kept(session, spec, application, head_start.application_of(spec_path)),
+            consumer_groups_in_sync(spec, application),
+        ):
             _run_slots(session, spec_path, batches, slots, is_over)
     finally:
         folder.remove(spec, application)

@@ -38,14 +38,14 @@ _WRITING_SECONDS = 20.0
 
 
 @contextmanager
-def ledger_kept(session: SparkSession, spec: AppSpec, application: str) -> Iterator[None]:
+def ledger_kept(session: SparkSession, spec: AppSpec, application: str, head_start: str) -> Iterator[None]:
     """Write the ledger while the block runs, on a separate thread; at its end, write the rows that the slots have
-    reported by then.
+    reported by then. ``head_start``: see `LedgerBook`.
 
     Raises:
         SetupError: the ledger's directory cannot be created.
     """
-    ledger = Ledger(session, spec, application)
+    ledger = Ledger(session, spec, application, head_start)
     ledger.files.prepare()
     stopped = threading.Event()
     thread = threading.Thread(target=ledger.run, args=(stopped,), name="ledger", daemon=True)
@@ -64,13 +64,13 @@ def ledger_kept(session: SparkSession, spec: AppSpec, application: str) -> Itera
 class Ledger:
     """The ledger writer of one driver. ``writing``: whether it is writing files now."""
 
-    def __init__(self, session: SparkSession, spec: AppSpec, application: str) -> None:
+    def __init__(self, session: SparkSession, spec: AppSpec, application: str, head_start: str) -> None:
         self.files = LedgerFiles(session, spec.ledger_dir, spec.link)
         self._spec = spec
         self._application = application
         self._topic = naming.ledger_topic(spec.link)
         patience_ms = round(1000 * (2 * spec.ledger_seconds + _AGAIN_SECONDS))
-        self._book = LedgerBook(spec.group, application, patience_ms)
+        self._book = LedgerBook(spec.group, application, patience_ms, head_start)
         self.writing = False
         self._next = 0  # offset of the first record in the topic not read yet
 

@@ -50,11 +50,14 @@ class LedgerBook:
 
     Args:
         patience_ms: time after which a row that its own application has not written is written by another one.
+        head_start: the application ID of the processes that copied before this application's slots did; "" if there
+            were none. No other application writes their rows.
     """
 
-    def __init__(self, group: str, application: str, patience_ms: int) -> None:
+    def __init__(self, group: str, application: str, patience_ms: int, head_start: str = "") -> None:
         self._group = group
         self._application = application
+        self._own = {application, head_start}
         self._patience_ms = patience_ms
         self._pending: list[Pending] = []
         self._gapped: list[Pending] = []  # those of `_pending` that have gaps
@@ -100,7 +103,7 @@ class LedgerBook:
     def _is_due(self, pending: Pending, now_ms: int, last: bool) -> bool:
         if now_ms - pending.at_ms > self._patience_ms:
             return True
-        if pending.part.application != self._application:
+        if pending.part.application not in self._own:
             return False
         return last or not pending.gaps or not self._is_another_there(now_ms)
 

@@ -96,11 +96,18 @@ class SlotReader(DataSourceStreamReader):  # type: ignore[misc]
         from strait.engine.slot import run_slot
         from strait.errors import SetupError
         from strait.spark.folder import stop_file
+        from strait.spark.head_start import take_over
 
         spec = AppSpec.read(self._spec_path).model_copy(update={"slots": partition.slots})
         spec.require_version()  # its host may have another version than the driver's
         asked, daemon = stop_file(spec, self._application), os.getppid()
-        run_slot(spec, partition.slot, self._application, lambda: os.getppid() != daemon or asked.exists())
+        run_slot(
+            spec,
+            partition.slot,
+            self._application,
+            lambda: os.getppid() != daemon or asked.exists(),
+            begin=lambda: take_over(self._spec_path, partition.slot),
+        )
         if os.getppid() != daemon:
             # Spark would run the next slot in this process, which would never be stopped.
             raise SetupError("the process that Spark forks its workers from has ended", hint="the slot is run again")

@@ -78,16 +78,20 @@ class EngineLink:
         }
 
     def make_topics(
-        self, *, source_configs: Mapping[str, str] | None = None, destination_configs: Mapping[str, str] | None = None
+        self,
+        *,
+        source_configs: Mapping[str, str] | None = None,
+        destination_configs: Mapping[str, str] | None = None,
+        source_replicas: int | None = None,
     ) -> None:
-        """Create every topic on both sides, and the state topics."""
-        for cluster, end, configs in (
-            (self.source, "source", source_configs),
-            (self.destination, "destination", destination_configs),
+        """Create every topic on both sides, by default with as many replicas as can be, and the state topics."""
+        for cluster, end, configs, copies in (
+            (self.source, "source", source_configs, source_replicas or replicas(self.source)),
+            (self.destination, "destination", destination_configs, replicas(self.destination)),
         ):
             Admin(cluster.client_properties, end).create(
                 [
-                    NewTopic(topic, partitions, replicas(cluster), _KEEP | dict(configs or {}))
+                    NewTopic(topic, partitions, copies, _KEEP | dict(configs or {}))
                     for topic, partitions in self.topics.items()
                 ]
             )
@@ -170,7 +174,7 @@ class EngineLink:
         wanted = self.written() if records is None else records
         eventually(
             lambda: self.copied() >= wanted,
-            what=lambda: f"{wanted} copied: {self.log()}",
+            what=lambda: f"{wanted} copied: {self.log()}\n{self.waiting()[:10]}",
             within_seconds=within_seconds,
         )
 
@@ -259,12 +263,17 @@ class EngineLink:
 
     def waiting(self) -> list[str]:
         """What the slots say now of partitions that wait, and why."""
-        with self.reports() as newest:
-            rows = [newest(topic, number) for topic, count in self.topics.items() for number in range(count)]
+        with StateReader(self.destination.client_properties, "destination", self.name, follow=("reports",)) as state:
+            state.catch_up()
+        newest: dict[tuple[str, int], tuple[int, PartitionReport]] = {}
+        for report in (report for parts in state.reports.values() for report in parts):
+            for row in report.partitions:
+                key = row.topic, row.partition
+                newest[key] = max(newest.get(key, (0, row)), (report.at_ms, row), key=lambda pair: pair[0])
         return [
-            f"{row.topic}-{row.partition} {row.state} {row.reason} {row.detail}"
-            for row in rows
-            if row is not None and row.reason is not None
+            f"{topic}-{partition} {row.state} {row.reason} {row.detail}"
+            for (topic, partition), (_, row) in sorted(newest.items())
+            if row.reason is not None
         ]
 
     def until_waiting(

@@ -121,9 +121,9 @@ class Link:
         return next(iter(self.slot_processes()), None)
 
     def slot_processes(self) -> list[psutil.Process]:
-        """The workers that run slots: they alone hold connections to brokers of both clusters."""
+        """Spark's workers that run slots: besides head starts, they alone hold connections to brokers of both clusters."""
         ports = {int(cluster.bootstrap.rpartition(":")[2]) for cluster in (self.source, self.destination)}
-        return [one for one in self.processes() if ports <= _remote_ports(one)]
+        return [one for one in self.processes() if ports <= _remote_ports(one) and not is_head_start(one)]
 
     def kill_everything(self) -> None:
         """As a machine that loses its power."""
@@ -186,6 +186,14 @@ def _has_ended(application: Application) -> bool:
 
 def _is_python(process: psutil.Process) -> bool:
     return process.cmdline()[0] == sys.executable
+
+
+def is_head_start(process: psutil.Process) -> bool:
+    """Whether the process copies only until Spark does."""
+    try:
+        return "strait.spark.head_start" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _remote_ports(process: psutil.Process) -> set[int]:

@@ -57,7 +57,8 @@ def launcher(tmp_path: Path) -> Iterator[Make]:
         spark_submit.parent.mkdir(parents=True, exist_ok=True)
         spark_submit.write_text(f"#!/bin/sh\n{textwrap.dedent(script)}\n")
         spark_submit.chmod(0o755)
-        return LocalLauncher(directory, spark_submit=spark_submit, **options)
+        job = tmp_path / "job.py"  # without Strait's own there is no head start
+        return LocalLauncher(directory, spark_submit=spark_submit, job=job, **options)
 
     yield make
     processes.end(lambda: [one for some in processes.find(directory).values() for one in some], grace_seconds=0)

@@ -9,8 +9,8 @@ PATIENCE_MS = 1_000
 class Topic:
     """The ledger topic, as one driver reads it."""
 
-    def __init__(self, application: str = "a") -> None:
-        self.book = LedgerBook("default", application, PATIENCE_MS)
+    def __init__(self, application: str = "a", head_start: str = "") -> None:
+        self.book = LedgerBook("default", application, PATIENCE_MS, head_start)
         self.end = 0
 
     def told(self, application: str, first: int, end: int, at_ms: int, group: str = "default") -> int:
@@ -58,6 +58,18 @@ def test_rows_of_another_task_group_are_not_its_own() -> None:
     topic = Topic()
     topic.told("a", 0, 5, 0, group="backfill")
     assert topic.rows(2 * PATIENCE_MS) == []
+
+
+def test_rows_of_its_head_start_are_its_own_and_what_that_may_still_tell_is_waited_for() -> None:
+    topic = Topic(head_start="first")
+    topic.told("first", 0, 5, 0)
+    assert topic.rows(10) == [("first", 0, 5, "caught_up")]
+    topic.told("a", 8, 9, 20)  # the head start may have copied 5 to 8
+    assert topic.rows(20) == [("first", 0, 5, "caught_up")]
+    topic.told("first", 5, 8, 30)
+    assert sorted(topic.rows(30)) == [
+        ("a", 8, 9, "caught_up"), ("first", 0, 5, "caught_up"), ("first", 5, 8, "caught_up"),
+    ]  # fmt: skip
 
 
 def test_what_a_dead_driver_has_left_is_written_after_a_while() -> None:

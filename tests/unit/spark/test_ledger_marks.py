@@ -45,7 +45,7 @@ def test_rows_whose_mark_is_not_acknowledged_are_written_again(monkeypatch: pyte
     topic, written = Topic(), list[tuple[int, int]]()
     monkeypatch.setattr(ledger, "read_topic", topic.read)
     monkeypatch.setattr(ledger, "StateWriter", lambda *_: topic)
-    kept = ledger.Ledger(None, SPEC, "app")  # type: ignore[arg-type]
+    kept = ledger.Ledger(None, SPEC, "app", "")  # type: ignore[arg-type]
     kept.files.append = lambda _, parts, number: written.append((number, len(parts)))  # type: ignore[method-assign]
     topic.parts = 2
     assert not kept.look()

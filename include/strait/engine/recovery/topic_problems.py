@@ -1,7 +1,7 @@
 """Why a partition cannot be copied, as far as the clusters' metadata shows."""
 
 from strait.engine.partition.partition import Partition
-from strait.model import NO_TOPIC_ID
+from strait.model import NO_TOPIC_ID, topic_id_text
 from strait.net import error_policy
 from strait.net.cluster_client import ClusterClient
 from strait.reasons import Reason
@@ -18,7 +18,7 @@ def source_problem(source: ClusterClient, partition: Partition) -> Problem | Non
     if error == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
         return Reason.SOURCE_MISSING, f"topic {topic} no longer exists on the source"
     if _is_another(source, topic, partition.source_id):
-        return Reason.SOURCE_RECREATED, _recreated(topic)
+        return Reason.SOURCE_RECREATED, _recreated(source, topic, partition.source_id)
     if source.leader(topic, partition.number).node < 0:
         return Reason.SOURCE_LEADERLESS, f"partition {partition.number} has no leader"
     return None
@@ -32,7 +32,7 @@ def destination_problem(destination: ClusterClient, partition: Partition) -> Pro
     if error == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
         return Reason.DESTINATION_MISSING, f"topic {topic} does not exist on the destination"
     if destination_recreated(destination, partition):
-        return Reason.DESTINATION_RECREATED, _recreated(topic)
+        return Reason.DESTINATION_RECREATED, _recreated(destination, topic, partition.destination_id)
     count = destination.partition_counts.get(topic)
     if count is not None and partition.number >= count:
         detail = f"topic {topic} has {count} partitions on the destination, so partition {partition.number} has none"
@@ -52,5 +52,6 @@ def _is_another(cluster: ClusterClient, topic: str, planned_id: bytes) -> bool:
     return planned_id not in (NO_TOPIC_ID, cluster.topic_ids.get(topic, planned_id))
 
 
-def _recreated(topic: str) -> str:
-    return f"topic {topic} is not the one that was planned: its id has changed"
+def _recreated(cluster: ClusterClient, topic: str, planned_id: bytes) -> str:
+    now, planned = topic_id_text(cluster.topic_ids[topic]), topic_id_text(planned_id)
+    return f"topic {topic} is not the one that was planned: its id is {now}, that of the plan {planned}"
