@@ -44,7 +44,14 @@ def link(clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         yaml.safe_dump(
             {
                 "clusters": {"a": clusters.source.client_properties, "b": clusters.destination.client_properties},
-                "links": {name: {"source": "a", "destination": "b", "topics": {"include": [name]}}},
+                "links": {
+                    name: {
+                        "source": "a",
+                        "destination": "b",
+                        "topics": {"include": [name]},
+                        "spark": {"head_start": False},  # the stand-in for Spark copies nothing
+                    }
+                },
             }
         )
     )

@@ -61,6 +61,10 @@ class Spark(Settings):
         description="Airflow Connection of type Spark that names the master, instead of `master` and `deploy_mode`. Read by "
         "the DAGs only.",
     )
+    head_start: bool = Field(
+        True,
+        description="Copy before Spark has started, in one more process for each slot. Only with `master: local`.",
+    )
     driver_memory: str = Field(
         "512m", pattern=r"^\d+[mg]$", description="Heap of the driver's JVM, in MiB (`m`) or GiB (`g`)."
     )

@@ -75,7 +75,7 @@ class LocalLauncher:
             properties = written(spark_properties(name, spec.slots, spark, new.scratch, quick))
             try:
                 submission.write(new, spec, properties)
-                if spark.master == "local" and not spec.standby and self._job == REPLICATE:
+                if spark.head_start and spark.master == "local" and not spec.standby and self._job == REPLICATE:
                     new.head_start.mkdir()
                 self._start(new, spark, spark_submit, java)
                 submission.drop_old(folder)

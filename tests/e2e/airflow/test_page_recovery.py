@@ -1,5 +1,6 @@
 """Rehearsing, failing over and removing a fence from the page, in a real browser, by a real Airflow."""
 
+import json
 import re
 
 import pytest
@@ -12,7 +13,7 @@ from strait.state.failover_records import Failover
 from strait.state.reader import StateReader
 from strait.state.schema import GivenAcl
 from support.dialogs import RUN_MS, dialog, done, told
-from support.fixtures.page import ADMIN, MOVED, WAIT_MS, Site
+from support.fixtures.page import ADMIN, GATEWAY, MOVED, WAIT_MS, Site
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
 
@@ -87,6 +88,10 @@ def test_a_failover_is_looked_at_with_the_same_settings_and_begun_by_typing_the_
     done(asks, re.compile(f"link {MOVED}: unplanned failover .* done in"))
     *_, record = history(site)
     assert (record.kind, record.outcome, record.by) == ("unplanned", "done", ADMIN)
+    ran = next(step for step in record.steps if step.name == "after stop")
+    assert ran.detail.startswith(f"DAG {GATEWAY}: run ")
+    given = json.loads(site.switched.read_text())
+    assert (given["link"], given["topics"], given["destination"]["name"]) == (MOVED, ["edit.a"], "there")
     assert stopped(site)
     expect(reports(recovery).first).to_contain_text("unplanned")
 
