@@ -22,6 +22,8 @@ class Reason(StrEnum):
     NOT_SELECTED = "not_selected"
     EXCLUDED = "excluded"
     PAUSED = "paused"
+    AWAITING_APPROVAL = "awaiting_approval"
+    OUTSIDE_HOURS = "outside_hours"
     LINK_STOPPED = "link_stopped"
     THROTTLED = "throttled"
     QUARANTINED = "quarantined"
@@ -85,6 +87,10 @@ class Reason(StrEnum):
         return _TEXTS[self].kind
 
 
+INTENDED = frozenset({Reason.PAUSED, Reason.AWAITING_APPROVAL, Reason.OUTSIDE_HOURS})
+"""Reasons of partitions that wait because an operator or the configuration wants it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Text:
     meaning: str
@@ -134,6 +140,19 @@ _TEXTS = {
     Reason.LINK_STOPPED: _Text(
         "The link is stopped by `strait stop` or a failover; `strait status` shows the operator, time and reason.",
         "Run `strait start` to copy again. After a failover, run `strait tail list` first.",
+        Kind.SKIPPED,
+    ),
+    Reason.AWAITING_APPROVAL: _Text(
+        "The link has `approval: required`, and no operator has approved the change in the detail. Everything that needs no "
+        "approval continues.",
+        "Run `strait plan LINK --out plan.json`, review it, and run `strait apply plan.json`; in Airflow, answer the request of "
+        "the DAG `strait_<link>_approval`. To drop the change, undo it in `topics`, or exclude the topic.",
+        Kind.SKIPPED,
+    ),
+    Reason.OUTSIDE_HOURS: _Text(
+        "The backfill task group copies the partition, and copies only during the hours of `topics.budget.backfill`; the "
+        "detail shows when they begin.",
+        "No action is needed. To copy it now, remove or extend `topics.budget.backfill.hours`.",
         Kind.SKIPPED,
     ),
     # partitions that are copied, with a note

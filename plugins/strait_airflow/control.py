@@ -119,7 +119,10 @@ def apply(link: str, store: Store | None = None) -> tuple[str, bool]:
             return _logged(str(waits)), False
         if store is not None:
             store.set(CLUSTERS, control.known_clusters)
-        return _logged(outcome.as_text()), not outcome.refused
+        line = _logged(outcome.as_text())
+        if outcome.pending:
+            line += f"; {len(outcome.pending)} changes wait for approval"
+        return line, not (outcome.refused or outcome.pending)
 
 
 def applications(

@@ -33,6 +33,7 @@ from strait.errors import SetupError, StraitError
 from strait.launch.base import Application, State
 from strait.launch.launchers import launcher_for
 from strait.planning.plan.planner import Proposal
+from strait.planning.review.effects import Effects
 from strait.state.schema import Plan
 
 LOOK_SECONDS = 1.0
@@ -85,6 +86,7 @@ class Foreground:
         self._applications: dict[str, GroupApplication] = {}
         self._heard_at = -math.inf  # time of the last check that found a slot reporting
         self._last_error = ""
+        self._pending: Effects = ()
 
     def run(self, interval_seconds: float, *, start: bool) -> None:
         """See `run_in_foreground`."""
@@ -112,6 +114,7 @@ class Foreground:
                     self._begin(first)
                     continue
                 self._plans = first.plans
+                self._pending = first.pending
                 self._progress.begin(self._control.written())
                 self._progress.say("planned", first.as_text(), plan_version=first.plan.version)
                 if where := cycles.topics_from:
@@ -191,8 +194,9 @@ class Foreground:
             elif isinstance(result, Outcome):
                 self._last_error = ""
                 self._plans = result.plans
-                if result.published or result.created or result.done:
+                if result.published or result.created or result.done or result.pending != self._pending:
                     self._progress.say("planned", result.as_text(), plan_version=result.plan.version)
+                self._pending = result.pending
 
     def _show(self) -> None:
         try:

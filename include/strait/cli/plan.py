@@ -85,7 +85,8 @@ def apply(
     """Create missing topics and publish the plan.
 
     Running Spark applications follow a new plan within a second. On a terminal, asks before it deletes a topic.
-    Exits with 1 if a cluster rejects a change, such as a topic to create; all others are applied.
+    Exits with 1 if a cluster rejects a change, such as a topic to create, or a change waits for approval; all others are
+    applied.
     Uses the topics of the links file; those of the current plan if an Airflow Variable replaces that block.
     """
     from strait.control.plane import Control
@@ -106,7 +107,7 @@ def apply(
         output.write(outcome.as_data() | origin)
     else:
         typer.echo(outcome.as_text())
-    if outcome.refused:
+    if outcome.refused or outcome.pending:
         raise typer.Exit(1)
 
 

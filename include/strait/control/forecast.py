@@ -21,7 +21,7 @@ from strait.planning.assignment.slots import group_of
 from strait.planning.plan.draft import Draft
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.backfill import Backfill, Reports, backfill_of, starts_at
-from strait.planning.review.effects import effects
+from strait.planning.review.effects import effects, without_approval
 from strait.planning.risks.loops import growing_names, loops_of
 from strait.planning.risks.risks import (
     PRODUCER_EXPIRATION,
@@ -91,7 +91,8 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
         + kept_less(proposal.survey.destinations.pairs)
         + growing_names(proposal.survey.selection.names)
     )
-    begin = {subject for verb, subject, _ in effects(link, proposal) if verb == "copies"}
+    planned = (*effects(link, proposal), *without_approval(link, proposal))
+    begin = {subject for verb, subject, _ in planned if verb == "copies"}
     if not begin:
         return Forecast(risks=standing)
     known = _known(clusters, proposal, begin, unknown)

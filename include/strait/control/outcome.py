@@ -7,6 +7,8 @@ from typing import Any
 from strait.config.groups import DEFAULT_GROUP
 from strait.planning.plan.planner import Proposal
 from strait.planning.review import text
+from strait.planning.review.approval import pending_lines
+from strait.planning.review.effects import Effects
 from strait.planning.topic_sync.actions import Action, CreateTopic
 from strait.state.schema import Plan
 
@@ -20,12 +22,14 @@ class Outcome:
         ``refused``: topics that were not created or not changed as needed, and why.
         plans: task group -> its current plan.
         proposal: the one last compared with the current plans; it has no drafts if nothing was published.
+        pending: changes that wait for an operator's approval; everything else was carried out.
     """
 
     done: tuple[Action, ...]
     refused: Mapping[str, str]
     plans: Mapping[str, Plan]
     proposal: Proposal
+    pending: Effects = ()
 
     @property
     def plan(self) -> Plan:
@@ -45,7 +49,8 @@ class Outcome:
     def as_text(self) -> str:
         """Return the outcome, human-readable."""
         done = [action.done_line for action in self.done]
-        return "\n".join([*done, *text.refused_lines(self.refused), text.proposal_text(self.proposal)])
+        lines = [*done, *text.refused_lines(self.refused), text.proposal_text(self.proposal)]
+        return "\n".join([*lines, *pending_lines(self.pending)])
 
     def as_data(self) -> dict[str, Any]:
         """Return the outcome, machine-readable."""
@@ -56,4 +61,5 @@ class Outcome:
             "published": self.published,
             "plans": {group: plan.model_dump() for group, plan in self.plans.items()},
             "proposal": text.proposal_data(self.proposal),
+            "pending": [list(effect) for effect in self.pending],
         }

@@ -7,7 +7,6 @@ Any number of control planes may run at the same time; `strait.state.publisher` 
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,38 +15,32 @@ from strait.config.app_spec import AppSpec
 from strait.config.cluster_identity import expecting
 from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import LinksFile, load_link
-from strait.control.collector import collector_paused
-from strait.control.executor import Done, acceptable, gather, make_state_safer, perform, with_acls
+from strait.control.executor import Done, make_state_safer, perform, with_acls
 from strait.control.forecast import Clusters, Forecast, forecast
 from strait.control.group_status import group_status
 from strait.control.opposite import opposite_of
 from strait.control.outcome import Outcome
+from strait.control.proposing import Observed, Proposing, state_replicas
 from strait.control.registration import is_registered, producer_id_of, register
 from strait.control.report_history import LoadMonitor
 from strait.control.specs import spec_of
-from strait.control.start_offsets import look_up
 from strait.errors import PlanConflict
 from strait.kafka.admin import Admin
 from strait.kafka.connection import silent
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.plan.draft import next_plans
-from strait.planning.plan.pauses import pauses_of
-from strait.planning.plan.planner import Proposal, compose, survey
+from strait.planning.plan.planner import Proposal
 from strait.planning.plan.settings import InForce, in_force, planned_settings
 from strait.planning.review import text
 from strait.planning.review.approval import Approval, ShownPlan
 from strait.planning.review.backfill import Reports
 from strait.planning.review.clusters import planned_clusters
-from strait.planning.review.effects import effects, planned_effects
-from strait.planning.risks.state_safety import state_changes, state_risks, wanted_replicas
+from strait.planning.review.effects import Effects, effects, planned_effects
 from strait.planning.status.metrics import written_records
 from strait.planning.status.status import Status
 from strait.planning.topic_sync.configs import OBSERVED_CONFIGS, observed
-from strait.planning.topic_sync.creation import Destinations
 from strait.planning.topic_sync.heartbeats import with_heartbeats
-from strait.planning.topic_sync.opposite import Opposite
-from strait.planning.topic_sync.retirement import candidates, retire
-from strait.planning.topic_sync.sync import Memory, TopicSync, follows_acls, topic_sync
+from strait.planning.topic_sync.sync import follows_acls
 from strait.planning.topics.remembered import remembered
 from strait.planning.topics.selection import selects
 from strait.state.publisher import ControlPublisher
@@ -125,10 +118,7 @@ class Control:
 
     def forecast(self, proposal: Proposal) -> Forecast:
         """Return how much there is to copy of topics whose replication starts, how long that takes, and the risks."""
-        properties = {self.link.source: self._source_properties, self.link.destination: self._destination_properties}
-        return forecast(
-            self.name, self.link, proposal, Clusters(self._source, self._destination, properties), self._heard
-        )
+        return forecast(self.name, self.link, proposal, self._clusters, self._heard)
 
     def apply(
         self, proposal: Proposal | None = None, *, stopped: bool | None = None, shown: ShownPlan | None = None
@@ -137,31 +127,38 @@ class Control:
         then.
 
         Args:
-            shown: the plan that an operator has approved; None: any proposal or, on a link with `approval: required`,
-                only one whose changes need no approval.
+            shown: the plan that an operator has approved; None: any changes or, on a link with `approval: required`,
+                only those that need no approval.
 
         Raises:
-            ApprovalMissing: different changes would be made now; nothing was published here.
+            ApprovalMissing: different changes than the approved ones would be made now, or none that need no approval;
+                nothing was published here.
             PlanConflict: other control planes were faster each time; nothing was published here.
         """
-        proposal = proposal or self.propose(stopped=stopped)
+        whole = proposal or self.propose(stopped=stopped)
         approval = Approval.of(self.name, self.link.approval, shown)
-        approval.check(effects(self.link, proposal), proposal.survey.clusters)
+        proposal = approval.part_of(whole)
+        if proposal is whole:
+            approval.check(effects(self.link, whole), whole.survey.clusters)
         done = perform(self._source, self._destination, proposal)
         refused = {**done.refused, **make_state_safer(self._destination, proposal.state_changes)}
         if not self.has_work(proposal):
-            return Outcome(done.actions, refused, proposal.plans, proposal)
-        ensure_state_topics(self._destination, self.name, self._state_replicas)
+            return Outcome(done.actions, refused, proposal.plans, proposal, self._pending(whole, proposal))
+        ensure_state_topics(self._destination, self.name, state_replicas(self.link))
         self._state_topics.discard(naming.history_topic(self.name))  # if still missing, it may not be created
         for _ in range(_CONFLICTS_MOST):
             try:
-                plans, published = self._publish(refused, stopped, approval, done)
+                plans, whole, published = self._publish(refused, stopped, approval, done)
             except PlanConflict as error:
                 conflict = error
                 time.sleep(random.uniform(0, _CONFLICT_PAUSE_SECONDS))  # noqa: S311  only to get out of step
             else:
-                return Outcome(done.actions, refused, plans, published)
+                return Outcome(done.actions, refused, plans, published, self._pending(whole, published))
         raise conflict
+
+    def _pending(self, whole: Proposal, made: Proposal) -> Effects:
+        """Return the effects that wait for approval, if only the part ``made`` of a proposal was carried out."""
+        return () if made is whole else effects(self.link, whole)
 
     def status(self, topic: str | None = None) -> Status:
         """Return the state of each partition of the default group's topics, from the current plan and the reports.
@@ -213,6 +210,11 @@ class Control:
     def _destination(self) -> Admin:
         return Admin(self._destination_properties, self.link.destination, self._progress)
 
+    @property
+    def _clusters(self) -> Clusters:
+        properties = {self.link.source: self._source_properties, self.link.destination: self._destination_properties}
+        return Clusters(self._source, self._destination, properties)
+
     @cached_property
     def _state(self) -> StateReader:
         return StateReader(self._destination_properties, self.link.destination, self.name)
@@ -229,6 +231,11 @@ class Control:
         self._reports.catch_up()
         return self._reports.reports
 
+    @property
+    def _planned(self) -> dict[str, str]:
+        """Source topic -> destination topic by the current plans, which replicate a topic until its end is approved."""
+        return {topic.source: topic.destination for plan in self._state.plans.values() for topic in plan.topics}
+
     def _observe(self) -> tuple[ClusterFacts, ClusterFacts]:
         source_id, destination_id = planned_clusters(self._state.plans.values())
         self._destination_properties = expecting(self._destination_properties, destination_id)
@@ -239,14 +246,18 @@ class Control:
         return source, self._observe_destination(source)
 
     def _observe_source(self) -> ClusterFacts:
-        facts = self._source.observe(lambda topic: selects(self.link.topics, topic), observed(self.link))
+        planned = self._planned
+        facts = self._source.observe(
+            lambda topic: topic in planned or selects(self.link.topics, topic), observed(self.link)
+        )
         return with_acls(self._source, facts) if follows_acls(self.link) else facts
 
     def _observe_destination(self, source: ClusterFacts) -> ClusterFacts:
         """Return the destination's facts, including destination topics whose source topics no longer exist: the state
         must be read before."""
         names = naming.Names(self.link)
-        wanted = {names.destination(topic) for topic in source.topics if selects(self.link.topics, topic)}
+        wanted: set[str | None] = set(self._planned.values())
+        wanted |= {names.destination(topic) for topic in source.topics if selects(self.link.topics, topic)}
         runs = self._state.runs
         wanted |= {run.destination for place in runs if place[0] not in source.topics for run in runs[place]}
         wanted |= {*kept_safe(self.name), *segments_of(self.name)}
@@ -262,85 +273,41 @@ class Control:
         stopped: bool | None,
         done: Done | None = None,
     ) -> Proposal:
-        previous = dict(self._state.plans)
-        plans = previous.values()
-        facts = remembered(*facts, plans)
-        opposite = opposite_of(self.link, self._source_properties, facts[1].cluster_id)
-        with collector_paused():
-            found = survey(self.name, self.link, *facts, self._state.runs, refused, plans, opposite.copies)
-        create = acceptable(self._destination, self.link, found.destinations.create)
-        found = replace(found, destinations=replace(found.destinations, create=create))
+        """Return the proposal, with the part of it that needs no approval."""
+        plans = dict(self._state.plans)
         if stopped is None:
-            stopped = GROUP in previous and previous[GROUP].stopped
-        starts = look_up(self._source, self._destination, found.new, histories=self.link.backfill is not None)
-        pauses = pauses_of(self._state.plans.values())
-        now_ms = _now_ms()
-        sync = self._sync(found.destinations, facts, opposite, refused, done, now_ms)
-        loads = self._loads.now()
-        with collector_paused():
-            proposal = compose(
-                self.link,
-                found,
-                starts,
-                previous,
-                stopped=stopped,
-                pauses=pauses,
-                sync=sync,
-                loads=loads,
-                settings=planned_settings(self._configured),
-                now_ms=now_ms,
-            )
-        replicas = wanted_replicas(self._state_replicas, (pair.destination for pair in found.destinations.pairs))
-        return replace(
-            proposal,
-            state_changes=state_changes(self.name, facts[1].topics),
-            state_risks=state_risks(self.name, facts[1].topics, replicas),
+            stopped = GROUP in plans and plans[GROUP].stopped
+        seen = Observed(
+            remembered(*facts, plans.values()),
+            plans,
+            self._state.runs,
+            opposite_of(self.link, self._source_properties, facts[1].cluster_id),
+            self._loads.now(),
+            () if done is None else done.actions,
+            _now_ms(),
         )
-
-    def _sync(
-        self,
-        destinations: Destinations,
-        facts: tuple[ClusterFacts, ClusterFacts],
-        opposite: Opposite,
-        refused: Mapping[str, str],
-        done: Done | None,
-        now_ms: int,
-    ) -> TopicSync:
-        memory, runs = Memory.of(self._state.plans.values()), self._state.runs
-        over = candidates(self.link, memory.waiting, *facts, runs, memory.copied_from, now_ms)
-        retirement = retire(self.link, over, gather(self._source, self._destination, over), runs)
-        return topic_sync(
-            self.link,
-            destinations,
-            *facts,
-            memory,
-            retirement=retirement,
-            refused=refused,
-            done=() if done is None else done.actions,
-            opposite=opposite,
-        )
+        settings = planned_settings(self._configured)
+        return Proposing(self.name, self.link, settings, self._clusters, seen).proposal(refused, stopped=stopped)
 
     def _publish(
         self, refused: Mapping[str, str], stopped: bool | None, approval: Approval, done: Done
-    ) -> tuple[Mapping[str, Plan], Proposal]:
+    ) -> tuple[Mapping[str, Plan], Proposal, Proposal]:
+        """Return the current plans, the whole proposal, and the part of it that was published."""
         publisher = ControlPublisher(self._destination_properties, self.link.destination, self.name)
         with publisher.exclusive(self._state) as publication:
-            proposal = self._decide(self._observe(), refused, stopped, done)
-            approval.check_rest(planned_effects(self.link, proposal), proposal.survey.clusters)
+            whole = self._decide(self._observe(), refused, stopped, done)
+            proposal = approval.part_of(whole)
+            if proposal is whole:
+                approval.check_rest(planned_effects(self.link, whole), whole.survey.clusters)
             at_ms = _now_ms()
             producer_id = producer_id_of(self.name, self._state, self._destination_properties, self.link.destination)
             self._register(producer_id, proposal.plans)
             if not proposal.drafts:
-                return proposal.plans, proposal
+                return proposal.plans, whole, proposal
             plans = next_plans(proposal.drafts, proposal.plans, self.name, producer_id, at_ms)
             forgotten = proposal.sync.retirement.forget
             publication.publish(plans, proposal.first_runs(at_ms), proposal.losses(self.name, at_ms), forgotten)
-            return {**proposal.plans, **{plan.group: plan for plan in plans}}, proposal
-
-    @property
-    def _state_replicas(self) -> int | None:
-        factor = self.link.replication_factor
-        return None if factor == "source" else factor
+            return {**proposal.plans, **{plan.group: plan for plan in plans}}, whole, proposal
 
     def _register(self, producer_id: int, plans: Mapping[str, Plan]) -> None:
         """Register the link before its first plan; again if the registry topic was deleted, or the source is another
@@ -349,7 +316,7 @@ class Control:
         if self._register_is_there and is_registered(plans.values(), source):
             return
         registration = Registration(producer_id=producer_id, link=self.name, source=source, destination=destination)
-        register(self._destination, self._destination_properties, registration, self._state_replicas)
+        register(self._destination, self._destination_properties, registration, state_replicas(self.link))
 
 
 def _now_ms() -> int:

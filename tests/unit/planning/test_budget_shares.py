@@ -1,5 +1,6 @@
 """A budget is dealt out over the slots of all task groups, and stays so while loads only waver."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -7,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strait.config.links import Topics
+from strait.config.rules import rule_of
 from strait.model import TopicPartition
-from strait.planning.assignment.budgets import budgets_of, dealt_anew
+from strait.planning.assignment import budgets as dealing
+from strait.planning.assignment.budgets import dealt_anew, limits_of
 from strait.planning.assignment.slots import Place
 from strait.state.schema import Budget, Plan, PlannedTopic
 
@@ -18,6 +21,11 @@ RULES = [{"match": "gold.*", "class": "gold"}]
 
 def topics(**budget: Any) -> Topics:
     return Topics.model_validate({"budget": budget or LIMITS, "rules": [] if budget else RULES}, strict=False)
+
+
+def budgets_of(settings: Topics, places: Mapping[TopicPartition, Place], *args: Any) -> dict[str, tuple[Budget, ...]]:
+    class_of = {place.topic: rule_of(settings, place.topic).topic_class or "" for place in places}
+    return dealing.budgets_of(limits_of(settings), class_of, places, *args)
 
 
 def placed(topic: str, group: str, *slots: int | None) -> dict[TopicPartition, Place]:

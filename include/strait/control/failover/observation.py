@@ -25,7 +25,7 @@ from strait.planning.consumer_groups import GroupStatus, Side, can_move
 from strait.planning.failover import Ends, Member, Writer
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.recovery_point import LastWords, LastWordsRead, missing
-from strait.planning.review.effects import effects
+from strait.planning.review.effects import effects, without_approval
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.planning.waves import WHOLE_LINK, Wave, moved_topics, wave_of
@@ -131,7 +131,9 @@ class Observation:
         """Return the changes that a new plan would make; because of them, data on the source may not be copied yet."""
         with Control(self.file, self.name) as control:
             proposal = control.propose()
-        return [effect.line for effect in effects(self.link, proposal)]
+        return [
+            effect.line for effect in sorted([*effects(self.link, proposal), *without_approval(self.link, proposal)])
+        ]
 
     def ends(self, places: Iterable[TopicPartition]) -> Ends:
         """Return the end offsets of the source's partitions, open transactions included."""

@@ -5,10 +5,9 @@ the measured load of their partitions, or to the number of partitions until load
 group gets the remainder: its backlog always needs more bandwidth than newly written records, which it must never delay.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from strait.config.links import Topics
-from strait.config.rules import rule_of
 from strait.model import TopicPartition
 from strait.planning.assignment.slots import Place
 from strait.planning.assignment.spread import Loads, weights_of
@@ -29,7 +28,8 @@ Shares = Mapping[str, tuple[float, ...]]
 
 
 def budgets_of(
-    topics: Topics,
+    limits: Mapping[str, int],
+    class_of: Mapping[str, str],
     places: Mapping[TopicPartition, Place],
     slots: Mapping[str, int],
     loads: Loads,
@@ -39,6 +39,8 @@ def budgets_of(
     """Return task group -> the link's budget, then each class's by name, with the share of each slot of the group.
 
     Args:
+        limits: as of `limits_of`.
+        class_of: source topic -> its class.
         places: partition -> the slot that replicates it.
         slots: task group -> its number of slots.
         loads: bytes per second of the partitions that were measured.
@@ -46,10 +48,9 @@ def budgets_of(
     ``lane`` is the backfill task group; None: the link has none.
     """
     found: dict[str, list[Budget]] = {group: [] for group in slots}
-    limits = list(_limits(topics))
     weights = weights_of(places, loads) if limits else {}
-    for name, limit in limits:
-        of_class = _of_class(topics, places, name)
+    for name, limit in limits.items():
+        of_class = {at: place for at, place in places.items() if name in ("", class_of[at.topic])}
         shares = _shares(of_class, slots, weights)
         others = [partition for partition, place in of_class.items() if place.group != lane]
         if lane is not None and 0 < len(others) < len(of_class):
@@ -58,6 +59,12 @@ def budgets_of(
         for group, of_group in (before if _alike(before, shares) else shares).items():
             found[group].append(Budget(topic_class=name, bytes_per_second=limit, slot_shares=of_group))
     return {group: tuple(budgets) for group, budgets in found.items()}
+
+
+def limits_of(topics: Topics) -> dict[str, int]:
+    """Return topic class -> its configured budget in bytes per second, the link's first, as that of ""."""
+    whole = {} if topics.budget.bytes_per_second is None else {"": topics.budget.bytes_per_second}
+    return whole | dict(sorted(topics.budget.classes.items()))
 
 
 def dealt_anew(budget: Budget, topics: Sequence[PlannedTopic], slots: int) -> Budget:
@@ -72,21 +79,6 @@ def dealt_anew(budget: Budget, topics: Sequence[PlannedTopic], slots: int) -> Bu
     total = sum(counts)
     shares = tuple(group * (count / total if total else 1 / slots) for count in counts)
     return budget.model_copy(update={"slot_shares": shares})
-
-
-def _limits(topics: Topics) -> Iterator[tuple[str, int]]:
-    if topics.budget.bytes_per_second is not None:
-        yield "", topics.budget.bytes_per_second
-    yield from sorted(topics.budget.classes.items())
-
-
-def _of_class(topics: Topics, places: Mapping[TopicPartition, Place], topic_class: str) -> dict[TopicPartition, Place]:
-    """Return the places of the partitions that a budget applies to."""
-    counted = {
-        topic: topic_class in ("", rule_of(topics, topic).topic_class)
-        for topic in dict.fromkeys(partition.topic for partition in places)
-    }
-    return {partition: place for partition, place in places.items() if counted[partition.topic]}
 
 
 def _shares(

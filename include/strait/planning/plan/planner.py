@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import Link
 from strait.model import ClusterFacts, TopicPartition
-from strait.planning.assignment.budgets import budgets_of
-from strait.planning.assignment.slots import Assignment, Place, deal, group_of
+from strait.planning.assignment.budgets import budgets_of, limits_of
+from strait.planning.assignment.slots import deal
 from strait.planning.history.load import Load, rates
+from strait.planning.plan.division import topics_of_groups, waiting_of_groups
 from strait.planning.plan.draft import Draft as Draft
-from strait.planning.plan.draft import in_order, joined
+from strait.planning.plan.draft import joined
 from strait.planning.plan.group_sync import planned_sync
 from strait.planning.plan.pauses import Pauses, held, waiting_of
 from strait.planning.risks.risks import Risk
@@ -36,6 +37,7 @@ from strait.planning.topics.new_partitions import NewPartition, StartRequest, be
 from strait.planning.topics.policies import start_of, topic_policy
 from strait.planning.topics.selection import Selection, select
 from strait.planning.topics.start_offsets import StartOffsets, start_at
+from strait.planning.topics.unapproved import NOTHING, Unapproved
 from strait.reasons import Reason
 from strait.state.schema import (
     Decision,
@@ -43,7 +45,6 @@ from strait.state.schema import (
     OffsetMapping,
     Plan,
     PlannedSettings,
-    PlannedTopic,
     TopicPolicy,
     Waiting,
 )
@@ -66,6 +67,7 @@ class Survey:
         clusters: Kafka's IDs of source and destination.
         decisions: one-time decisions of operators that still apply. ``decided``: source topic -> the decision that was
             followed.
+        unapproved: changes that are left out.
     """
 
     selection: Selection
@@ -80,6 +82,7 @@ class Survey:
     clusters: tuple[str, str] = ("", "")
     decisions: tuple[Decision, ...] = ()
     decided: Mapping[str, Decision] = field(default_factory=dict)
+    unapproved: Unapproved = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class Proposal:
         sync: other changes that destination topics need.
         state_changes: state topic -> configurations to set, so that it loses no record and stays small.
         state_risks: risks of losing the link's state or letting it grow, which are not fixed without a decision.
+        permitted: the part of it that needs no approval, if the link requires approval and another part needs it.
     """
 
     create: tuple[CreateTopic, ...]
@@ -104,6 +108,7 @@ class Proposal:
     sync: TopicSync = _NO_SYNC
     state_changes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     state_risks: tuple[Risk, ...] = ()
+    permitted: "Proposal | None" = None
 
     @property
     def groups(self) -> dict[str, Draft]:
@@ -168,6 +173,7 @@ def survey(
     refused: Mapping[str, str] | None = None,
     previous: Iterable[Plan] = (),
     came_back: Collection[str] = (),
+    unapproved: Unapproved = NOTHING,
 ) -> Survey:
     """Select topics, find their destinations, and compare them with the recorded offset segments.
 
@@ -176,6 +182,7 @@ def survey(
     Args:
         previous: the current plans. They show which partitions have offset segments that the map has lost.
         came_back: source topics created by links from the destination.
+        unapproved: changes to leave out; ``refused`` has its destination topics.
 
     Raises:
         ConfigError: the link would copy topics onto themselves or one another, or two topics onto one.
@@ -189,6 +196,7 @@ def survey(
         copied_before=set(begun.topics),
         came_back=came_back,
         shared_cluster_id=source.cluster_id if source.cluster_id == destination.cluster_id else None,
+        unapproved=unapproved,
     )
     names = {topic: selection.names[topic] for topic in selection.selected}
     halted = deleted_destinations(link, names, source, destination, begun, decisions)
@@ -198,7 +206,8 @@ def survey(
     decided: dict[str, Decision] = {}
     policies: dict[str, TopicPolicy] = {}
     for pair in destinations.pairs:
-        start, policy = start_of(link, pair.source.topic), topic_policy(link, pair.source, pair.destination)
+        start = start_of(link, pair.source.topic)
+        policy = unapproved.policy(pair.source.topic, topic_policy(link, pair.source, pair.destination))
         policies[pair.source.topic] = policy
         joins = pair.source.topic in begun.topics
         for number in range(pair.fit):
@@ -217,7 +226,7 @@ def survey(
                     new[partition] = StartRequest(TopicPartition(pair.destination.topic, number), fresh)
                 case Halted(change):
                     halted[partition] = change
-    waiting = (*destinations.waiting, *_halted(halted))
+    waiting = tuple(unapproved.explained([*destinations.waiting, *_halted(halted)]))
     return Survey(
         selection,
         destinations,
@@ -231,6 +240,7 @@ def survey(
         (source.cluster_id, destination.cluster_id),
         still_open(decisions, decided.values(), policies.keys(), begun),
         decided,
+        unapproved,
     )
 
 
@@ -262,11 +272,13 @@ def compose(
     new, waiting = begin(begun, found.destinations.pairs, starts)
     copyable = [partition for partition in found.copyable if partition not in paused]
     dealt = deal(link, [*copyable, *new], previous, loads, starts.histories)
-    topics = _planned(link, found, dealt, new.keys())
+    topics = topics_of_groups(link, found.destinations.pairs, found.begun, found.policies, dealt, new.keys())
     left = left_after(found.begun, found.policies.keys(), sync.retirement.forgotten)
-    waits = _by_group(link, [*sync.waiting(found.waiting, now_ms), *waiting, *waiting_of(paused)])
+    waits = waiting_of_groups(link, [*sync.waiting(found.waiting, now_ms), *waiting, *waiting_of(paused)])
     lane = link.backfill.group if link.backfill else None
-    budgets = budgets_of(link.topics, dealt.places, dealt.slots, rates(loads), previous, lane)
+    limits = limits_of(link.topics) if found.unapproved.limits is None else found.unapproved.limits
+    class_of = {topic: policy.topic_class for topic, policy in found.policies.items()}
+    budgets = budgets_of(limits, class_of, dealt.places, dealt.slots, rates(loads), previous, lane)
     drafts = {}
     for group in sorted({*link.groups, *previous}):
         known = group in link.groups
@@ -311,47 +323,3 @@ def _halted(halted: Mapping[TopicPartition, Change]) -> Iterator[Waiting]:
 
 def _waiting(waiting: Iterable[Waiting]) -> set[tuple[TopicPartition, str]]:
     return {(TopicPartition(item.topic, number), item.reason) for item in waiting for number in item.partitions}
-
-
-def _planned(
-    link: Link, found: Survey, dealt: Assignment, started: Collection[TopicPartition]
-) -> dict[str, tuple[PlannedTopic, ...]]:
-    """Return task group -> its topics.
-
-    A topic whose partitions are replicated by several task groups is in the plan of each. If some of its partitions are
-    not replicated, it is also in the plan of the topic's task group, which contains the reason.
-    """
-    places: dict[str, list[tuple[int, Place]]] = {}
-    for (topic, number), place in dealt.places.items():
-        places.setdefault(topic, []).append((number, place))
-    planned: dict[str, list[PlannedTopic]] = {}
-    for pair in found.destinations.pairs:
-        topic, count = pair.source.topic, pair.source.partitions
-        without = found.begun.without_runs(topic, count, started)
-        slots: dict[str, list[int | None]] = {}
-        for number, place in places.get(topic, ()):
-            slots.setdefault(place.group, [None] * count)[number] = place.slot
-        if len(places.get(topic, ())) < count:
-            slots.setdefault(group_of(link, topic), [None] * count)
-        for group, of_group in slots.items():
-            planned.setdefault(group, []).append(
-                PlannedTopic(
-                    source=topic,
-                    destination=pair.destination.topic,
-                    source_id=pair.source.topic_id,
-                    destination_id=pair.destination.topic_id,
-                    slots=tuple(of_group),
-                    policy=found.policies[topic],
-                    unbegun=tuple(number for number, lost in without.items() if not lost),
-                    lost=found.begun.lost_runs(topic, [number for number, lost in without.items() if lost]),
-                )
-            )
-    return {group: tuple(topics) for group, topics in planned.items()}
-
-
-def _by_group(link: Link, waiting: Iterable[Waiting]) -> dict[str, tuple[Waiting, ...]]:
-    """Return task group -> the waiting entries of its topics."""
-    found: dict[str, list[Waiting]] = {}
-    for item in waiting:
-        found.setdefault(group_of(link, item.topic), []).append(item)
-    return {group: in_order(items) for group, items in found.items()}

@@ -9,19 +9,21 @@ from pydantic import BaseModel, ConfigDict
 from strait.config.validation import validated
 from strait.errors import ApprovalMissing, ConfigError
 from strait.json_text import value_of
+from strait.planning.plan.planner import Proposal
 from strait.planning.review.clusters import UNKNOWN, Clusters, cluster_differences
 from strait.planning.review.effect import Effect
 from strait.planning.review.effects import Effects, differences, fingerprint, unseen
 
 _LINES_MOST = 20
+APPROVING = "`strait plan --out` shows them, `strait apply` with that file does them"
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
     """Permitted changes.
 
-    ``shown``: the effects that were shown; None: all are permitted. ``clusters``: the source and destination they were
-    shown for.
+    ``shown``: the effects that were shown, if any; None: all are permitted. ``clusters``: the source and destination they
+    were shown for.
     """
 
     link: str
@@ -35,6 +37,12 @@ class Approval:
             return cls(link, shown.shown, shown.clusters)
         return cls(link, () if setting == "required" else None)
 
+    def part_of(self, proposal: Proposal) -> Proposal:
+        """Return the part of a proposal that needs no approval, if no plan was shown and there is such a part, else the
+        whole of it, to be checked."""
+        asked = self.shown == () and self.clusters == UNKNOWN
+        return proposal.permitted if asked and proposal.permitted is not None else proposal
+
     def check(self, now: Effects, clusters: Clusters) -> None:
         """Check, before any change, that the effects and clusters are exactly those that were shown.
 
@@ -45,11 +53,8 @@ class Approval:
         if self.shown is None or (not self.shown and not now):
             return
         if not self.shown:
-            raise ApprovalMissing(
-                f"link {self.link}: {len(now)} changes wait for approval:",
-                _few([" ".join(str(effect).split()) for effect in now]),
-                hint="`strait plan --out` shows them, `strait apply` with that file does them",
-            )
+            headline, *lines = pending_lines(now)
+            raise ApprovalMissing(f"link {self.link}: {headline}", [line.strip() for line in lines], hint=APPROVING)
         self._refuse(differences(self.shown, now))
 
     def check_rest(self, now: Effects, clusters: Clusters) -> None:
@@ -113,6 +118,14 @@ class ShownPlan(BaseModel):
 
     def as_data(self) -> Mapping[str, Any]:
         return self.model_dump(mode="json")
+
+
+def pending_lines(pending: Effects) -> list[str]:
+    """Return changes that wait for approval, as human-readable lines; none if there are none."""
+    if not pending:
+        return []
+    head = f"{len(pending)} change{'s wait' if len(pending) > 1 else ' waits'} for approval:"
+    return [head, *_few([f"  {' '.join(str(effect).split())}" for effect in pending])]
 
 
 def _few(lines: list[str]) -> list[str]:

@@ -12,32 +12,62 @@ the one that was shown.
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from strait.config.links import Link
+from strait.planning.plan.draft import Draft
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.changes import changes
 from strait.planning.review.clusters import Clusters, cluster_effects
 from strait.planning.review.effect import Effect
-from strait.planning.topics.policies import start_of
-
-FACTS = {"max_message_bytes", "source_compacted", "source_append_time", "destination_append_time"}
-"""Policy fields that describe the two topics; the link's rules determine all others."""
-
+from strait.planning.topic_sync.actions import Action, CreateTopic
+from strait.planning.topics.policies import FACTS, start_of
+from strait.reasons import Reason
 
 Effects = Sequence[Effect]
 
 
 def effects(link: Link, proposal: Proposal) -> Effects:
-    """Return all effects, in order.
+    """Return all effects that need approval, in order.
 
     A topic to create also counts as one to replicate, although the plan contains it only once it exists.
     """
-    return tuple(sorted({*_on_topics(proposal), *planned_effects(link, proposal)}))
+    made = (effect for effect, action in _on_topics(proposal) if not is_decided(action, proposal))
+    return tuple(sorted({*made, *planned_effects(link, proposal)}))
+
+
+def without_approval(link: Link, proposal: Proposal) -> Effects:
+    """Return the effects that need none, in order: topics that the current plans replicate or wait for, and that are
+    replicated again, and creations that an operator has decided by `strait resolve`."""
+    made = (effect for effect, action in _on_topics(proposal) if is_decided(action, proposal))
+    return tuple(sorted({*made, *_returning(link, proposal)}))
 
 
 def planned_effects(link: Link, proposal: Proposal) -> Effects:
-    """Return the effects of publishing the plan, once all changes to topics have been made."""
+    """Return the effects of publishing the plan that need approval, once all changes to topics have been made."""
     return tuple(sorted({*_copied(link, proposal), *_policies(proposal), *cluster_effects(proposal)}))
+
+
+def is_decided(action: Action, proposal: Proposal) -> bool:
+    """Return whether an operator has decided about the topic that the action creates."""
+    decided = {decision.topic for decision in proposal.survey.decisions}
+    return isinstance(action, CreateTopic) and action.source in decided
+
+
+def replicated(proposal: Proposal) -> dict[str, str]:
+    """Return source topic -> destination topic of all topics that the current plans replicate, or wait for to continue
+    them."""
+    before = proposal.before
+    if before is None:
+        return {}
+    begun = proposal.survey.begun
+    # An entry without partitions that waits for approval is of a topic that is not started; others continue.
+    not_started = {
+        item.topic for item in before.waiting if item.reason == Reason.AWAITING_APPROVAL and not item.partitions
+    }
+    waiting = ({item.topic for item in before.waiting} & begun.topics) - not_started
+    planned = {topic.source: topic.destination for topic in before.topics}
+    return begun.destinations(waiting - planned.keys()) | planned
 
 
 def fingerprint(shown: Effects, clusters: Clusters) -> str:
@@ -61,23 +91,45 @@ def unseen(shown: Effects, now: Effects) -> list[str]:
     return [f"not shown: {_plain(effect)}" for effect in sorted(set(now) - set(shown))]
 
 
-def _on_topics(proposal: Proposal) -> Iterator[Effect]:
-    return (Effect(action.verb, action.subject, action.detail) for action in proposal.actions)
+def _on_topics(proposal: Proposal) -> Iterator[tuple[Effect, Action]]:
+    return ((Effect(action.verb, action.subject, action.detail), action) for action in proposal.actions)
 
 
 def _copied(link: Link, proposal: Proposal) -> Iterator[Effect]:
     """Yield an effect per topic, not per partition: the partitions of a replicated topic come and go with it."""
-    before, after = proposal.before, proposal.draft or proposal.before
-    known = set() if before is None else {topic.source for topic in before.topics}
-    created = {(item.source, item.topic) for item in proposal.create}
-    planned = set() if after is None else {(topic.source, topic.destination) for topic in after.topics}
-    for source, destination in created | planned:
+    known, wanted = replicated(proposal), _wanted(proposal)
+    for source, destination in wanted.items():
         if source not in known:
-            name = "" if source == destination else f"to {destination}, "
-            yield Effect("copies", source, f"{name}from {_start(link, proposal, source)}")
-    waiting = set() if after is None else {item.topic for item in after.waiting}
-    for source in known - {source for source, _ in created | planned} - waiting:
+            yield _copies(link, proposal, source, destination)
+        elif known[source] != destination:
+            yield Effect("changes", source, f"destination topic {known[source]} -> {destination}")
+    for source in known.keys() - wanted.keys() - {item.topic for item in _after(proposal).waiting}:
         yield Effect("leaves", source)
+
+
+def _returning(link: Link, proposal: Proposal) -> Iterator[Effect]:
+    planned = set() if proposal.before is None else {topic.source for topic in proposal.before.topics}
+    known = replicated(proposal)
+    for source, destination in _wanted(proposal).items():
+        if source in known and source not in planned:
+            yield _copies(link, proposal, source, destination)
+
+
+def _wanted(proposal: Proposal) -> dict[str, str]:
+    """Return source topic -> destination topic of all topics that the proposal replicates."""
+    created = {item.source: item.topic for item in proposal.create}
+    return created | {topic.source: topic.destination for topic in _after(proposal).topics}
+
+
+def _after(proposal: Proposal) -> Draft:
+    after = proposal.draft or proposal.before
+    assert after is not None
+    return after
+
+
+def _copies(link: Link, proposal: Proposal, source: str, destination: str) -> Effect:
+    name = "" if source == destination else f"to {destination}, "
+    return Effect("copies", source, f"{name}from {_start(link, proposal, source)}")
 
 
 def _start(link: Link, proposal: Proposal, source: str) -> object:
@@ -89,11 +141,27 @@ def _start(link: Link, proposal: Proposal, source: str) -> object:
 def _policies(proposal: Proposal) -> Iterator[Effect]:
     if proposal.before is None or proposal.draft is None:
         return
-    found = changes(proposal.before, proposal.draft, without=FACTS)
+    found = changes(_undecided(proposal.before, proposal), _undecided(proposal.draft, proposal), without=FACTS)
     for topic, text in found.policies.items():
         yield Effect("changes", topic, text)
     if found.budgets:
         yield Effect("budget", "of the link", found.budgets)
+
+
+def _undecided(draft: Draft, proposal: Proposal) -> Draft:
+    """Return the draft without the `on_loss` of topics that an operator has decided about: it is the decision's, and
+    the configured one again afterwards."""
+    assert proposal.before is not None
+    decided = {decision.topic for decision in (*proposal.before.decisions, *proposal.survey.decisions)}
+    if not decided:
+        return draft
+    topics = (
+        topic.model_copy(update={"policy": topic.policy.model_copy(update={"on_loss": "halt"})})
+        if topic.source in decided
+        else topic
+        for topic in draft.topics
+    )
+    return replace(draft, topics=tuple(topics))
 
 
 def _plain(effect: Effect) -> str:

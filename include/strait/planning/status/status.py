@@ -11,7 +11,7 @@ from strait.model import TopicPartition
 from strait.planning.history.overrun import losses_ahead
 from strait.planning.history.pace import Pace
 from strait.planning.status.rows import SILENT_MS, Heard, Moment, PartitionStatus, Rows
-from strait.reasons import Reason
+from strait.reasons import INTENDED, Reason
 from strait.state.schema import Plan, Report
 from strait.state.slot_reports import said_at
 
@@ -94,12 +94,12 @@ class Status:
 
     @property
     def stuck(self) -> dict[tuple[str, int | None], str]:
-        """Partitions that are neither replicated nor paused: (topic, partition) -> reason or state.
+        """Partitions that are not replicated although they should be: (topic, partition) -> reason or state.
 
         Empty for a stopped task group.
         """
         rows = [] if self.stopped else [row for row in self.partitions if row.state in ("waiting", "starting")]
-        return {(row.topic, row.partition): row.reason or row.state for row in rows if row.reason != Reason.PAUSED}
+        return {(row.topic, row.partition): row.reason or row.state for row in rows if row.reason not in INTENDED}
 
     @property
     def lag_known(self) -> bool:

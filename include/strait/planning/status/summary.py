@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from strait.planning.status.status import Status
-from strait.reasons import Reason
+from strait.reasons import INTENDED, Reason
 from strait.state.schema import Pause
 
 
@@ -15,7 +15,7 @@ class LinkSummary:
     """Key figures of a link.
 
     Attributes:
-        state: `copying`, `waiting` (a partition or topic waits and is not just paused), `paused` (the whole link),
+        state: `copying`, `waiting` (a partition or topic waits that should not), `paused` (the whole link),
             `stopped`, `no_plan`, or `error`.
         waiting: reason -> number of partitions.
         healthy: it has a plan, no partition needs a decision, and every slot reports.
@@ -82,4 +82,4 @@ def _state(groups: tuple[Status, ...], waiting: Counter[str], *, paused: bool) -
         return "stopped"
     if paused:
         return "paused"
-    return "waiting" if set(waiting) - {str(Reason.PAUSED)} else "copying"
+    return "waiting" if set(waiting) - INTENDED else "copying"

@@ -70,13 +70,16 @@ class Retirement:
         return frozenset(run.topic for run in self.forget)
 
 
+_DATED = {Reason.SOURCE_MISSING, Reason.AWAITING_APPROVAL}
+
+
 def dated(waiting: Iterable[Waiting], before: Iterable[Waiting], now_ms: int) -> list[Waiting]:
-    """Return the entries; those of topics that the source does not have get the time when the topic was first
-    missed."""
-    since = {item.topic: item.since_ms for item in before if item.reason == Reason.SOURCE_MISSING and item.since_ms}
+    """Return the entries; those of topics that the source does not have get the time when the topic was first missed,
+    and those that wait for approval the time since when they do."""
+    since = {(item.topic, item.reason): item.since_ms for item in before if item.reason in _DATED and item.since_ms}
     return [
-        item.model_copy(update={"since_ms": since.get(item.topic, now_ms)})
-        if item.reason == Reason.SOURCE_MISSING
+        item.model_copy(update={"since_ms": since.get((item.topic, item.reason), now_ms)})
+        if item.reason in _DATED
         else item
         for item in waiting
     ]

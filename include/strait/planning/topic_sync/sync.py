@@ -13,7 +13,9 @@ from strait.planning.topic_sync.creation import Destinations
 from strait.planning.topic_sync.growth import grown
 from strait.planning.topic_sync.opposite import Opposite
 from strait.planning.topic_sync.retirement import Retirement, dated
+from strait.reasons import Reason
 from strait.state.schema import GivenAcl, Plan, Waiting
+from strait.text import utc
 
 _NONE = Opposite()
 
@@ -70,6 +72,8 @@ class TopicSync:
         return [self._explained(item) for item in dated(left, self.memory.waiting, now_ms)]
 
     def _explained(self, item: Waiting) -> Waiting:
+        if item.reason == Reason.AWAITING_APPROVAL:
+            return item.model_copy(update={"detail": f"since {utc(item.since_ms)} UTC: {item.detail}"})
         kept = self.retirement.kept.get(item.topic)
         if kept is None:
             return item

@@ -80,6 +80,15 @@ class Begun:
         left = (one for one in partitions if one not in self.runs and one not in started)
         return {partition.partition: self.lost(partition) for partition in left}
 
+    def destinations(self, topics: Collection[str]) -> dict[str, str]:
+        """Return the name of the destination topic to which each of these topics, all of them replicated before, was last
+        replicated."""
+        of_map = by_topic(self.runs, {topic for topic in topics if topic not in self.copied})
+        return {
+            topic: self.copied[topic].target.name if topic in self.copied else _by_map(of_map[topic]).target.name
+            for topic in topics
+        }
+
     def target(self, partition: TopicPartition) -> Target:
         """Return the topic to which a lost partition was replicated."""
         topic = self.copied[partition.topic]

@@ -9,6 +9,9 @@ from strait.state.schema import TopicPolicy
 
 _KAFKA_MAX_MESSAGE_BYTES = 1_048_588  # if the cluster does not report the topic's value
 
+FACTS = frozenset({"max_message_bytes", "source_compacted", "source_append_time", "destination_append_time"})
+"""Fields of a policy that describe the two topics; the link's rules determine all others."""
+
 
 def start_of(link: Link, topic: str) -> Start:
     """Return the configured start of a source topic that is new to the link."""
@@ -51,6 +54,11 @@ def policy_of(topics: Topics, source: TopicFacts, destination: TopicFacts, copie
         topic_class=rule.topic_class or "",
         copies=copies,
     )
+
+
+def with_facts(policy: TopicPolicy, facts: TopicPolicy) -> TopicPolicy:
+    """Return a policy with another one's facts about the two topics."""
+    return policy.model_copy(update={name: getattr(facts, name) for name in FACTS})
 
 
 def stamps(topic: TopicFacts) -> bool:

@@ -8,6 +8,7 @@ from strait.config.links import Link, Topics
 from strait.config.patterns import FirstMatch, once_for_each
 from strait.errors import ConfigError
 from strait.model import TopicFacts
+from strait.planning.topics.unapproved import NOTHING, Unapproved
 from strait.reasons import Reason
 
 
@@ -48,6 +49,7 @@ def select(
     copied_before: Iterable[str] = (),
     came_back: Collection[str] = (),
     shared_cluster_id: str | None = None,
+    unapproved: Unapproved = NOTHING,
 ) -> Selection:
     """Apply the `topics` block: a topic is selected by name or by a regular expression for the whole name; `exclude`
     takes precedence.
@@ -60,6 +62,7 @@ def select(
             select them.
         shared_cluster_id: Kafka's ID of the cluster, if source and destination are the same one; the link's own
             destination topics are then skipped, or they would be replicated again and again.
+        unapproved: of these changes, topics that are not started are neither in ``names`` nor skipped.
 
     Raises:
         ConfigError: two topics that the link has replicated would get one name, or topics would be replicated to
@@ -68,9 +71,11 @@ def select(
     if shared_cluster_id is not None and link.keeps_names:
         raise _onto_itself(link_name, link, shared_cluster_id)
     copied_before = frozenset(copied_before)
-    names, skipped = {}, []
-    for name in sorted(source):
-        found = _skip(link.topics, name, source[name].internal) or _named(link, name, came_back)
+    names: dict[str, str] = {}
+    skipped = []
+    for name in sorted(source.keys() - unapproved.starts.keys()):
+        found: str | Skip | None = unapproved.names.get(name)
+        found = found or _skip(link.topics, name, source[name].internal) or _named(link, name, came_back)
         if isinstance(found, Skip):
             skipped.append(found)
         else:
@@ -90,7 +95,8 @@ def select(
         ]
     skipped.sort(key=lambda skip: skip.topic)
     expected = {*link.topics.include, *copied_before}
-    missing = sorted(name for name in expected if name not in source and selects(link.topics, name))
+    kept = unapproved.names.keys()
+    missing = sorted(name for name in expected - source.keys() if name in kept or selects(link.topics, name))
     return Selection(names, tuple(missing), tuple(skipped))
 
 

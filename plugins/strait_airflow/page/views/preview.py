@@ -5,7 +5,7 @@ from typing import Any
 from strait.config.links import Link
 from strait.control.forecast import Forecast
 from strait.planning.plan.planner import Proposal
-from strait.planning.review.effects import effects
+from strait.planning.review.effects import effects, without_approval
 from strait.planning.review.text import waiting_data
 from strait.reasons import Reason
 from strait_airflow.page.views.answers import Data
@@ -26,7 +26,7 @@ def preview_of(link: Link, proposal: Proposal, ahead: Forecast) -> Data:
         "effects": _some(
             [
                 {"sign": one.sign, "verb": one.verb, "subject": one.subject, "detail": one.detail}
-                for one in effects(link, proposal)
+                for one in sorted((*effects(link, proposal), *without_approval(link, proposal)))
             ]
         ),
         "waits": _some([waiting_data(item) for item in after if item not in before]),

@@ -1,0 +1,130 @@
+"""Makes a link's proposal from one observation of both clusters and of the link's state. Queries the clusters for what
+only the proposal shows to be needed, such as start offsets; changes nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from strait.config.links import Link
+from strait.control.collector import collector_paused
+from strait.control.executor import acceptable, gather
+from strait.control.forecast import Clusters
+from strait.control.start_offsets import look_up
+from strait.model import ClusterFacts, TopicPartition
+from strait.planning.history.load import Load
+from strait.planning.plan.pauses import pauses_of
+from strait.planning.plan.planner import Proposal, Runs, compose, survey
+from strait.planning.review.withholding import unapproved_of, without_actions
+from strait.planning.risks.state_safety import state_changes, state_risks, wanted_replicas
+from strait.planning.topic_sync.actions import Action
+from strait.planning.topic_sync.creation import Destinations
+from strait.planning.topic_sync.opposite import Opposite
+from strait.planning.topic_sync.retirement import candidates, retire
+from strait.planning.topic_sync.sync import Memory, TopicSync, topic_sync
+from strait.planning.topics.unapproved import NOTHING, Unapproved
+from strait.state.schema import Plan, PlannedSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One observation.
+
+    Attributes:
+        facts: of source and destination.
+        plans: task group -> its current plan.
+        done: actions completed in this cycle.
+    """
+
+    facts: tuple[ClusterFacts, ClusterFacts]
+    plans: Mapping[str, Plan]
+    runs: Runs
+    opposite: Opposite
+    loads: Mapping[TopicPartition, Load]
+    done: tuple[Action, ...]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proposing:
+    """Makes the proposals of one observation. ``settings``: of ``link``, as plans record them."""
+
+    name: str
+    link: Link
+    settings: PlannedSettings
+    clusters: Clusters
+    observed: Observed
+
+    def proposal(self, refused: Mapping[str, str], *, stopped: bool) -> Proposal:
+        """Return the proposal, with the part of it that needs no approval.
+
+        ``refused``: destination topics that could not be created or changed, and why.
+        """
+        whole = self._proposal(refused, NOTHING, stopped=stopped)
+        left_out = unapproved_of(self.link, whole) if self.link.approval == "required" else None
+        if left_out is None:
+            return whole
+        part = self._proposal(left_out.refused(refused), left_out, stopped=stopped)
+        return replace(whole, permitted=without_actions(part))
+
+    def _proposal(self, refused: Mapping[str, str], unapproved: Unapproved, *, stopped: bool) -> Proposal:
+        observed, link = self.observed, self.link
+        source, destination = observed.facts
+        plans = observed.plans
+        with collector_paused():
+            found = survey(
+                self.name,
+                link,
+                source,
+                destination,
+                observed.runs,
+                refused,
+                plans.values(),
+                observed.opposite.copies,
+                unapproved,
+            )
+        create = acceptable(self.clusters.destination, link, found.destinations.create)
+        found = replace(found, destinations=replace(found.destinations, create=create))
+        starts = look_up(
+            self.clusters.source, self.clusters.destination, found.new, histories=link.backfill is not None
+        )
+        sync = self._sync(found.destinations, refused)
+        with collector_paused():
+            proposal = compose(
+                link,
+                found,
+                starts,
+                plans,
+                stopped=stopped,
+                pauses=pauses_of(plans.values()),
+                sync=sync,
+                loads=observed.loads,
+                settings=self.settings,
+                now_ms=observed.now_ms,
+            )
+        replicas = wanted_replicas(state_replicas(link), (pair.destination for pair in found.destinations.pairs))
+        return replace(
+            proposal,
+            state_changes=state_changes(self.name, destination.topics),
+            state_risks=state_risks(self.name, destination.topics, replicas),
+        )
+
+    def _sync(self, destinations: Destinations, refused: Mapping[str, str]) -> TopicSync:
+        observed = self.observed
+        memory, now_ms = Memory.of(observed.plans.values()), observed.now_ms
+        over = candidates(self.link, memory.waiting, *observed.facts, observed.runs, memory.copied_from, now_ms)
+        evidence = gather(self.clusters.source, self.clusters.destination, over)
+        return topic_sync(
+            self.link,
+            destinations,
+            *observed.facts,
+            memory,
+            retirement=retire(self.link, over, evidence, observed.runs),
+            refused=refused,
+            done=observed.done,
+            opposite=observed.opposite,
+        )
+
+
+def state_replicas(link: Link) -> int | None:
+    """Return the replication factor of the link's state topics; None: the destination broker's default."""
+    factor = link.replication_factor
+    return None if factor == "source" else factor

@@ -1,0 +1,51 @@
+"""Leaves the changes that need approval out of a proposal, so that they do not delay those that need none. Pure."""
+
+from collections import defaultdict
+from dataclasses import replace
+
+from strait.config.links import Link
+from strait.planning.plan.planner import Proposal
+from strait.planning.review.clusters import cluster_effects
+from strait.planning.review.effects import effects, is_decided, replicated
+from strait.planning.topic_sync.actions import CreateTopic, GrowTopic
+from strait.planning.topics.unapproved import Unapproved
+
+
+def unapproved_of(link: Link, proposal: Proposal) -> Unapproved | None:
+    """Return the changes of a proposal that need approval; None if there are none, or if no part of it may be carried
+    out without: before the first plan, and if a cluster is another one."""
+    pending = effects(link, proposal)
+    if not pending or proposal.before is None or any(cluster_effects(proposal)):
+        return None
+    told: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for effect in pending:
+        told[effect.verb][effect.subject].append(effect.detail)
+    current = replicated(proposal)
+    keeping = (told["changes"].keys() | told["leaves"].keys()) & current.keys()
+    policies = {topic.source: topic.policy for topic in proposal.before.topics if topic.source in keeping}
+    names = {topic: current[topic] for topic in keeping}
+    limits = {budget.topic_class: budget.bytes_per_second for budget in proposal.before.budgets}
+    return Unapproved(
+        starts={topic: f"copying it {details[0]}" for topic, details in told["copies"].items()},
+        names=names,
+        policies=policies,
+        limits=limits if told["budget"] else None,
+        targets=_targets(proposal) | {destination: topic for topic, destination in names.items()},
+        changes={topic: ", ".join(details) for topic, details in told["changes"].items()},
+    )
+
+
+def without_actions(proposal: Proposal) -> Proposal:
+    """Return a proposal that was made without unapproved changes, without the actions that need approval, too."""
+    create = tuple(item for item in proposal.create if is_decided(item, proposal))
+    survey = replace(proposal.survey, create_heartbeats=None)
+    return replace(proposal, create=create, survey=survey, sync=replace(proposal.sync, actions=()))
+
+
+def _targets(proposal: Proposal) -> dict[str, str]:
+    """Return the destination topics that are not created or given more partitions -> their source topics."""
+    return {
+        action.topic: action.source
+        for action in proposal.actions
+        if isinstance(action, CreateTopic | GrowTopic) and not is_decided(action, proposal)
+    }
