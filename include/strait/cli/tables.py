@@ -45,7 +45,8 @@ def print_status(status: Status, *, by_partition: bool = False, wide: bool = Fal
     """Print the topics or partitions, and the slots, of one task group."""
     console = _console()
     stopped = ", stopped" if status.stopped else ""
-    console.print(f"link {status.link}, group {status.group}, plan {status.plan_version}{stopped}")
+    limits = f", {status.limits}" if status.limits else ""
+    console.print(f"link {status.link}, group {status.group}, plan {status.plan_version}{stopped}{limits}")
     console.print(_partitions(status, wide) if by_partition or wide else _topics(status))
     console.print(_slots(status))
     if status.heartbeat is not None:

@@ -17,11 +17,12 @@ from strait.config.consumer_groups import ConsumerGroups
 from strait.config.copy_settings import Acls, Configs, ReplicationFactor
 from strait.config.failover import Failover, Hook
 from strait.config.groups import DEFAULT_GROUP, Backfill, Group
+from strait.config.heartbeats import Heartbeats
 from strait.config.kubernetes_settings import Kubernetes
-from strait.config.settings import Copies, Name, Settings, TopicName
+from strait.config.settings import Copies, Name, Settings
 from strait.config.spark import Spark, Standalone
 from strait.config.start_offset import Start
-from strait.config.topics import Budget, Naming, NamingRule, Rule, Topics
+from strait.config.topics import BackfillBudget, Budget, Naming, NamingRule, Rule, Topics
 from strait.config.validation import did_you_mean, read_yaml, validated
 from strait.config.yarn_settings import Yarn
 from strait.errors import ConfigError
@@ -30,11 +31,13 @@ from strait.json_text import value_of
 __all__ = [
     "Acls",
     "Backfill",
+    "BackfillBudget",
     "Budget",
     "Configs",
     "ConsumerGroups",
     "Failover",
     "Group",
+    "Heartbeats",
     "Hook",
     "Kubernetes",
     "Link",
@@ -54,24 +57,6 @@ __all__ = [
     "parse_topics",
     "with_topics",
 ]
-
-
-class Heartbeats(Settings):
-    """Small records in MirrorMaker 2's format, copied like any other, to distinguish an idle link from a broken one."""
-
-    enabled: bool = Field(
-        False, description="Write and copy heartbeats. Requires WRITE on the heartbeat topic of the source."
-    )
-    topic: TopicName = Field(
-        "heartbeats", description="Name of the heartbeat topic on the source; created if it is missing."
-    )
-    interval_seconds: int = Field(1, ge=1, le=3600, description="Time between heartbeats, in seconds.")
-    replication_factor: int | None = Field(
-        None,
-        ge=1,
-        le=32767,
-        description="Replication factor of the heartbeat topic at creation. Default: the source broker's.",
-    )
 
 
 TOPICS = "topics"
@@ -174,6 +159,8 @@ class Link(Settings):
         for where, group in named:
             if group is not None and group not in self.groups:
                 yield f"{where}: `groups` has no task group {group!r}{did_you_mean(group, self.groups)}"
+        if self.topics.budget.backfill is not None and self.backfill is None:
+            yield "topics.budget.backfill: the link has no `backfill`, so no task group that it limits"
 
     @property
     def keeps_names(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from strait.config.copy_settings import Overrides, check_overrides
+from strait.config.hours import Hours, Span, Zone
 from strait.config.settings import (
     Affix,
     Copies,
@@ -135,6 +136,37 @@ class Rule(Settings):
         return self
 
 
+class BackfillBudget(Settings):
+    """Limits of the backfill task group, in addition to those of the link and of its topics' classes."""
+
+    bytes_per_second: int | None = Field(
+        None,
+        ge=1,
+        description="Maximum throughput of the backfill task group, in bytes per second. Default: unlimited.",
+    )
+    hours: tuple[Span, ...] = Field(
+        (),
+        max_length=24,
+        description="Hours of the day in which the backfill task group copies, such as `22:00-06:00`. Default: always.",
+    )
+    timezone: Zone | None = Field(
+        None, description="IANA name of the time zone of `hours`, such as `Europe/Berlin`. Required with `hours`."
+    )
+
+    @model_validator(mode="after")
+    def _hours_have_a_zone(self) -> "BackfillBudget":
+        if bool(self.hours) != (self.timezone is not None):
+            raise ValueError("`hours` and `timezone` belong together: set both or neither")
+        if not self.hours and self.bytes_per_second is None:
+            raise ValueError("set `bytes_per_second`, `hours` or both")
+        return self
+
+    @property
+    def opening(self) -> Hours | None:
+        """Return the hours; None: it always copies."""
+        return Hours(self.hours, self.timezone) if self.timezone is not None else None
+
+
 class Budget(Settings):
     """Maximum throughput of a link, in bytes per second on the wire."""
 
@@ -144,6 +176,9 @@ class Budget(Settings):
     classes: Mapping[Name, Annotated[int, Field(ge=1)]] = Field(
         default_factory=dict,
         description="Class name -> maximum throughput of all its topics together, in bytes per second.",
+    )
+    backfill: BackfillBudget | None = Field(
+        None, description="Limits of the backfill task group: a throughput, or hours of the day. Default: none."
     )
 
 

@@ -3,6 +3,7 @@
 Replication needs none of it, so unavailable facts are reported and stop nothing.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -103,7 +104,7 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
     sizes = _or_none(lambda: partition_bytes(source, clusters.source.cluster, begins), unknown)
     ranges, _ = ranges_of(clusters.source, begins)
     return Forecast(
-        backfill_of(link, begins, ranges, sizes or {}, reports()),
+        backfill_of(link, begins, ranges, sizes or {}, reports(), time.time_ns() // 1_000_000),
         standing
         + risks(pairs, growing, sorted(begin), known)
         + similar_names(proposal.survey.selection.names, begin)

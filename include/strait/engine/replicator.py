@@ -28,6 +28,7 @@ from strait.engine.recovery.coordinator import RecoveryCoordinator
 from strait.engine.recovery.known_runs import Map
 from strait.engine.sender import Sender
 from strait.engine.slot_metrics import SlotMetrics
+from strait.engine.source_ends import SourceEnds
 from strait.engine.throttle import Throttle
 from strait.model import topic_id_bytes
 from strait.net import error_policy
@@ -84,6 +85,7 @@ class Replicator:
         )
         self._transactions = OpenTransactions(loop, source)
         self._foreign = ForeignStretches(loop, source, destination, producer_id, self._recovery.marks)
+        self._source_ends = SourceEnds(loop, source, self._budgets, self._transactions.note)
         self._results = ProduceResults(loop, destination, self._recovery, loss_ledger, acked=self._take_ack)
         self._leadership = Leadership(
             source,
@@ -125,7 +127,7 @@ class Replicator:
     def follow(self, plan: Plan) -> None:
         """Add the partitions that the plan assigns to this slot, and drop those that it does not; all others continue
         untouched. Topics that are planned as before are not checked."""
-        self._budgets.follow(plan.budgets, self._slot, self._loop.now)
+        self._budgets.follow(plan.budgets, self._slot, self._loop.now, plan.backfill)
         planned = {topic.source: topic for topic in plan.topics}
         removed: list[Partition] = []
         for name, before in self._planned.items():
@@ -195,6 +197,7 @@ class Replicator:
         self._recovery.step()
         self._transactions.step()
         self._foreign.step(lambda: self.partitions)
+        self._source_ends.step(lambda: self.partitions)
         self._loss_ledger.step(self._loop.now)
         self._leadership.send()
         if self._fetching:

@@ -1,15 +1,28 @@
-"""Limits how fast a slot may copy: its share of the link's budget and of each topic class's, updated from the plan.
+"""Limits how fast a slot may copy: its share of the link's budget, of each topic class's and of the backfill task
+group's, and the hours of that task group, updated from the plan.
 
 Fetching is limited, not sending: a batch that waits in memory would keep the whole reply that it came in, and so the
 memory that topics without a budget need.
 """
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
 
-from strait.state.schema import Budget
+from strait.config.hours import Hours
+from strait.state.schema import Budget, PlannedBackfill
 
 BURST_SECONDS = 0.25  # how much of a budget is requested at a time
 SAVED_SECONDS = 1.0  # how much unused budget may be used later, so that a pause costs no rate
+CLOCK_SECONDS = 1.0
+"""Time between two looks at the wall clock, which may be set, while the task group has hours."""
+_WHOLE: Final = None
+"""Key of the budget of the whole task group."""
+
+
+def wall_clock_ms() -> int:
+    """Return the Unix time in milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 class _Bucket:
@@ -32,31 +45,51 @@ class _Bucket:
 
 
 class Throttle:
-    """The budgets of one slot. Times are in seconds of the loop's clock."""
+    """The budgets and hours of one slot. Times are in seconds of the loop's clock."""
 
-    def __init__(self) -> None:
-        self._buckets: dict[str, _Bucket] = {}
+    def __init__(self, clock_ms: Callable[[], int] = lambda: wall_clock_ms()) -> None:
+        self._clock_ms = clock_ms
+        self._buckets: dict[str | None, _Bucket] = {}
+        self._hours: Hours | None = None
+        self._closed = False
+        self._look_at = 0.0
 
     def __bool__(self) -> bool:
-        """Return whether there is any budget."""
-        return bool(self._buckets)
+        """Return whether there is any limit."""
+        return bool(self._buckets) or self._hours is not None
 
-    def follow(self, budgets: Iterable[Budget], slot: int, now: float) -> None:
-        """Apply the plan's current budgets; a debt under an unchanged budget remains."""
+    def follow(self, budgets: Iterable[Budget], slot: int, now: float, backfill: PlannedBackfill | None = None) -> None:
+        """Apply the plan's current limits; a debt under an unchanged budget remains."""
+        limits: list[tuple[str | None, Budget]] = [(budget.topic_class, budget) for budget in budgets]
+        if backfill is not None and backfill.budget is not None:
+            limits.append((_WHOLE, backfill.budget))
+        self._hours = None if backfill is None else backfill.opening
+        self._look_at = now
         rates = {
-            budget.topic_class: budget.bytes_per_second * budget.slot_shares[slot]
-            for budget in budgets
+            key: budget.bytes_per_second * budget.slot_shares[slot]
+            for key, budget in limits
             if slot < len(budget.slot_shares) and budget.slot_shares[slot] > 0
         }
-        for topic_class in self._buckets.keys() - rates.keys():
-            del self._buckets[topic_class]
-        for topic_class, rate in rates.items():
-            bucket = self._buckets.get(topic_class)
+        for key in self._buckets.keys() - rates.keys():
+            del self._buckets[key]
+        for key, rate in rates.items():
+            bucket = self._buckets.get(key)
             if bucket is None or bucket.bytes_per_second != rate:
-                self._buckets[topic_class] = _Bucket(rate, now)
+                self._buckets[key] = _Bucket(rate, now)
+
+    def closed(self, now: float) -> bool:
+        """Return whether it is outside of the hours in which the slot may fetch."""
+        if self._hours is None:
+            return False
+        if now >= self._look_at:
+            self._closed = not self._hours.is_open(self._clock_ms())
+            self._look_at = now + CLOCK_SECONDS
+        return self._closed
 
     def wait(self, topic_class: str, now: float) -> float:
-        """Return the seconds until a topic of this class may be fetched; 0 means now."""
+        """Return the seconds until a topic of this class may be fetched, or is to be asked for again; 0 means now."""
+        if self.closed(now):
+            return max(1e-3, self._look_at - now)
         return max((bucket.wait(now) for bucket in self._of(topic_class)), default=0.0)
 
     def take(self, topic_class: str, size: int) -> None:
@@ -72,5 +105,5 @@ class Throttle:
     def _of(self, topic_class: str) -> list[_Bucket]:
         if not self._buckets:
             return []
-        names = ("", topic_class) if topic_class else ("",)
+        names = (_WHOLE, "", topic_class) if topic_class else (_WHOLE, "")
         return [bucket for name in names if (bucket := self._buckets.get(name)) is not None]

@@ -148,6 +148,12 @@ def budgets(seen: Observation) -> Values:
     yield from (((topic_class,), limit) for topic_class, limit in sorted(total.items()))
 
 
+def backfill_budget(seen: Observation) -> Values:
+    for group, plan in sorted(seen.plans.items()):
+        if plan.backfill is not None and plan.backfill.budget is not None:
+            yield (group,), plan.backfill.budget.bytes_per_second
+
+
 def budget_use(seen: Observation) -> Values:
     """Yield the bytes that slots have replicated under each budget. A topic is included in its class's and the
     link's."""

@@ -7,6 +7,7 @@ A counter whose help text mentions the slot's start restarts at 0 with each proc
 from strait.exporter.families import (
     Family,
     Places,
+    backfill_budget,
     batches,
     budget_use,
     budgets,
@@ -185,6 +186,27 @@ LINKS: tuple[Family, ...] = (
         "Limit of a topic class; the empty class is the whole link's.",
         ("topic_class",),
         budgets,
+    ),
+    Family(
+        "strait_backfill_budget_bytes_per_second",
+        "gauge",
+        "Maximum throughput of the backfill task group alone; absent: it has none.",
+        ("group",),
+        backfill_budget,
+    ),
+    Family(
+        "strait_backfill_open",
+        "gauge",
+        "Whether the backfill task group is within its hours; absent: it has none.",
+        ("group",),
+        of_groups(lambda s: None if s.opening is None else float(s.opening.open)),
+    ),
+    Family(
+        "strait_backfill_hours_change_timestamp_seconds",
+        "gauge",
+        "When the hours of the backfill task group begin next or, within them, end.",
+        ("group",),
+        of_groups(lambda s: None if s.opening is None else seconds(s.opening.changes_at_ms)),
     ),
     Family(
         "strait_budget_used_bytes",

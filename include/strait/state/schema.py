@@ -24,6 +24,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchema
 from pydantic_core import CoreSchema
 
 from strait.config.groups import MOST_SLOTS
+from strait.config.hours import Hours, Span, Zone
 from strait.text import printable
 
 Offset = Annotated[int, Field(ge=0)]
@@ -154,6 +155,30 @@ class Budget(Record):
     )
 
 
+class PlannedBackfill(Record):
+    """Limits of the task group that copies history, in addition to its budgets."""
+
+    budget: Budget | None = Field(None, description="Of this task group alone; its shares add up to 1.")
+    hours: tuple[Span, ...] = Field((), max_length=24, description="In which its slots fetch; empty: always.")
+    timezone: Zone | None = Field(None, description="Of `hours`: an IANA name.")
+
+    @property
+    def opening(self) -> Hours | None:
+        """Return the hours; None: it always copies."""
+        return Hours(self.hours, self.timezone) if self.hours and self.timezone is not None else None
+
+    @property
+    def described(self) -> str:
+        """Return the limits as text."""
+        rate = "" if self.budget is None else f"at most {self.budget.bytes_per_second:,} bytes/s"
+        return ", ".join(filter(None, [rate, "" if self.opening is None else f"only {self.opening}"]))
+
+    @property
+    def limits(self) -> tuple[int | None, tuple[str, ...], str | None]:
+        """Return what was configured."""
+        return None if self.budget is None else self.budget.bytes_per_second, self.hours, self.timezone
+
+
 class Pause(Record):
     """A pause by an operator, until an operator resumes it."""
 
@@ -225,6 +250,10 @@ class Plan(Record):
     waiting: tuple[Waiting, ...] = ()
     left: tuple[LeftTopic, ...] = Field((), description="The whole link's: should the map be lost, they are not new.")
     budgets: tuple[Budget, ...] = ()
+    backfill: PlannedBackfill | None = Field(
+        None,
+        description="In the plan of the group that copies history. Written only if there is one: older versions cannot read it.",
+    )
     pauses: tuple[Pause, ...] = Field((), description="The whole link's, the same in the plan of every task group.")
     decisions: tuple[Decision, ...] = Field(
         (),

@@ -23,11 +23,13 @@ class Seen(NamedTuple):
         before: partition -> the task group that replicates it by the current plans.
         loads: partition -> its load by the latest reports.
         histories: new partition -> its backlog on the source, in records.
+        takes_late: whether partitions that have fallen behind move, too.
     """
 
     before: Mapping[TopicPartition, str] = {}
     loads: Mapping[TopicPartition, Load] = {}
     histories: Mapping[TopicPartition, int] = {}
+    takes_late: bool = True
 
 
 def routes_of(
@@ -40,7 +42,7 @@ def routes_of(
     """
     if backfill is None:
         return {partition: own[partition.topic] for partition in partitions}
-    late = _late(own, backfill, seen)
+    late = _late(own, backfill, seen) if seen.takes_late else {}
     return {partition: _lane(partition, own[partition.topic], backfill, seen, late) for partition in partitions}
 
 
@@ -50,7 +52,7 @@ def _lane(
     if own == backfill.group:
         return own
     if partition in seen.histories:
-        return backfill.group if _is_long(seen.histories[partition], backfill) else own
+        return backfill.group if is_long(seen.histories[partition], backfill) else own
     if seen.before.get(partition) == backfill.group:
         load = seen.loads.get(partition)
         return own if load is not None and _has_caught_up(load, backfill) else backfill.group
@@ -74,7 +76,8 @@ def _late(own: Mapping[str, str], backfill: Backfill, seen: Seen) -> dict[TopicP
     return {partition: group for partition, group in behind.items() if 2 * lates[group] <= heard[group]}
 
 
-def _is_long(history: int, backfill: Backfill) -> bool:
+def is_long(history: int, backfill: Backfill) -> bool:
+    """Return whether the backfill task group copies a new partition with a backlog of so many records."""
     if backfill.behind_records is not None and history >= backfill.behind_records:
         return True
     return backfill.behind_seconds is not None and history > 0  # the age of a backlog shows only in its records

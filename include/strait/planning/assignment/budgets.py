@@ -6,12 +6,13 @@ group gets the remainder: its backlog always needs more bandwidth than newly wri
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from strait.config.links import Topics
+from strait.config.links import BackfillBudget, Topics
 from strait.model import TopicPartition
 from strait.planning.assignment.slots import Place
 from strait.planning.assignment.spread import Loads, weights_of
-from strait.state.schema import Budget, Plan, PlannedTopic
+from strait.state.schema import Budget, Plan, PlannedBackfill, PlannedTopic
 
 ALIKE = 0.25
 """If no share differs from the previous one by more than this fraction, the previous shares are kept: loads fluctuate,
@@ -27,6 +28,38 @@ LEAST = 0.05
 Shares = Mapping[str, tuple[float, ...]]
 
 
+class Lane(NamedTuple):
+    """The backfill task group.
+
+    Attributes:
+        limits: its own; None: it has none.
+        closed: it is outside of its hours, so that it copies nothing.
+    """
+
+    group: str
+    limits: BackfillBudget | None = None
+    closed: bool = False
+
+    @classmethod
+    def of(cls, group: str, limits: BackfillBudget | None, now_ms: int) -> "Lane":
+        opening = None if limits is None else limits.opening
+        return cls(group, limits, opening is not None and not opening.is_open(now_ms))
+
+    @property
+    def takes_late(self) -> bool:
+        """Whether partitions that have fallen behind move to it. With hours only new partitions do: those that are
+        replicated already would stop until the hours begin."""
+        return self.limits is None or not self.limits.hours
+
+    def leaves(self, limit: int) -> float:
+        """Return the fraction of a budget that it cannot use. Some is always kept for it, for the time between its hours'
+        begin and the next plan."""
+        if self.closed:
+            return 1 - LEAST
+        own = None if self.limits is None else self.limits.bytes_per_second
+        return 0.0 if own is None else min(1 - LEAST, max(0.0, 1 - own / limit))
+
+
 def budgets_of(
     limits: Mapping[str, int],
     class_of: Mapping[str, str],
@@ -34,7 +67,7 @@ def budgets_of(
     slots: Mapping[str, int],
     loads: Loads,
     previous: Mapping[str, Plan],
-    lane: str | None = None,
+    lane: Lane | None = None,
 ) -> dict[str, tuple[Budget, ...]]:
     """Return task group -> the link's budget, then each class's by name, with the share of each slot of the group.
 
@@ -52,13 +85,40 @@ def budgets_of(
     for name, limit in limits.items():
         of_class = {at: place for at, place in places.items() if name in ("", class_of[at.topic])}
         shares = _shares(of_class, slots, weights)
-        others = [partition for partition, place in of_class.items() if place.group != lane]
+        others = [] if lane is None else [at for at, place in of_class.items() if place.group != lane.group]
         if lane is not None and 0 < len(others) < len(of_class):
-            shares = _with_lane(shares, lane, _kept_for(others, loads, limit))
+            shares = _with_lane(shares, lane.group, max(_kept_for(others, loads, limit), lane.leaves(limit)))
         before = _before(previous, slots, name, limit)
         for group, of_group in (before if _alike(before, shares) else shares).items():
             found[group].append(Budget(topic_class=name, bytes_per_second=limit, slot_shares=of_group))
     return {group: tuple(budgets) for group, budgets in found.items()}
+
+
+def backfill_of(
+    lane: Lane, places: Mapping[TopicPartition, Place], slots: Mapping[str, int], loads: Loads, previous: Plan | None
+) -> PlannedBackfill | None:
+    """Return the limits of the backfill task group, with the share of each of its slots; None: it has none."""
+    limits = lane.limits
+    if limits is None:
+        return None
+    budget = None
+    if limits.bytes_per_second is not None:
+        own = {at: place for at, place in places.items() if place.group == lane.group}
+        shares = _shares(own, {lane.group: slots[lane.group]}, weights_of(own, loads))
+        known = None if previous is None or previous.backfill is None else previous.backfill.budget
+        before = {} if known is None else {lane.group: known.slot_shares}
+        dealt = (before if _alike(before, shares) else shares)[lane.group]
+        budget = Budget(bytes_per_second=limits.bytes_per_second, slot_shares=dealt)
+    return PlannedBackfill(budget=budget, hours=limits.hours, timezone=limits.timezone)
+
+
+def backfill_dealt_anew(
+    backfill: PlannedBackfill | None, topics: Sequence[PlannedTopic], slots: int
+) -> PlannedBackfill | None:
+    """As `dealt_anew`, for the limits of the backfill task group."""
+    if backfill is None or backfill.budget is None:
+        return backfill
+    return backfill.model_copy(update={"budget": dealt_anew(backfill.budget, topics, slots)})
 
 
 def limits_of(topics: Topics) -> dict[str, int]:
@@ -69,7 +129,7 @@ def limits_of(topics: Topics) -> dict[str, int]:
 
 def dealt_anew(budget: Budget, topics: Sequence[PlannedTopic], slots: int) -> Budget:
     """Redistribute a task group's share of a budget by the number of partitions that each slot now replicates."""
-    group = sum(budget.slot_shares) or 1.0
+    group = sum(budget.slot_shares) or LEAST  # it had nothing to copy, so the others have all until the next plan
     counts = [0] * slots
     for topic in topics:
         if budget.topic_class in ("", topic.policy.topic_class):

@@ -54,6 +54,8 @@ def deal(
     previous: Mapping[str, Plan],
     loads: Mapping[TopicPartition, Load],
     histories: Mapping[TopicPartition, int],
+    *,
+    takes_late: bool = True,
 ) -> Assignment:
     """Assign every partition to a task group and a slot.
 
@@ -61,11 +63,12 @@ def deal(
         previous: task group -> its current plan.
         loads: partition -> its load by the latest reports.
         histories: new partition -> its backlog on the source, in records.
+        takes_late: whether partitions that have fallen behind move to the backfill task group.
     """
     before = {group: slots_by_partition(plan.topics) for group, plan in previous.items()}
     groups_before = {partition: group for group, slots in before.items() for partition in slots}
     own = {topic: group_of(link, topic) for topic in {partition.topic for partition in partitions}}
-    routes = routes_of(partitions, own, link.backfill, Seen(groups_before, loads, histories))
+    routes = routes_of(partitions, own, link.backfill, Seen(groups_before, loads, histories, takes_late))
     members: dict[str, list[TopicPartition]] = {group: [] for group in link.groups}
     for partition in partitions:
         members[routes[partition]].append(partition)

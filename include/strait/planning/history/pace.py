@@ -70,11 +70,13 @@ def _seconds_left(pairs: Sequence[_Pair]) -> Iterator[tuple[TopicPartition, floa
 
 def _throttled(plan: Plan, pairs: Sequence[_Pair]) -> Iterator[tuple[TopicPartition, str]]:
     class_of = {topic.source: topic.policy.topic_class for topic in plan.topics}
-    for budget in plan.budgets:
+    of_group = plan.backfill.budget if plan.backfill is not None else None
+    for budget in (*plan.budgets, *(() if of_group is None else (of_group,))):
         sharing = [pair for pair in pairs if budget.topic_class in ("", class_of.get(pair.partition.topic))]
         rate = sum(max(0, pair.after.bytes - pair.before.bytes) / pair.seconds for pair in sharing)
         if rate >= budget.bytes_per_second * sum(budget.slot_shares) * USED_UP:  # this task group's share
             whose = f"class {budget.topic_class}" if budget.topic_class else "the link"
+            whose = f"task group {plan.group}" if budget is of_group else whose
             for pair in sharing:
                 if pair.after.lag_records > 0:
                     yield pair.partition, f"{whose} may write {budget.bytes_per_second:,} bytes/s, and does"

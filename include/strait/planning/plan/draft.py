@@ -12,6 +12,7 @@ from strait.state.schema import (
     LeftTopic,
     Pause,
     Plan,
+    PlannedBackfill,
     PlannedGroupSync,
     PlannedHeartbeat,
     PlannedSettings,
@@ -44,6 +45,7 @@ class Draft:
     source_cluster: str = ""
     destination_cluster: str = ""
     decisions: tuple[Decision, ...] = ()
+    backfill: PlannedBackfill | None = None
 
     @classmethod
     def of(cls, plan: Plan) -> "Draft":
@@ -64,6 +66,7 @@ class Draft:
             waiting=self.waiting,
             left=self.left,
             budgets=self.budgets,
+            backfill=self.backfill,
             pauses=self.pauses,
             decisions=self.decisions,
             heartbeat=self.heartbeat,
@@ -105,6 +108,7 @@ def joined(drafts: Mapping[str, Draft], groups: Sequence[str]) -> Draft | None:
         slots=sum(draft.slots for draft in running) or whole.slots,
         topics=tuple(topics[source] for source in sorted(topics)),
         waiting=in_order(item for draft in drafts.values() for item in draft.waiting),
+        backfill=next((draft.backfill for draft in drafts.values() if draft.backfill is not None), None),
     )
 
 

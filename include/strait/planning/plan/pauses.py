@@ -12,7 +12,7 @@ from typing import NamedTuple
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.model import TopicPartition
-from strait.planning.assignment.budgets import dealt_anew
+from strait.planning.assignment.budgets import backfill_dealt_anew, dealt_anew
 from strait.planning.plan.draft import Draft
 from strait.reasons import Reason
 from strait.state.adoption import adopted
@@ -152,6 +152,7 @@ def edited(draft: Draft, pauses: Pauses, runs: Runs) -> Draft:
             sorted([*others, *_together(details)], key=lambda item: (item.topic, item.partitions, item.reason))
         ),
         budgets=tuple(dealt_anew(item, topics, draft.slots) for item in draft.budgets),
+        backfill=backfill_dealt_anew(draft.backfill, topics, draft.slots),
         pauses=tuple(pauses),
     )
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import Link
 from strait.model import ClusterFacts, TopicPartition
-from strait.planning.assignment.budgets import budgets_of, limits_of
-from strait.planning.assignment.slots import deal
+from strait.planning.assignment.budgets import Lane, backfill_of, budgets_of, limits_of
+from strait.planning.assignment.slots import Assignment, deal
 from strait.planning.history.load import Load, rates
 from strait.planning.plan.division import topics_of_groups, waiting_of_groups
 from strait.planning.plan.draft import Draft as Draft
@@ -44,6 +44,7 @@ from strait.state.schema import (
     Loss,
     OffsetMapping,
     Plan,
+    PlannedBackfill,
     PlannedSettings,
     TopicPolicy,
     Waiting,
@@ -271,11 +272,12 @@ def compose(
     begun = {partition: beginning for partition, beginning in found.new.items() if partition not in paused}
     new, waiting = begin(begun, found.destinations.pairs, starts)
     copyable = [partition for partition in found.copyable if partition not in paused]
-    dealt = deal(link, [*copyable, *new], previous, loads, starts.histories)
+    lane = _lane(link, found.unapproved, now_ms)
+    takes_late = lane is None or lane.takes_late
+    dealt = deal(link, [*copyable, *new], previous, loads, starts.histories, takes_late=takes_late)
     topics = topics_of_groups(link, found.destinations.pairs, found.begun, found.policies, dealt, new.keys())
     left = left_after(found.begun, found.policies.keys(), sync.retirement.forgotten)
     waits = waiting_of_groups(link, [*sync.waiting(found.waiting, now_ms), *waiting, *waiting_of(paused)])
-    lane = link.backfill.group if link.backfill else None
     limits = limits_of(link.topics) if found.unapproved.limits is None else found.unapproved.limits
     class_of = {topic: policy.topic_class for topic, policy in found.policies.items()}
     budgets = budgets_of(limits, class_of, dealt.places, dealt.slots, rates(loads), previous, lane)
@@ -288,6 +290,7 @@ def compose(
             topics=topics.get(group, ()),
             waiting=waits.get(group, ()),
             budgets=budgets.get(group, ()),
+            backfill=_backfill(group, lane, dealt, loads, previous.get(group), found.unapproved),
             heartbeat=heartbeats.planned(link) if known else None,
             consumer_groups=planned_sync(link) if group == DEFAULT_GROUP else None,
             settings=settings if group == DEFAULT_GROUP else None,
@@ -303,6 +306,26 @@ def compose(
         if group not in previous or Draft.of(previous[group]) != draft:
             drafts[group] = draft
     return Proposal(found.destinations.create, drafts, previous, new, found, sync)
+
+
+def _lane(link: Link, unapproved: Unapproved, now_ms: int) -> Lane | None:
+    if link.backfill is None:
+        return None
+    limits = link.topics.budget.backfill if unapproved.limits is None else unapproved.backfill
+    return Lane.of(link.backfill.group, limits, now_ms)
+
+
+def _backfill(
+    group: str,
+    lane: Lane | None,
+    dealt: Assignment,
+    loads: Mapping[TopicPartition, Load],
+    previous: Plan | None,
+    unapproved: Unapproved,
+) -> PlannedBackfill | None:
+    if lane is not None and group == lane.group:
+        return backfill_of(lane, dealt.places, dealt.slots, rates(loads), previous)
+    return previous.backfill if previous is not None and unapproved.limits is not None else None
 
 
 def _pauses(waiting: Iterable[Waiting]) -> bool:

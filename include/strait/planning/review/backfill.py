@@ -4,8 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from strait.config.hours import Hours
 from strait.config.links import Link
 from strait.model import TopicPartition
+from strait.planning.assignment.backfill_routing import is_long
 from strait.planning.history.overrun import duration
 from strait.planning.plan.planner import Proposal
 from strait.planning.topics.policies import start_of
@@ -39,12 +41,16 @@ class Backfill:
 
     Attributes:
         bytes_per_second: combined rate of the link's lagging slots; None: no backlog has been measured.
-        limit: the link's budget in bytes per second; None: it has none.
+        limit: budget in bytes per second, of the link or of its backfill task group; None: it has none.
+        hours: those of the backfill task group, if it copies the backlog; None: any.
+        now_ms: time at which replication starts.
     """
 
     topics: tuple[TopicBackfill, ...] = ()
     bytes_per_second: float | None = None
     limit: int | None = None
+    hours: Hours | None = None
+    now_ms: int = 0
 
     @property
     def bytes(self) -> int:
@@ -56,9 +62,11 @@ class Backfill:
 
     @property
     def seconds(self) -> float | None:
-        """Time to replicate the backlog at the measured rate, or at the budget if that is lower; None: unknown."""
+        """Time to replicate the backlog at the measured rate, or at the budget if that is lower, with the hours in which it
+        is not replicated; None: unknown."""
         rates = [rate for rate in (self.bytes_per_second, self.limit) if rate]
-        return self.bytes / min(rates) if rates else None
+        seconds = self.bytes / min(rates) if rates else None
+        return seconds if seconds is None or self.hours is None else self.hours.elapsing(self.now_ms)(seconds)
 
     def lines(self) -> Iterator[str]:
         """Yield human-readable lines; none if there is no backlog."""
@@ -73,7 +81,8 @@ class Backfill:
             return "duration unknown: no backlog has been measured on this link yet"
         rate = min(rate for rate in (self.bytes_per_second, self.limit) if rate)
         of = "its budget" if rate == self.limit else "what it copies now"
-        return f"about {duration(self.seconds)} at {rate / 1e6:,.2f} MB/s, {of}"
+        only = "" if self.hours is None else f", copied only {self.hours}"
+        return f"about {duration(self.seconds)} at {rate / 1e6:,.2f} MB/s, {of}{only}"
 
 
 def starts_at(link: Link, proposal: Proposal) -> dict[TopicPartition, StartAt]:
@@ -94,6 +103,7 @@ def backfill_of(
     ranges: Mapping[TopicPartition, Range],
     sizes: Mapping[TopicPartition, int],
     reports: Reports,
+    now_ms: int = 0,
 ) -> Backfill:
     """Compute the backlog of each topic from start offsets, ranges and sizes.
 
@@ -104,12 +114,14 @@ def backfill_of(
     """
     average = _record_bytes(reports)
     totals: dict[str, list[tuple[int, float, str]]] = defaultdict(list)
+    most = 0
     for partition, begin in sorted(begins.items()):
         held = ranges.get(partition)
         first = OutOfRange("") if held is None else first_offset(begin, held)
         if held is None or isinstance(first, OutOfRange):
             continue
         records = max(0, held.end - max(first, held.first))
+        most = max(most, records)
         if partition in sizes and held.end > held.first:
             totals[partition.topic].append((records, sizes[partition] * records / (held.end - held.first), "log"))
         elif average is not None:
@@ -126,7 +138,10 @@ def backfill_of(
         )
         for topic, rows in totals.items()
     )
-    return Backfill(topics, _rate(reports), link.topics.budget.bytes_per_second)
+    own = link.topics.budget.backfill if link.backfill is not None and is_long(most, link.backfill) else None
+    limits = (link.topics.budget.bytes_per_second, None if own is None else own.bytes_per_second)
+    limit = min((limit for limit in limits if limit is not None), default=None)
+    return Backfill(topics, _rate(reports), limit, None if own is None else own.opening, now_ms)
 
 
 def _size(item: TopicBackfill) -> str:

@@ -61,4 +61,7 @@ def _shown(value: str | int) -> str:
 def _limits(draft: Draft | None) -> str:
     """Return the budgets as text, without the shares of slots, which follow from the assignment of partitions."""
     budgets = () if draft is None else draft.budgets
-    return ", ".join(f"{item.topic_class or 'link'} {item.bytes_per_second:,} bytes/s" for item in budgets)
+    found = [f"{item.topic_class or 'link'} {item.bytes_per_second:,} bytes/s" for item in budgets]
+    if draft is not None and draft.backfill is not None:
+        found.append(f"backfill {draft.backfill.described}")
+    return ", ".join(found)

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from dataclasses import replace
 
-from strait.config.links import Link
+from strait.config.links import BackfillBudget, Link
+from strait.planning.plan.draft import Draft
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.clusters import cluster_effects
 from strait.planning.review.effects import effects, is_decided, replicated
@@ -30,6 +31,7 @@ def unapproved_of(link: Link, proposal: Proposal) -> Unapproved | None:
         names=names,
         policies=policies,
         limits=limits if told["budget"] else None,
+        backfill=_backfill(proposal.before),
         targets=_targets(proposal) | {destination: topic for topic, destination in names.items()},
         changes={topic: ", ".join(details) for topic, details in told["changes"].items()},
     )
@@ -40,6 +42,14 @@ def without_actions(proposal: Proposal) -> Proposal:
     create = tuple(item for item in proposal.create if is_decided(item, proposal))
     survey = replace(proposal.survey, create_heartbeats=None)
     return replace(proposal, create=create, survey=survey, sync=replace(proposal.sync, actions=()))
+
+
+def _backfill(before: Draft) -> BackfillBudget | None:
+    """Return the current limits of the backfill task group; None: it has none."""
+    if before.backfill is None:
+        return None
+    rate, hours, timezone = before.backfill.limits
+    return BackfillBudget(bytes_per_second=rate, hours=hours, timezone=timezone)
 
 
 def _targets(proposal: Proposal) -> dict[str, str]:

@@ -4,7 +4,7 @@ A caller that polls keeps the `Rows`: the row of a partition that has nothing le
 reported again, is reused.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -82,6 +82,8 @@ class Moment(NamedTuple):
     Attributes:
         silent: the slots that do not report.
         losing: partition -> seconds until records are lost, if that is foreseen.
+        closed: when the task group copies again, as text, if it is outside of its hours; else "".
+        elapsed: converts seconds of copying to all seconds that pass meanwhile.
     """
 
     now_ms: int
@@ -89,6 +91,8 @@ class Moment(NamedTuple):
     silent: frozenset[int]
     losing: Mapping[TopicPartition, float]
     pace: Pace
+    closed: str = ""
+    elapsed: Callable[[float], float] = float
 
 
 class _Made(NamedTuple):
@@ -128,7 +132,7 @@ class Rows:
                     yield _assigned(topic, place, slot, plan, heard, moment)
                     continue
                 rate = moment.pace.records_per_second.get(place)
-                basis = topic.destination, slot, slot in moment.silent, plan.stopped, rate
+                basis = topic.destination, slot, slot in moment.silent, plan.stopped, rate, moment.closed
                 made = before.get(place)
                 if made is None or made.item is not heard.item or made.basis != basis:
                     made = _Made(heard.item, basis, _assigned(topic, place, slot, plan, heard, moment))
@@ -165,12 +169,15 @@ def _assigned(
         state, reason, detail = "starting", "", f"slot {slot} has not reported it yet"
     else:
         state, reason, detail = heard.item.state, heard.item.reason or "", heard.item.detail
+        if state in ("starting", "copying") and moment.closed:
+            state, reason, detail = "waiting", str(Reason.OUTSIDE_HOURS), moment.closed
     told = _told(heard, moment.now_ms) if heard is not None else {}
     if reason == Reason.OPEN_TRANSACTION and "held_back_seconds" in told:
         held, seconds = told["held_back_records"], told["held_back_seconds"]
         detail = f"{held:,} records held back for {duration(seconds)}: {detail}"
     if state == "copying":
         left = pace.seconds_left.get(place)
+        left = None if left is None else moment.elapsed(left)
         if place in pace.throttled:
             reason, detail = str(Reason.THROTTLED), pace.throttled[place]
         else:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any
 
+from strait.config.hours import clock
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.model import TopicPartition
@@ -44,6 +45,14 @@ class SlotStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Opening:
+    """Whether a task group with hours copies now, and the Unix time at which that changes; None: never."""
+
+    open: bool
+    changes_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A task group at one moment. ``plan_version`` 0: no plan was ever published, and there are no rows."""
 
@@ -53,6 +62,10 @@ class Status:
     stopped: bool
     slots: tuple[SlotStatus, ...]
     partitions: tuple[PartitionStatus, ...]
+    limits: str = ""
+    """Of the backfill task group, as text."""
+    opening: Opening | None = None
+    """None: it has no hours."""
 
     @property
     def lag_records(self) -> int:
@@ -155,16 +168,21 @@ def status_of(
     slots = tuple(
         _slot(number, of_group.get(number, ()), now_ms, just_heard=number in just_heard) for number in range(plan.slots)
     )
+    opening = _opening(plan, now_ms)
+    hours = None if plan.backfill is None else plan.backfill.opening
     moment = Moment(
         now_ms,
         _heard(report for parts in of_group.values() for report in parts),
         frozenset(slot.slot for slot in slots if slot.silent),
         losses_ahead(group, earlier or {}, reports),
         pace or Pace(),
+        _closed(plan, opening),
+        float if hours is None else hours.elapsing(now_ms),
     )
     chosen = (row for row in (rows or Rows()).of(plan, moment) if topic is None or row.topic == topic)
     ordered = sorted(chosen, key=lambda row: (row.topic, -1 if row.partition is None else row.partition))
-    return Status(link, group, plan.version, plan.stopped, slots, tuple(ordered))
+    limits = "" if plan.backfill is None else plan.backfill.described
+    return Status(link, group, plan.version, plan.stopped, slots, tuple(ordered), limits, opening)
 
 
 def with_quarantined(status: Status, quarantined: Mapping[TopicPartition, int]) -> Status:
@@ -181,6 +199,19 @@ def _with_quarantined(row: PartitionStatus, quarantined: Mapping[TopicPartition,
         return row
     told = "; ".join(filter(None, (row.detail, f"{count:,} records in quarantine")))
     return replace(row, quarantined=count, detail=told, reason=row.reason or str(Reason.QUARANTINED))
+
+
+def _opening(plan: Plan, now_ms: int) -> Opening | None:
+    hours = None if plan.backfill is None else plan.backfill.opening
+    return None if hours is None else Opening(hours.is_open(now_ms), hours.next_change(now_ms))
+
+
+def _closed(plan: Plan, opening: Opening | None) -> str:
+    """Return when the task group copies again, as text; "" if it is not outside of its hours."""
+    hours = None if plan.backfill is None else plan.backfill.opening
+    if hours is None or opening is None or opening.open or opening.changes_at_ms is None:
+        return ""
+    return f"continues at {clock(opening.changes_at_ms, hours.zone)}; task group {plan.group} copies only {hours}"
 
 
 def _check_known(link: str, plan: Plan, topic: str) -> None:

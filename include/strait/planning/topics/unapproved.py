@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from strait.config.links import BackfillBudget
 from strait.planning.topics.policies import with_facts
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy, Waiting
@@ -20,6 +21,7 @@ class Unapproved:
             another one.
         policies: source topic -> its current policy, of topics that keep it.
         limits: topic class -> its current budget, with "" for the link's; None: the configured ones apply.
+        backfill: with ``limits``, those of the backfill task group; None: it has none.
         targets: destination topics that are neither created nor given more partitions -> their source topics.
         changes: source topic -> changes of its settings, as text.
     """
@@ -28,6 +30,7 @@ class Unapproved:
     names: Mapping[str, str] = field(default_factory=dict)
     policies: Mapping[str, TopicPolicy] = field(default_factory=dict)
     limits: Mapping[str, int] | None = None
+    backfill: BackfillBudget | None = None
     targets: Mapping[str, str] = field(default_factory=dict)
     changes: Mapping[str, str] = field(default_factory=dict)
 

@@ -13,6 +13,7 @@ function planPart(plan) {
     ["Topics and partitions that wait", number(plan.waiting)],
     ["Limits", limits(plan.budgets) || "none"],
   ];
+  if (plan.backfill) said.push(["Limits of this task group", plan.backfill]);
   if (plan.consumer_groups) said.push(["Consumer groups synchronized", plan.consumer_groups.join(", ")]);
   const block = plan.topics_block
     ? [el("details", { id: `topics-${plan.group}` }, el("summary", {}, "Topics as they are set there"),

@@ -73,6 +73,7 @@ def plan_facts(plan: Plan) -> Data:
         "topics": len(plan.topics),
         "waiting": len(plan.waiting),
         "budgets": [{"topic_class": one.topic_class, "bytes_per_second": one.bytes_per_second} for one in plan.budgets],
+        "backfill": "" if plan.backfill is None else plan.backfill.described,
         "consumer_groups": None if plan.consumer_groups is None else list(plan.consumer_groups.include),
         "origins": {} if settings is None else dict(settings.origins),
         "topics_block": "" if settings is None else settings.topics,

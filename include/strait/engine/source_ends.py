@@ -1,0 +1,81 @@
+"""Looks up how far the source's logs reach while a slot may not fetch, outside the hours of its task group.
+
+Otherwise the lag would stay what it was when the hours ended, and no loss by the source's retention would be foreseen.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from strait.engine.checkpointer import Rounds
+from strait.engine.partition.partition import Partition
+from strait.engine.partition.position import Phase
+from strait.engine.throttle import Throttle
+from strait.errors import ProtocolError
+from strait.net.cluster_client import ClusterClient
+from strait.net.event_loop import Loop
+from strait.net.offsets import EARLIEST, LATEST, ask_offsets, offsets_of
+from strait.net.tasks import RequestLost, quiet_channel, run
+from strait.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED
+
+ROUND_SECONDS = 10.0
+_STEP_SECONDS = 1.0
+
+
+class SourceEnds:
+    """The lookups of one slot. Each partition has one turn in `ROUND_SECONDS`.
+
+    Args:
+        held_back: called with a partition that has records after an open transaction.
+    """
+
+    def __init__(
+        self, loop: Loop, source: ClusterClient, budgets: Throttle, held_back: Callable[[Partition], None]
+    ) -> None:
+        self._loop = loop
+        self._source = source
+        self._budgets = budgets
+        self._held_back = held_back
+        self._rounds = Rounds(ROUND_SECONDS, loop.now)
+        self._step_at = loop.now
+
+    def step(self, partitions: Callable[[], Sequence[Partition]]) -> None:
+        """Start the lookups that are due."""
+        if self._loop.now < self._step_at:
+            return
+        self._step_at = self._loop.now + _STEP_SECONDS
+        if not self._budgets.closed(self._loop.now):
+            return
+        by_leader: dict[int, list[Partition]] = defaultdict(list)
+        for partition in self._rounds.due(self._loop.now, partitions):
+            if partition.position.phase is Phase.REPLICATING:
+                by_leader[self._source.leader(partition.topic, partition.number).node].append(partition)
+        for node, led in by_leader.items():
+            if node >= 0:
+                run(self._look(node, led))
+
+    async def _look(self, node: int, partitions: Sequence[Partition]) -> None:
+        """Apply the ends of these partitions. The first query is that for the log's start, so that it is never beyond the
+        others."""
+        tickets = [partition.ticket() for partition in partitions]
+        epochs = {(one.topic, one.number): self._source.leader(one.topic, one.number).epoch for one in partitions}
+        try:
+            channel = await quiet_channel(self._loop, self._source, node)
+            found = [
+                offsets_of(await ask_offsets(self._loop, channel, epochs, at, epochs, isolation))
+                for at, isolation in (
+                    (EARLIEST, READ_UNCOMMITTED),
+                    (LATEST, READ_COMMITTED),
+                    (LATEST, READ_UNCOMMITTED),
+                )
+            ]
+        except (RequestLost, ProtocolError):
+            return  # the next round asks again
+        for ticket in tickets:
+            partition = ticket.partition
+            answers = [of_all.get((partition.topic, partition.number), (-1, -1)) for of_all in found]
+            if not ticket.is_current or any(error or offset < 0 for error, offset in answers):
+                continue
+            log_start, end, high_watermark = (offset for _, offset in answers)
+            partition.heard(end, high_watermark, log_start)
+            if high_watermark > end:
+                self._held_back(partition)
