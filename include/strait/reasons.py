@@ -145,13 +145,13 @@ _TEXTS = {
     Reason.AWAITING_APPROVAL: _Text(
         "The link has `approval: required`, and no operator has approved the change in the detail. Everything that needs no "
         "approval continues.",
-        "Run `strait plan LINK --out plan.json`, review it, and run `strait apply plan.json`; in Airflow, answer the request of "
-        "the DAG `strait_<link>_approval`. To drop the change, undo it in `topics`, or exclude the topic.",
+        "Run `strait plan LINK --out plan.json`, review it, and run `strait apply plan.json`, or answer the request of the "
+        "DAG `strait_<link>_approval`. To drop the change, undo it in `topics`, or exclude the topic.",
         Kind.SKIPPED,
     ),
     Reason.OUTSIDE_HOURS: _Text(
         "The backfill task group copies the partition, and copies only during the hours of `topics.budget.backfill`; the "
-        "detail shows when they begin.",
+        "detail shows when they start.",
         "No action is needed. To copy it now, remove or extend `topics.budget.backfill.hours`.",
         Kind.SKIPPED,
     ),

@@ -12,13 +12,18 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from strait.config import naming
 from strait.config.links import LinksFile, parse
 from strait.control import pausing
+from strait.control.link_status import link_status
 from strait.control.plane import Control
 from strait.errors import ApprovalMissing, StateError
 from strait.kafka.admin import Admin, NewTopic
 from strait.planning.plan.pauses import Scope
 from strait.planning.review.approval import ShownPlan
 from strait.planning.risks.risks import Risk
+from strait.reasons import Reason
 from support.fixtures.waiting import eventually
+from support.kafka.log_ends import ends
+from support.kafka.topics import delete, produce
+from support.links.copying import copying
 
 pytestmark = pytest.mark.broker
 
@@ -193,3 +198,67 @@ def test_brokers_that_forget_producers_soon_are_a_risk(clusters: Any, make_file:
         eventually(lambda: codes() == ["short_producer_expiration"], what=lambda: f"the risk: {codes()}")
     finally:
         expire(AlterConfigOpType.DELETE, None)
+
+
+def test_a_recreated_topic_is_copied_on_while_a_new_one_waits_for_approval(
+    clusters: Any, make_file: MakeFile, link: str, tmp_path: Path
+) -> None:
+    orders, news = f"{link}-orders", f"{link}-news"
+    create(clusters.source, orders, 1)
+    produce(clusters.source, orders, 20)
+    file = make_file(topics={"regex": [f"{link}-.*"], "rules": [{"match": ".*", "on_loss": "restart"}]})
+    with Control(file, link) as control:
+        control.apply(shown=control.show(control.propose()))
+
+        def waiting() -> dict[str, str]:
+            return {item.topic: item.reason for item in control.apply().plan.waiting}
+
+        with copying(control, tmp_path):
+            eventually(lambda: sum(ends(clusters.destination, orders, 1)) == 20, what="the first ones copied")
+            create(clusters.source, news, 1)
+            outcome = control.apply()
+            assert [effect.verb for effect in outcome.pending] == ["copies", "creates"]
+            assert "2 changes wait for approval:\n  copies" in outcome.as_text()
+            assert waiting() == {news: Reason.AWAITING_APPROVAL}
+            delete(clusters.source, orders)
+            eventually(lambda: waiting().get(orders) == Reason.SOURCE_MISSING, what="it is missed")
+            create(clusters.source, orders, 1)
+            produce(clusters.source, orders, 20)
+            eventually(
+                lambda: (
+                    waiting() == {news: Reason.AWAITING_APPROVAL} and sum(ends(clusters.destination, orders, 1)) == 40
+                ),
+                what=lambda: f"the new ones copied, too: {waiting()}",
+            )
+            assert not control.apply().published, "what waits is published once"
+            assert topics_of(clusters.destination, news) == []
+            found = link_status(file, link, news)
+            (row,) = found.rows
+            assert row.detail.endswith(" UTC: copying it from earliest") and row.detail.startswith("since 20")
+            assert found.groups[0].stuck == {}
+            control.apply(shown=control.show(control.propose()))
+            assert waiting() == {}
+            assert topics_of(clusters.destination, news) == [news]
+
+
+def test_the_command_does_what_needs_no_approval_and_says_what_waits(
+    clusters: Any, make_file: MakeFile, link: str, tmp_path: Path
+) -> None:
+    from broker.test_command_line import links_file, strait
+
+    create(clusters.source, f"{link}-orders")
+    ends_of = clusters.source.client_properties, clusters.destination.client_properties
+    path = links_file(tmp_path, *ends_of, topics={"regex": [f"{link}-.*"]}, approval="required")
+    common = ("--config", str(path), "--link", "a-to-b")
+    assert strait(tmp_path, "plan", *common, "--out", str(tmp_path / "plan.json")).returncode == 0
+    assert strait(tmp_path, "apply", str(tmp_path / "plan.json"), *common).returncode == 0
+    create(clusters.source, f"{link}-more")
+    slots = {"groups": {"default": {"slots": 2}}}
+    links_file(tmp_path, *ends_of, topics={"regex": [f"{link}-.*"]}, approval="required", **slots)
+    said = strait(tmp_path, "apply", *common, "--json")
+    assert (said.returncode, said.stderr) == (1, "")
+    done = json.loads(said.stdout)
+    assert done["published"] and done["plans"]["default"]["slots"] == 2
+    assert [effect[:2] for effect in done["pending"]] == [["copies", f"{link}-more"], ["creates", f"{link}-more"]]
+    text = strait(tmp_path, "apply", *common)
+    assert (text.returncode, "2 changes wait for approval:" in text.stdout) == (1, True)

@@ -5,8 +5,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
+from zoneinfo import ZoneInfo
 
 import pytest
 from confluent_kafka import Producer
@@ -14,6 +17,8 @@ from confluent_kafka import Producer
 from strait.config import naming
 from strait.config.links import parse
 from strait.control.plane import Control
+from strait.engine import throttle
+from strait.engine.slot import run_slot
 from strait.model import topic_id_text
 from strait.state.codec import encode
 from strait.state.publisher import ControlPublisher
@@ -21,7 +26,7 @@ from strait.state.reader import StateReader
 from strait.state.schema import PartitionReport, Plan, PlannedTopic
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
-from support.kafka.topics import alter
+from support.kafka.topics import alter, produce
 from support.links.engine_link import EngineLink
 from support.model.reports import plain_report
 
@@ -188,6 +193,121 @@ def test_under_a_budget_history_never_delays_what_is_written_now(link: EngineLin
         time.sleep(0.025)
     assert copied() - begun > 700, link.log()
     assert 0 < sum(ends(link.destination, history, 3)) < 6000
+
+
+LANES: dict[str, Any] = {"default": {}, "backfill": {}}
+
+
+def write_history(link: EngineLink, records: int, size: int = 1000) -> None:
+    producer = Producer(link.source.client_properties)
+    for number in range(records):
+        producer.produce(next(iter(link.topics)), os.urandom(size), partition=number % 3)
+    assert producer.flush(60) == 0
+
+
+def until_live_is_copied(link: EngineLink, records: int) -> None:
+    (_, live) = link.topics
+    produce(link.source, live, records)
+    wanted = sum(ends(link.source, live, 1))
+    eventually(lambda: sum(ends(link.destination, live, 1)) == wanted, what=lambda: f"{wanted} copied: {link.log()}")
+
+
+def hours_ahead(begin: float, end: float) -> dict[str, Any]:
+    """A span that begins in so many hours."""
+    now = datetime.now(UTC)
+    return {
+        "hours": [f"{now + timedelta(hours=begin):%H:%M}-{now + timedelta(hours=end):%H:%M}"],
+        "timezone": "UTC",
+    }
+
+
+@contextmanager
+def in_this_process(link: EngineLink) -> Iterator[None]:
+    """A slot of each task group, on the clock of this process."""
+    stop = threading.Event()
+    slots = [
+        threading.Thread(target=run_slot, args=(link.spec.model_copy(update={"group": group}), 0, group, stop.is_set))
+        for group in LANES
+    ]
+    for slot in slots:
+        slot.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for slot in slots:
+            slot.join(60)
+
+
+@pytest.mark.core
+def test_outside_its_hours_history_waits_while_live_topics_do_not_and_at_the_hour_it_continues(
+    link: EngineLink, control: MakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history, _ = link.topics
+    write_history(link, 3000)
+    plane = control(LANES, backfill={"behind_records": 1000}, budget={"backfill": hours_ahead(2, 3)})
+    assert groups_of(dict(plane.apply().plans), history) == {"backfill"}
+
+    def rows() -> list[tuple[str, str, int]]:
+        found = [row for status in plane.statuses() for row in status.partitions if row.topic == history]
+        return [(row.state, row.reason, row.lag_records) for row in found]
+
+    with in_this_process(link):
+        until_live_is_copied(link, 50)
+        waits = ("waiting", "outside_hours")
+        eventually(lambda: rows() == [(*waits, 1000)] * 3, what=lambda: f"it waits: {rows()}")
+        write_history(link, 300)
+        eventually(lambda: rows() == [(*waits, 1100)] * 3, what=lambda: f"its lag is that of now: {rows()}")
+        (status,) = (status for status in plane.statuses() if status.group == "backfill")
+        assert all(f"continues at {datetime.now(UTC):%Y-}" in row.detail for row in status.partitions)
+        assert status.healthy and not status.stuck
+        until_live_is_copied(link, 50)
+        assert not plane.apply().published, "nothing moves to and fro"
+        assert ends(link.destination, history, 3) == [0, 0, 0]
+        real = throttle.wall_clock_ms
+        monkeypatch.setattr(throttle, "wall_clock_ms", lambda: real() + 2 * 3_600_000 + 60_000)
+        link.until_copied()
+    link.assert_equal()
+
+
+def test_the_hours_begin_by_the_clock(link: EngineLink, control: MakeControl) -> None:
+    """The next minute but one, at most, in a time zone that is half an hour off."""
+    history, _ = link.topics
+    write_history(link, 3000, size=100)
+    zone = ZoneInfo("Asia/Kolkata")
+    begin = (datetime.now(zone) + timedelta(seconds=20)).replace(second=0, microsecond=0) + timedelta(minutes=1)
+    hours = {"hours": [f"{begin:%H:%M}-{begin + timedelta(hours=1):%H:%M}"], "timezone": "Asia/Kolkata"}
+    control(LANES, backfill={"behind_records": 1000}, budget={"backfill": hours}).apply()
+    for group in LANES:
+        link.start_slot(group=group)
+    while not sum(ends(link.destination, history, 3)):
+        until_live_is_copied(link, 1)
+    assert datetime.now(zone) >= begin
+    link.until_copied()
+    link.assert_equal()
+
+
+def test_the_lanes_budget_is_kept_and_hours_and_budget_are_lifted_live(link: EngineLink, control: MakeControl) -> None:
+    """Only the upper bound is held here, as for any budget."""
+    history, _ = link.topics
+    write_history(link, 8_000)
+    late: dict[str, Any] = {"backfill": {"behind_records": 1000}}
+    control(LANES, **late, budget={"backfill": {"bytes_per_second": 400_000} | hours_ahead(2, 3)}).apply()
+    for group in LANES:
+        link.start_slot(group=group)
+    until_live_is_copied(link, 500)
+    assert sum(ends(link.destination, history, 3)) == 0
+    started_at = time.monotonic()
+    control(LANES, **late, budget={"backfill": {"bytes_per_second": 400_000}}).apply()
+    eventually(lambda: sum(ends(link.destination, history, 3)) > 2_000, what=lambda: f"it goes on: {link.log()}")
+    copied = sum(ends(link.destination, history, 3))
+    allowed = 400_000 * (time.monotonic() - started_at) * 1.1 + 1_000_000  # one batch for each partition comes at once
+    assert copied * 1_000 <= allowed
+    assert copied < 8_000, "the budget was never felt: no test"
+    until_live_is_copied(link, 500)
+    control(LANES, **late).apply()
+    link.until_copied()
+    link.assert_equal()
 
 
 def test_slots_are_added_by_what_slots_report(link: EngineLink, control: MakeControl) -> None:

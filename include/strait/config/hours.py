@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from math import ceil, inf
+from math import ceil
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -81,19 +81,21 @@ class Hours:
     def elapsing(self, at_ms: int) -> Callable[[float], float]:
         """Return a function that converts seconds within these hours, from ``at_ms`` on, to all seconds that pass
         meanwhile. It assumes that each day is like the next 24 hours."""
-        spans = list(self._open_spans(at_ms, at_ms + _DAY_MS))
-        day_ms = sum(end - begin for begin, end in spans)
+        period_ms = _DAY_MS
+        while not (spans := list(self._open_spans(at_ms, at_ms + period_ms))):
+            period_ms += _DAY_MS  # its clocks skip the only hours of that day
+        open_ms = sum(end - begin for begin, end in spans)
 
         def elapsed(seconds: float) -> float:
-            if seconds <= 0 or day_ms == 0:
-                return 0.0 if seconds <= 0 else inf
-            days = ceil(seconds * 1000 / day_ms) - 1
-            left_ms = seconds * 1000 - days * day_ms
+            if seconds <= 0:
+                return 0.0
+            periods = ceil(seconds * 1000 / open_ms) - 1
+            left_ms = seconds * 1000 - periods * open_ms
             for begin, end in spans:
                 if left_ms <= end - begin:
                     break
                 left_ms -= end - begin
-            return (days * _DAY_MS + begin - at_ms + left_ms) / 1000
+            return (periods * period_ms + begin - at_ms + left_ms) / 1000
 
         return elapsed
 

@@ -1,5 +1,5 @@
-"""Makes a link's proposal from one observation of both clusters and of the link's state. Queries the clusters for what
-only the proposal shows to be needed, such as start offsets; changes nothing."""
+"""Makes a link's proposal from one observation of both clusters and of the link's state. Queries the clusters for facts
+that only the proposal shows to be needed, such as start offsets; changes nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

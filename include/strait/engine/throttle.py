@@ -15,7 +15,7 @@ from strait.state.schema import Budget, PlannedBackfill
 BURST_SECONDS = 0.25  # how much of a budget is requested at a time
 SAVED_SECONDS = 1.0  # how much unused budget may be used later, so that a pause costs no rate
 CLOCK_SECONDS = 1.0
-"""Time between two looks at the wall clock, which may be set, while the task group has hours."""
+"""Interval at which the wall clock is read, since it may be set, while the task group has hours."""
 _WHOLE: Final = None
 """Key of the budget of the whole task group."""
 
@@ -87,7 +87,7 @@ class Throttle:
         return self._closed
 
     def wait(self, topic_class: str, now: float) -> float:
-        """Return the seconds until a topic of this class may be fetched, or is to be asked for again; 0 means now."""
+        """Return the seconds until a topic of this class may be fetched, or its hours are checked again; 0 means now."""
         if self.closed(now):
             return max(1e-3, self._look_at - now)
         return max((bucket.wait(now) for bucket in self._of(topic_class)), default=0.0)

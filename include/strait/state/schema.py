@@ -175,7 +175,7 @@ class PlannedBackfill(Record):
 
     @property
     def limits(self) -> tuple[int | None, tuple[str, ...], str | None]:
-        """Return what was configured."""
+        """Return throughput, hours and time zone."""
         return None if self.budget is None else self.budget.bytes_per_second, self.hours, self.timezone
 
 

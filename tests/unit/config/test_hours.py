@@ -52,7 +52,12 @@ def test_work_takes_as_long_as_the_hours_need(begin: str, open_seconds: float, t
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("22-06", "not a span"), ("25:00-06:00", "not a span"), ("06:00-24:01", "not a span"), ("06:00-06:00", "is empty")],
+    [
+        ("22-06", "not a span"),
+        ("25:00-06:00", "not a span"),
+        ("06:00-24:01", "not a span"),
+        ("06:00-06:00", "is empty"),
+    ],
 )
 def test_what_is_no_span_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
@@ -94,3 +99,9 @@ def test_the_next_change_is_the_first_minute_that_differs(
         None,
     )
     assert wanted is None or hours.next_change(now) == wanted, datetime.fromtimestamp(now / 1000, UTC)
+
+
+def test_a_day_without_the_only_hours_takes_one_more() -> None:
+    lost = Hours(("02:00-03:00",), BERLIN)
+    assert lost.elapsing(at("2026-03-28T04:00"))(60) == 45 * 3600 + 60  # of two days, one of which has 23 hours
+    assert lost.next_change(at("2026-03-28T04:00")) == at("2026-03-30T02:00")

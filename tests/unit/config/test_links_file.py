@@ -100,6 +100,31 @@ def test_what_is_left_out_has_the_documented_defaults() -> None:
             "links.a-to-b.topics.budget.classes.gold: Input should be greater than or equal to 1",
         ),
         (
+            {"topics": {"budget": {"backfill": {"bytes_per_second": 9}}}},
+            "links.a-to-b: topics.budget.backfill: the link has no `backfill`, so no task group that it limits",
+        ),
+        (
+            {"topics": {"budget": {"backfill": {"hours": ["22:00-06:00"]}}}},
+            "links.a-to-b.topics.budget.backfill: `hours` and `timezone` belong together: set both or neither",
+        ),
+        (
+            {"topics": {"budget": {"backfill": {"timezone": "UTC", "bytes_per_second": 9}}}},
+            "links.a-to-b.topics.budget.backfill: `hours` and `timezone` belong together: set both or neither",
+        ),
+        (
+            {"topics": {"budget": {"backfill": {}}}},
+            "links.a-to-b.topics.budget.backfill: set `bytes_per_second`, `hours` or both",
+        ),
+        (
+            {"topics": {"budget": {"backfill": {"hours": ["22:00"], "timezone": "Europe/Berlni"}}}},
+            "links.a-to-b.topics.budget.backfill.hours.0: '22:00' is not a span of hours such as '22:00-06:00'",
+        ),
+        (
+            {"topics": {"budget": {"backfill": {"hours": ["22:00-06:00"], "timezone": "Europe/Berlni"}}}},
+            "links.a-to-b.topics.budget.backfill.timezone: 'Europe/Berlni' is not an IANA time zone; "
+            "did you mean 'Europe/Berlin'?",
+        ),
+        (
             {"naming": {"policy": "sufix"}},
             "links.a-to-b.naming.policy: Input should be 'identity', 'prefix', 'suffix', 'alias' or 'rules'; "
             "did you mean 'suffix'?",

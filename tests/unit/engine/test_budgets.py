@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from strait.engine.throttle import SAVED_SECONDS, Throttle
-from strait.state.schema import Budget
+from strait.engine.throttle import BURST_SECONDS, CLOCK_SECONDS, SAVED_SECONDS, Throttle
+from strait.state.schema import Budget, PlannedBackfill
 
 
 def budget(rate: int, topic_class: str = "", shares: tuple[float, ...] = (1.0,)) -> Budget:
@@ -65,3 +65,31 @@ def test_a_change_takes_effect_at_once_and_a_budget_taken_away_is_gone() -> None
     budgets.take("", 100_000_000)
     budgets.follow([], 0, 0.0)
     assert budgets.wait("", 0.0) == 0.0
+
+
+HOUR_MS = 3_600_000
+
+
+def test_outside_of_the_hours_nothing_is_fetched_and_at_the_hour_it_begins() -> None:
+    clock = [21 * HOUR_MS + HOUR_MS - 500]
+    budgets = Throttle(lambda: clock[0])
+    night = PlannedBackfill(hours=("22:00-06:00",), timezone="UTC")
+    budgets.follow([], 0, 0.0, night)
+    assert budgets and budgets.closed(0.0) and 0 < budgets.wait("", 0.0) <= CLOCK_SECONDS
+    clock[0] += 1000
+    assert budgets.closed(0.5), "the clock is looked at once a second"
+    assert budgets.wait("", 1.0) == 0.0 == budgets.wait("bulk", 1.5)
+    clock[0] = 30 * HOUR_MS
+    assert budgets.closed(2.5)
+    budgets.follow([], 0, 2.6)
+    assert not budgets and not budgets.closed(2.6) and budgets.wait("", 2.6) == 0.0, "an edit takes effect at once"
+
+
+def test_the_budget_of_the_task_group_applies_besides_all_others() -> None:
+    budgets = Throttle()
+    own = PlannedBackfill(budget=budget(40_000, shares=(0.5, 0.5)))
+    budgets.follow([budget(1_000_000), budget(100_000, "bulk")], 0, 0.0, own)
+    assert budgets.bytes_at_once("bulk") == 20_000 * BURST_SECONDS == budgets.bytes_at_once("")
+    assert fetched_in(budgets, "bulk", 100.0, 1_000, seed=1) == pytest.approx(2_000_000, rel=0.03)
+    budgets.follow([budget(1_000_000)], 0, 0.0)
+    assert budgets.bytes_at_once("") == 1_000_000 * BURST_SECONDS

@@ -107,3 +107,17 @@ def test_how_long_it_takes_is_told_by_what_holds_it_back(rate: float, lag: int, 
 
 def test_nothing_to_copy_is_not_worth_a_line() -> None:
     assert list(Backfill((TopicBackfill("orders", 1, 0, 0, "log"),)).lines()) == []
+
+
+def test_how_long_it_takes_is_told_by_the_lanes_own_budget_and_hours() -> None:
+    own = {"bytes_per_second": 500_000, "hours": ["22:00-23:00"], "timezone": "UTC"}
+    for records, hours in ((1, "27.0 h"), (10**9, "2.0 h")):  # only what the lane copies waits for its hours
+        settings = link(
+            topics={"regex": [".*"], "budget": {"bytes_per_second": 500_000, "backfill": own}},
+            groups={"default": {}, "backfill": {}},
+            backfill={"behind_records": records},
+        )
+        held, size = {ORDERS: Range(0, 3_600_000)}, {ORDERS: 3_600_000_000}
+        found = backfill_of(settings, {ORDERS: "earliest"}, held, size, {}, now_ms=20 * 3_600_000)
+        only = ", copied only 22:00-23:00 UTC" if records == 1 else ""
+        assert list(found.lines())[1].endswith(f"about {hours} at 0.50 MB/s, its budget{only}")

@@ -52,6 +52,14 @@ def test_the_history_of_a_new_topic_goes_to_the_lane(backfill: Backfill, history
     assert lane(backfill, Seen({}, {}, {ORDERS: history})) == expected
 
 
+def test_with_hours_only_what_is_new_goes_to_the_lane_and_what_falls_behind_does_not_stop_for_them() -> None:
+    late = in_own(load(1000))
+    assert lane(Backfill(behind_records=1000), late._replace(takes_late=False)) == "default"
+    new = Seen({}, {}, {ORDERS: 1000}, takes_late=False)
+    assert lane(Backfill(behind_records=1000), new) == "backfill"
+    assert lane(Backfill(behind_records=1000), in_lane(load(1000))._replace(takes_late=False)) == "backfill"
+
+
 def test_what_is_far_behind_goes_to_the_lane_and_what_is_not_stays() -> None:
     assert lane(Backfill(behind_records=1000), in_own(load(1000))) == "backfill"
     assert lane(Backfill(behind_records=1000), in_own(load(999))) == "default"

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.config.links import Topics
+from strait.config.links import BackfillBudget, Topics
 from strait.config.rules import rule_of
 from strait.model import TopicPartition
 from strait.planning.assignment import budgets as dealing
-from strait.planning.assignment.budgets import dealt_anew, limits_of
+from strait.planning.assignment.budgets import Lane, backfill_of, dealt_anew, limits_of
 from strait.planning.assignment.slots import Place
 from strait.state.schema import Budget, Plan, PlannedTopic
 
@@ -69,10 +69,13 @@ def test_measured_loads_count_more_than_the_number_of_partitions() -> None:
 
 LIVE, HISTORY = placed("live", "default", 0, 1), placed("old", "backfill", *[0] * 48)
 WITH_LANE = {"default": 2, "backfill": 1}
+BACKFILL = Lane("backfill")
 
 
-def of_lane(limit: int, loads: dict[TopicPartition, float], previous: dict[str, Plan] | None = None) -> float:
-    found = budgets_of(topics(bytes_per_second=limit), LIVE | HISTORY, WITH_LANE, loads, previous or {}, "backfill")
+def of_lane(
+    limit: int, loads: dict[TopicPartition, float], previous: dict[str, Plan] | None = None, own: Lane = BACKFILL
+) -> float:
+    found = budgets_of(topics(bytes_per_second=limit), LIVE | HISTORY, WITH_LANE, loads, previous or {}, own)
     every = shares(found)
     assert sum(every["default"][""]) + sum(every["backfill"][""]) == pytest.approx(1)
     return every["backfill"][""][0]
@@ -93,9 +96,32 @@ def test_until_others_are_measured_nearly_all_is_theirs() -> None:
     assert of_lane(1000, {first: 100.0, second: 0.0}) == pytest.approx(0.85)
 
 
+@pytest.mark.parametrize(("own", "lane"), [(5_000_000, 0.1), (25_000_000, 0.5), (80_000_000, 0.7), (1, 0.05)])
+def test_a_lane_with_a_budget_leaves_the_rest_to_the_others(own: int, lane: float) -> None:
+    loads = dict.fromkeys(LIVE, 5e6) | dict.fromkeys(HISTORY, 1e9)
+    limits = BackfillBudget(bytes_per_second=own)
+    assert of_lane(50_000_000, loads, own=Lane("backfill", limits)) == pytest.approx(lane)
+    places = LIVE | placed("old", "backfill", *[0] * 24, *[1] * 24)
+    backfill = backfill_of(Lane("backfill", limits), places, {"default": 2, "backfill": 2}, loads, None)
+    assert backfill is not None and backfill.budget is not None
+    assert backfill.budget == Budget(bytes_per_second=own, slot_shares=(0.5, 0.5))
+
+
+def test_outside_its_hours_the_lane_leaves_all_but_the_least() -> None:
+    limits = BackfillBudget(hours=("22:00-06:00",), timezone="UTC")
+    loads = dict.fromkeys(LIVE, 5e6) | dict.fromkeys(HISTORY, 1e9)
+    for hour, share, late in ((12, 0.05, False), (23, 0.7, False)):
+        lane = Lane.of("backfill", limits, hour * 3_600_000)
+        assert of_lane(50_000_000, loads, own=lane) == pytest.approx(share)
+        assert lane.takes_late is late
+    assert Lane.of("backfill", BackfillBudget(bytes_per_second=9), 0).takes_late
+    found = backfill_of(Lane("backfill", limits), LIVE | HISTORY, WITH_LANE, loads, None)
+    assert found is not None and (found.budget, str(found.opening)) == (None, "22:00-06:00 UTC")
+
+
 def test_without_history_and_without_others_the_lane_changes_nothing() -> None:
     for places in (LIVE, HISTORY):
-        with_lane, without = (budgets_of(topics(), places, WITH_LANE, {}, {}, lane) for lane in ("backfill", None))
+        with_lane, without = (budgets_of(topics(), places, WITH_LANE, {}, {}, lane) for lane in (BACKFILL, None))
         assert with_lane == without
 
 
@@ -132,3 +158,9 @@ def test_what_a_group_may_use_is_dealt_anew_within_the_group() -> None:
     topic = PlannedTopic(source="a", destination="a", source_id="s", destination_id="d", slots=(None, 1))
     first, second = dealt_anew(before, [topic], 2).slot_shares
     assert (first, second) == (0.0, pytest.approx(0.4))
+
+
+def test_a_group_without_a_share_gets_little_when_it_copies_again_for_the_others_have_all_of_it() -> None:
+    before = Budget(bytes_per_second=100, slot_shares=(0.0, 0.0))
+    topic = PlannedTopic(source="a", destination="a", source_id="s", destination_id="d", slots=(0, 0, 1, 1))
+    assert dealt_anew(before, (topic,), 2).slot_shares == (0.025, 0.025)

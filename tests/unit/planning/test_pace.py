@@ -12,6 +12,7 @@ from strait.state.schema import (
     Budget,
     PartitionReport,
     Plan,
+    PlannedBackfill,
     Report,
 )
 from support.model.plans import classed_plan
@@ -97,3 +98,10 @@ def test_a_rate_is_what_was_copied_between_two_reports_of_the_same_start() -> No
     assert {item.topic: item.records_per_second for item in status.partitions} == {"clicks": None, "orders": 30.0}
     restarted = pace_of(plan(), said(0, before), said(10_000, after, started_at_ms=5_000))
     assert restarted.records_per_second == {}
+
+
+def test_the_budget_of_the_task_group_is_named_as_such() -> None:
+    own = PlannedBackfill(budget=Budget(bytes_per_second=1000, slot_shares=(1.0,)))
+    limited = plan(Budget(bytes_per_second=9000, slot_shares=(1.0,))).model_copy(update={"backfill": own})
+    earlier, full = said(0, row("orders", 500)), said(10_000, row("orders", 400, copied_bytes=9_900))
+    assert pace_of(limited, earlier, full).throttled == {ORDERS: "task group default may write 1,000 bytes/s, and does"}

@@ -8,13 +8,15 @@ from strait.cli.wait import not_caught_up
 from strait.control.link_status import LinkStatus
 from strait.errors import ConfigError
 from strait.model import TopicPartition
+from strait.planning.history.pace import Pace
 from strait.planning.status.rows import SILENT_MS, PartitionStatus, Rows
-from strait.planning.status.status import Status, status_of, with_quarantined
+from strait.planning.status.status import Opening, Status, status_of, with_quarantined
 from strait.planning.status.summary import summary_of
 from strait.state.schema import (
     HeartbeatReport,
     PartitionReport,
     Plan,
+    PlannedBackfill,
     PlannedTopic,
     Report,
     Waiting,
@@ -243,3 +245,43 @@ def test_a_partition_whose_records_are_kept_aside_says_so_unless_something_is_wr
         "at 7; 1 records in quarantine",
         "",
     ]
+
+
+def test_outside_its_hours_what_lags_says_when_it_continues_and_what_does_not_has_caught_up() -> None:
+    night = PlannedBackfill(hours=("22:00-06:00",), timezone="Europe/Berlin")
+    closed = plan(0, 0, 1).model_copy(update={"group": "backfill", "backfill": night})
+    caught_up = partition(1, 9, state="caught_up")
+    begun = partition(2, -1, state="starting", end=-1, lag_records=0)
+    reports = {
+        ("backfill", slot): (report(slot, *rows).model_copy(update={"group": "backfill"}),)
+        for slot, rows in enumerate(((partition(0), caught_up), (begun,)))
+    }
+    rows = Rows()
+    for now_ms, states in ((NOW_MS, ["copying", "caught_up", "starting"]), (NOW_MS + 8 * 3_600_000, [])):
+        heard = {
+            slot: tuple(part.model_copy(update={"at_ms": now_ms - 500}) for part in parts)
+            for slot, parts in reports.items()
+        }
+        found = status_of("l", "backfill", closed, heard, now_ms, rows=rows)
+        assert [row.state for row in found.partitions] == (states or ["waiting", "caught_up", "waiting"])
+        assert found.limits == "only 22:00-06:00 Europe/Berlin" and found.opening is not None
+        assert found.opening == Opening(open=bool(states), changes_at_ms=(5 if states else 21) * 3_600_000)
+    lagging = found.partitions[0]
+    assert (lagging.reason, lagging.detail, lagging.needs_decision) == (
+        "outside_hours",
+        "continues at 1970-01-01 22:00 Europe/Berlin (21:00 UTC); task group backfill copies only 22:00-06:00 Europe/Berlin",
+        False,
+    )
+    assert found.stuck == {} and found.healthy
+    assert summary_of("l", "a", "b", [found], ()).state == "copying"
+
+
+def test_how_long_it_takes_is_told_with_the_hours_in_which_nothing_is_copied() -> None:
+    night = PlannedBackfill(hours=("00:00-01:00",), timezone="UTC")
+    pace = Pace(seconds_left={TopicPartition("orders", 0): 2 * 3600.0})
+    limited = plan(0).model_copy(update={"backfill": night})
+    (row,) = status_of(
+        "l", "default", limited, {("default", 0): (report(0, partition(0)),)}, NOW_MS, pace=pace
+    ).partitions
+    assert row.seconds_to_catch_up == 2 * 24 * 3600  # of which it begins 1,000 s after the first hour has begun
+    assert row.detail == "about 48.0 h until caught up"

@@ -202,6 +202,19 @@ def test_rules_budgets_names_and_partitions_stay_as_they_are(world: World) -> No
     assert world.waits == {"orders": "awaiting_approval"}
 
 
+def test_the_lane_keeps_its_hours_and_its_budget_until_others_are_approved(world: World) -> None:
+    for limits in ({"bytes_per_second": 7}, {"bytes_per_second": 5, **NIGHT}, None):
+        before = world.plans.get("backfill")
+        budget = {} if limits is None else {"budget": {"backfill": limits}}
+        world.link = link(topics={"regex": ["[a-z]+"], **budget}, **(LANE if limits else {}))
+        (line,) = world.cycle()
+        assert line.startswith("budget of the link: ")
+        now = world.plans.get("backfill")
+        assert (now and now.backfill) == (before and before.backfill)
+        world.approve()
+    assert world.plans["backfill"].backfill is None
+
+
 def test_what_halts_says_which_change_of_its_rule_is_not_approved(world: World) -> None:
     world.source["orders"] = ("s2", 2)
     assert world.cycle() == [] and world.waits == {"orders": "source_recreated"}
@@ -262,7 +275,17 @@ def test_a_decision_about_a_source_needs_no_approval_neither_when_it_is_made_nor
 
 NAMES = st.sampled_from(["aa", "bb", "cc", "dd"])
 TOPICS = st.dictionaries(NAMES, st.tuples(st.sampled_from(["1", "2"]), st.integers(1, 3)))
-BUDGETS = st.sampled_from([{}, {"bytes_per_second": 5}, {"bytes_per_second": 9, "classes": {"bulk": 3}}])
+NIGHT = {"hours": ["22:00-06:00"], "timezone": "UTC"}
+BUDGETS = st.sampled_from(
+    [
+        {},
+        {"bytes_per_second": 5},
+        {"bytes_per_second": 9, "classes": {"bulk": 3}},
+        {"backfill": {"bytes_per_second": 7}},
+        {"bytes_per_second": 5, "backfill": {"bytes_per_second": 3, **NIGHT}},
+    ]
+)
+LANE: dict[str, Any] = {"groups": {"default": {}, "backfill": {}}, "backfill": {"behind_records": 1}}
 
 
 @st.composite
@@ -274,7 +297,7 @@ def links(draw: st.DrawFn) -> Link:
     return link(
         topics={"regex": ["[a-z]+"], "exclude": sorted(draw(st.sets(NAMES))), "rules": [rule], "budget": budget},
         naming=draw(st.sampled_from([{}, {"policy": "prefix", "prefix": "x."}])),
-        groups={"default": {"slots": draw(st.integers(1, 2))}},
+        **(LANE if "backfill" in budget else {"groups": {"default": {"slots": draw(st.integers(1, 2))}}}),
     )
 
 

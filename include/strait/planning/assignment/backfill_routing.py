@@ -23,7 +23,7 @@ class Seen(NamedTuple):
         before: partition -> the task group that replicates it by the current plans.
         loads: partition -> its load by the latest reports.
         histories: new partition -> its backlog on the source, in records.
-        takes_late: whether partitions that have fallen behind move, too.
+        takes_late: whether partitions with a large lag move, too.
     """
 
     before: Mapping[TopicPartition, str] = {}
@@ -77,7 +77,7 @@ def _late(own: Mapping[str, str], backfill: Backfill, seen: Seen) -> dict[TopicP
 
 
 def is_long(history: int, backfill: Backfill) -> bool:
-    """Return whether the backfill task group copies a new partition with a backlog of so many records."""
+    """Return whether the backfill task group copies a new partition with a backlog of ``history`` records."""
     if backfill.behind_records is not None and history >= backfill.behind_records:
         return True
     return backfill.behind_seconds is not None and history > 0  # the age of a backlog shows only in its records

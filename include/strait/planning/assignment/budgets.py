@@ -47,13 +47,13 @@ class Lane(NamedTuple):
 
     @property
     def takes_late(self) -> bool:
-        """Whether partitions that have fallen behind move to it. With hours only new partitions do: those that are
-        replicated already would stop until the hours begin."""
+        """Whether partitions with a large lag move to it. With hours only new partitions do: those that are replicated
+        already would stop until the hours start."""
         return self.limits is None or not self.limits.hours
 
     def leaves(self, limit: int) -> float:
-        """Return the fraction of a budget that it cannot use. Some is always kept for it, for the time between its hours'
-        begin and the next plan."""
+        """Return the fraction of a budget that it cannot use. Some is always kept for it, for the time from the start of
+        its hours to the next plan."""
         if self.closed:
             return 1 - LEAST
         own = None if self.limits is None else self.limits.bytes_per_second

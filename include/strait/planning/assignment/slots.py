@@ -63,7 +63,7 @@ def deal(
         previous: task group -> its current plan.
         loads: partition -> its load by the latest reports.
         histories: new partition -> its backlog on the source, in records.
-        takes_late: whether partitions that have fallen behind move to the backfill task group.
+        takes_late: whether partitions with a large lag move to the backfill task group.
     """
     before = {group: slots_by_partition(plan.topics) for group, plan in previous.items()}
     groups_before = {partition: group for group, slots in before.items() for partition in slots}

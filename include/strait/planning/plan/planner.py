@@ -68,7 +68,7 @@ class Survey:
         clusters: Kafka's IDs of source and destination.
         decisions: one-time decisions of operators that still apply. ``decided``: source topic -> the decision that was
             followed.
-        unapproved: changes that are left out.
+        unapproved: changes that are excluded.
     """
 
     selection: Selection

@@ -1,4 +1,5 @@
-"""Changes that no operator has approved: a plan that leaves them out keeps the current settings of what they affect. Pure."""
+"""Changes that no operator has approved: a plan without them keeps the current settings of the topics that they affect.
+Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
