@@ -145,8 +145,8 @@ _TEXTS = {
     Reason.AWAITING_APPROVAL: _Text(
         "The link has `approval: required`, and no operator has approved the change in the detail. Everything that needs no "
         "approval continues.",
-        "Run `strait plan LINK --out plan.json`, review it, and run `strait apply plan.json`, or answer the request of the "
-        "DAG `strait_<link>_approval`. To drop the change, undo it in `topics`, or exclude the topic.",
+        "Run `strait plan LINK --out plan.json`, review it, and run `strait apply plan.json`, also with `strait run`; in "
+        "Airflow, answer the request of the DAG `strait_<link>_approval`. To drop the change, undo it, or exclude the topic.",
         Kind.SKIPPED,
     ),
     Reason.OUTSIDE_HOURS: _Text(
@@ -157,7 +157,8 @@ _TEXTS = {
     ),
     # partitions that are copied, with a note
     Reason.THROTTLED: _Text(
-        "The partition is copied, but the link or its class of topics has reached its `topics.budget`.",
+        "The partition is copied, but the link, its class of topics or its backfill task group has reached its "
+        "`topics.budget`.",
         "No action is needed. To catch up sooner, raise `topics.budget`.",
         Kind.INFORMATIONAL,
     ),

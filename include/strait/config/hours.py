@@ -19,7 +19,7 @@ _SPAN = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-(?:([01]\d|2[0-3]):([0-5]\d)|(24)
 _MINUTE_MS = 60_000
 _DAY_MS = 24 * 60 * _MINUTE_MS
 _LONGEST_DAYS = 2
-"""A span that begins every day begins within this many days, even on days that have not that hour."""
+"""A daily span starts within this many days, even if one day does not have that hour."""
 
 
 def checked_span(text: str) -> str:
@@ -69,7 +69,7 @@ class Hours:
         )
 
     def next_change(self, at_ms: int) -> int | None:
-        """Return when the hours begin next if it is outside of them, else when they end; None: they never do."""
+        """Return when the hours start next or, within them, when they end; None: they never do."""
         now = self.is_open(at_ms)
         before = at_ms
         for boundary in self._boundaries(at_ms):
@@ -107,7 +107,7 @@ class Hours:
             since_ms = change
 
     def _boundaries(self, at_ms: int) -> Iterator[int]:
-        """Yield the next times, in order, at which a span begins or ends; those of hours that a day does not have may be
+        """Yield the next times, in order, at which a span starts or ends; those of hours that a day does not have may be
         late."""
         zone = ZoneInfo(self.zone)
         today = datetime.fromtimestamp(at_ms / 1000, zone).date()
@@ -143,6 +143,6 @@ def clock(at_ms: int, zone: str) -> str:
 
 
 def _minutes(span: str) -> tuple[int, int]:
-    """Return the minutes of the day at which a span begins and ends."""
+    """Return the minutes of the day at which a span starts and ends."""
     begin, end = (int(time[:2]) * 60 + int(time[3:]) for time in span.split("-"))
     return begin, end

@@ -1,6 +1,6 @@
-"""Looks up how far the source's logs reach while a slot may not fetch, outside the hours of its task group.
+"""Queries the ends of the source's logs while a slot may not fetch, outside the hours of its task group.
 
-Otherwise the lag would stay what it was when the hours ended, and no loss by the source's retention would be foreseen.
+Otherwise the lag would stay that of the end of the hours, and no loss by the source's retention would be foreseen.
 """
 
 from collections import defaultdict
