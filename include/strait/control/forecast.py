@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from strait.config.links import Link
+from strait.control.other_links import other_links
 from strait.control.registration import registered
 from strait.control.start_offsets import ranges_of
 from strait.errors import ClusterError, ProtocolError
@@ -33,7 +34,9 @@ from strait.planning.risks.risks import (
     lacking,
     risks,
     similar_names,
+    wider,
 )
+from strait.planning.risks.sharing import shared
 from strait.planning.risks.slot_size import crowded
 from strait.planning.risks.state_safety import state_writers
 from strait.planning.topic_sync.actions import GrowTopic
@@ -90,6 +93,7 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
         + crowded(link.groups, _partitions(link, proposal))
         + _writers(name, clusters)
         + kept_less(proposal.survey.destinations.pairs)
+        + wider(proposal.survey.destinations.pairs)
         + growing_names(proposal.survey.selection.names)
     )
     planned = (*effects(link, proposal), *without_approval(link, proposal))
@@ -108,7 +112,8 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
         standing
         + risks(pairs, growing, sorted(begin), known)
         + similar_names(proposal.survey.selection.names, begin)
-        + _loops(link, proposal, clusters, unknown),
+        + _loops(link, proposal, clusters, unknown)
+        + _shared(name, proposal, begin, clusters, unknown),
         tuple(unknown),
     )
 
@@ -170,6 +175,17 @@ def _loops(link: Link, proposal: Proposal, clusters: Clusters, unknown: list[str
     ends = clusters.source.cluster, clusters.destination.cluster
     into = [_or_none(partial(registered, clusters.properties[end], end), unknown) or () for end in ends]
     return loops_of(link, proposal.survey.selection.names, clusters.destination.cluster_id, *into)
+
+
+def _shared(
+    name: str, proposal: Proposal, begin: Collection[str], clusters: Clusters, unknown: list[str]
+) -> tuple[Risk, ...]:
+    end, found = clusters.destination.cluster, proposal.survey
+    others = _or_none(lambda: other_links(clusters.properties[end], end, name), unknown)
+    if others is None:
+        return ()
+    unknown += [f"whether link {link} writes to the same topics: {why}" for link, why in others.unread.items()]
+    return shared(found.selection.names, found.policies, begin, found.clusters[0], others)
 
 
 def _or_none(ask: Callable[[], Answer], unknown: list[str]) -> Answer | None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 
+from cachetools import TTLCache
+
 from strait.config import naming
 from strait.config.app_spec import AppSpec
 from strait.config.cluster_identity import expecting
@@ -19,6 +21,7 @@ from strait.control.executor import Done, make_state_safer, perform, with_acls
 from strait.control.forecast import Clusters, Forecast, forecast
 from strait.control.group_status import group_status
 from strait.control.opposite import opposite_of
+from strait.control.other_links import Claim
 from strait.control.outcome import Outcome
 from strait.control.proposing import Observed, Proposing, state_replicas
 from strait.control.registration import is_registered, producer_id_of, register
@@ -53,6 +56,7 @@ from strait.state.topics import ensure_state_topics
 GROUP = DEFAULT_GROUP
 _CONFLICTS_MOST = 8
 _CONFLICT_PAUSE_SECONDS = 1.0
+_CLAIMS_MOST, _CLAIMS_SECONDS = 10_000, 60.0
 
 
 class Control:
@@ -73,6 +77,7 @@ class Control:
         self._source_properties = file.clusters[self.link.source]
         self._destination_properties = file.clusters[self.link.destination]
         self._register_is_there = self._state_is_there = True  # as last seen
+        self._claims: TTLCache[str, Claim] = TTLCache(_CLAIMS_MOST, _CLAIMS_SECONDS)
         self._state_topics = {*kept_safe(link), naming.history_topic(link)} - {naming.PRODUCERS_TOPIC}
 
     @classmethod
@@ -287,7 +292,8 @@ class Control:
             _now_ms(),
         )
         settings = planned_settings(self._configured)
-        return Proposing(self.name, self.link, settings, self._clusters, seen).proposal(refused, stopped=stopped)
+        proposing = Proposing(self.name, self.link, settings, self._clusters, seen, self._claims)
+        return proposing.proposal(refused, stopped=stopped)
 
     def _publish(
         self, refused: Mapping[str, str], stopped: bool | None, approval: Approval, done: Done

@@ -1,13 +1,14 @@
 """Makes a link's proposal from one observation of both clusters and of the link's state. Queries the clusters for facts
 that only the proposal shows to be needed, such as start offsets; changes nothing."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field, replace
 
 from strait.config.links import Link
 from strait.control.collector import collector_paused
 from strait.control.executor import acceptable, gather
 from strait.control.forecast import Clusters
+from strait.control.other_links import Claim, claims
 from strait.control.start_offsets import look_up
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.history.load import Load
@@ -15,11 +16,12 @@ from strait.planning.plan.pauses import pauses_of
 from strait.planning.plan.planner import Proposal, Runs, compose, survey
 from strait.planning.review.withholding import unapproved_of, without_actions
 from strait.planning.risks.state_safety import state_changes, state_risks, wanted_replicas
-from strait.planning.topic_sync.actions import Action
+from strait.planning.topic_sync.actions import Action, AlterTopic, DeleteTopic
 from strait.planning.topic_sync.creation import Destinations
 from strait.planning.topic_sync.opposite import Opposite
 from strait.planning.topic_sync.retirement import candidates, retire
 from strait.planning.topic_sync.sync import Memory, TopicSync, topic_sync
+from strait.planning.topics.selection import CameBack
 from strait.planning.topics.unapproved import NOTHING, Unapproved
 from strait.state.schema import Plan, PlannedSettings
 
@@ -45,13 +47,19 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Proposing:
-    """Makes the proposals of one observation. ``settings``: of ``link``, as plans record them."""
+    """Makes the proposals of one observation.
+
+    Attributes:
+        settings: of ``link``, as plans record them.
+        claims: those of other links on destination topics; from earlier cycles, and extended.
+    """
 
     name: str
     link: Link
     settings: PlannedSettings
     clusters: Clusters
     observed: Observed
+    claims: MutableMapping[str, Claim] = field(default_factory=dict)
 
     def proposal(self, refused: Mapping[str, str], *, stopped: bool) -> Proposal:
         """Return the proposal, with the part of it that needs no approval.
@@ -78,7 +86,7 @@ class Proposing:
                 observed.runs,
                 refused,
                 plans.values(),
-                observed.opposite.copies,
+                CameBack(observed.opposite.copies, observed.opposite.unknown),
                 unapproved,
             )
         create = acceptable(self.clusters.destination, link, found.destinations.create)
@@ -108,20 +116,35 @@ class Proposing:
         )
 
     def _sync(self, destinations: Destinations, refused: Mapping[str, str]) -> TopicSync:
+        """Return the changes to destination topics, without deletions and changed configurations of topics to which other
+        links may replicate: each link would undo what the other one does."""
         observed = self.observed
         memory, now_ms = Memory.of(observed.plans.values()), observed.now_ms
         over = candidates(self.link, memory.waiting, *observed.facts, observed.runs, memory.copied_from, now_ms)
         evidence = gather(self.clusters.source, self.clusters.destination, over)
-        return topic_sync(
-            self.link,
-            destinations,
-            *observed.facts,
-            memory,
-            retirement=retire(self.link, over, evidence, observed.runs),
-            refused=refused,
-            done=observed.done,
-            opposite=observed.opposite,
-        )
+
+        def sync() -> TopicSync:
+            known = dict(self.claims)
+            claimed = {topic: claim.why for topic, claim in known.items()}
+            found = topic_sync(
+                self.link,
+                destinations,
+                *observed.facts,
+                memory,
+                retirement=retire(self.link, over, replace(evidence, others=claimed), observed.runs),
+                refused=refused,
+                done=observed.done,
+                opposite=observed.opposite,
+            )
+            return found.without_altering({topic for topic, claim in known.items() if claim.known})
+
+        found = sync()
+        alone = [action.topic for action in found.actions if isinstance(action, AlterTopic | DeleteTopic)]
+        if not alone:
+            return found
+        end = self.clusters.destination.cluster
+        self.claims.update(claims(self.clusters.properties[end], end, self.name, alone))
+        return sync()
 
 
 def state_replicas(link: Link) -> int | None:

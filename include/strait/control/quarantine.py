@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from confluent_kafka import Message
 
 from strait.config import naming
+from strait.control.other_links import other_links
 from strait.control.registration import repair_writer
 from strait.kafka.admin import Admin
 from strait.kafka.reading import log_range, read_topic
@@ -75,6 +76,8 @@ class Quarantine:
         with StateReader(self._properties, self._cluster, self._link, follow=("plan",)) as state:
             state.catch_up()
             plans = list(state.plans.values())
+        others = other_links(self._properties, self._cluster, self._link).plans.values() if to is not None else ()
+        plans += [plan for of_link in others for plan in of_link]
         there = Admin(self._properties, self._cluster).observe(lambda _: False).topics
         return targets(entries, to, plans, there)
 

@@ -33,13 +33,17 @@ def targets(
 
     Args:
         to: the topic that the operator names; None: each record's own destination.
-        plans: the current plans of all task groups; a topic is in the plan of each task group that copies part of it.
+        plans: the current plans of all task groups; a topic is in the plan of each task group that copies part of it. With
+            ``to``, those of other links into the cluster, too.
         destination: every topic of the destination cluster.
 
     Raises:
         ConfigError: the records may not be replayed; it lists every reason.
     """
-    planned = {topic.destination: topic for plan in plans for topic in plan.topics}
+    topics = [topic for plan in plans for topic in plan.topics]
+    planned = {
+        topic.destination: topic for topic in sorted(topics, key=lambda topic: topic.policy.on_foreign == "halt")
+    }
     highest: dict[tuple[str, str], int] = {}
     for entry in entries:
         pair = entry.topic, to or entry.destination

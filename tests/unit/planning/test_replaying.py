@@ -68,3 +68,10 @@ def test_the_plan_of_every_task_group_counts() -> None:
     assert targets([entry()], None, [other, plan("continue")], cluster(dr_orders=2)) == {"orders": "dr.orders"}
     with pytest.raises(ConfigError, match="halts at records which are not the link's own"):
         targets([entry()], "dr.orders", [plan("halt"), other], cluster(dr_orders=2))
+
+
+def test_the_copy_of_another_link_that_halts_at_strangers_is_spared_too() -> None:
+    lenient, strict = plan("expect"), plan("halt").model_copy(update={"link": "other"})
+    for plans in ([lenient, strict], [strict, lenient]):
+        with pytest.raises(ConfigError, match="is a copy of orders that halts"):
+            targets([entry()], "dr.orders", plans, cluster(dr_orders=2))

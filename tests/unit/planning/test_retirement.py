@@ -151,3 +151,9 @@ def test_what_is_gone_on_both_sides_is_forgotten() -> None:
     assert verdict.forgotten == {"orders"}
     unseen = decided(replace(gone, copies_gone=frozenset()), destination=nowhere)
     assert "does not say whether orders exists" in unseen.kept["orders"]
+
+
+def test_a_topic_to_which_another_link_replicates_is_kept_with_the_reason() -> None:
+    evidence = replace(log(0, 10), others={"orders": "link other replicates to it, too"})
+    assert [item.topic for item in decided(log(0, 10)).delete] == ["orders"]
+    assert decided(evidence).kept == {"orders": "link other replicates to it, too"}

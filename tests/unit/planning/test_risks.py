@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from strait.model import TopicFacts
-from strait.planning.risks.risks import Known, Risk, forgetful, kept_less, risks, similar_names
+from strait.planning.risks.risks import Known, Risk, forgetful, kept_less, risks, similar_names, wider
 from strait.planning.topics.pairs import Pair
 
 HOUR_MS = 3_600_000
@@ -130,3 +130,9 @@ def test_copies_whose_names_brokers_take_for_one_are_told_with_both() -> None:
     (risk,) = similar_names(names, ["y", "z"])
     assert (risk.code, risk.topic) == ("similar_names", "y")
     assert risk.detail.startswith("a_b.c differs from a.b_c only by `.` and `_`")
+
+
+@pytest.mark.parametrize(("partitions", "told"), [(2, False), (3, False), (4, True)])
+def test_a_copy_with_more_partitions_than_its_source_is_told_at_every_plan(partitions: int, told: bool) -> None:
+    found = wider([Pair(SOURCE, replace(TARGET, partitions=partitions))])
+    assert [risk.code for risk in found] == ["more_partitions"] * told

@@ -14,7 +14,7 @@ from strait.config.links import Link, Topics
 from strait.config.naming import Names, why_illegal
 from strait.errors import ConfigError
 from strait.model import TopicFacts
-from strait.planning.topics.selection import Selection, selects
+from strait.planning.topics.selection import CameBack, Selection, selects
 from strait.planning.topics.selection import select as select_of_link
 from strait.reasons import Reason
 
@@ -259,3 +259,16 @@ def test_fifty_thousand_topics_are_matched_once_however_often_they_are_asked_for
 def _by_hand(topics: Topics, name: str) -> bool:
     excluded = any(re.fullmatch(pattern, name) for pattern in topics.exclude)
     return not excluded and any(re.fullmatch(pattern, name) for pattern in topics.regex)
+
+
+def test_while_it_is_unknown_what_a_link_from_the_destination_has_made_a_regular_expression_selects_nothing_new() -> (
+    None
+):
+    unknown = CameBack(unknown="strait.b-to-a.plan: not authorized")
+    topics, facts = Topics(regex=(".*",), include=("meant",)), source("meant", "old", "us.old")
+    found = select(topics, facts, naming=PREFIX, copied_before=["old"], came_back=unknown)
+    assert found.selected == ("meant", "old")
+    (skip,) = found.skipped
+    assert (skip.topic, skip.reason) == ("us.old", Reason.CAME_FROM_DESTINATION)
+    assert skip.detail.startswith("whether a link from b has made it is unknown: strait.b-to-a.plan: not authorized")
+    assert len(select(topics, facts, came_back=unknown).selected) == 3, "under equal names none can multiply"

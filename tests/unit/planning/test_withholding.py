@@ -15,6 +15,7 @@ from strait.planning.review.effects import effects, without_approval
 from strait.planning.review.withholding import unapproved_of, without_actions
 from strait.planning.topic_sync.actions import CreateTopic, GrowTopic
 from strait.planning.topic_sync.sync import Memory, topic_sync
+from strait.planning.topics.selection import NONE_CAME_BACK
 from strait.planning.topics.start_offsets import StartOffsets
 from strait.planning.topics.unapproved import NOTHING, Unapproved
 from strait.state.schema import Decision, Plan, PlannedTopic
@@ -46,7 +47,7 @@ class World:
     def _made(self, unapproved: Unapproved) -> Proposal:
         facts = cluster("a", self.source), cluster("b", self.destination)
         refused = unapproved.refused({})
-        found = survey("l", self.link, *facts, self.runs, refused, self.plans.values(), (), unapproved)
+        found = survey("l", self.link, *facts, self.runs, refused, self.plans.values(), NONE_CAME_BACK, unapproved)
         starts = StartOffsets(
             dict.fromkeys(found.new, 0), dict.fromkeys((asked.target for asked in found.new.values()), 0)
         )

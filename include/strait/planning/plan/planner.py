@@ -4,7 +4,7 @@ The start offset of a partition that the link replicates for the first time requ
 has two steps: `survey` returns the lookups to make, and `compose` makes the plan with their results.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from strait.config.groups import DEFAULT_GROUP
@@ -35,7 +35,7 @@ from strait.planning.topics.identity import (
 from strait.planning.topics.lost_mappings import Begun, left_after
 from strait.planning.topics.new_partitions import NewPartition, StartRequest, begin
 from strait.planning.topics.policies import start_of, topic_policy
-from strait.planning.topics.selection import Selection, select
+from strait.planning.topics.selection import NONE_CAME_BACK, CameBack, Selection, select
 from strait.planning.topics.start_offsets import StartOffsets, start_at
 from strait.planning.topics.unapproved import NOTHING, Unapproved
 from strait.reasons import Reason
@@ -173,7 +173,7 @@ def survey(
     runs: Runs,
     refused: Mapping[str, str] | None = None,
     previous: Iterable[Plan] = (),
-    came_back: Collection[str] = (),
+    came_back: CameBack = NONE_CAME_BACK,
     unapproved: Unapproved = NOTHING,
 ) -> Survey:
     """Select topics, find their destinations, and compare them with the recorded offset segments.

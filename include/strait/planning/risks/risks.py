@@ -99,6 +99,21 @@ def kept_less(pairs: Iterable[Pair]) -> tuple[Risk, ...]:
     return tuple(risk for pair in pairs if pair.usable for risk in _kept_less(pair.source, pair.destination))
 
 
+def wider(pairs: Iterable[Pair]) -> tuple[Risk, ...]:
+    """Return risks of destination topics with more partitions than their sources, whether new or not: clients that choose
+    a partition by the key choose another one on the destination."""
+    return tuple(
+        Risk(
+            "more_partitions",
+            pair.source.topic,
+            f"{pair.destination.topic} has {pair.destination.partitions} partitions, the source {pair.source.partitions}: "
+            "after a failover, new records of a key go to another partition than its earlier ones; give the source as many",
+        )
+        for pair in pairs
+        if pair.usable and pair.destination.partitions > pair.source.partitions
+    )
+
+
 def _kept_less(source: TopicFacts, target: TopicFacts) -> Iterator[Risk]:
     policy, target_policy = source.configs.get("cleanup.policy", ""), target.configs.get("cleanup.policy", "")
     if policy and "compact" in target_policy and "compact" not in policy:

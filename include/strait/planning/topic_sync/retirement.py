@@ -3,8 +3,9 @@
 A topic that is not listed may still exist: a permission may have been revoked, the cluster may be another one, or may
 have lost all of its topics. And a destination topic may hold other records, too. So one is deleted only if all of the
 following is true: the source confirms by name that the topic does not exist; the source is the cluster that was
-replicated from, and it has other topics; the destination topic is the one that was written to; and its log holds, from
-its first offset to its last, exactly the records that the offset map lists as written by the link.
+replicated from, and it has other topics; the destination topic is the one that was written to; its log holds, from its
+first offset to its last, exactly the records that the offset map lists as written by the link; and no other link
+replicates to it, by its plan.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,11 +49,13 @@ class Evidence:
         ``gone``: source topics that, as the source confirms by name, do not exist; ``copies_gone``: the same for
             destination topics.
         logs: destination partition -> its first offset and its end offset.
+        others: destination topic -> why another link may replicate to it, too.
     """
 
     gone: frozenset[str] = frozenset()
     copies_gone: frozenset[str] = frozenset()
     logs: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,8 @@ def _why_kept(link: Link, candidate: Candidate, evidence: Evidence, runs: Sequen
         return f"{copy.topic} is not the topic that was replicated to"
     if rule_of(link.topics, candidate.source).on_foreign != "halt":
         return f"others may write to {copy.topic}, by its rule's `on_foreign`"
+    if why := evidence.others.get(copy.topic):
+        return why
     for partition in candidate.partitions:
         of_partition = [
             run for run in runs if run.partition == partition.partition and run.destination_id == copy.topic_id

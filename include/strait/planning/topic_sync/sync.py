@@ -1,13 +1,13 @@
 """Changes that destination topics need besides their records: partitions, configurations, ACLs and deletion. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from strait.config.links import Link
 from strait.config.rules import rule_of
 from strait.model import ClusterFacts, TopicAcl
 from strait.planning.topic_sync.acls import acl_changes, still_given
-from strait.planning.topic_sync.actions import Action
+from strait.planning.topic_sync.actions import Action, AlterTopic
 from strait.planning.topic_sync.configs import altered
 from strait.planning.topic_sync.creation import Destinations
 from strait.planning.topic_sync.growth import grown
@@ -64,6 +64,11 @@ class TopicSync:
     def given(self) -> tuple[GivenAcl, ...]:
         """ACLs that the link has added, as the plan records them."""
         return tuple(GivenAcl(**acl._asdict()) for acl in self.memory.acls)
+
+    def without_altering(self, topics: Container[str]) -> "TopicSync":
+        """Return the same without changed configurations of these destination topics."""
+        kept = (item for item in self.actions if not (isinstance(item, AlterTopic) and item.topic in topics))
+        return replace(self, actions=tuple(kept))
 
     def waiting(self, waits: Iterable[Waiting], now_ms: int) -> list[Waiting]:
         """Return the waiting entries for the plan: dated, without forgotten topics, and with the reason why a

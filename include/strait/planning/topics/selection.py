@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from strait.config import naming
 from strait.config.links import Link, Topics
@@ -19,6 +20,28 @@ class Skip:
     topic: str
     reason: Reason
     detail: str
+
+
+class CameBack(NamedTuple):
+    """Source topics that links from the destination have created.
+
+    Attributes:
+        unknown: why this is unknown; "" if it is known. No new topic is then selected: each of them may be one.
+    """
+
+    topics: Collection[str] = ()
+    unknown: str = ""
+
+    def why(self, topic: str, destination: str, *, new: bool) -> str:
+        """Return why a topic may be one of them; "" if it is not. ``new``: the link has not replicated it."""
+        if topic in self.topics:
+            return f"a link from {destination} has made it"
+        return (
+            f"whether a link from {destination} has made it is unknown: {self.unknown}" if new and self.unknown else ""
+        )
+
+
+NONE_CAME_BACK = CameBack()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +70,7 @@ def select(
     source: Mapping[str, TopicFacts],
     *,
     copied_before: Iterable[str] = (),
-    came_back: Collection[str] = (),
+    came_back: CameBack = NONE_CAME_BACK,
     shared_cluster_id: str | None = None,
     unapproved: Unapproved = NOTHING,
 ) -> Selection:
@@ -73,9 +96,11 @@ def select(
     copied_before = frozenset(copied_before)
     names: dict[str, str] = {}
     skipped = []
+    found: str | Skip | None
     for name in sorted(source.keys() - unapproved.starts.keys()):
-        found: str | Skip | None = unapproved.names.get(name)
-        found = found or _skip(link.topics, name, source[name].internal) or _named(link, name, came_back)
+        back = came_back.why(name, link.destination, new=name not in copied_before)
+        found = unapproved.names.get(name)
+        found = found or _skip(link.topics, name, source[name].internal) or _named(link, name, back)
         if isinstance(found, Skip):
             skipped.append(found)
         else:
@@ -131,16 +156,15 @@ def _skip(topics: Topics, name: str, internal: bool) -> Skip | None:
     return None
 
 
-def _named(link: Link, topic: str, came_back: Collection[str]) -> str | Skip:
+def _named(link: Link, topic: str, back: str) -> str | Skip:
     names = naming.Names(link)
     if names.came_from_destination(topic):
         return Skip(
             topic, Reason.CAME_FROM_DESTINATION, f"its name shows that it was replicated from {link.destination}"
         )
     name = names.destination(topic)
-    if topic in came_back and name != topic and topic not in link.topics.include:
-        detail = f"a link from {link.destination} has made it; name it in `topics.include` to copy it back all the same"
-        return Skip(topic, Reason.CAME_FROM_DESTINATION, detail)
+    if back and name != topic and topic not in link.topics.include:
+        return Skip(topic, Reason.CAME_FROM_DESTINATION, f"{back}; name it in `topics.include` to copy it all the same")
     if name is None:
         return Skip(topic, Reason.NO_NAME, "no `naming.rules` entry matches, and `otherwise` is `refuse`")
     why = naming.why_illegal(name)

@@ -1,0 +1,64 @@
+"""The plans of other links into the same cluster. What one link may do to a topic depends on who else writes there."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from strait.control.registration import registered
+from strait.errors import NotAuthorized, StateError
+from strait.planning.risks.sharing import OtherLinks
+from strait.state.reader import StateReader
+from strait.state.schema import Plan
+
+MOST_READ = 100
+"""Number of links whose plans are read."""
+
+
+class Claim(NamedTuple):
+    """Why another link may replicate to a destination topic. ``known``: its plan says so; else that is unknown."""
+
+    why: str
+    known: bool
+
+
+def claims(properties: Mapping[str, str], cluster: str, link: str, topics: Collection[str]) -> dict[str, Claim]:
+    """Return the claims of other links on these destination topics, as far as there are any. Raises
+    ClusterUnavailable."""
+    try:
+        others = other_links(properties, cluster, link, most=None)
+    except NotAuthorized as error:
+        return dict.fromkeys(topics, Claim(f"whether other links replicate to it is unknown: {error}", known=False))
+    found: dict[str, Claim] = {}
+    for other, why in others.unread.items():
+        text = f"whether link {other} replicates to it, too, is unknown: {why}"
+        found |= dict.fromkeys(topics, Claim(text, known=False))
+    writing = others.writing()
+    found |= {
+        topic: Claim(f"link {writing[topic][0][0]} replicates to it, too", known=True)
+        for topic in topics
+        if topic in writing
+    }
+    return found
+
+
+def other_links(properties: Mapping[str, str], cluster: str, link: str, *, most: int | None = MOST_READ) -> OtherLinks:
+    """Return the plans of the other links into a cluster, as far as they can be read. Links that were removed still have
+    theirs.
+
+    Args:
+        most: number of links whose plans are read; None: all.
+
+    Raises:
+        ClusterUnavailable, NotAuthorized: the producer registry cannot be read.
+    """
+    names = sorted({one.link for one in registered(properties, cluster)} - {link})
+    plans: dict[str, tuple[Plan, ...]] = {}
+    read = names if most is None else names[:most]
+    unread = dict.fromkeys(names[len(read) :], f"only the plans of {most} links are read")
+    for name in read:
+        try:
+            with StateReader(properties, cluster, name, follow=("plan",)) as state:
+                state.catch_up()
+                plans[name] = tuple(state.plans.values())
+        except (NotAuthorized, StateError) as error:
+            unread[name] = str(error)
+    return OtherLinks(plans, unread)

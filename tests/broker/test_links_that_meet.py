@@ -1,0 +1,141 @@
+"""Two links into one cluster, on real brokers: each knows what the other one writes."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strait.config.links import LinksFile, parse
+from strait.control.plane import Control
+from strait.control.quarantine import Chosen, Quarantine
+from strait.errors import ApprovalMissing, ConfigError
+from strait.kafka.connection import silent
+from strait.planning.risks.risks import Risk
+from strait.state.quarantine_log import Entry
+from support.fixtures.waiting import eventually
+from support.kafka.log_ends import ends
+from support.kafka.topics import alter, create, delete, exists, grow, look, produce
+from support.links.copying import copying
+
+pytestmark = pytest.mark.broker
+
+Make = Callable[..., Control]
+
+
+@pytest.fixture
+def topic(topic_name: str) -> str:
+    return topic_name
+
+
+@pytest.fixture
+def make(clusters: Any, topic: str) -> Iterator[Make]:
+    """Make the control plane of a link into b; it replicates the topic of a, unless it is told otherwise."""
+    made: list[Control] = []
+
+    def file(name: str, settings: dict[str, Any]) -> LinksFile:
+        ends_of = {"a": dict(clusters.source.client_properties), "b": dict(clusters.destination.client_properties)}
+        base = {"source": "a", "destination": "b", "topics": {"include": [topic]}}
+        return parse({"clusters": ends_of, "links": {name: base | settings}}, where="test")
+
+    def control(name: str, **settings: Any) -> Control:
+        made.append(Control(file(f"{name}-{topic[-8:]}", settings), f"{name}-{topic[-8:]}", silent))
+        return made[-1]
+
+    yield control
+    for one in made:
+        one.close()
+
+
+def within_b(topic: str, **settings: Any) -> dict[str, Any]:
+    """A link from b into b, which replicates another topic to the same one."""
+    rules = [{"match": ".*", **settings}]
+    naming = {"policy": "rules", "rules": [{"match": f"{topic}-local", "replace": topic}]}
+    return {"source": "b", "naming": naming, "topics": {"include": [f"{topic}-local"], "rules": rules}}
+
+
+def risks(control: Control, *codes: str) -> list[Risk]:
+    return [risk for risk in control.forecast(control.propose()).risks if risk.code in codes]
+
+
+@pytest.mark.core
+def test_what_another_link_writes_is_told_before_it_halts_or_comes_twice(clusters: Any, make: Make, topic: str) -> None:
+    create(clusters.source, topic, 1)
+    create(clusters.destination, f"{topic}-local", 1)
+    make("one").apply()
+    (again,) = risks(make("two"), "shared_destination")
+    assert again.topic == topic and "from the same source, so each record arrives twice" in again.detail
+    (other,) = risks(make("three", **within_b(topic)), "shared_destination")
+    assert (
+        f"link one-{topic[-8:]} replicates {topic} to {topic}, too; a partition to which both write halts"
+        in other.detail
+    )
+    grow(clusters.destination, topic, 3)
+    (wider,) = risks(make("one"), "more_partitions")
+    assert (wider.topic, f"{topic} has 3 partitions, the source 1" in wider.detail) == (topic, True)
+
+
+def test_a_copy_is_not_deleted_while_another_link_replicates_to_it(clusters: Any, make: Make, topic: str) -> None:
+    create(clusters.source, topic, 1)
+    create(clusters.source, f"{topic}-kept", 1)
+    create(clusters.destination, f"{topic}-local", 1)
+    topics = {"regex": [f"{topic}.*"]}
+    deleting = make("one", delete_copies_after_seconds=0, topics=topics)
+    deleting.apply()
+    make("two", **within_b(topic)).apply()
+    delete(clusters.source, topic)
+    for _ in range(3):
+        assert deleting.apply().done == ()
+    (waiting,) = deleting.apply().plan.waiting
+    assert f"destination topic not deleted: link two-{topic[-8:]} replicates to it, too" in waiting.detail
+    assert exists(clusters.destination, topic)
+    assert not deleting.apply().published, "it is said once"
+
+
+def test_two_links_do_not_undo_each_others_configurations(clusters: Any, make: Make, topic: str) -> None:
+    """A merge that is meant: both expect records of others, and both synchronize configurations."""
+    create(clusters.source, topic, 1, retention_ms="1000000")
+    create(clusters.destination, f"{topic}-local", 1, retention_ms="2000000")
+    expect = {"topics": {"include": [topic], "rules": [{"match": ".*", "on_foreign": "expect"}]}}
+    one, two = (
+        make("one", configs={"sync": True}, **expect),
+        make("two", configs={"sync": True}, **within_b(topic, on_foreign="expect")),
+    )
+    assert one.apply().created == (topic,)
+    two.apply()
+    for control in (one, two, one, two):
+        assert control.apply().done == ()
+    assert look(clusters.destination, topic).topic_configs["retention.ms"] == "1000000"
+    alter(clusters.source, topic, retention_ms="3000000")
+    assert one.apply().done == (), "a topic of two links is left as it is"
+
+
+def test_nothing_is_replayed_into_a_copy_of_another_link_that_halts(clusters: Any, make: Make, topic: str) -> None:
+    create(clusters.source, topic, 1)
+    make("one").apply()
+    properties = dict(clusters.destination.client_properties)
+    mine = Quarantine(properties, "b", f"two-{topic[-8:]}")
+    assert mine.unsettled(Chosen()) == []
+    entry = Entry(0, "other", 0, 5, 1, "other", "batch_refused", "", 1, 10)
+    with pytest.raises(ConfigError, match=f"{topic} is a copy of {topic} that halts"):
+        mine.targets([entry], topic)
+
+
+def test_an_approval_of_one_link_is_none_of_what_the_other_one_has_done_meanwhile(
+    clusters: Any, make: Make, topic: str, tmp_path: Path
+) -> None:
+    create(clusters.source, topic, 1)
+    create(clusters.source, f"{topic}-old", 1)
+    asking = make("one", approval="required", topics={"include": [f"{topic}-old"]})
+    asking.apply(shown=asking.show(asking.propose()))
+    asking = make("one", approval="required", topics={"regex": [f"{topic}.*"]})
+    shown = asking.show(asking.propose())
+    make("two").apply()
+    with pytest.raises(ApprovalMissing, match=f"no longer: creates {topic}"):
+        asking.apply(shown=shown)
+    produce(clusters.source, f"{topic}-old", 5)
+    with copying(asking, tmp_path):
+        eventually(lambda: ends(clusters.destination, f"{topic}-old", 1) == [5], what="it goes on meanwhile")
+    assert [effect.verb for effect in asking.apply().pending] == ["copies"]
+    (told,) = risks(asking, "shared_destination")
+    assert told.topic == topic
