@@ -9,6 +9,7 @@ import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, one_link, seconds
 from strait.errors import ClusterUnavailable, StateError, StraitError
+from strait.reasons import Reason
 
 if TYPE_CHECKING:
     from strait.control.link_status import LinkStatus
@@ -77,7 +78,9 @@ def wait(
 
 def not_caught_up(status: "LinkStatus") -> str:
     """Return why the link has not caught up, as text; "" if it has."""
-    rows = status.rows
+    rows = [
+        row for row in status.rows if row.reason != Reason.AWAITING_APPROVAL
+    ]  # not replicated before an operator acts
     if not rows:
         return "it has no plan yet, or its plan has no topic" if status.groups else "it has no plan yet"
     behind = [row for row in rows if row.state != "caught_up"]

@@ -1,6 +1,6 @@
 """Changes that links in the opposite direction have made to the topics of a link's source, according to their plans."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from strait.config.links import Link
 from strait.control.registration import writing_links
@@ -27,14 +27,15 @@ def opposite_of(link: Link, source: Mapping[str, str], destination_id: str) -> O
     may_take_copies = bool(link.topics.regex) and not link.keeps_names
     if not (follows_acls(link) or syncs_any(link) or may_take_copies):
         return Opposite()
+    links: set[str] = set()
     try:
-        return Opposite.of(_plans(link.source, source, destination_id))
+        links = {one.link for one in writing_links(source, link.source) if one.source == destination_id}
+        return Opposite.of(_plans(link.source, source, links))
     except (NotAuthorized, StateError) as error:
-        return Opposite(unknown=str(error))
+        return Opposite(unknown=str(error), exist=bool(links))
 
 
-def _plans(cluster: str, properties: Mapping[str, str], destination_id: str) -> Iterator[Plan]:
-    links = {one.link for one in writing_links(properties, cluster) if one.source == destination_id}
+def _plans(cluster: str, properties: Mapping[str, str], links: Collection[str]) -> Iterator[Plan]:
     for link in sorted(links):
         with StateReader(properties, cluster, link, follow=("plan",)) as state:
             state.catch_up()

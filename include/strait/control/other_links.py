@@ -1,4 +1,5 @@
-"""The plans of other links into the same cluster. What one link may do to a topic depends on who else writes there."""
+"""The plans of other links into the same cluster. A link may delete, alter or replay into a topic only if no other link
+replicates to it."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -14,7 +15,7 @@ MOST_READ = 100
 
 
 class Claim(NamedTuple):
-    """Why another link may replicate to a destination topic. ``known``: its plan says so; else that is unknown."""
+    """Why another link may replicate to a destination topic. ``known``: by its plan; else that is unknown."""
 
     why: str
     known: bool

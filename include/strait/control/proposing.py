@@ -86,7 +86,7 @@ class Proposing:
                 observed.runs,
                 refused,
                 plans.values(),
-                CameBack(observed.opposite.copies, observed.opposite.unknown),
+                CameBack(observed.opposite.copies, observed.opposite.unknown if observed.opposite.exist else ""),
                 unapproved,
             )
         create = acceptable(self.clusters.destination, link, found.destinations.create)
@@ -117,7 +117,7 @@ class Proposing:
 
     def _sync(self, destinations: Destinations, refused: Mapping[str, str]) -> TopicSync:
         """Return the changes to destination topics, without deletions and changed configurations of topics to which other
-        links may replicate: each link would undo what the other one does."""
+        links may replicate: each link would undo the other one's changes."""
         observed = self.observed
         memory, now_ms = Memory.of(observed.plans.values()), observed.now_ms
         over = candidates(self.link, memory.waiting, *observed.facts, observed.runs, memory.copied_from, now_ms)

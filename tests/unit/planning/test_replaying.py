@@ -38,8 +38,9 @@ def test_they_go_to_their_own_destination_where_others_may_write() -> None:
 
 
 def test_a_copy_that_halts_at_strangers_is_refused_even_when_it_is_named() -> None:
-    for to in (None, "dr.orders"):
-        (problem,) = refusal(entry(), to=to, in_force=plan("halt"), dr_orders=2)
+    for to, group in ((None, "default"), ("dr.orders", "default"), (None, "backfill")):
+        in_force = plan("halt").model_copy(update={"group": group})
+        (problem,) = refusal(entry(), to=to, in_force=in_force, dr_orders=2)
         assert problem.startswith("dr.orders is a copy of orders that halts at records which are not the link's own")
 
 

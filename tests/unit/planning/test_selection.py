@@ -111,10 +111,10 @@ def test_what_came_from_the_destination_is_not_copied_back() -> None:
 def test_what_links_from_the_destination_made_is_not_taken_for_a_topic_of_its_own() -> None:
     have = source("orders", "us.clicks", "us.views")
     topics = Topics(regex=(".*",), include=("us.views",))
-    found = select(topics, have, naming=PREFIX, came_back={"us.clicks", "us.views"})
+    found = select(topics, have, naming=PREFIX, came_back=CameBack({"us.clicks", "us.views"}))
     assert found.names == {"orders": "dr.orders", "us.views": "dr.us.views"}
     assert [(skip.topic, skip.reason) for skip in found.skipped] == [("us.clicks", Reason.CAME_FROM_DESTINATION)]
-    assert len(select(topics, have, came_back={"us.clicks"}).names) == 3, "under equal names records tell"
+    assert len(select(topics, have, came_back=CameBack({"us.clicks"})).names) == 3, "under equal names records tell"
 
 
 def test_a_topic_without_a_name_that_kafka_takes_is_left_out_alone() -> None:

@@ -285,3 +285,11 @@ def test_how_long_it_takes_is_told_with_the_hours_in_which_nothing_is_copied() -
     ).partitions
     assert row.seconds_to_catch_up == 2 * 24 * 3600  # of which it begins 1,000 s after the first hour has begun
     assert row.detail == "about 48.0 h until caught up"
+
+
+def test_a_topic_that_waits_for_approval_is_nothing_to_catch_up_with() -> None:
+    waiting = (Waiting(topic="new", reason="awaiting_approval", detail="since then: copying it from earliest"),)
+    found = status(plan(0, waiting=waiting), report(0, partition(0, 9, state="caught_up")), report(1))
+    assert [row.reason for row in found.partitions] == ["awaiting_approval", ""]
+    assert found.healthy and found.stuck == {}
+    assert not_caught_up(LinkStatus("l", "a", "b", (found,), ())) == ""

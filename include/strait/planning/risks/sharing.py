@@ -32,7 +32,7 @@ class OtherLinks:
 def shared(
     names: Mapping[str, str],
     policies: Mapping[str, TopicPolicy],
-    begin: Collection[str],
+    started: Collection[str],
     source_id: str,
     others: OtherLinks,
 ) -> tuple[Risk, ...]:
@@ -43,13 +43,13 @@ def shared(
     Args:
         names: source topic -> destination topic.
         policies: source topic -> its policy, of topics whose destination topic exists.
-        begin: source topics whose replication starts.
+        started: source topics whose replication starts.
         source_id: Kafka's ID of the source.
     """
     writing = others.writing()
     found = {
         risk
-        for source in begin
+        for source in started
         for link, plan, topic in writing.get(names.get(source, ""), ())
         for risk in _of(source, policies.get(source), source_id, link, plan, topic)
     }

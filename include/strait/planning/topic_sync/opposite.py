@@ -24,12 +24,14 @@ class Opposite:
         copies: topics of the link's source that are their destination topics.
         copied: topics of the link's destination that they replicate.
         unknown: why this is unknown; "" if it is known.
+        exist: whether there is such a link, although this is unknown.
     """
 
     acls: frozenset[TopicAcl] = frozenset()
     copies: frozenset[str] = frozenset()
     copied: frozenset[str] = frozenset()
     unknown: str = ""
+    exist: bool = False
 
     @classmethod
     def of(cls, plans: Iterable[Plan]) -> "Opposite":
