@@ -38,6 +38,7 @@ from strait.planning.review import text
 from strait.planning.review.approval import Approval, ShownPlan
 from strait.planning.review.backfill import Reports
 from strait.planning.review.clusters import planned_clusters
+from strait.planning.review.effect import removals_first
 from strait.planning.review.effects import Effects, effects, planned_effects
 from strait.planning.status.metrics import written_records
 from strait.planning.status.status import Status
@@ -118,7 +119,12 @@ class Control:
         found = effects(self.link, proposal)
         lines = [text.proposal_text(proposal), *(ahead or self.forecast(proposal)).lines()]
         if found and self.link.approval == "required":
-            lines = [f"{len(found)} changes to approve:", *(effect.line for effect in found), "", *lines]
+            lines = [
+                f"{len(found)} changes to approve:",
+                *(effect.line for effect in removals_first(found)),
+                "",
+                *lines,
+            ]
         return ShownPlan.of(self.name, found, "\n".join(lines), proposal.survey.clusters)
 
     def forecast(self, proposal: Proposal) -> Forecast:

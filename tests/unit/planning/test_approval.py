@@ -9,7 +9,7 @@ import pytest
 from strait.errors import ApprovalMissing, ConfigError
 from strait.planning.plan.planner import Proposal
 from strait.planning.review import text
-from strait.planning.review.approval import Approval, ShownPlan
+from strait.planning.review.approval import Approval, ShownPlan, pending_lines
 from strait.planning.review.clusters import UNKNOWN, cluster_effects, planned_clusters
 from strait.planning.review.effects import Effect, Effects, effects, fingerprint
 from strait.state.schema import Plan
@@ -163,3 +163,16 @@ def test_a_plan_file_that_somebody_changed_is_refused(change: dict[str, Any], wh
 def test_what_is_no_plan_file_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="plan file f: "):
         ShownPlan.parse(text, where="plan file f")
+
+
+def test_what_is_taken_away_is_seen_before_a_list_is_cut() -> None:
+    pending = [Effect("copies", f"t{number:03}", "from earliest") for number in range(300)]
+    pending += [Effect("leaves", "orders"), Effect("changes", "orders", "on_loss halt -> restart")]
+    lines = pending_lines(sorted(pending))
+    assert lines[:4] == [
+        "302 changes wait for approval:",
+        "  leaves orders",
+        "  changes orders: on_loss halt -> restart",
+        "  copies t000: from earliest",
+    ]
+    assert lines[-1] == "and 282 more"

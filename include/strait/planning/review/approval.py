@@ -11,7 +11,7 @@ from strait.errors import ApprovalMissing, ConfigError
 from strait.json_text import value_of
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.clusters import UNKNOWN, Clusters, cluster_differences
-from strait.planning.review.effect import Effect
+from strait.planning.review.effect import Effect, removals_first
 from strait.planning.review.effects import Effects, differences, fingerprint, unseen
 
 _LINES_MOST = 20
@@ -125,7 +125,7 @@ def pending_lines(pending: Effects) -> list[str]:
     if not pending:
         return []
     head = f"{len(pending)} change{'s wait' if len(pending) > 1 else ' waits'} for approval:"
-    return [head, *_few([f"  {' '.join(str(effect).split())}" for effect in pending])]
+    return [head, *_few([f"  {' '.join(str(effect).split())}" for effect in removals_first(pending)])]
 
 
 def _few(lines: list[str]) -> list[str]:

@@ -34,6 +34,11 @@ class Effect(NamedTuple):
         return f"{self.sign} {self}"
 
 
+def removals_first(effects: Iterable[Effect]) -> list[Effect]:
+    """Return the effects in the order in which an operator reads them: long lists are cut at their end."""
+    return sorted(effects, key=lambda effect: ("-~+=".index(effect.sign), effect))
+
+
 def totals(effects: Iterable[Effect]) -> str:
     """Return the number of effects by sign: ``Plan: 2 to add, 1 to change, 0 to remove.``"""
     counted = Counter(effect.sign for effect in effects)
