@@ -119,10 +119,14 @@ def test_a_state_that_cannot_be_read_refuses_approved_plans_and_pauses_and_chang
     newer = Producer(clusters.destination.client_properties)
     newer.produce(naming.plan_topic(link), key=b'{"group":"default"}', value=json.dumps({"v": 2}).encode())
     assert newer.flush(30) == 0
-    with Control(file, link) as control, pytest.raises(StateError, match="it has v 2, and this version"):
-        control.apply(shown=shown)
-    with pytest.raises(StateError, match="it has v 2"):
-        pausing.pause(file, link, Scope(), by="ann", reason="")
+    try:
+        with Control(file, link) as control, pytest.raises(StateError, match="it has v 2, and this version"):
+            control.apply(shown=shown)
+        with pytest.raises(StateError, match="it has v 2"):
+            pausing.pause(file, link, Scope(), by="ann", reason="")
+    finally:  # other tests plan on these clusters, too
+        newer.produce(naming.plan_topic(link), key=b'{"group":"default"}', value=None)
+        assert newer.flush(30) == 0
     assert f"{link}-more" not in topics_of(clusters.destination, link)
 
 
@@ -147,7 +151,7 @@ def test_the_backfill_and_the_risks_are_shown(clusters: Any, make_file: MakeFile
     assert (found.records, found.bytes_from) == (50, "log")
     assert found.bytes >= 50_000
     assert codes_of(ahead.risks) == ["shorter_retention", "smaller_messages"]
-    assert ahead.unknown == ()
+    assert [text for text in ahead.unknown if "writes to the same topics" not in text] == []
     assert f"backfill  {topic}: 50 records" in shown.text
     assert f"risk      {topic}: smaller_messages" in shown.text
 

@@ -149,13 +149,18 @@ def test_while_the_plan_of_the_link_back_cannot_be_read_nothing_of_it_is_taken_f
 ) -> None:
     """As during an upgrade, in which the other link has a newer version: without end, names would grow to and fro."""
     create(clusters.destination, f"{topic}-x", 1)
-    every = {"regex": [f".*{topic}.*"]}
-    back = make("back", source="b", destination="a", topics=every, naming={"policy": "prefix", "prefix": "us."})
+    one = {"include": [f"{topic}-x"]}
+    back = make("back", source="b", destination="a", topics=one, naming={"policy": "prefix", "prefix": "us."})
     assert back.apply().created == (f"us.{topic}-x",)
     newer = Producer(clusters.source.client_properties)
     newer.produce(naming.plan_topic(back.name), key=b'{"group":"default"}', value=b'{"v":2}')
     assert newer.flush(30) == 0
-    outcome = make("there", topics=every, naming={"policy": "prefix", "prefix": "eu."}).apply()
+    every = {"regex": [f".*{topic}.*"]}
+    try:
+        outcome = make("there", topics=every, naming={"policy": "prefix", "prefix": "eu."}).apply()
+    finally:  # other tests plan on these clusters, too
+        newer.produce(naming.plan_topic(back.name), key=b'{"group":"default"}', value=None)
+        assert newer.flush(30) == 0
     assert (outcome.created, outcome.plan.topics) == ((), ())
     (skip,) = (skip for skip in outcome.proposal.survey.selection.skipped if skip.topic == f"us.{topic}-x")
-    assert skip.reason is Reason.CAME_FROM_DESTINATION and "is unknown" in skip.detail and "v 2" in skip.detail
+    assert skip.reason is Reason.CAME_FROM_DESTINATION and "is unknown" in skip.detail
