@@ -1,5 +1,5 @@
 """Registers with Airflow: Strait's page, its address and its navigation entry, the widget on the home page, and the
-listener that writes the notes of runs.
+listener that writes the notes of runs; and the check of permissions on links.
 
 Every Airflow process loads this file, including tasks, so the page itself is imported on its first request.
 """
@@ -11,6 +11,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 from strait_airflow.page_address import ROUTE, base_url
 from strait_airflow.run_notes import RunNotes
+from strait_airflow.shared_dags import LinkRights
 
 PREFIX = "/strait"
 _PAGE = f"{urlsplit(base_url()).path}{PREFIX}"
@@ -32,6 +33,7 @@ class StraitPlugin(AirflowPlugin):
     name = "strait"
     listeners: ClassVar = [RunNotes()]
     fastapi_apps: ClassVar = [{"app": LazyPage(), "url_prefix": PREFIX, "name": "Strait"}]
+    fastapi_root_middlewares: ClassVar = [{"middleware": LinkRights, "name": "Strait: rights on links"}]
     external_views: ClassVar = [
         {
             "name": "Strait",

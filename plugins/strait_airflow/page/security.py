@@ -2,6 +2,7 @@
 are not a public interface.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -10,7 +11,8 @@ from airflow.api_fastapi.core_api.security import GetUserDep, get_user
 from airflow.configuration import conf
 from airflow.models.dag import DagModel
 from airflow.models.variable import Variable
-from fastapi import Depends, HTTPException
+from fastapi import Depends, HTTPException, Request
+from fastapi.security import HTTPBearer
 
 from strait_airflow.page.paths import decoded
 from strait_airflow.settings import (
@@ -25,6 +27,11 @@ from strait_airflow.settings import (
 
 signed_in = Depends(get_user)
 """Rejects requests without a login to Airflow, with 401."""
+
+
+async def user_of(request: Request) -> Any:
+    """Return the user of a request of which FastAPI resolves no dependencies. Raises HTTPException."""
+    return await get_user(request, None, await HTTPBearer(auto_error=False)(request))
 
 
 def visible_links(user: GetUserDep) -> tuple[str, ...]:
@@ -67,7 +74,8 @@ def changes(link: VisibleLink, user: GetUserDep) -> dict[str, Any]:
         "quarantine": QUARANTINE_DAG,
         "failover": FAILOVER_DAG,
     }
-    may = {change: _may_run(user, dag) for change, dag in dags.items()}
+    may_run_its_own = _may_run(user, dag_id(link))
+    may = {change: may_run_its_own and _may_run(user, dag) for change, dag in dags.items()}
     if link in links_with_approval():
         dags["approve"] = dag_id(link, "approval")
         may["approve"] = _may_answer(user, dags["approve"])
@@ -95,6 +103,15 @@ def reads_logs(link: VisibleLink, user: GetUserDep) -> bool:
 
 
 ReadsLogs = Annotated[bool, Depends(reads_logs)]
+
+
+def missing_rights(user: GetUserDep, links: Sequence[str]) -> None:
+    """Raise HTTPException, 403, for the first link whose DAG this user may not trigger."""
+    for link in links:
+        if not _may_run(user, dag_id(link)):
+            raise HTTPException(
+                403, f"link {link}: you may not trigger DAG {dag_id(link)}, so no DAG may change the link for you"
+            )
 
 
 def _may_run(user: GetUserDep, dag: str) -> bool:

@@ -1,0 +1,118 @@
+"""Middleware of Airflow's API server: to trigger a DAG that acts on any link, a user also needs the permission to
+trigger the DAG of that link.
+
+Airflow checks the permission on the shared DAG only, and does not know that its Param `link` names another one.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fastapi import Request
+
+from strait_airflow.settings import FAILOVER_DAG, PAUSE_DAG, QUARANTINE_DAG
+
+SHARED = frozenset({PAUSE_DAG, QUARANTINE_DAG, FAILOVER_DAG})
+_EVERY = "~"  # Airflow's wildcard: the body names the DAGs
+_RUNS = re.compile(r"/dags/(?P<dag>[^/]+)/(?P<rest>dagRuns|dagRuns/.+|clear\w+|taskInstances(?:/.+)?)/?$")
+_MOST_BYTES = 1 << 20
+
+
+class LinkRights:
+    """ASGI middleware. A rejected request gets 403, and Airflow does not see it."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        found = _RUNS.search(scope["path"]) if scope["type"] == "http" and scope["method"] != "GET" else None
+        if found is None or found["dag"] not in {*SHARED, _EVERY} or found["rest"].endswith("/list"):
+            await self._app(scope, receive, send)
+            return
+        from fastapi import HTTPException, Request
+        from fastapi.responses import JSONResponse
+
+        try:
+            body = await _body(receive)
+            triggers = scope["method"] == "POST" and found["rest"] == "dagRuns"
+            await _check(Request(scope), found["dag"], body, triggers=triggers)
+        except HTTPException as error:
+            await JSONResponse({"detail": error.detail}, error.status_code)(scope, receive, send)
+            return
+        await self._app(scope, _again(body, receive), send)
+
+
+async def _body(receive: Any) -> bytes:
+    """Return the whole body. Raises HTTPException if it is too large."""
+    from fastapi import HTTPException
+
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > _MOST_BYTES:
+            raise HTTPException(413, f"the request has more than {_MOST_BYTES} bytes")
+    return body
+
+
+def _again(body: bytes, receive: Any) -> Any:
+    """Return a function that delivers a body that was read, and then the following messages."""
+    left = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def deliver() -> Any:
+        return left.pop() if left else await receive()
+
+    return deliver
+
+
+async def _check(request: "Request", dag: str, body: bytes, *, triggers: bool) -> None:
+    """Raise HTTPException unless the user may trigger the DAG of each link that the request acts upon."""
+    from fastapi.concurrency import run_in_threadpool
+
+    from strait_airflow.page.security import missing_rights, user_of
+    from strait_airflow.settings import link_names
+
+    links = set(_links(dag, body, link_names(), triggers=triggers))
+    if links:
+        await run_in_threadpool(missing_rights, await user_of(request), sorted(links))
+
+
+def _links(dag: str, body: bytes, known: tuple[str, ...], *, triggers: bool) -> Iterator[str]:
+    """Yield the links that the request acts upon: the one in the configuration of a new run, and all of them for a
+    change of earlier runs. None if it acts upon no shared DAG, or Airflow rejects it.
+
+    Raises:
+        HTTPException: the body is not strict JSON in UTF-8. Airflow reads more than that, perhaps differently.
+    """
+    from fastapi import HTTPException
+
+    from strait.json_text import value_of
+
+    try:
+        told = value_of(body.decode()) if body else {}
+    except ValueError as error:
+        raise HTTPException(400, f"the request is not JSON: {error}") from error
+    if dag == _EVERY and not SHARED & set(_texts(told)):
+        return
+    if not triggers:
+        yield from known
+        return
+    conf = told.get("conf") if isinstance(told, Mapping) else None
+    link = conf.get("link") if isinstance(conf, Mapping) and "link" in conf else next(iter(known), None)
+    if isinstance(link, str):  # anything else is rejected by the Param
+        yield link
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, Mapping):
+            left += [*one.keys(), *one.values()]
+        elif isinstance(one, list):
+            left += one
