@@ -126,6 +126,10 @@ lock: $(INSTALLED) ## Resolve requirements*.txt into requirements*.lock; newer v
 	$(COMPILE) --output-file requirements.lock requirements.txt
 	$(COMPILE) --output-file requirements-dev.lock --constraint requirements.lock requirements-dev.txt
 
+.PHONY: images-lock
+images-lock: ## Ask registries for the digests of the images in docker/images.lock, and write them there (needs Docker)
+	python3 docker/lock_images.py
+
 .PHONY: sbom
 sbom: $(INSTALLED) ## Write the bill of materials of what Strait runs on, build/sbom.json (CycloneDX)
 	@mkdir -p build

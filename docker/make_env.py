@@ -1,4 +1,5 @@
-"""Write `.env` for docker-compose.yaml: `.env.example` with a random secret wherever it has no value.
+"""Write `.env` for docker-compose.yaml: `.env.example` with a random secret wherever it has no value, and with the digests
+of images in docker/images.lock.
 
 A `.env` that is there already is left alone: its secrets are in use.
 """
@@ -19,12 +20,23 @@ def filled(example: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def with_digests(text: str, lock: str) -> str:
+    """Give each image its digest, if the lock file has one for its tag."""
+    digests = dict(line.split("@", 1) for line in lock.splitlines() if "@" in line and not line.startswith("#"))
+    lines = []
+    for line in text.splitlines():
+        digest = digests.get(line.partition("=")[2])
+        lines.append(f"{line}@{digest}" if digest else line)
+    return "\n".join(lines) + "\n"
+
+
 def _is_open(line: str) -> bool:
     return line.endswith("=") and not line.startswith("#")
 
 
 def main(project: Path) -> int:
     text = filled((project / ".env.example").read_text(encoding="utf-8"))
+    text = with_digests(text, (project / "docker" / "images.lock").read_text(encoding="utf-8"))
     try:
         descriptor = os.open(project / ".env", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -33,6 +33,12 @@ from support.fixtures.compose import (
 )
 
 ALL = sorted(services())
+DOCKERFILE = PROJECT / "docker" / "Dockerfile"
+
+
+def images():
+    """Of all services, as they are without a `.env`."""
+    return {substituted(services()[service]["image"]) for service in ALL}
 
 
 def test_docker_accepts_the_file(tmp_path):
@@ -99,6 +105,8 @@ def test_a_made_environment_has_a_secret_for_everything_open():
 def test_an_environment_in_use_is_not_overwritten(tmp_path):
     make_env = runpy.run_path(str(PROJECT / "docker" / "make_env.py"))
     shutil.copy(PROJECT / ".env.example", tmp_path)
+    (tmp_path / "docker").mkdir()
+    shutil.copy(PROJECT / "docker" / "images.lock", tmp_path / "docker")
     assert make_env["main"](tmp_path) == 0
     first = (tmp_path / ".env").read_text(encoding="utf-8")
     assert (tmp_path / ".env").stat().st_mode & 0o077 == 0
@@ -110,23 +118,50 @@ def test_git_ignores_the_environment():
     assert ".env" in (PROJECT / ".gitignore").read_text(encoding="utf-8").splitlines()
 
 
-def test_images_are_pinned():
-    for service in ALL:
-        name, _, tag = services()[service]["image"].partition(":")
-        assert re.match(r"\d", tag), f"{name}:{tag}"
-        assert tag != "latest"
+def test_images_are_pinned_and_each_has_its_line_in_the_lock():
+    lock = runpy.run_path(str(PROJECT / "docker" / "lock_images.py"))
+    lines = lock["images"](lock["LOCK"].read_text(encoding="utf-8"))
+    assert all(re.fullmatch(rf"[a-z/]+:\d[\w.-]*(@{lock['DIGEST'].pattern})?", line) for line in lines), lines
+    locked = {line.partition("@")[0] for line in lines}
+    named = {value for name, value in example_variables().items() if name.endswith("_IMAGE")}
+    own = {image for image in images() if image.startswith("strait:")}
+    dockerfile = re.search(r"^ARG AIRFLOW_IMAGE=(\S+)$", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert locked == named == (images() - own) | {dockerfile and dockerfile[1]}
+    assert len(own) == 1 and re.search(r":\d", own.pop())
+
+
+def test_digests_are_locked_as_registries_give_them_and_reach_docker_compose(tmp_path):
+    lock = runpy.run_path(str(PROJECT / "docker" / "lock_images.py"))
+    make_env = runpy.run_path(str(PROJECT / "docker" / "make_env.py"))
+    text, digest = (PROJECT / "docker" / "images.lock").read_text(encoding="utf-8"), "sha256:" + "0a" * 32
+    asked = []
+    locked = lock["locked"](text, lambda image: asked.append(image) or digest)
+    assert [f"{image}@{digest}" for image in asked] == lock["images"](locked) and len(asked) == 3
+    assert lock["locked"](locked, lambda _: digest) == locked, "a tag is asked for, without its former digest"
+    with pytest.raises(ValueError, match="is no digest"):
+        lock["locked"](text, lambda _: "latest")
+    (tmp_path / "docker").mkdir()
+    (tmp_path / "docker" / "images.lock").write_text(locked)
+    shutil.copy(PROJECT / ".env.example", tmp_path)
+    assert make_env["main"](tmp_path) == 0
+    made = (tmp_path / ".env").read_text(encoding="utf-8").splitlines()
+    assert [line for line in made if "_IMAGE=" in line] == [
+        f"AIRFLOW_IMAGE={asked[0]}@{digest}",
+        f"KAFKA_IMAGE={asked[1]}@{digest}",
+        f"POSTGRES_IMAGE={asked[2]}@{digest}",
+    ]
 
 
 def test_images_are_of_the_versions_that_everything_else_uses():
-    dockerfile = (PROJECT / "docker" / "Dockerfile").read_text(encoding="utf-8")
-    airflow = re.search(r"^FROM apache/airflow:(\S+)-python3\.11$", dockerfile, re.MULTILINE)
+    dockerfile = DOCKERFILE.read_text(encoding="utf-8")
+    airflow = re.search(r"^ARG AIRFLOW_IMAGE=apache/airflow:(\S+)-python3\.11$", dockerfile, re.MULTILINE)
+    assert "FROM ${AIRFLOW_IMAGE}\n" in dockerfile
     pinned = re.search(
         r"^apache-airflow==(\S+)", (PROJECT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE
     )
     assert airflow and pinned and airflow.group(1) == pinned.group(1)
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    images = {services()[service]["image"] for service in ALL}
-    assert images == {f"strait:{project['version']}", f"apache/kafka:{KAFKA_VERSION}", "postgres:17.6"}
+    assert images() == {f"strait:{project['version']}", f"apache/kafka:{KAFKA_VERSION}", "postgres:17.6"}
 
 
 def test_the_image_is_made_of_files_that_are_sent_to_docker():
@@ -137,7 +172,10 @@ def test_the_image_is_made_of_files_that_are_sent_to_docker():
     assert all((PROJECT / name).exists() for name in copied)
     for service in ALL:
         if "build" in services()[service]:
-            assert services()[service]["build"] == {"context": ".", "dockerfile": "docker/Dockerfile"}
+            build = services()[service]["build"]
+            assert (build["context"], build["dockerfile"]) == (".", "docker/Dockerfile")
+            assert list(build["args"]) == ["AIRFLOW_IMAGE"]
+            assert f"ARG AIRFLOW_IMAGE={substituted(build['args']['AIRFLOW_IMAGE'])}\n" in DOCKERFILE.read_text()
 
 
 def test_ports_are_published_on_loopback_and_differ():
@@ -182,7 +220,7 @@ def test_commands_start_something_that_exists(service):
         case [airflow_command]:  # whether Airflow has it is asked in tests/airflow
             assert service.startswith("airflow-"), airflow_command
         case None:
-            assert services()[service]["image"].startswith(("postgres:", "apache/kafka:"))
+            assert substituted(services()[service]["image"]).startswith(("postgres:", "apache/kafka:"))
         case other:
             pytest.fail(f"no check for {other}")
 
