@@ -4,9 +4,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
+from strait.cli.printing import echo
 
 if TYPE_CHECKING:
     from strait.config.links import Spark
@@ -33,7 +32,7 @@ def applications(
         output.write({"link": name, "applications": found})
         return
     if not found:
-        typer.echo(f"link {name}: no application was ever submitted on this machine")
+        echo(f"link {name}: no application was ever submitted on this machine")
         return
     from strait.cli.tables import plain_table
 

@@ -7,6 +7,7 @@ from typer.core import TyperGroup
 
 from strait.cli.examples import examples
 from strait.cli.options import Command, Output, OutputOption
+from strait.cli.printing import echo
 
 if TYPE_CHECKING:
     from strait.demo.folder import DemoFolder
@@ -120,7 +121,7 @@ def logs(
         return
     for name, path in chosen.items():
         typer.secho(f"{name}: {path}", bold=True)
-        typer.echo("\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]))
+        echo("\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]))
 
 
 def _status(folder: "DemoFolder") -> "DemoStatus | None":
@@ -133,7 +134,7 @@ def _show(found: "DemoStatus | None", output: Output) -> None:
     if output.structured:
         output.write({"running": False} if found is None else found.as_data())
     elif found is None:
-        typer.echo("No demo is running. `strait demo` starts one.")
+        echo("No demo is running. `strait demo` starts one.")
     else:
         from strait.demo.show import show
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from strait.cli.options import Output, OutputOption
+from strait.cli.printing import echo
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.reasons import Reason
@@ -35,4 +36,4 @@ def explain(
         plain_table(["code", "kind", "meaning"], ([str(one), str(one.kind), one.meaning] for one in chosen))
     else:
         (reason,) = chosen
-        typer.echo(f"{reason} ({str(reason.kind).replace('_', ' ')})\n{reason.meaning}\n{reason.remedy}")
+        echo(f"{reason} ({str(reason.kind).replace('_', ' ')})\n{reason.meaning}\n{reason.remedy}")

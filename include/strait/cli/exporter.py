@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, known_links
+from strait.cli.printing import PrintableFormatter, echo
 from strait.errors import SetupError
 from strait.exporter import TOKEN_VARIABLE
 
@@ -64,7 +65,9 @@ def exporter(
             f"exporter: listening on {address} without a token: whoever reaches it would read names of topics and hosts",
             hint="give --token-file, or --no-token",
         )
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(PrintableFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     # librdkafka logs each connection attempt; the watch itself reports an unreachable link.
     logging.getLogger("strait.librdkafka").setLevel(logging.CRITICAL)
     watches = [LinkWatch(partial(load_link, config, name), name, interval) for name in known_links(config, links or ())]
@@ -80,7 +83,7 @@ def exporter(
         watch.start()
     server.start()
     scheme, host = "http" if certificate is None else "https", f"[{address}]" if ":" in address else address
-    typer.echo(f"metrics of {len(watches)} links at {scheme}://{host}:{server.port}/metrics", err=True)
+    echo(f"metrics of {len(watches)} links at {scheme}://{host}:{server.port}/metrics", err=True)
     ended.wait()
     server.stop()
     for watch in watches:

@@ -16,8 +16,8 @@ from strait.cli.options import (
     one_link,
     seconds,
 )
+from strait.cli.printing import confirm, echo
 from strait.errors import ConfigError
-from strait.text import printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -158,13 +158,13 @@ def failover(
         return
     if unfence:
         record, lifted = failovers.unfence(file, name, _say, wave=wave)
-        typer.echo(f"link {name}: failover {record.id}, {record.outcome}: {lifted} ACLs removed")
+        echo(f"link {name}: failover {record.id}, {record.outcome}: {lifted} ACLs removed")
         return
     if unplanned and fence:
         raise ConfigError("command line", ["--fence changes the source, which --unplanned does not ask for anything"])
     if unplanned and even_if_source_answers and not (dry_run or yes) and sys.stdin.isatty():
         question = f"Fail over without {file.links[name].source}? What it holds beyond the copy is then missing"
-        typer.confirm(question, abort=True)
+        confirm(question)
     file = _with_topics_in_force(file, name)
     settings = Settings(
         by=by or myself(),
@@ -253,7 +253,7 @@ def _with_topics_in_force(file: "LinksFile", link: str) -> "LinksFile":
 
 
 def _say(step: "FailoverStep") -> None:
-    typer.echo(f"{step.verdict:8} {step.name:10} {step.seconds:7.1f} s  {printable_lines(step.detail)}")
+    echo(f"{step.verdict:8} {step.name:10} {step.seconds:7.1f} s  {step.detail}")
 
 
 def _report(record: "Failover", servers: str, output: Output, *, silent: bool) -> None:
@@ -266,9 +266,9 @@ def _report(record: "Failover", servers: str, output: Output, *, silent: bool) -
         after = {"next": next_steps(record, servers), "left_behind": left_behind(record)} if over else {}
         output.write(record.model_dump() | after)
     elif not silent:
-        typer.echo(summary(record))
+        echo(summary(record))
         for line in screen(record, servers) if over else ():
-            typer.echo(printable_lines(line))
+            echo(line)
 
 
 def _show(found: "Sequence[Failover]", link: str, output: Output) -> None:
@@ -278,8 +278,8 @@ def _show(found: "Sequence[Failover]", link: str, output: Output) -> None:
     from strait.planning.failover import summary
 
     if not found:
-        typer.echo(f"link {link}: no failover was ever begun")
+        echo(f"link {link}: no failover was ever begun")
     for record in found:
-        typer.echo(f"{summary(record)}; by {record.by}" + (f": {record.reason}" if record.reason else ""))
+        echo(f"{summary(record)}; by {record.by}" + (f": {record.reason}" if record.reason else ""))
         for step in record.steps:
             _say(step)

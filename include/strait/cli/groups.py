@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkOption, Output, OutputOption, one_link
+from strait.cli.printing import echo
 
 if TYPE_CHECKING:
     from strait.planning.consumer_groups import GroupStatus
@@ -75,7 +76,7 @@ def groups(
     if output.structured:
         output.write([item.as_data() for item in found])
     elif not found:
-        typer.echo(f"link {name}: no consumer group has committed an offset for its topics")
+        echo(f"link {name}: no consumer group has committed an offset for its topics")
     else:
         _print(found, by_partition=len(wanted) == 1 or output is Output.WIDE)
     counted = [item for item in found if item.selected or item.group in wanted]
@@ -100,12 +101,12 @@ def _print(found: "Sequence[GroupStatus]", *, by_partition: bool) -> None:
     head = ["group", "type", "source", "destination", ">partitions", ">re-reads", "offsets"]
     plain_table(head, ([*_sides(item), f"{len(item.offsets)}", _count(item.rereads), _summary(item)] for item in found))
     if by_partition:
-        typer.echo()
+        echo()
         plain_table(
             ["group", "partition", ">offset", "to", ">offset", "fit", ">committed", "state"], _partitions(found)
         )
     for state in sorted({state for item in found for state, _ in item.states}):
-        typer.echo(f"{state}: {MEANINGS[state]}")
+        echo(f"{state}: {MEANINGS[state]}")
 
 
 def _partitions(found: "Iterable[GroupStatus]") -> Iterable[list[str]]:

@@ -1,6 +1,5 @@
 """`strait import`: convert the configuration of Mirus or MirrorMaker 2 to a links file."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +8,7 @@ import typer
 
 from strait.cli.examples import examples
 from strait.cli.options import Command, Output, OutputOption
+from strait.cli.printing import echo
 
 if TYPE_CHECKING:
     from strait.importing.draft import Draft
@@ -77,9 +77,9 @@ def _print(tool: str, files: list[Path], draft: "Draft", output: Output) -> None
         notes = [{"at": list(path), "note": note} for path, said in draft.notes.items() for note in said]
         output.write({"links_file": draft.as_data(), "notes": notes, "left_out": draft.left})
         return
-    typer.echo(
+    echo(
         f"# Translated by `strait import {tool}` from {', '.join(file.name for file in files)}.\n{as_yaml(draft)}",
         nl=False,
     )
     for key, why in draft.left.items():
-        sys.stderr.write(f"left out  {key}: {why}\n")
+        echo(f"left out  {key}: {why}", err=True)

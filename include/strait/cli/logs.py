@@ -9,6 +9,7 @@ import typer
 
 from strait.cli.applications import launchers
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, one_link
+from strait.cli.printing import echo
 from strait.errors import ConfigError, StraitError
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ def logs(
     if not found:
         raise NoLog(f"link {name}: no application has a log on this machine", hint="run it on the host of the DAGs")
     for task_group, (launcher, application) in found.items():
-        typer.echo(f"group {task_group}: {application.log}", err=True)
+        echo(f"group {task_group}: {application.log}", err=True)
         for line in _last(launcher.log_tail(application), lines):
-            typer.echo(line)
+            echo(line)
     ends = {path: path.stat().st_size for _, one in found.values() if (path := Path(one.log)).is_file()}
     if follow and not ends:
         raise NoLog(f"link {name}: no log to follow on this machine", hint="follow it on its cluster's page, above")
@@ -82,5 +83,5 @@ def _print_from(path: Path, start: int) -> int:
     with path.open("rb") as log:
         log.seek(start)
         data = log.read()
-    typer.echo(data.decode(errors="replace"), nl=False)
+    echo(data.decode(errors="replace"), nl=False)
     return start + len(data)

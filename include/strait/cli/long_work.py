@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-import typer
+from strait.cli.printing import echo
 
 _SECONDS = 2.0
 
@@ -23,4 +23,4 @@ def now_and_then(show: Callable[[str], None]) -> Callable[[str], None]:
 
 def on_stderr() -> Callable[[str], None]:
     """Return a function that prints a command's progress on standard error, separate from its output."""
-    return now_and_then(lambda text: typer.echo(text, err=True))
+    return now_and_then(lambda text: echo(text, err=True))

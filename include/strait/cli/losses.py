@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
+from strait.cli.printing import echo
 from strait.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def losses(
     elif found:
         _print(found)
     else:
-        typer.echo(f"link {name}: no losses recorded" + (f" for topic {topic}" if topic else ""))
+        echo(f"link {name}: no losses recorded" + (f" for topic {topic}" if topic else ""))
     if trouble is not None:
         raise trouble
 

@@ -43,8 +43,8 @@ from strait.cli import (
 )
 from strait.cli.examples import examples
 from strait.cli.options import Command
+from strait.cli.printing import echo
 from strait.errors import ConfigError, StraitError
-from strait.text import printable_lines
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -60,7 +60,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"strait {__version__}")
+        echo(f"strait {__version__}")
         raise typer.Exit
 
 
@@ -119,7 +119,7 @@ def run_command(command: Callable[[], object]) -> None:
     try:
         command()
     except StraitError as error:
-        sys.stderr.write(f"error: {printable_lines(str(error))}\n")
+        echo(f"error: {error}", err=True)
         sys.exit(exit_code(error))
 
 

@@ -16,6 +16,7 @@ from strait.cli.options import (
     OutputOption,
     one_link,
 )
+from strait.cli.printing import confirm, echo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +63,7 @@ def rebuild(
         if not yes:
             _show(name, found, Output.TABLE, err=True)
             count = sum(len(one.entries) for one in ready)
-            typer.confirm(f"Write {count:,} entries for {len(ready):,} partitions?", abort=True, err=True)
+            confirm(f"Write {count:,} entries for {len(ready):,} partitions?", err=True)
         found = rebuilding.carry_out(found)
     _show(name, found, output)
     if any(one.verdict == "refused" for one in found):
@@ -74,7 +75,7 @@ def _show(link: str, found: "Sequence[Rebuilt]", output: Output, *, err: bool = 
         output.write({"link": link, "partitions": [one.as_data() for one in found]})
         return
     if not found:
-        typer.echo(f"link {link}: its plan has no partitions", err=err)
+        echo(f"link {link}: its plan has no partitions", err=err)
         return
     from strait.cli.tables import plain_table
 
@@ -96,4 +97,4 @@ def _show(link: str, found: "Sequence[Rebuilt]", output: Output, *, err: bool = 
     for one in found:
         for part in one.unknown:
             numbers = f"{one.destination}-{one.partition} offsets {part.copy_from:,} to {part.copy_to - 1:,}"
-            typer.echo(f"unknown: {numbers} ({part.records:,} records): {part.reason}", err=err)
+            echo(f"unknown: {numbers} ({part.records:,} records): {part.reason}", err=err)

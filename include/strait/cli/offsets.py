@@ -1,6 +1,7 @@
 """`strait offsets`: translate committed offsets between a link's clusters; export or import the link's own."""
 
 import csv
+import io
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 from strait.cli import positions
 from strait.cli.examples import examples
 from strait.cli.options import DEFAULT_FILE, Command, ConfigOption, LinkOption, Output, OutputOption, one_link
+from strait.cli.printing import write
 from strait.errors import ConfigError
 from strait.model import TopicPartition
 
@@ -108,10 +110,12 @@ def _refuse(text: str) -> Place:
 
 
 def _write_csv(found: "Iterable[Translation]") -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
     writer.writerow(_HEAD)
     for item in found:
         writer.writerow(["" if (value := getattr(item, name)) is None else value for name in _HEAD])
+    write(rows.getvalue())
 
 
 def _print(found: "Iterable[Translation]") -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from strait.cli.printing import echo, write_json
 from strait.errors import ConfigError
 
 DEFAULT_FILE = Path("links.yaml")
@@ -39,9 +40,13 @@ class Output(StrEnum):
         if self is Output.YAML:
             import yaml
 
-            text = "---\n" + yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True).rstrip()
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
+            text = (
+                "---\n" + yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=text.isprintable()).rstrip()
+            )
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+        else:
+            write_json(text)
 
 
 def _versioned(value: Any) -> Any:
@@ -59,7 +64,7 @@ class Command(TyperCommand):
         super().format_help(ctx, formatter)
         self.epilog = examples
         if examples:
-            typer.echo(f" Examples:\n\n{textwrap.indent(examples, '   ')}\n")
+            echo(f" Examples:\n\n{textwrap.indent(examples, '   ')}\n")
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         rest = args.index("--") if "--" in args else len(args)

@@ -14,6 +14,7 @@ from strait.cli.options import (
     myself,
     one_link,
 )
+from strait.cli.printing import echo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,6 +132,6 @@ def _tell(link: str, text: str, done: "Edited", *, output: Output) -> None:
         )
         return
     plans = ", ".join(f"plan {plan.version} of group {plan.group}" for plan in done.published)
-    typer.echo(f"link {link}: {text}; " + (f"published {plans}" if plans else "no plan changed"))
+    echo(f"link {link}: {text}; " + (f"published {plans}" if plans else "no plan changed"))
     for item in done.pauses:
-        typer.echo(f"paused    {described(item)}")
+        echo(f"paused    {described(item)}")

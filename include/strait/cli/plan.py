@@ -8,6 +8,7 @@ import typer
 
 from strait.cli.long_work import on_stderr
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
+from strait.cli.printing import confirm, echo
 from strait.errors import ConfigError, SetupError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def plan(
         risks = [risk._asdict() for risk in (*proposal.state_risks, *ahead.risks)]
         output.write(text.proposal_data(proposal) | said | ahead.as_data() | {"risks": risks} | origin)
     else:
-        typer.echo(shown.text)
+        echo(shown.text)
     if detailed_exitcode and not (proposal.empty and proposal.previous is not None):
         raise typer.Exit(2)
 
@@ -93,20 +94,20 @@ def apply(
     from strait.planning.topic_sync.actions import DeleteTopic
 
     if stopped is not None:
-        typer.echo("--stop and --start are deprecated: use `strait stop` or `strait start`", err=True)
+        echo("--stop and --start are deprecated: use `strait stop` or `strait start`", err=True)
     name, shown = _chosen(config, link, first, second)
     with Control.of(config, name, on_stderr()) as control:
         origin = _settle_topics(control, from_file=from_file)
         proposal = control.propose(stopped=stopped)
         deleted = [action for action in proposal.actions if isinstance(action, DeleteTopic)]
         if deleted and shown is None and not yes and sys.stdin.isatty():
-            typer.echo(control.show(proposal).text, err=True)
-            typer.confirm(f"Delete {len(deleted)} destination topics?", abort=True, err=True)
+            echo(control.show(proposal).text, err=True)
+            confirm(f"Delete {len(deleted)} destination topics?", err=True)
         outcome = control.apply(proposal, stopped=stopped, shown=shown)
     if output.structured:
         output.write(outcome.as_data() | origin)
     else:
-        typer.echo(outcome.as_text())
+        echo(outcome.as_text())
     if outcome.refused or outcome.pending:
         raise typer.Exit(1)
 
@@ -123,7 +124,7 @@ def _settle_topics(control: "Control", *, from_file: bool) -> "dict[str, Any]":
                 f"topics are those in force (plan {found.version}), from {found.elsewhere}; "
                 "--from-file takes those of the links file"
             )
-        typer.echo(said, err=True)
+        echo(said, err=True)
     return {"topics_from": "" if from_file else found.elsewhere}
 
 

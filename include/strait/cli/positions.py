@@ -17,6 +17,7 @@ from strait.cli.options import (
     myself,
     one_link,
 )
+from strait.cli.printing import echo, write
 from strait.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -113,8 +114,8 @@ def export(
             dry_run=dry_run,
         )
         written = "would be written" if dry_run else "written"
-        typer.echo(f"link {name}: {len(found)} positions {written} to topic {to_connect} of {place}", err=True)
-    sys.stdout.write(_text(name, found, form, owner, alias))
+        echo(f"link {name}: {len(found)} positions {written} to topic {to_connect} of {place}", err=True)
+    write(_text(name, found, form, owner, alias))
     if not all(item.certain for item in found):
         raise typer.Exit(1)
 
@@ -259,6 +260,6 @@ def _show(link: str, moves: "list[Move]", output: Output) -> None:
     )
     plain_table(["partition", "destination", ">stored", ">start", "verdict", "detail"], rows)
     counted = {verdict: sum(move.verdict == verdict for move in moves) for verdict in {move.verdict for move in moves}}
-    typer.echo(f"link {link}: " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(counted.items())))
+    echo(f"link {link}: " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(counted.items())))
     if counted.get("refused"):
-        typer.echo("nothing is imported while a partition is refused; limit the import with `--topic`", err=True)
+        echo("nothing is imported while a partition is refused; limit the import with `--topic`", err=True)

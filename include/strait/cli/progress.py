@@ -4,9 +4,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import typer
-
 from strait.cli.options import Output
+from strait.cli.printing import echo
 from strait.model import TopicPartition, spans
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status
@@ -31,7 +30,7 @@ class Progress:
         if self._output.structured:
             self._output.write({"event": event, "link": self._link, "at_ms": time.time_ns() // 1_000_000, **data})
         else:
-            typer.echo(f"{time.strftime('%H:%M:%S')} {text}")
+            echo(f"{time.strftime('%H:%M:%S')} {text}")
 
     def show(self, groups: Sequence[Status]) -> None:
         """Print the progress of all task groups, and the reasons for waiting that have appeared or ended."""

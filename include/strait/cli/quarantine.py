@@ -15,6 +15,7 @@ from strait.cli.options import (
     OutputOption,
     one_link,
 )
+from strait.cli.printing import confirm, echo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,26 +139,26 @@ def _open(config: "Path", link: str | None, first: str | None) -> "tuple[str, Qu
 def _tell_unknown(quarantine: "Quarantine", contents: "Contents") -> None:
     """Print the records in the topic that Strait did not write. They do not hide quarantined records."""
     for offset, what in contents.unknown.items():
-        typer.echo(f"topic {quarantine.topic} offset {offset} is not of Strait's making: {what}", err=True)
+        echo(f"topic {quarantine.topic} offset {offset} is not of Strait's making: {what}", err=True)
 
 
 def _ask(question: str, yes: bool) -> None:
     if not yes:
-        typer.confirm(question, abort=True, err=True)
+        confirm(question, err=True)
 
 
 def _tell(what: str, count: int, output: Output) -> None:
     if output.structured:
         output.write({what: count})
     else:
-        typer.echo(f"{what} {count} records")
+        echo(f"{what} {count} records")
 
 
 def _show(found: "list[Entry]", output: Output, nothing: str, into: dict[str, str] | None = None) -> None:
     if output.structured:
         output.write([entry._asdict() | ({"into": into[entry.topic]} if into else {}) for entry in found])
     elif not found:
-        typer.echo(nothing)
+        echo(nothing)
     else:
         from strait.cli.tables import plain_table
         from strait.text import utc

@@ -15,6 +15,7 @@ from strait.cli.options import (
     one_link,
 )
 from strait.cli.pause import ByOption
+from strait.cli.printing import echo
 
 
 def resolve(
@@ -57,7 +58,7 @@ def resolve(
         plans = {plan.group: plan.version for plan in done.published}
         output.write({"link": name, "topic": topic, "action": action, "plans": plans})
         return
-    typer.echo(
+    echo(
         f"link {name}: {topic}: {action} is decided; the monitor DAG or `strait run` follows it with the next plan, "
         f"`strait apply {name}` now"
     )

@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
+
+from strait.cli.consoles import PrintableConsole
 
 
 def keep_showing(draw: Callable[[], None], title: str, seconds: float) -> None:
@@ -34,7 +35,7 @@ def keep_showing(draw: Callable[[], None], title: str, seconds: float) -> None:
 def _on_terminal(draw: Callable[[], None], title: str, seconds: float) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the terminal is restored
     logging.getLogger("strait").setLevel(logging.CRITICAL)  # the output itself shows an unreachable link
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = PrintableConsole()
     # No automatic refresh: standard output is redirected during a drawing.
     live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
     with live:

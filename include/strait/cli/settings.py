@@ -3,9 +3,8 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
+from strait.cli.printing import echo
 
 if TYPE_CHECKING:
     from strait.planning.plan.settings import InForce
@@ -32,8 +31,8 @@ def settings(
         return
     import yaml
 
-    typer.echo("\n".join(f"# {line}" for line in _lines(found, str(config))))
-    typer.echo(yaml.safe_dump({name: data["settings"]}, sort_keys=False, allow_unicode=True).rstrip())
+    echo("\n".join(f"# {line}" for line in _lines(found, str(config))))
+    echo(yaml.safe_dump({name: data["settings"]}, sort_keys=False, allow_unicode=True).rstrip())
 
 
 def _data(name: str, found: "InForce") -> dict[str, Any]:

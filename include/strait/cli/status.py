@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkOption, Output, OutputOption, one_link, seconds
+from strait.cli.printing import echo
 from strait.errors import ClusterUnavailable, StateError, StraitError
-from strait.text import printable_lines
 
 if TYPE_CHECKING:
     from strait.control.link_status import LinkStatus
@@ -72,7 +72,7 @@ def _watched(config: Path, link: str | None, first: str | None, second: str | No
     except typer.Exit:
         pass  # the table shows a link that cannot be queried
     except (ClusterUnavailable, StateError) as error:
-        typer.echo(f"error: {printable_lines(str(error))}", err=not sys.stdout.isatty())
+        echo(f"error: {error}", err=not sys.stdout.isatty())
 
 
 def _show(
@@ -117,7 +117,7 @@ def _stuck(config: Path, links: Sequence[str], bound_seconds: float, topic: str 
         stuck = {place: now[place] for place in stuck if place in now}
     for (name, place, number), why in sorted(stuck.items(), key=str):
         text = place if number is None else f"{place}-{number}"
-        typer.echo(f"link {name}: {text} has waited for {bound_seconds:g} s: {why}", err=True)
+        echo(f"link {name}: {text} has waited for {bound_seconds:g} s: {why}", err=True)
     return bool(stuck)
 
 
@@ -128,26 +128,26 @@ def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
     from strait.reasons import Reason
 
     if not found.groups and not found.left_out:
-        typer.echo(f"link {found.link}: {Reason.PLAN_MISSING}: {Reason.PLAN_MISSING.meaning}")
-        typer.echo(Reason.PLAN_MISSING.remedy)
+        echo(f"link {found.link}: {Reason.PLAN_MISSING}: {Reason.PLAN_MISSING.meaning}")
+        echo(Reason.PLAN_MISSING.remedy)
     for group in found.groups:
         if group.partitions or not group.stopped:
             print_status(group, by_partition=by_partition, wide=wide)
     if found.consumer_groups is not None and found.groups and not found.stopped:
-        typer.echo(summary(found.consumer_groups, time.time_ns() // 1_000_000))
+        echo(summary(found.consumer_groups, time.time_ns() // 1_000_000))
     if found.stopped_by:
-        typer.echo(f"stopped   {found.stopped_by}")
+        echo(f"stopped   {found.stopped_by}")
     for item in found.pauses:
-        typer.echo(f"paused    {described(item)}")
+        echo(f"paused    {described(item)}")
     print_left_out(found.left_out)
     print_reasons([*found.rows, *found.left_out])
     if found.quarantine_unread:
-        typer.echo(
+        echo(
             f"quarantine: the newest records are counted, {found.quarantine_unread:,} older offsets were not read; "
             f"strait quarantine list {found.link} reads all"
         )
     if found.source_trouble:
-        typer.echo(f"other topics of the source are unknown: {found.source_trouble}")
+        echo(f"other topics of the source are unknown: {found.source_trouble}")
 
 
 def _all_links(config: Path, *, output: Output, check: float | None) -> None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console
 from rich.table import Table
 
+from strait.cli.consoles import PrintableConsole
 from strait.planning.history.overrun import WARN_SECONDS, duration
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import SlotStatus, Status
@@ -32,13 +32,11 @@ def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool
     _console(err=err).print(table)
 
 
-def _console(*, err: bool = False) -> Console:
+def _console(*, err: bool = False) -> PrintableConsole:
     """Return a console that uses a terminal's width and, into a pipe, prints each row as one line. Text such as topic
     names is not parsed as markup."""
-    console = Console(highlight=False, markup=False, emoji=False, stderr=err)
-    if console.is_terminal:
-        return console
-    return Console(highlight=False, markup=False, emoji=False, stderr=err, width=_NO_WIDTH)
+    console = PrintableConsole(stderr=err)
+    return console if console.is_terminal else PrintableConsole(stderr=err, width=_NO_WIDTH)
 
 
 def print_status(status: Status, *, by_partition: bool = False, wide: bool = False) -> None:

@@ -19,6 +19,7 @@ from strait.cli.options import (
     myself,
     one_link,
 )
+from strait.cli.printing import confirm, echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,7 +99,7 @@ def export(
     if output.structured:
         output.write({"exported": counted.total(), "to": target.partition(" ")[2]})
     else:
-        typer.echo(f"exported {counted.total():,} records of {len(counted)} partitions to {target}")
+        echo(f"exported {counted.total():,} records of {len(counted)} partitions to {target}")
 
 
 @app.command(cls=Command, epilog=examples("tail drop"))
@@ -134,12 +135,12 @@ def drop(
     found = extents(parts, reader.records(parts))
     count = sum(one.records for one in found.values())
     if count and not yes:
-        typer.confirm(f"Drop {count:,} records of {reader.link}, so that they are never copied?", abort=True, err=True)
+        confirm(f"Drop {count:,} records of {reader.link}, so that they are never copied?", err=True)
     dropped = drop_tail(file, reader, found, Decision(by or myself(), reason))
     if output.structured:
         output.write({"dropped": count, "partitions": [asdict(part) for part in dropped]})
     else:
-        typer.echo(f"dropped {count:,} records of {len(dropped)} partitions")
+        echo(f"dropped {count:,} records of {len(dropped)} partitions")
 
 
 def _open(
@@ -156,7 +157,7 @@ def _open(
     if topic is not None and topic not in known:
         raise ConfigError(f"link {name}", [f"its plan has no topic {topic!r}{did_you_mean(topic, known)}"])
     if not reader.resumption.stopped:
-        typer.echo(f"link {name} is not stopped: it copies these records while it runs", err=True)
+        echo(f"link {name} is not stopped: it copies these records while it runs", err=True)
     chosen = [part for part in reader.parts if topic in (None, part.topic) and partition in (None, part.partition)]
     if partition is not None and not chosen:
         raise ConfigError(
@@ -202,7 +203,7 @@ def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -
         return
     if not shown:
         but = ", but for what was dropped" if dropped else ""
-        typer.echo(f"link {reader.link}: the destination has every record of {len(parts)} partitions{but}")
+        echo(f"link {reader.link}: the destination has every record of {len(parts)} partitions{but}")
         _show_dropped(dropped)
         return
 
@@ -224,12 +225,12 @@ def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -
             for part in shown
         ),
     )
-    typer.echo(f"{sum(one.records for one in found.values()):,} records are on the source alone")
+    echo(f"{sum(one.records for one in found.values()):,} records are on the source alone")
     _show_dropped(dropped)
     for one in cut:
-        typer.echo(f"replicated in part: {described(one)}, committed {utc(one.committed_at_ms)} UTC")
+        echo(f"replicated in part: {described(one)}, committed {utc(one.committed_at_ms)} UTC")
     for why in unknown:
-        typer.echo(f"transactions that may be replicated in part are unknown: {why}")
+        echo(f"transactions that may be replicated in part are unknown: {why}")
 
 
 def _show_dropped(dropped: "Iterable[Loss]") -> None:
@@ -237,7 +238,7 @@ def _show_dropped(dropped: "Iterable[Loss]") -> None:
 
     for loss in dropped:
         place = f"{loss.topic}-{loss.partition}"
-        typer.echo(
+        echo(
             f"dropped before: {place} offsets {loss.from_offset:,} to {loss.to_offset - 1:,} at {utc(loss.at_ms)} UTC by "
             f"{loss.detail}"
         )
@@ -254,7 +255,7 @@ def _show_records(records: "Iterable[TailRecord]", output: Output) -> None:
         else:
             place = f"{record.topic}-{record.partition} {record.offset}"
             time = "-" if record.timestamp_ms < 0 else utc(record.timestamp_ms)
-            typer.echo(f"{place}  {time}  {record.bytes} bytes  key {_printed(record.key)}")
+            echo(f"{place}  {time}  {record.bytes} bytes  key {_printed(record.key)}")
 
 
 def _printed(key: bytes | None) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, Output, OutputOption, known_links
+from strait.cli.printing import echo
 from strait.planning.status.ranking import By
 
 if TYPE_CHECKING:
@@ -93,10 +94,10 @@ def _print(found: "Sequence[Observation]", unseen: int, by: By, most: int) -> No
     head = ["link", "state", ">partitions", ">caught up", ">lag", ">records/s", ">MB/s", ">p50 ms", ">p99 ms", "issue"]
     plain_table(head, [_link_cells(one, _summary(one)) for one in found])
     if unseen:
-        typer.echo(f"{unseen} links are still being read")
+        echo(f"{unseen} links are still being read")
     rows = ranked((status for one in found for status in one.statuses), by, most)
     if rows:
-        typer.echo()
+        echo()
         head = ["link", "partition", ">slot", "state", ">lag", ">lag s", ">records/s", "why"]
         plain_table(head, map(_partition_cells, rows))
 

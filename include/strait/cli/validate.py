@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, Output, OutputOption
+from strait.cli.printing import echo
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
@@ -36,9 +37,9 @@ def validate(
         clusters = {"clusters": [_data(*one) for one in found]} if connect else {}
         output.write({"file": str(config), "valid": True, "links": sorted(file.links), **clusters})
     else:
-        typer.echo(f"{config}: valid: {', '.join(sorted(file.links))}")
+        echo(f"{config}: valid: {', '.join(sorted(file.links))}")
         for line in (line for one in found for line in _lines(*one)):
-            typer.echo(line)
+            echo(line)
     if not all(surveyed.copies and not surveyed.unasked for _, _, surveyed in found):
         raise typer.Exit(1)
 

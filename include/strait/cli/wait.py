@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, one_link, seconds
+from strait.cli.printing import echo
 from strait.errors import ClusterUnavailable, StateError, StraitError
 from strait.reasons import Reason
 
@@ -65,14 +66,14 @@ def wait(
         except (ClusterUnavailable, StateError) as error:  # scripts also wait for a cluster that is starting
             left = str(error)
         if not left:
-            typer.echo(f"link {name}: {wanted}")
+            echo(f"link {name}: {wanted}")
             return
         now = time.monotonic()
         if now >= deadline:
             raise WaitTimeout(f"link {name}: not {wanted} within {timeout:g} s: {left}")
         if now >= show_at:
             show_at = now + _PROGRESS_SECONDS
-            typer.echo(f"link {name}: {left}", err=True)
+            echo(f"link {name}: {left}", err=True)
         time.sleep(min(_POLL_SECONDS, deadline - now))
 
 
