@@ -26,7 +26,7 @@ def launcher(spark: "Spark") -> "Launcher":
 
 def launch_directory() -> Path:
     """Return the directory in which launchers keep their submissions."""
-    return _folder("applications")
+    return folder("applications")
 
 
 def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]", *, insist: str = "") -> list[str]:
@@ -77,7 +77,7 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False,
             return []
         end(launch, name, "its task group has no standby any more")
         return [f"{name}: ended, its task group has no standby"]
-    wanted = None if plan.stopped else _spec(file, link, plan, standby=standby)
+    wanted = None if plan.stopped else spec_of(file, link, plan, standby=standby)
     runs_with = None if found is None else launch.spec(found)
     history = () if insist else launch.history(name)
     action = decide(wanted, found, runs_with, history, time.time_ns() // 1_000_000)
@@ -96,7 +96,7 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False,
     elif elsewhere := end_elsewhere(name, spark, launch_directory()):
         log.warning("application %s", elsewhere)
     assert wanted is not None
-    spec_path = _folder("specs") / f"{name}.json"
+    spec_path = folder("specs") / f"{name}.json"
     wanted.write(spec_path)
     submitted = launch.submit(name, spec_path, spark)
     log.info("application %s: submitted as %s, log %s", name, submitted.id, submitted.log)
@@ -110,11 +110,29 @@ def has_standby(file: "LinksFile", link: str, group: str) -> bool:
 
 def starting(file: "LinksFile", link: str, group: str) -> bool:
     """Return whether the application of a task group is submitted and does not copy yet."""
-    from strait.config.naming import application_name
+    from strait.config.naming import application_of
     from strait.launch.base import State
 
-    found = launcher(file.links[link].spark).state(application_name(link, group))
+    found = launcher(file.links[link].spark).state(application_of(link, file.links[link].pool, group))
     return found is not None and found.state is State.SUBMITTED
+
+
+def end_separate(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> list[str]:
+    """Stop the applications that task groups of a link had before it joined its pool. Return a line for each."""
+    from strait.config.naming import application_name
+    from strait.launch.launchers import end_elsewhere
+
+    spark, done = file.links[link].spark, []
+    launch = launcher(spark)
+    for name in (application_name(link, plan.group, standby=standby) for plan in plans for standby in (False, True)):
+        found = launch.state(name)
+        if found is not None and found.state.alive:
+            end(launch, name, "its link runs in a pool")
+            done.append(f"{name}: ended, its link runs in pool {file.links[link].pool}")
+        elif elsewhere := end_elsewhere(name, spark, launch_directory()):
+            log.warning("application %s", elsewhere)
+            done.append(elsewhere)
+    return done
 
 
 def end(launch: "Launcher", name: str, because: str) -> None:
@@ -138,14 +156,14 @@ def end_orphans(spark: "Spark") -> list[str]:
     return done
 
 
-def _spec(file: "LinksFile", link: str, plan: "Plan", *, standby: bool) -> "AppSpec":
+def spec_of(file: "LinksFile", link: str, plan: "Plan", *, standby: bool) -> "AppSpec":
     """Return the spec for the current plan, which may differ from the links file until the next plan is published."""
     from strait.config.naming import application_name
     from strait.control.plane import Control
 
-    checkpoint_dir = _folder("checkpoints") / application_name(link, plan.group, standby=standby)
+    checkpoint_dir = folder("checkpoints") / application_name(link, plan.group, standby=standby)
     control = Control(file, link)
-    return control.spec(plan, ledger_dir=_folder("ledger"), checkpoint_dir=checkpoint_dir, standby=standby)
+    return control.spec(plan, ledger_dir=folder("ledger"), checkpoint_dir=checkpoint_dir, standby=standby)
 
 
 def _belongs_to(launch: "Launcher", application: "Application", links: "Collection[str]") -> bool:
@@ -154,11 +172,12 @@ def _belongs_to(launch: "Launcher", application: "Application", links: "Collecti
 
     spec = launch.spec(application)
     if spec is not None:
-        return spec.link in links
+        return any(link in links for link in spec.links)
     return any(application.name.startswith(application_name(link, "")) for link in links)
 
 
-def _folder(name: str) -> Path:
+def folder(name: str) -> Path:
+    """Return a directory of Strait on this host."""
     from strait.embedded.paths import home
 
     return home() / name

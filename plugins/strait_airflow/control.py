@@ -139,7 +139,8 @@ def applications(
         ConfigError: the plan has no such task group.
     """
     from strait.config.naming import application_name
-    from strait_airflow.applications import end, end_orphans, ensure_all, launcher
+    from strait_airflow import pools
+    from strait_airflow.applications import end, end_orphans, end_separate, ensure_all, launcher
     from strait_airflow.settings import clusters_of
 
     file = clusters_of(link)
@@ -151,13 +152,18 @@ def applications(
     steps = [
         partial(end, launch, name, "its slots do not report")
         for group in sorted(plans.keys() & silent.keys())
-        if _still_silent(launch, name := application_name(link, group), plans[group], reports, silent[group])
+        if file.links[link].pool is None  # one link that is silent is no reason to restart the others
+        and _still_silent(launch, name := application_name(link, group), plans[group], reports, silent[group])
     ]
     if restart:
-        steps.append(partial(_end_to_restart, launch, link, restart, plans, by))
+        steps.append(partial(_end_to_restart, launch, link, file.links[link].pool, restart, plans, by))
     _, failed = _all_of(steps)  # if one cannot be stopped now, the others are still handled
-    done = ensure_all(file, link, [found for _, found in sorted(plans.items())], insist=restart)
-    done += end_orphans(spark)
+    current = [found for _, found in sorted(plans.items())]
+    if file.links[link].pool is None:
+        done = ensure_all(file, link, current, insist=restart)
+    else:
+        done = pools.ensure(file, link, current, reports, insist=bool(restart)) + end_separate(file, link, current)
+    done += pools.tidy(file, link) + end_orphans(spark)
     if failed:
         raise failed[0]
     return "; ".join(done)
@@ -206,15 +212,17 @@ def _plans(file: "LinksFile", link: str) -> "tuple[dict[str, Plan], Reports]":
         return dict(state.plans), dict(state.reports)
 
 
-def _end_to_restart(launch: "Launcher", link: str, group: str, plans: "Mapping[str, Plan]", by: str) -> None:
-    from strait.config.naming import application_name
+def _end_to_restart(
+    launch: "Launcher", link: str, pool: str | None, group: str, plans: "Mapping[str, Plan]", by: str
+) -> None:
+    from strait.config.naming import application_of
     from strait.config.validation import did_you_mean
     from strait.errors import ConfigError
     from strait_airflow.applications import end
 
     if group not in plans:
         raise ConfigError(f"link {link}", [f"its plan has no task group {group!r}{did_you_mean(group, plans)}"])
-    end(launch, application_name(link, group), f"{by} wants it to start anew")
+    end(launch, application_of(link, pool, group), f"{by} wants it to start anew")
 
 
 def _still_silent(launch: "Launcher", name: str, plan: "Plan", reports: "Reports", at_ms: int) -> bool:

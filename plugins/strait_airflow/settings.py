@@ -133,7 +133,9 @@ def live_settings(link: str) -> LiveSettings:
         others = names if link == names[0] else ()
     except ConfigError as error:
         return LiveSettings(digest(str(error)), file, error)
-    return LiveSettings(digest([__version__, found.model_dump_json(), dict(live.clusters), rejected, others]), live)
+    pool = None if found.pool is None else live.pools[found.pool].model_dump_json()
+    seen = [__version__, found.model_dump_json(), dict(live.clusters), rejected, others]
+    return LiveSettings(digest(seen if pool is None else [*seen, pool]), live)
 
 
 def digest(of: Any) -> str:

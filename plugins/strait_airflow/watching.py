@@ -247,7 +247,7 @@ class _Clusters:
         return [trouble for plan in self._reader.plans.values() for trouble in self._look_at(plan, now)]
 
     def _look_at(self, plan: "Plan", now: float) -> "Iterator[Trouble]":
-        from strait.config.naming import application_name
+        from strait.config.naming import application_of
         from strait.launch.base import State
         from strait.planning.status.health import IN_CLUSTER, ON_THIS_HOST, trouble_of
         from strait_airflow.applications import has_standby
@@ -256,7 +256,7 @@ class _Clusters:
         patience = IN_CLUSTER if in_cluster else ON_THIS_HOST
         silent = self._hearing.silent(plan, now, patience)
         for standby in (False, True) if has_standby(self._file, self._link, plan.group) else (False,):
-            name = application_name(self._link, plan.group, standby=standby)
+            name = application_of(self._link, self._file.links[self._link].pool, plan.group, standby=standby)
             found = self._launcher.state(name)
             if found is not None and found.state is State.SUBMITTED:
                 self._started_at[name] = now

@@ -1,16 +1,10 @@
 """`strait run`: one link in the foreground, with real clusters and Spark, until a signal ends all of it."""
 
-import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import yaml
 from confluent_kafka import Producer
@@ -23,55 +17,11 @@ from strait.model import TopicPartition
 from support.fixtures.waiting import eventually
 from support.kafka.groups import commit, committed
 from support.kafka.records import assert_equal, read_all
+from support.links.foreground_run import Run, lives
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
-STRAIT = Path(sys.executable).with_name("strait")
 PARTITIONS = 3
-
-
-class OffsetMapping:
-    """One `strait run --json`, and what it has said so far."""
-
-    def __init__(self, links_file: Path, link: str, folder: Path, name: str) -> None:
-        self.home = folder / "home"
-        self._said = folder / f"{name}.out"
-        self.errors = folder / f"{name}.err"
-        with self._said.open("wb") as out, self.errors.open("wb") as err:
-            self.process = subprocess.Popen(
-                [STRAIT, "run", "--config", str(links_file), "--link", link, "--interval", "1", "--json"],
-                stdout=out,
-                stderr=err,
-                env=os.environ | {"STRAIT_HOME": str(self.home)},
-            )
-
-    @property
-    def folder(self) -> Path:
-        return next((self.home / "run").glob(f"*-{self.process.pid}"))
-
-    def events(self, event: str) -> list[dict[str, Any]]:
-        whole = self._said.read_text().rpartition("\n")[0]
-        found = [json.loads(line) for line in whole.splitlines()]
-        assert self.process.poll() is None or found, self.errors.read_text()
-        return [item for item in found if item["event"] == event]
-
-    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
-        """The exit code, and how many seconds it took."""
-        began = time.monotonic()
-        self.process.send_signal(number)
-        return self.process.wait(60), time.monotonic() - began
-
-    def applications(self) -> list[psutil.Process]:
-        """What it has started."""
-        return [one for found in processes.find(self.folder / "applications").values() for one in found]
-
-
-def lives(process: psutil.Process) -> bool:
-    """Zombies are dead; who adopted them may take its time to bury them."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 class Foreground:
@@ -82,7 +32,7 @@ class Foreground:
         self.link = "run-" + topic[-8:]
         self._folder = folder
         self._links_file = folder / "links.yaml"
-        self._runs: list[OffsetMapping] = []
+        self._runs: list[Run] = []
         self.configure()
         Admin(source.client_properties, "a").create([NewTopic(topic, PARTITIONS, 1)])
 
@@ -92,8 +42,8 @@ class Foreground:
         block = {"source": "a", "destination": "b", "topics": {"include": [self.topic]}} | settings
         self._links_file.write_text(yaml.safe_dump({"clusters": clusters, "links": {self.link: block}}))
 
-    def start(self) -> OffsetMapping:
-        run = OffsetMapping(self._links_file, self.link, self._folder, f"run-{len(self._runs)}")
+    def start(self) -> Run:
+        run = Run(self._links_file, self._folder, f"run-{len(self._runs)}", "--link", self.link)
         self._runs.append(run)
         return run
 

@@ -8,7 +8,7 @@ from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOpt
 from strait.cli.printing import echo
 
 if TYPE_CHECKING:
-    from strait.config.links import Spark
+    from strait.config.links import Link, Spark
     from strait.launch.base import Launcher
 
 
@@ -27,7 +27,7 @@ def applications(
 
     name, _ = one_link(config, link, first)
     asked = load_link(config, name).links[name]
-    found = list(_all(name, asked.spark, sorted(asked.groups)))
+    found = list(_all(name, asked))
     if output.structured:
         output.write({"link": name, "applications": found})
         return
@@ -40,9 +40,9 @@ def applications(
     plain_table(["application", "state", "submitted", ">submissions", "cause"], rows)
 
 
-def launchers(link: str, spark: "Spark") -> "Iterator[Launcher]":
-    """Yield the launcher of the DAGs' applications, on any host, and one for each `strait run` of the link on this
-    machine, whose drivers run here."""
+def launchers(link: str, spark: "Spark", pool: str | None = None) -> "Iterator[Launcher]":
+    """Yield the launcher of the DAGs' applications, on any host, and one for each `strait run` of the link, or of its
+    pool, on this machine, whose drivers run here."""
     from strait.embedded.paths import home
     from strait.launch.launchers import launcher_for
 
@@ -52,17 +52,29 @@ def launchers(link: str, spark: "Spark") -> "Iterator[Launcher]":
         return
     if of_dags.is_dir() or spark.deploy_mode == "cluster":
         yield launcher_for(spark, of_dags)
-    for directory in home().glob(f"run/{link}-*/applications"):
+    for directory in home().glob(f"run/{link if pool is None else f'pool.{pool}'}-*/applications"):
         yield launcher_for(spark.model_copy(update={"deploy_mode": "client"}), directory)
 
 
-def _all(link: str, spark: "Spark", groups: list[str]) -> Iterator[dict[str, Any]]:
+def _all(name: str, link: "Link") -> Iterator[dict[str, Any]]:
     from strait.config import naming
     from strait.launch.overview import overview
 
-    names = [naming.application_name(link, group, standby=also) for group in groups for also in (False, True)]
-    for launcher in launchers(link, spark):
-        yield from overview(launcher, names, time.time_ns() // 1_000_000)
+    names = [
+        naming.application_of(name, link.pool, group, standby=also)
+        for group in sorted(link.groups)
+        for also in (False, True)
+    ]
+    for launcher in launchers(name, link.spark, link.pool):
+        for one in overview(launcher, list(dict.fromkeys(names)), time.time_ns() // 1_000_000):
+            yield one if link.pool is None else one | {"links": _links_in(launcher, one["name"])}
+
+
+def _links_in(launcher: "Launcher", name: str) -> list[str]:
+    """Return the links that run in a pool's application; none if its spec cannot be read."""
+    found = launcher.state(name)
+    spec = None if found is None else launcher.spec(found)
+    return [] if spec is None else list(spec.links)
 
 
 def _rows(one: dict[str, Any], *, every: bool) -> Iterator[list[str]]:
@@ -76,4 +88,5 @@ def _rows(one: dict[str, Any], *, every: bool) -> Iterator[list[str]]:
         causes.insert(0, f"not submitted before {utc(one['not_before_ms'])}")
     for submission in submissions if every else submissions[:1]:
         cause = submission["cause"] if every else "; ".join(causes[: 2 if one["not_before_ms"] else 1])
-        yield [one["name"], submission["state"], utc(submission["submitted_at_ms"]), str(len(submissions)), cause]
+        name = f"{one['name']} ({', '.join(one['links'])})" if one.get("links") else one["name"]
+        yield [name, submission["state"], utc(submission["submitted_at_ms"]), str(len(submissions)), cause]

@@ -19,11 +19,12 @@ from pathlib import Path
 import psutil
 
 from strait.cli.cycles import Cycles
-from strait.cli.group_application import GroupApplication
+from strait.cli.kept_application import KeptApplication
 from strait.cli.long_work import now_and_then
 from strait.cli.options import Output
 from strait.cli.progress import Progress
 from strait.config import naming
+from strait.config.app_spec import AppSpec
 from strait.config.links import Link, LinksFile, load_link
 from strait.control.outcome import Outcome
 from strait.control.pausing import why_stopped
@@ -49,10 +50,10 @@ def run_in_foreground(config: Path, link: str, interval_seconds: float, output: 
     Raises:
         StraitError: it cannot be started, or an application reports that only a change of configuration helps.
     """
-    with _stop_signals() as stopped:
+    with stop_signals() as stopped:
         file = load_link(config, link)
         _require_cores(link, file.links[link])
-        with _folder(link) as folder, Control(file, link) as control:
+        with folder_of(link) as folder, Control(file, link) as control:
             progress = Progress(link, output=output)
             if not start and (why := why_stopped(file, link)):
                 text = f"{why}; `strait start {link}` or `strait run {link} --start` starts it"
@@ -83,7 +84,7 @@ class Foreground:
         self._stopped = stopped
         self._plans: Mapping[str, Plan] = {}
         self._groups = file.links[link].groups
-        self._applications: dict[str, GroupApplication] = {}
+        self._applications: dict[str, KeptApplication] = {}
         self._heard_at = -math.inf  # time of the last check that found a slot reporting
         self._last_error = ""
         self._pending: Effects = ()
@@ -130,7 +131,7 @@ class Foreground:
         if self._file.links[self._link].approval == "none":
             for group, draft in proposal.groups.items():
                 plan = draft.as_plan(link=self._link, group=group, version=1, producer_id=0, now_ms=0)
-                self._of(group).keep(plan)
+                self._keep(group, plan)
 
     def _watch(self, cycles: Cycles) -> None:
         progress_at = time.monotonic()
@@ -148,25 +149,28 @@ class Foreground:
         """Keep all task groups' applications running. Return that of `default`, the task group that every link has."""
         for group, plan in self._plans.items():
             if group in self._groups and self._groups[group].standby:
-                self._of(group, standby=True).keep(plan)
-        return {group: self._of(group).keep(plan) for group, plan in self._plans.items()}[GROUP]
+                self._keep(group, plan, standby=True)
+        return {group: self._keep(group, plan) for group, plan in self._plans.items()}[GROUP]
 
-    def _of(self, group: str, *, standby: bool = False) -> GroupApplication:
+    def _keep(self, group: str, plan: Plan, *, standby: bool = False) -> Application | None:
+        def make_spec() -> AppSpec:
+            return self._control.spec(
+                plan,
+                ledger_dir=home() / "ledger" / self._link / group,
+                checkpoint_dir=self._folder
+                / "checkpoints"
+                / naming.application_name(self._link, group, standby=standby),
+                standby=standby,
+            )
+
+        return self._of(group, standby=standby).keep(make_spec, stopped=plan.stopped)
+
+    def _of(self, group: str, *, standby: bool = False) -> KeptApplication:
         name = naming.application_name(self._link, group, standby=standby)
         if name not in self._applications:
-            self._applications[name] = GroupApplication(
-                self._link,
-                name,
-                self._folder,
-                self._launcher,
-                self._file.links[self._link].spark,
-                self._progress,
-                lambda plan: self._control.spec(
-                    plan,
-                    ledger_dir=home() / "ledger" / self._link / plan.group,
-                    checkpoint_dir=self._folder / "checkpoints" / name,
-                    standby=standby,
-                ),
+            spark = self._file.links[self._link].spark
+            self._applications[name] = KeptApplication(
+                f"link {self._link}", name, self._folder, self._launcher, spark, self._progress
             )
         return self._applications[name]
 
@@ -230,7 +234,7 @@ def _require_cores(name: str, link: Link) -> None:
 
 
 @contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
+def stop_signals() -> Iterator[threading.Event]:
     stopped = threading.Event()
     before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -241,17 +245,17 @@ def _stop_signals() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _folder(link: str) -> Iterator[Path]:
+def folder_of(name: str) -> Iterator[Path]:
     """Create this process's directory and delete it afterwards. Also delete those of processes that were killed."""
     runs = home() / "run"
-    folder = runs / f"{link}-{os.getpid()}"
+    folder = runs / f"{name}-{os.getpid()}"
     try:
         for left in runs.glob("*-*"):
             if not psutil.pid_exists(int(left.name.rpartition("-")[2])):
                 shutil.rmtree(left, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise SetupError(f"link {link}: making {folder}: {error.strerror}", hint="free or change that disk") from error
+        raise SetupError(f"{name}: making {folder}: {error.strerror}", hint="free or change that disk") from error
     try:
         yield folder
     finally:

@@ -13,7 +13,7 @@ from strait.cli.printing import echo
 from strait.errors import ConfigError, StraitError
 
 if TYPE_CHECKING:
-    from strait.config.links import Spark
+    from strait.config.links import Link
     from strait.launch.base import Application, Launcher
 
 _POLL_SECONDS = 0.5
@@ -43,7 +43,7 @@ def logs(
     asked = load_link(config, name).links[name]
     if group is not None and group not in asked.groups:
         raise ConfigError(f"link {name}", [f"has no task group {group!r}; groups: {', '.join(sorted(asked.groups))}"])
-    found = _newest(name, asked.spark, [group] if group is not None else sorted(asked.groups), standby=standby)
+    found = _newest(name, asked, [group] if group is not None else sorted(asked.groups), standby=standby)
     if not found:
         raise NoLog(f"link {name}: no application has a log on this machine", hint="run it on the host of the DAGs")
     for task_group, (launcher, application) in found.items():
@@ -59,15 +59,15 @@ def logs(
 
 
 def _newest(
-    link: str, spark: "Spark", groups: list[str], *, standby: bool
+    name: str, link: "Link", groups: list[str], *, standby: bool
 ) -> "Mapping[str, tuple[Launcher, Application]]":
     """Return task group -> its newest application that has a log, with its launcher."""
     from strait.config import naming
 
     found: dict[str, tuple[Launcher, Application]] = {}
-    for launcher in launchers(link, spark):
+    for launcher in launchers(name, link.spark, link.pool):
         for group in groups:
-            one = launcher.state(naming.application_name(link, group, standby=standby))
+            one = launcher.state(naming.application_of(name, link.pool, group, standby=standby))
             if one is None or not launcher.log_tail(one, 1):
                 continue
             if group not in found or found[group][1].submitted_at_ms < one.submitted_at_ms:

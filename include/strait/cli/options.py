@@ -85,6 +85,10 @@ LinksArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="[LINK]...", help="Default: every link of the file.", show_default=False),
 ]
+PoolOption = Annotated[
+    str | None,
+    typer.Option("--pool", help="Name of a pool of the links file, instead of a link.", show_default=False),
+]
 LinkArgument = Annotated[
     str | None,
     typer.Argument(metavar="LINK", help="Name of the link. May be omitted if the file has one.", show_default=False),

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from strait.cli.long_work import on_stderr
-from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
+from strait.cli.options import (
+    DEFAULT_FILE,
+    ConfigOption,
+    LinkArgument,
+    LinkOption,
+    Output,
+    OutputOption,
+    PoolOption,
+    one_link,
+)
 from strait.cli.printing import confirm, echo
 from strait.errors import ConfigError, SetupError
 
@@ -36,12 +45,20 @@ def plan(
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes, with 0 if there are none.")
     ] = False,
     from_file: FromFileOption = False,
+    pool: PoolOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Preview changes, backlog and risks. Read-only.
 
-    Uses the topics of the links file; those of the current plan if an Airflow Variable replaces that block.
+    Uses the topics of the links file; those of the current plan if an Airflow Variable replaces that block. With `--pool`,
+    shows the Spark task that a new application of the pool would give to each slot of its links, by their current plans
+    and the throughput that they report.
     """
+    if pool is not None:
+        from strait.cli.pool_plan import show_pool
+
+        show_pool(config, pool, output)
+        return
     from strait.control.plane import Control
     from strait.planning.review import text
 

@@ -13,10 +13,12 @@ from strait.reasons import Reason
 
 
 class Progress:
-    """Prints events as they occur; a reason for waiting once when it appears and once when it ends."""
+    """Prints events as they occur; a reason for waiting once when it appears and once when it ends. ``named``: start
+    each line of text with the link's name."""
 
-    def __init__(self, link: str, *, output: Output) -> None:
+    def __init__(self, link: str, *, output: Output, named: bool = False) -> None:
         self._link = link
+        self._prefix = f"{link}: " if named else ""
         self._output = output
         self._before: Mapping[TopicPartition, int] = {}
         self._waits: dict[tuple[str, str, str], tuple[PartitionStatus, ...]] = {}
@@ -30,7 +32,7 @@ class Progress:
         if self._output.structured:
             self._output.write({"event": event, "link": self._link, "at_ms": time.time_ns() // 1_000_000, **data})
         else:
-            echo(f"{time.strftime('%H:%M:%S')} {text}")
+            echo(f"{time.strftime('%H:%M:%S')} {self._prefix}{text}")
 
     def show(self, groups: Sequence[Status]) -> None:
         """Print the progress of all task groups, and the reasons for waiting that have appeared or ended."""

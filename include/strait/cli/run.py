@@ -11,6 +11,7 @@ from strait.cli.options import (
     LinkOption,
     Output,
     OutputOption,
+    PoolOption,
     one_link,
     seconds,
 )
@@ -33,16 +34,24 @@ def run(
         ),
     ] = 30.0,
     start: Annotated[bool, typer.Option("--start", help="Start the link first if it is stopped.")] = False,
+    pool: PoolOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Replicate one link in the foreground.
+    """Replicate one link, or all links of a pool, in the foreground.
 
     Runs until Ctrl-C, SIGTERM or `strait stop`. Exits if the link is stopped, and prints the user and the reason. Starts the
     link's Spark applications on this machine, or on `spark.master`.
     """
-    from strait.cli.foreground import run_in_foreground
-
     if interval < SHORTEST_SECONDS:
         raise typer.BadParameter(f"at least {SHORTEST_SECONDS:g}s", param_hint="--interval")
+    if pool is not None:
+        from strait.cli.pool_foreground import run_pool_in_foreground
+
+        if first is not None or link is not None:
+            raise typer.BadParameter("a link cannot be named as well", param_hint="--pool")
+        run_pool_in_foreground(config, pool, interval, output, start=start)
+        return
+    from strait.cli.foreground import run_in_foreground
+
     name, _ = one_link(config, link, first)
     run_in_foreground(config, name, interval, output, start=start)

@@ -4,8 +4,7 @@ It is parsed once, on input, into frozen values. Unknown keys are errors, and al
 A cluster's block has librdkafka's own properties, passed through unchanged, so they are not listed here.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,12 +12,14 @@ from pydantic import AliasChoices, ConfigDict, Field, PrivateAttr, model_validat
 
 from strait.config import client_properties
 from strait.config.cluster_identity import expecting
+from strait.config.conflicts import heartbeats_in_one_place, one_name_each
 from strait.config.consumer_groups import ConsumerGroups
 from strait.config.copy_settings import Acls, Configs, ReplicationFactor
 from strait.config.failover import Failover, Hook
 from strait.config.groups import DEFAULT_GROUP, Backfill, Group
 from strait.config.heartbeats import Heartbeats
 from strait.config.kubernetes_settings import Kubernetes
+from strait.config.pools import Pool, pool_problems, with_spark_of_pools
 from strait.config.settings import Copies, Name, Settings
 from strait.config.spark import Spark, Standalone
 from strait.config.start_offset import Start
@@ -44,6 +45,7 @@ __all__ = [
     "LinksFile",
     "Naming",
     "NamingRule",
+    "Pool",
     "Rule",
     "Settings",
     "Spark",
@@ -137,6 +139,11 @@ class Link(Settings):
         "file per interval. `epoch_seconds` is a deprecated name of it.",
     )
     spark: Spark = Field(default_factory=Spark, description="Settings of the Spark applications.")
+    pool: Name | None = Field(
+        None,
+        description="Name of the pool whose Spark application runs the link. Default: each task group has its own Spark "
+        "application.",
+    )
     _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
@@ -176,6 +183,9 @@ class LinksFile(Settings):
         description="Cluster name -> librdkafka properties (`bootstrap.servers`, `security.protocol`, …)."
     )
     links: Mapping[Name, Link] = Field(description="Link name -> its settings.")
+    pools: Mapping[Name, Pool] = Field(
+        default_factory=dict, description="Pool name -> settings of a Spark application that several links share."
+    )
 
     @model_validator(mode="after")
     def _links_fit_clusters(self) -> "LinksFile":
@@ -191,42 +201,16 @@ class LinksFile(Settings):
                     f"links.{name}: source and destination are both {link.source!r} with unchanged topic names, "
                     "so each topic would be copied onto itself; set a prefix or suffix in `naming`"
                 )
-        problems += _heartbeats_in_one_place(self.links)
-        problems += _one_name_each({name: link.groups for name, link in self.links.items()})
+        problems += pool_problems(self.links, self.pools)
+        problems += heartbeats_in_one_place(self.links)
+        problems += one_name_each({name: link.groups for name, link in self.links.items()})
         if problems:
             raise ValueError("\n".join(problems))
         return self
 
-
-def _one_name_each(groups: Mapping[str, Iterable[str]]) -> Iterator[str]:
-    """Yield a line for each task group whose application would have the name of another link's.
-
-    Applications are found by name, which consists of the link's and the task group's names.
-    """
-    owners: dict[str, set[str]] = defaultdict(set)
-    for link, names in groups.items():
-        for group in names:
-            owners[f"{link}-{group}"].add(link)
-    for link, names in groups.items():
-        for group in names:
-            if others := sorted(owners[f"{link}-{group}"] - {link}):
-                yield f"links.{link}.groups.{group}: link {others[0]} has an application of the same name; rename the group"
-
-
-def _heartbeats_in_one_place(links: Mapping[str, Link]) -> Iterator[str]:
-    """Yield a line for each link whose heartbeats another link already copies to the same destination topic.
-
-    A destination topic has one writer, and the one for heartbeats is named after the source in every link.
-    """
-    writers: dict[tuple[str, str, str], str] = {}
-    for name, link in sorted(links.items()):
-        if link.heartbeats.enabled:
-            place = link.destination, link.naming.alias or link.source, link.heartbeats.topic
-            if (other := writers.setdefault(place, name)) != name:
-                yield (
-                    f"links.{name}.heartbeats: link {other} already copies the heartbeats of {place[1]} to "
-                    f"{link.destination}; enable heartbeats in only one of the two"
-                )
+    def members(self, pool: str) -> tuple[str, ...]:
+        """Return the names of the links that run in a pool, sorted."""
+        return tuple(sorted(name for name, link in self.links.items() if link.pool == pool))
 
 
 def load(path: Path) -> LinksFile:
@@ -254,7 +238,7 @@ def load_link(path: Path, link: str, *, reverse: bool = False) -> LinksFile:
     found = parse(raw | {"links": wanted} | _clusters_of(links[link], raw), where=f"links file {path}")
     given = {name: one.get("groups") for name, one in links.items() if isinstance(one, dict)}
     groups = {name: some if isinstance(some, dict) else (DEFAULT_GROUP,) for name, some in given.items()}
-    if problems := [problem for problem in _one_name_each(groups) if problem.startswith(f"links.{link}.")]:
+    if problems := [problem for problem in one_name_each(groups) if problem.startswith(f"links.{link}.")]:
         raise ConfigError(f"links file {path}", problems)
     return found
 
@@ -290,6 +274,19 @@ def links_with_approval(path: Path) -> frozenset[str]:
     )
 
 
+def pool_of(file: LinksFile, name: str, where: str) -> Pool:
+    """Return a pool. Raises ConfigError if the file has none of this name."""
+    if name not in file.pools:
+        raise ConfigError(where, [f"`pools` has no pool {name!r}{did_you_mean(name, file.pools)}"])
+    return file.pools[name]
+
+
+def pools_of(path: Path) -> Mapping[str, str]:
+    """Return link -> the pool that it names, even if other settings are invalid. Raises ConfigError."""
+    links = _links(read_yaml(path, f"links file {path}"), path)
+    return {str(name): str(link["pool"]) for name, link in links.items() if isinstance(link, dict) and link.get("pool")}
+
+
 def _links(raw: Any, path: Path) -> dict[Any, Any]:
     links = raw.get("links") if isinstance(raw, dict) else None
     if not isinstance(links, dict):
@@ -300,7 +297,7 @@ def _links(raw: Any, path: Path) -> dict[Any, Any]:
 def parse(raw: Any, *, where: str) -> LinksFile:
     """Validate the content of a links file. Raises ConfigError with every problem."""
     try:
-        return validated(LinksFile, raw, where)
+        return validated(LinksFile, with_spark_of_pools(raw), where)
     except ConfigError as error:  # the model checks references only if each single value is valid
         names = [problem for problem in _names_that_lead_nowhere(raw) if problem not in error.problems]
         raise ConfigError(where, [*error.problems, *names], hint=error.hint) from None

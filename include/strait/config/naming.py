@@ -159,6 +159,16 @@ def application_name(link: str, group: str, *, standby: bool = False) -> str:
     return f"strait-{link}-{group}" + (".standby" if standby else "")
 
 
+def application_of(link: str, pool: str | None, group: str, *, standby: bool = False) -> str:
+    """Return the name of the Spark application that runs a task group: its pool's, else its own."""
+    return application_name(link, group, standby=standby) if pool is None else pool_application_name(pool)
+
+
+def pool_application_name(pool: str) -> str:
+    """Return the name of a pool's Spark application."""
+    return application_name("pool", pool)
+
+
 def is_never_copied(topic: str) -> bool:
     """Return whether the topic is Kafka's own or Strait's own."""
     return topic.startswith(("__", STATE_PREFIX))

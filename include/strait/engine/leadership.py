@@ -133,6 +133,10 @@ class Leadership:
                 self._fetch_from(_NOBODY if problem else leader.node, partition)
             if troubled:
                 self._source.look_again(topic)
+        self.fit()
+
+    def fit(self) -> None:
+        """Divide the slot's memory between the fetchers that have partitions."""
         used = sum(fetcher.used for fetcher in self._fetchers.values())
         for fetcher in self._fetchers.values():
             fetcher.fit(used if fetcher.used else 0)

@@ -44,17 +44,24 @@ Key = tuple[str, int]
 
 
 class Replicator:
-    """Copies the partitions that the plan assigns to one slot, until it is closed. ``known`` is the offset map, kept up
-    to date by its owner, which also serves the ``state_sink``."""
+    """Copies the partitions that the plan assigns to one slot, until it is closed. ``loop`` is closed by its owner, as
+    is ``known``, the offset map, which the owner keeps up to date and whose ``state_sink`` it serves."""
 
     def __init__(
-        self, spec: AppSpec, slot: int, producer_id: int, known: Map, state_sink: StateSink, metrics: SlotMetrics
+        self,
+        loop: Loop,
+        spec: AppSpec,
+        slot: int,
+        producer_id: int,
+        known: Map,
+        state_sink: StateSink,
+        metrics: SlotMetrics,
     ) -> None:
         self._slot = slot
-        loop = self._loop = Loop()
+        self._loop = loop
         loop.on_stall = self._take_stall
         self._metrics = metrics
-        pool = self._pool = BufferPool(spec.slot_memory_bytes)
+        pool = self.memory = BufferPool(spec.slot_memory_bytes)
         source = self._source = ClusterClient(loop, pool, spec.source_name, spec.source, "source")
         destination = self._destination = ClusterClient(
             loop, pool, spec.destination_name, spec.destination, "destination"
@@ -182,10 +189,8 @@ class Replicator:
         self._source.keep_fresh()
         self._destination.keep_fresh()
 
-    def step(self, max_wait_seconds: float) -> float:
-        """Do the work that is due; wait at most ``max_wait_seconds`` for it. Returns the time in seconds of a monotonic
-        clock."""
-        self._loop.run_once(0.0 if self._stamper.unfinished else max_wait_seconds)
+    def step(self) -> float:
+        """Do the work that is due after the loop has served its events. Returns the time of the loop."""
         self._stamper.go_on()
         if self._loop.now >= self._expire_at:
             self._expire_at = self._loop.now + EXPIRE_SECONDS
@@ -208,6 +213,17 @@ class Replicator:
         """Stop fetching; queued batches are still sent."""
         self._fetching = False
 
+    def use_memory(self, budget_bytes: int) -> None:
+        """Use at most this much memory for fetched batches from now on. Memory in use beyond
+        that is released as its batches are sent."""
+        self.memory.resize(budget_bytes)
+        self._leadership.fit()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether fetched batches wait for the next step."""
+        return self._stamper.unfinished
+
     @property
     def needs_state(self) -> bool:
         """Whether anything waits for the state topics: for the map to be read further, or for a write barrier."""
@@ -224,7 +240,6 @@ class Replicator:
             partition.position.abandon()
         self._source.close()
         self._destination.close()
-        self._loop.close()
 
     def _retire(self, key: Key) -> Partition:
         partition = self._partitions.pop(key)
@@ -241,7 +256,7 @@ class Replicator:
     def _make_fetcher(self, node: int, line: int) -> Fetcher:
         return Fetcher(
             self._loop,
-            self._pool,
+            self.memory,
             self._source,
             node,
             line,

@@ -1,8 +1,9 @@
 """One slot: follows the plan, copies, reports changes, keeps the map's checkpoints current and writes the ledger."""
 
 import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import ExitStack, closing
+from typing import Protocol
 
 from strait.config.app_spec import AppSpec
 from strait.engine.checkpointer import Checkpointer, Rounds
@@ -16,16 +17,17 @@ from strait.engine.slot_history import SlotHistory
 from strait.engine.slot_metrics import SlotMetrics
 from strait.engine.standby import is_for, plan_to_take_over, until_it_is_back
 from strait.errors import StateError, StraitError
+from strait.net.event_loop import Loop
 from strait.state.presence import Presence
 from strait.state.reader import StateReader
-from strait.state.schema import Plan
+from strait.state.schema import OffsetMapping, Plan
 from strait.state.writer import StateWriter
 
 STATE_POLL_SECONDS = 0.1
 PROMISE_POLL_SECONDS = 0.001  # while batches wait for a write barrier, or a partition for the map
 CHECKPOINT_SECONDS = 60.0
 DRAIN_SECONDS = 2.0
-_FIRST_LOOK_SECONDS = 5.0
+FIRST_LOOK_SECONDS = 5.0
 _FLUSH_SECONDS = 3.0
 
 
@@ -58,11 +60,32 @@ def run_slot(
                 plan = plan_to_take_over(other, state, spec, should_stop)
             if plan is None or not is_for(plan, spec):
                 return
-            writer = StateWriter(spec.destination, spec.destination_name, spec.link)
             ends = should_stop if other is None else until_it_is_back(should_stop, other)
-            _Slot(spec, slot, application, state, writer, plan, garbage).run(ends)
+            _run_alone(spec, slot, application, state, plan, ends, garbage)
             if other is None:
                 return
+
+
+def _run_alone(
+    spec: AppSpec,
+    slot: int,
+    application: str,
+    state: StateReader,
+    plan: Plan,
+    should_stop: Callable[[], bool],
+    garbage: Garbage,
+) -> None:
+    """Run the slot to its end in a separate process."""
+    writer = StateWriter(spec.destination, spec.destination_name, spec.link)
+    with closing(Loop()) as loop:
+        one = Slot(loop, spec, slot, state, writer, plan, SlotMetrics(spec, slot, application))
+        try:
+            with closing(one.turns(should_stop)) as turns:
+                for until in turns:
+                    loop.run_once(max(0.0, until - time.monotonic()))
+                    garbage.step(loop.now, lambda: one.idle)
+        finally:
+            writer.flush(_FLUSH_SECONDS)
 
 
 def _first_plan(state: StateReader, spec: AppSpec, should_stop: Callable[[], bool]) -> Plan | None:
@@ -70,7 +93,7 @@ def _first_plan(state: StateReader, spec: AppSpec, should_stop: Callable[[], boo
     stopped before."""
     while not should_stop():
         try:
-            state.catch_up(_FIRST_LOOK_SECONDS, should_stop)
+            state.catch_up(FIRST_LOOK_SECONDS, should_stop)
         except StateError:
             if spec.group not in state.plans:
                 raise
@@ -85,64 +108,103 @@ def _first_plan(state: StateReader, spec: AppSpec, should_stop: Callable[[], boo
     return None
 
 
-class _Slot:
-    """The state of a slot that copies."""
+class FollowedState(Protocol):
+    """The state of a link that a slot follows; `strait.state.reader` implements it.
+
+    Attributes:
+        plans: task group -> its current plan.
+        runs: (source topic, partition) -> its offset segments, by sequence_base.
+        map_end: first offset of the map topic that was not read yet.
+    """
+
+    @property
+    def plans(self) -> Mapping[str, Plan]: ...
+
+    @property
+    def runs(self) -> Mapping[tuple[str, int], tuple[OffsetMapping, ...]]: ...
+
+    @property
+    def map_end(self) -> int: ...
+
+    def poll(self) -> bool: ...
+
+    def read_plans_again(self) -> None: ...
+
+
+class Slot:
+    """A slot that copies. Its owner serves the loop, so several slots may take turns in one process."""
 
     def __init__(
         self,
+        loop: Loop,
         spec: AppSpec,
         slot: int,
-        application: str,
-        state: StateReader,
+        state: FollowedState,
         writer: StateWriter,
         plan: Plan,
-        garbage: Garbage,
+        metrics: SlotMetrics,
     ) -> None:
+        self._loop = loop
         self._spec = spec
         self._state = state
         self._writer = writer
         self._plan = plan
         self._plan_topic_id: bytes | None = None
-        self._garbage = garbage
-        self._metrics = SlotMetrics(spec, slot, application)
         self._map_keeper = Checkpointer(writer)
         self._heartbeat_emitter = HeartbeatEmitter(spec, slot)
-        replicator = self._replicator = Replicator(spec, slot, plan.producer_id, state, writer, self._metrics)
+        replicator = self._replicator = Replicator(loop, spec, slot, plan.producer_id, state, writer, metrics)
         self._ledger = IntervalLedger(
-            spec, slot, application, writer, lambda: replicator.partitions, time.monotonic(), _now_ms()
+            spec, slot, metrics.application, writer, lambda: replicator.partitions, time.monotonic(), _now_ms()
         )
         self._reporter = Reporter(
-            self._metrics,
+            metrics,
             replicator.changes,
             SlotHistory(spec.group, slot, _now_ms()),
             lambda now: self._heartbeat_emitter.report(replicator.partition, now, _now_ms()),
         )
 
-    def run(self, should_stop: Callable[[], bool]) -> None:
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is queued or in flight."""
+        return self._replicator.idle
+
+    @property
+    def is_short(self) -> bool:
+        """Whether more memory for fetched batches would help now."""
+        return self._replicator.memory.is_short
+
+    def use_memory(self, budget_bytes: int) -> None:
+        """Use at most this much memory for fetched batches from now on."""
+        self._replicator.use_memory(budget_bytes)
+
+    def turns(self, should_stop: Callable[[], bool]) -> Generator[float]:
+        """Copy until ``should_stop()`` returns True or the plan is not for this slot any more. Yields the time, in
+        monotonic seconds, until which there is nothing to do unless the loop has an event: the caller serves the loop
+        and asks for the next turn. Closing the generator ends the slot immediately."""
         try:
             self._replicator.follow(self._plan)
             self._ledger.open(self._replicator.take_new())
             self._heartbeat_emitter.follow(self._plan)
             self._replicator.start()
-            self._copy(should_stop)
-            self._drain()
+            yield from self._copy(should_stop)
+            yield from self._drain()
             self._write_checkpoints(self._replicator.partitions)
             self._write_reports(self._reporter.close(self._plan.version, time.monotonic()))
             self._ledger.finish(_now_ms())
         finally:
             self._heartbeat_emitter.close()
             self._replicator.close()
-            self._writer.flush(_FLUSH_SECONDS)
 
-    def _copy(self, should_stop: Callable[[], bool]) -> None:
+    def _copy(self, should_stop: Callable[[], bool]) -> Generator[float]:
         now = time.monotonic()
         poll_at = now
         rounds = Rounds(CHECKPOINT_SECONDS, now)
         while is_for(self._plan, self._spec):
-            now = self._replicator.step(max(0.0, poll_at - now))
+            yield now if self._replicator.unfinished else poll_at
+            now = self._replicator.step()
             if now < poll_at and not self._replicator.needs_state:
                 continue
-            poll_at = now + (PROMISE_POLL_SECONDS if self._replicator.needs_state else STATE_POLL_SECONDS)
+            poll_at = now + self._patience
             if not self._follow_plan():
                 return
             self._writer.poll()
@@ -151,9 +213,12 @@ class _Slot:
             self._write_checkpoints(rounds.due(now, lambda: self._replicator.partitions))
             self._report(now)
             self._ledger.step(now, _now_ms())
-            self._garbage.step(now, lambda: self._replicator.idle)
             if should_stop():
                 return
+
+    @property
+    def _patience(self) -> float:
+        return PROMISE_POLL_SECONDS if self._replicator.needs_state else STATE_POLL_SECONDS
 
     def _follow_plan(self) -> bool:
         """Apply a new plan. Return False if the link's state was lost and recreated: the slot must be restarted with
@@ -176,15 +241,14 @@ class _Slot:
             self._heartbeat_emitter.follow(plan)
         return True
 
-    def _drain(self) -> None:
+    def _drain(self) -> Generator[float]:
         """Send the fetched records, so that the ledger's last row ends at the start of the next process."""
         self._replicator.drain()
         began = now = time.monotonic()
         while not self._replicator.idle and now < began + DRAIN_SECONDS:
             self._report(now)  # a standby would consider a slot that does not report dead
-            now = self._replicator.step(
-                STATE_POLL_SECONDS if not self._replicator.needs_state else PROMISE_POLL_SECONDS
-            )
+            yield now if self._replicator.unfinished else now + self._patience
+            now = self._replicator.step()
             self._writer.poll()
 
     def _write_checkpoints(self, partitions: Iterable[Partition]) -> None:

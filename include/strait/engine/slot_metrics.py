@@ -7,7 +7,8 @@ import time
 from array import array
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import psutil
@@ -23,14 +24,32 @@ LATENCY_SAMPLES = 4096
 RATE_WINDOW_SECONDS = 10.0
 
 
-class SlotMetrics:
-    """Counts acknowledgements and creates the slot's reports."""
+class Usage(NamedTuple):
+    """CPU time in seconds since the start, and memory in bytes."""
 
-    def __init__(self, spec: AppSpec, slot: int, application: str) -> None:
+    cpu_seconds: float
+    memory_bytes: int
+
+
+def usage_of_process() -> Usage:
+    """Return the usage of this process."""
+    process = psutil.Process()
+    with process.oneshot():
+        cpu = process.cpu_times()
+        return Usage(cpu.user + cpu.system, process.memory_info().rss)
+
+
+class SlotMetrics:
+    """Counts acknowledgements and creates the slot's reports. ``usage`` returns the slot's part of its process's
+    usage: all of it by default."""
+
+    def __init__(
+        self, spec: AppSpec, slot: int, application: str, usage: Callable[[], Usage] = usage_of_process
+    ) -> None:
+        self.application = application
         self._spec = spec
         self._slot = slot
-        self._application = application
-        self._process = psutil.Process()
+        self._usage = usage
         self._started_at_ms = int(time.time() * 1000)
         self._latencies_ms = array("d", bytes(8 * LATENCY_SAMPLES))  # the newest, in a ring
         self._taken_at = array("d", [-math.inf]) * LATENCY_SAMPLES  # monotonic seconds
@@ -70,24 +89,22 @@ class SlotMetrics:
         """Return the report on the slot as a whole. Its partitions are reported separately, as they change."""
         p50, p99 = self._percentiles(now)
         records_per_second, bytes_per_second = self._rates(now)
-        with self._process.oneshot():
-            cpu = self._process.cpu_times()
-            memory_bytes = self._process.memory_info().rss
+        usage = self._usage()
         return Report(
             link=self._spec.link,
             group=self._spec.group,
             slot=self._slot,
             part=0,
             parts=1,
-            application=self._application,
+            application=self.application,
             at_ms=int(time.time() * 1000),
             started_at_ms=self._started_at_ms,
             plan_version=plan_version,
             strait_version=__version__,
             host=socket.gethostname(),
             pid=os.getpid(),
-            cpu_seconds=round(cpu.user + cpu.system, 3),
-            memory_bytes=memory_bytes,
+            cpu_seconds=round(usage.cpu_seconds, 3),
+            memory_bytes=usage.memory_bytes,
             records_per_second=records_per_second,
             bytes_per_second=bytes_per_second,
             latency_ms_p50=p50,
@@ -111,7 +128,7 @@ class SlotMetrics:
         return ReportChanges.model_construct(
             group=self._spec.group,
             slot=self._slot,
-            application=self._application,
+            application=self.application,
             at_ms=int(time.time() * 1000),
             started_at_ms=self._started_at_ms,
             plan_version=plan_version,

@@ -1,9 +1,9 @@
-"""Choose the action for a task group's application: leave, submit, replace, or hold it for an operator. Pure."""
+"""Choose the action for the application of a task group or a pool: leave, update, submit, replace, or hold it for an operator. Pure."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import Spec
 from strait.launch.base import EXIT_NEEDS_MORE_CORES, Application, State
 
 RESTART_LIMIT = 5
@@ -27,6 +27,13 @@ class Submit:
 
 
 @dataclass(frozen=True, slots=True)
+class Update:
+    """The application of a pool runs, and its members or their placement have changed: it follows without a restart."""
+
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replace:
     """The application runs with an outdated spec: stop it, then submit it."""
 
@@ -41,13 +48,16 @@ class GiveUp:
     until_ms: int
 
 
-Action = Leave | Submit | Replace | GiveUp
+_FOLLOWED = ("members", "placement")
+"""Settings of a pool that its application follows while it runs; its loads are notes for the next placement."""
+
+Action = Leave | Submit | Update | Replace | GiveUp
 
 
 def decide(
-    wanted: AppSpec | None,
+    wanted: Spec | None,
     found: Application | None,
-    runs_with: AppSpec | None,
+    runs_with: Spec | None,
     history: Iterable[Application],
     now_ms: int,
 ) -> Action:
@@ -66,8 +76,10 @@ def decide(
     if found.state is State.UNKNOWN:
         return Leave("its state cannot be seen now")
     if found.state.alive:
-        changed = _changed(wanted, runs_with)
-        return Replace(f"other {', '.join(changed)}") if changed else Leave(f"it is {found.state}")
+        if changed := _changed(wanted, runs_with):
+            return Replace(f"other {', '.join(changed)}")
+        followed = [name for name in _FOLLOWED if getattr(wanted, name, ()) != getattr(runs_with, name, ())]
+        return Update(f"other {', '.join(followed)}") if followed else Leave(f"it is {found.state}")
     until_ms = held_until_ms(history, now_ms)
     if until_ms and not _asks_for_more(wanted, found, runs_with):
         minutes = RESTART_WINDOW_SECONDS / 60
@@ -95,7 +107,7 @@ def _needed_more(one: Application) -> bool:
     return one.exit_code == EXIT_NEEDS_MORE_CORES
 
 
-def _asks_for_more(wanted: AppSpec, found: Application, runs_with: AppSpec | None) -> bool:
+def _asks_for_more(wanted: Spec, found: Application, runs_with: Spec | None) -> bool:
     """Return whether the last submission lacked cores and the next one requests more."""
     return _needed_more(found) and runs_with is not None and wanted.slots > runs_with.slots
 
@@ -106,11 +118,14 @@ def orphans(found: Sequence[Application], known: Collection[str]) -> list[Applic
     return [application for application in found if application.state.alive and application.name not in known]
 
 
-def _changed(wanted: AppSpec, runs_with: AppSpec | None) -> list[str]:
+def _changed(wanted: Spec, runs_with: Spec | None) -> list[str]:
     """Return the names of the settings that require a restart. Values are omitted: some are secrets."""
     if runs_with is None:
         return ["version of its spec"]
-    changed = [name for name in AppSpec.model_fields if getattr(wanted, name) != getattr(runs_with, name)]
+    if type(wanted) is not type(runs_with):
+        return ["kind of application"]
+    fields = type(wanted).model_fields.keys() - {*_FOLLOWED, "loads"}
+    changed = sorted(name for name in fields if getattr(wanted, name) != getattr(runs_with, name))
     if wanted.slots < runs_with.slots:
         changed.remove("slots")  # it has the cores, and follows the plan without a restart
     return changed

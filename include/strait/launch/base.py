@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 import strait
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import PoolSpec, Spec
 from strait.config.links import Spark
 
 REPLICATE = Path(strait.__file__).parents[2] / "spark_jobs" / "replicate.py"
@@ -69,6 +69,14 @@ class Launcher(Protocol):
             LaunchError: it could not be started.
         """
 
+    def update(self, application: Application, spec: PoolSpec) -> bool:
+        """Give a running application of a pool another spec, which it follows without a restart. Return False if its
+        cluster cannot pass it on: the application must be replaced.
+
+        Raises:
+            LaunchError: it could not be passed on now.
+        """
+
     def state(self, name: str) -> Application | None:
         """Return the live application of this name, else the last one that was alive, else None."""
 
@@ -86,7 +94,7 @@ class Launcher(Protocol):
     def history(self, name: str) -> Sequence[Application]:
         """Return the known submissions of this name, newest first: at least the last five."""
 
-    def spec(self, application: Application) -> AppSpec | None:
+    def spec(self, application: Application) -> Spec | None:
         """Return the spec that it runs with, regardless of later submissions; None if it is lost or from another
         version."""
 

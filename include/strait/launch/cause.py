@@ -5,7 +5,7 @@ import signal
 from collections.abc import Iterable, Mapping
 
 from strait.config import credentials
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import Spec
 from strait.errors import ConfigError
 
 LAST_WORDS = "strait: "
@@ -15,7 +15,7 @@ _NOISE = re.compile(r"\s|Traceback |Caused by: |\.\.\. \d+ more|\^+$|Killed$|Ter
 _SECRET = re.compile(r"password|secret|token|credential|jaas|\.pem$|\.key", re.IGNORECASE)
 
 
-def cause_of(exit_code: int | None, log: str, spec: AppSpec | None) -> str:
+def cause_of(exit_code: int | None, log: str, spec: Spec | None) -> str:
     """Return how the application ended and its last message.
 
     Args:
@@ -27,7 +27,7 @@ def cause_of(exit_code: int | None, log: str, spec: AppSpec | None) -> str:
     return f"{_ending(exit_code)}: {said}" if said else f"{_ending(exit_code)}; its log is empty"
 
 
-def without_secrets(text: str, spec: AppSpec | None) -> str:
+def without_secrets(text: str, spec: Spec | None) -> str:
     """Return the text with the secrets that the spec contains or refers to replaced by ``***``."""
     for secret in _secrets(spec):
         text = text.replace(secret, "***")
@@ -56,11 +56,10 @@ def _last_words(lines: list[str]) -> str:
     return next(own, None) or next(other, "")
 
 
-def _secrets(spec: AppSpec | None) -> Iterable[str]:
+def _secrets(spec: Spec | None) -> Iterable[str]:
     if spec is None:
         return ()
-    ends = ((spec.source_name, spec.source), (spec.destination_name, spec.destination))
-    properties = [pair for name, given in ends for pair in _as_used(name, given).items()]
+    properties = [pair for name, given in spec.clusters for pair in _as_used(name, given).items()]
     return [value for key, value in properties if value and _SECRET.search(key)]
 
 

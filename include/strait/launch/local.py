@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import PoolSpec, Spec, read_spec
 from strait.config.links import Spark
 from strait.errors import LaunchError
 from strait.launch import class_data, processes, submission
@@ -63,7 +63,7 @@ class LocalLauncher:
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
         """Start ``spark-submit`` detached; its output goes to the submission's log."""
-        spec = AppSpec.read(spec_path)
+        spec = read_spec(spec_path)
         spark_submit = self._spark_submit or find_spark_submit()
         java = find_java()
         folder = self.directory / name
@@ -87,6 +87,11 @@ class LocalLauncher:
                     hint="check that the file exists and is executable, and that its disk has space",
                 ) from error
         return self._application(new, alive=True)
+
+    def update(self, application: Application, spec: PoolSpec) -> bool:
+        """Replace the spec in its submission's directory, which its tasks check."""
+        submission.rewrite(self._submission(application), spec)
+        return True
 
     def state(self, name: str) -> Application | None:
         """Return the state; whether the application is alive is read from this machine's processes, not from
@@ -123,7 +128,7 @@ class LocalLauncher:
         ended = (self._application(one, alive=False) for one in kept if newest is None or one.folder.name != newest.id)
         return ((newest,) if newest is not None else ()) + tuple(ended)
 
-    def spec(self, application: Application) -> AppSpec | None:
+    def spec(self, application: Application) -> Spec | None:
         """Return the spec in its submission's directory."""
         return submission.spec_of(self._submission(application))
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import PoolSpec, Spec, read_spec
 from strait.config.links import Spark
 from strait.errors import ConfigError, LaunchError
 from strait.launch.processes import MARK
@@ -126,7 +126,7 @@ def following(name_folder: Path) -> Submission:
     return Submission(name_folder / str(max(time.time_ns() // 1_000_000, newest + 1)))
 
 
-def write(new: Submission, spec: AppSpec, properties: str = "") -> None:
+def write(new: Submission, spec: Spec, properties: str = "") -> None:
     """Create the directory of a submission with everything that is known before its start. Raises OSError.
 
     Args:
@@ -139,6 +139,17 @@ def write(new: Submission, spec: AppSpec, properties: str = "") -> None:
     spec.write(new.spec)
 
 
+def rewrite(one: Submission, spec: PoolSpec) -> None:
+    """Replace the spec of a submission that runs. Raises LaunchError."""
+    try:
+        spec.write(one.spec)
+    except OSError as error:
+        raise LaunchError(
+            f"application {one.name}: writing {one.spec}: {error.strerror}",
+            hint="check that STRAIT_HOME is writable and its disk has space",
+        ) from error
+
+
 def of_name(name_folder: Path) -> list[Submission]:
     """Return every kept submission of a name, newest first."""
     if not name_folder.is_dir():
@@ -147,10 +158,10 @@ def of_name(name_folder: Path) -> list[Submission]:
     return sorted(submissions, key=lambda submission: submission.submitted_at_ms, reverse=True)
 
 
-def spec_of(one: Submission) -> AppSpec | None:
+def spec_of(one: Submission) -> Spec | None:
     """Return the spec of a submission; None if it is lost or from another version."""
     try:
-        return AppSpec.read(one.spec)
+        return read_spec(one.spec)
     except ConfigError:
         return None
 

@@ -113,6 +113,17 @@ class BufferPool:
         self._shares.append(share)
         return share
 
+    def resize(self, budget_bytes: int) -> None:
+        """Change the budget. Memory in use beyond a smaller one is not taken away, but nothing more is lent before it
+        has been released."""
+        self.budget_bytes = budget_bytes
+        self._use(0)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a share waits for memory, or more than half of the budget is in use."""
+        return 2 * self.used_bytes > self.budget_bytes or any(share.waits for share in self._shares)
+
     def room_for(self, frame_bytes: int) -> int:
         return 2 * frame_bytes if self._rebuilding else frame_bytes
 

@@ -6,6 +6,7 @@ Everything in the engine runs on this thread, so nothing else in it needs a lock
 import contextlib
 import heapq
 import itertools
+import math
 import os
 import select
 import threading
@@ -56,6 +57,15 @@ class Loop:
         os.set_blocking(self._wake_write, False)
         self._epoll.register(self._wake_read, select.EPOLLIN)
         self.now = time.monotonic()
+
+    def fileno(self) -> int:
+        """Return a descriptor that can be read when an event waits: another loop may watch this one by it."""
+        return self._epoll.fileno()
+
+    @property
+    def next_at(self) -> float:
+        """When the next timer is due, in monotonic seconds; infinite if there is none."""
+        return self._timers[0][0] if self._timers else math.inf
 
     def watch(self, fd: int, ready: Ready, *, writable: bool) -> None:
         """Call ``ready`` when the socket can be read, and if ``writable`` also when it can be written."""

@@ -18,21 +18,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import read_spec
 from strait.errors import ConfigError, StraitError
 from strait.launch import supervised
 from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES
 from strait.launch.cause import LAST_WORDS
 from strait.launch.parent_watch import tie_broken
 from strait.launch.submission import announce_start
-from strait.spark import folder, head_start, yarn
+from strait.spark import folder, yarn
 from strait.spark.cores import TooFewCores, require_cores
 from strait.spark.deaths import SlotDeaths
 from strait.spark.failure import cause_of, is_failure_to_start
-from strait.spark.group_sync import consumer_groups_in_sync
-from strait.spark.ledger import ledger_kept
 from strait.spark.micro_batches import MicroBatches
-from strait.spark.plan import plan_in_force
+from strait.spark.plan import wanted
+from strait.spark.services import served
 from strait.spark.session import beside
 from strait.spark.source import FORMAT, StraitDataSource
 from strait.wire.joining import COMPILED
@@ -78,7 +77,7 @@ def _run(spec_path: Path, session: "Future[SparkSession]", asked_to_stop: thread
 
 
 def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: threading.Event) -> None:
-    spec = AppSpec.read(spec_path)
+    spec = read_spec(spec_path)
     spec.require_version()
     if not COMPILED:
         log.warning(
@@ -88,7 +87,7 @@ def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: thre
     session = starting.result()
     application = yarn.copy_of(session)
     stop_asked = yarn.stop_asked(session) if yarn.on_yarn() else supervised.stop_asked
-    plan = plan_in_force(spec)
+    plan = wanted(spec)
     if asked_to_stop.is_set() or stop_asked() or (plan is not None and plan.stopped):
         return
     slots = spec.slots if plan is None else plan.slots
@@ -99,10 +98,7 @@ def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: thre
         return asked_to_stop.is_set() or tied_away() or batches.over.is_set() or stop_asked()
 
     try:
-        with (
-            ledger_kept(session, spec, application, head_start.application_of(spec_path)),
-            consumer_groups_in_sync(spec, application),
-        ):
+        with served(session, spec_path, spec, application):
             _run_slots(session, spec_path, batches, slots, is_over)
     finally:
         folder.remove(spec, application)

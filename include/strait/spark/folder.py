@@ -11,35 +11,35 @@ import shutil
 import time
 from pathlib import Path
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import Spec
 
 _LEFT_BEHIND_SECONDS = 7 * 86400.0  # the directory is touched whenever the ledger is written, at least once a day
 
 
-def folder_of(spec: AppSpec, application: str) -> Path:
+def folder_of(spec: Spec, application: str) -> Path:
     """Return the directory of the files that this application needs only while it runs."""
     return Path(spec.checkpoint_dir) / application
 
 
-def checkpoint(spec: AppSpec, application: str) -> Path:
+def checkpoint(spec: Spec, application: str) -> Path:
     """Return Spark's checkpoint. It only counts micro-batches: the position to resume from is in the destination's
     log."""
     return folder_of(spec, application) / "checkpoint"
 
 
-def stop_file(spec: AppSpec, application: str) -> Path:
+def stop_file(spec: Spec, application: str) -> Path:
     """Return the file that makes slots end while it exists. Slots on other machines may not see it; Spark kills
     those."""
     return folder_of(spec, application) / "stop"
 
 
-def slots_may_see(spec: AppSpec) -> bool:
+def slots_may_see(spec: Spec) -> bool:
     """Return whether slots can see the directory: a relative path is in the working directory of the driver, as on
     YARN."""
     return Path(spec.checkpoint_dir).is_absolute()
 
 
-def make(spec: AppSpec, application: str) -> None:
+def make(spec: Spec, application: str) -> None:
     """Create the directory, and remove those that were left long ago. Raises OSError."""
     for other in Path(spec.checkpoint_dir).glob("*"):
         with contextlib.suppress(FileNotFoundError):  # another application removes it, too
@@ -48,18 +48,18 @@ def make(spec: AppSpec, application: str) -> None:
     folder_of(spec, application).mkdir(parents=True)
 
 
-def forget_checkpoint(spec: AppSpec, application: str) -> None:
+def forget_checkpoint(spec: Spec, application: str) -> None:
     """Delete the checkpoint, so that a query starts from scratch."""
     shutil.rmtree(checkpoint(spec, application), ignore_errors=True)
 
 
-def touch(spec: AppSpec, application: str) -> None:
+def touch(spec: Spec, application: str) -> None:
     """Mark the directory as in use. Does nothing if it was deleted: Spark may continue without it or report that
     itself."""
     with contextlib.suppress(FileNotFoundError):
         os.utime(folder_of(spec, application))
 
 
-def remove(spec: AppSpec, application: str) -> None:
+def remove(spec: Spec, application: str) -> None:
     """Remove the directory; files that cannot be removed now are removed later."""
     shutil.rmtree(folder_of(spec, application), ignore_errors=True)

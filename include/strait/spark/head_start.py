@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import AppSpec, Spec, read_spec
 from strait.errors import ConfigError, StraitError
 from strait.launch.parent_watch import exited, tie_broken
 from strait.launch.submission import Submission
@@ -65,7 +65,7 @@ def run(spec_path: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
     try:
-        spec = AppSpec.read(spec_path)
+        spec = read_spec(spec_path)
     except ConfigError:
         return  # the driver ends for the same cause, and reports it
     shell_gone, tied_away = exited(os.getppid()), tie_broken()
@@ -79,7 +79,7 @@ def run(spec_path: Path) -> None:
         os.waitpid(pid, 0)
 
 
-def _forked(spec: AppSpec, slot: int, spec_path: Path, is_over: Callable[[], bool]) -> int:
+def _forked(spec: Spec, slot: int, spec_path: Path, is_over: Callable[[], bool]) -> int:
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -91,7 +91,8 @@ def _forked(spec: AppSpec, slot: int, spec_path: Path, is_over: Callable[[], boo
     return pid
 
 
-def _copy(spec: AppSpec, slot: int, spec_path: Path, is_over: Callable[[], bool]) -> None:
+def _copy(spec: Spec, slot: int, spec_path: Path, is_over: Callable[[], bool]) -> None:
+    from strait.engine.pool_task import run_task
     from strait.engine.slot import run_slot
 
     folder, application = Submission(spec_path.parent).head_start, application_of(spec_path)
@@ -104,7 +105,10 @@ def _copy(spec: AppSpec, slot: int, spec_path: Path, is_over: Callable[[], bool]
         fcntl.flock(file, fcntl.LOCK_EX)
         while not ends():
             try:
-                run_slot(spec, slot, application, ends)
+                if isinstance(spec, AppSpec):
+                    run_slot(spec, slot, application, ends)
+                else:
+                    run_task(spec_path, slot, application, ends)
             except StraitError as error:
                 log.info("slot %d, before Spark runs it: %s", slot, error)
                 time.sleep(_RETRY_SECONDS)

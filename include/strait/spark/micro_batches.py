@@ -6,10 +6,10 @@ import threading
 
 from pyspark.sql import DataFrame
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import Spec
 from strait.spark import folder
 from strait.spark.cores import TooFewCores
-from strait.spark.plan import plan_in_force
+from strait.spark.plan import wanted
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class MicroBatches:
         ended: set when the slots have ended after `end_now` was called.
     """
 
-    def __init__(self, spec: AppSpec, application: str, cores: int) -> None:
+    def __init__(self, spec: Spec, application: str, cores: int) -> None:
         self.spec = spec
         self.application = application
         self.cores = cores
@@ -44,7 +44,7 @@ class MicroBatches:
         if self._ending.is_set():
             self.ended.set()
             return
-        plan = plan_in_force(self.spec)
+        plan = wanted(self.spec)
         if plan is None:
             return
         if plan.slots > self.cores:

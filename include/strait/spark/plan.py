@@ -1,11 +1,33 @@
 """Read from the plan whether the driver must run, and with how many slots. The slots follow the plan themselves."""
 
-from strait.config.app_spec import AppSpec
+from typing import NamedTuple
+
+from strait.config.app_spec import AppSpec, Spec
 from strait.errors import StateError, StraitError
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
 
 _TIMEOUT_SECONDS = 5.0
+
+
+class Wanted(NamedTuple):
+    """How many Spark tasks the application must run, and whether it must end."""
+
+    slots: int
+    stopped: bool
+
+
+def wanted(spec: Spec) -> Wanted | None:
+    """Return the number of tasks by the application's plan; None if the plan is unknown now. A pool has the number of
+    tasks in its spec.
+
+    Raises:
+        StraitError: the plan cannot be read, and a retry cannot help.
+    """
+    if not isinstance(spec, AppSpec):
+        return Wanted(spec.slots, stopped=False)
+    plan = plan_in_force(spec)
+    return None if plan is None else Wanted(plan.slots, plan.stopped)
 
 
 def plan_in_force(spec: AppSpec) -> Plan | None:

@@ -77,37 +77,43 @@ class SlotReader(DataSourceStreamReader):  # type: ignore[misc]
         forever for the others."""
         if end["batch"] == 1:
             return [SlotPartition(slot, self._first_slots) for slot in range(self._first_slots)]
-        from strait.config.app_spec import AppSpec
+        from strait.config.app_spec import read_spec
         from strait.spark.folder import stop_file
-        from strait.spark.plan import plan_in_force
+        from strait.spark.plan import wanted
 
-        spec = AppSpec.read(self._spec_path)
+        spec = read_spec(self._spec_path)
         if stop_file(spec, self._application).exists():
             return []
-        plan = plan_in_force(spec)
+        plan = wanted(spec)
         slots = spec.slots if plan is None else plan.slots
         if slots > self._cores or (plan is not None and plan.stopped):
             return []
         return [SlotPartition(slot, slots) for slot in range(slots)]
 
     def read(self, partition: SlotPartition) -> Iterator[tuple[int]]:
-        """Run the slot until it ends. Yields nothing."""
-        from strait.config.app_spec import AppSpec
+        """Run the slot, or all slots of a pool's task, until it ends. Yields nothing."""
+        from strait.config.app_spec import AppSpec, read_spec
+        from strait.engine.pool_task import run_task
         from strait.engine.slot import run_slot
         from strait.errors import SetupError
         from strait.spark.folder import stop_file
         from strait.spark.head_start import take_over
 
-        spec = AppSpec.read(self._spec_path).model_copy(update={"slots": partition.slots})
+        spec = read_spec(self._spec_path)
         spec.require_version()  # its host may have another version than the driver's
         asked, daemon = stop_file(spec, self._application), os.getppid()
-        run_slot(
-            spec,
-            partition.slot,
-            self._application,
-            lambda: os.getppid() != daemon or asked.exists(),
-            begin=lambda: take_over(self._spec_path, partition.slot),
-        )
+
+        def ends() -> bool:
+            return os.getppid() != daemon or asked.exists()
+
+        def begin() -> None:
+            take_over(self._spec_path, partition.slot)
+
+        if isinstance(spec, AppSpec):
+            spec = spec.model_copy(update={"slots": partition.slots})
+            run_slot(spec, partition.slot, self._application, ends, begin=begin)
+        else:
+            run_task(self._spec_path, partition.slot, self._application, ends, begin=begin)
         if os.getppid() != daemon:
             # Spark would run the next slot in this process, which would never be stopped.
             raise SetupError("the process that Spark forks its workers from has ended", hint="the slot is run again")

@@ -10,7 +10,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 from strait.config import naming
 from strait.config.cluster_identity import expected_id, expecting, require_expected
 from strait.errors import ClusterUnavailable, ConfigError, OtherCluster, StateError
-from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, ask, make_consumer
+from strait.kafka.clients import Rotation, Watch, ask
+from strait.state.consumer import state_consumer
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.report_changes import REPEAT_SECONDS
 from strait.state.schema import Loss, OffsetMapping, Plan, Report
@@ -30,7 +31,6 @@ _MOST_PER_POLL = 2000
 _AWAY_SECONDS = DELETE_RETENTION_MS / 1000 / 2  # without a poll, after which the topics are read from their start
 _AGAIN_SECONDS = 10.0
 _LONG_SECONDS = 3.0  # of reading, after which its progress is logged
-_FETCHED_AHEAD_KIB = 8 << 10  # by default 64 MiB, in every slot
 _LOGGER = logging.getLogger(__name__)
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _LOST_PLACE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
@@ -77,7 +77,6 @@ class StateReader:
         self._resting = True
         self._properties = properties
         self._rotation = Rotation(properties)
-        self._group_id = f"{naming.STATE_PREFIX}{link}.state"  # required by librdkafka, not used
         self._consumer = self._make_consumer()
 
     @property
@@ -230,19 +229,7 @@ class StateReader:
         self.close()
 
     def _make_consumer(self) -> Consumer:
-        return make_consumer(
-            self._properties,
-            self._watch,
-            group_id=self._group_id,
-            isolation_level="read_committed",
-            enable_partition_eof=True,
-            auto_offset_reset="error",  # deleted records must be detected, not skipped
-            topic_metadata_refresh_interval_ms=10_000,  # only a refresh detects a deleted topic
-            socket_timeout_ms=STATE_ANSWER_MS,
-            fetch_wait_max_ms=100,  # an empty fetch marks a topic's end, so catching up takes this long
-            queued_max_messages_kbytes=_FETCHED_AHEAD_KIB,
-            fetch_queue_backoff_ms=10,
-        )
+        return state_consumer(self._properties, self._watch, self._link)
 
     def _renew(self) -> None:
         """Continue at the same offsets with a consumer that has read the rotated certificates or password."""

@@ -46,31 +46,91 @@ class _Pending(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]] = ()
 
 
-class StateWriter:
-    """Writes a slot's records without ever blocking it. Not thread-safe.
+class StateProducer:
+    """The producer of one or several writers on a cluster. Not thread-safe.
 
     One request is in flight at a time, so records keep their order: the last segment written under a key is the one
     that stays. This needs no producer ID, which could become invalid and would have to be renewed. A duplicated record
     changes nothing.
     """
 
-    def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
+    def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
+        self.watch = Watch(cluster)
+        self._properties = properties
+        self._rotation = Rotation(properties)
+        self._producer = self._make()
+
+    def produce(self, record: _Pending, done: Callable[[KafkaError | None, Message | None], None]) -> None:
+        """Send a record; ``done`` is called from `poll` or `flush`. Raises BufferError if too many wait, KafkaException
+        if the record cannot be sent at all."""
+        self._producer.produce(
+            record.topic,
+            key=record.key,
+            value=record.value,
+            partition=0,
+            headers=list(record.headers),
+            on_delivery=done,
+        )
+
+    def poll(self) -> None:
+        """Call the callbacks of records that were acknowledged or rejected."""
+        if self._rotation.due():
+            self._renew()
+        self._producer.poll(0)
+
+    def flush(self, timeout_seconds: float) -> bool:
+        """Wait until all records are acknowledged or rejected, or the time is over; return whether none is left."""
+        return bool(self._producer.flush(timeout_seconds) == 0)
+
+    def _make(self) -> Producer:
+        return make_producer(
+            self._properties,
+            self.watch,
+            client_id="strait-state",
+            compression_type="zstd",
+            message_max_bytes=QUARANTINED_BYTES,
+            max_in_flight=1,
+            linger_ms=0,  # batches may wait for a segment
+            message_timeout_ms=_SEND_TIMEOUT_MS,
+            socket_timeout_ms=STATE_ANSWER_MS,
+            queue_buffering_max_kbytes=_QUEUE_KIB,
+        )
+
+    def _renew(self) -> None:
+        """Continue with a producer that has read the rotated certificates or password. Records that the former one
+        could not send are handed back to their writers, which send them before any others."""
+        try:
+            renewed = self._make()
+        except ConfigError:
+            return  # some files are not replaced yet; the next check retries
+        self._rotation.done()
+        if self._producer.flush(_FAREWELL_SECONDS):
+            self._producer.purge()
+            self._producer.flush(_FAREWELL_SECONDS)
+        self._producer = renewed
+
+
+class StateWriter:
+    """Writes a slot's records without ever blocking it. Not thread-safe. ``producer``: one that other links' writers
+    use as well; default: a separate one."""
+
+    def __init__(
+        self, properties: Mapping[str, str], cluster: str, link: str, producer: StateProducer | None = None
+    ) -> None:
         self._map_topic = naming.map_topic(link)
         self._reports_topic = naming.reports_topic(link)
         self._history_topic = naming.history_topic(link)
         self._ledger_topic = naming.ledger_topic(link)
         self._losses_topic = naming.losses_topic(link)
         self._quarantine_topic = naming.quarantine_topic(link)
-        self._watch = Watch(cluster)
         self._kept: deque[_Pending] = deque()
         self.dropped_reports = 0
         """Number of reports not written because the destination did not keep up, or rejected them."""
         self._waiting_report_bytes = 0
-        self._properties = properties
-        self._rotation = Rotation(properties)
         self._complained: dict[str, float] = {}
         self._unsent: list[_Pending] = []  # records that the former producer could not send
-        self._producer = self._make_producer()
+        self._defect: Exception | None = None
+        self._producer = StateProducer(properties, cluster) if producer is None else producer
 
     def write_report(self, report: Report | ReportChanges | GroupSyncReport | HistoryPoint) -> None:
         """Send a report or a history point, or drop and count it if too many bytes wait already."""
@@ -111,51 +171,27 @@ class StateWriter:
         self._keep(_Pending(self._map_topic, encode_key(run_key(run)), None, None))
 
     def poll(self) -> None:
-        """Call the callbacks of acknowledged records, and send waiting ones. Call it often."""
-        if self._rotation.due():
-            self._renew()
-        self._producer.poll(0)
+        """Call the callbacks of acknowledged records, and send waiting ones. Call it often. Raises the error of a
+        callback, which may have been called while another writer of the producer was polled."""
+        self._producer.poll()
         self._send_kept()
+        if self._defect is not None:
+            defect, self._defect = self._defect, None
+            raise defect
 
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until all records are acknowledged or rejected, or the time is over; return whether none is left."""
         self._send_kept()
-        left = self._producer.flush(timeout_seconds)
-        return left == 0 and not self._kept
-
-    def _make_producer(self) -> Producer:
-        return make_producer(
-            self._properties,
-            self._watch,
-            client_id="strait-state",
-            compression_type="zstd",
-            message_max_bytes=QUARANTINED_BYTES,
-            max_in_flight=1,
-            linger_ms=0,  # batches may wait for a segment
-            message_timeout_ms=_SEND_TIMEOUT_MS,
-            socket_timeout_ms=STATE_ANSWER_MS,
-            queue_buffering_max_kbytes=_QUEUE_KIB,
-        )
-
-    def _renew(self) -> None:
-        """Continue with a producer that has read the rotated certificates or password; unsent records come first."""
-        try:
-            renewed = self._make_producer()
-        except ConfigError:
-            return  # some files are not replaced yet; the next check retries
-        self._rotation.done()
-        if self._producer.flush(_FAREWELL_SECONDS):
-            self._producer.purge()
-            self._producer.flush(_FAREWELL_SECONDS)
-        self._producer = renewed
-        self._kept.extendleft(reversed(self._unsent))
-        self._unsent.clear()
+        return self._producer.flush(timeout_seconds) and not self._kept
 
     def _keep(self, record: _Pending) -> None:
         self._kept.append(record)
         self._send_kept()
 
     def _send_kept(self) -> None:
+        if self._unsent:
+            self._kept.extendleft(reversed(self._unsent))
+            self._unsent.clear()
         while self._kept:
             record = self._kept.popleft()  # first: if the client rejects it, its `on_ack` may write more
             if not self._send(record):
@@ -164,14 +200,7 @@ class StateWriter:
 
     def _send(self, record: _Pending) -> bool:
         try:
-            self._producer.produce(
-                record.topic,
-                key=record.key,
-                value=record.value,
-                partition=0,
-                headers=list(record.headers),
-                on_delivery=partial(self._done, record),
-            )
+            self._producer.produce(record, partial(self._done, record))
         except BufferError:
             return False
         except KafkaException as exception:  # the topic does not exist
@@ -182,11 +211,14 @@ class StateWriter:
         if error is not None and error.code() in _PURGED:
             self._unsent.append(record)
             return
-        refused = None if error is None else self._watch.translate(error, f"writing to {record.topic}")
+        refused = None if error is None else self._producer.watch.translate(error, f"writing to {record.topic}")
         if refused is not None:
             self._complain(str(refused))
         if record.on_ack is not None:
-            record.on_ack(refused)
+            try:
+                record.on_ack(refused)
+            except Exception as defect:  # noqa: BLE001  of this link, not of the one whose writer is polled now
+                self._defect = defect
 
     def _complain(self, text: str) -> None:
         """Log the error, since the report that would contain it may be the record that is not written."""

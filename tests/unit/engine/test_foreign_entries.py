@@ -10,6 +10,7 @@ from strait.config.app_spec import AppSpec
 from strait.engine.loss_ledger import FOREIGN_ENTRIES, LossLedger
 from strait.engine.replicator import Replicator
 from strait.engine.slot_metrics import SlotMetrics
+from strait.net.event_loop import Loop
 from strait.state.schema import Loss
 from support.model.partitions import plain_partition
 
@@ -75,13 +76,16 @@ def test_the_hour_is_told_too_if_the_slot_ends_or_the_partition_is_given_away(lo
 def test_a_slot_looks_after_its_hours_while_it_runs_and_when_it_ends() -> None:
     noted: list[Loss] = []
     sink = SimpleNamespace(write_loss=lambda loss, _: noted.append(loss))
-    replicator = Replicator(SPEC, 0, 7, {}, cast(Any, sink), SlotMetrics(SPEC, 0, "app"))
+    loop = Loop()
+    replicator = Replicator(loop, SPEC, 0, 7, {}, cast(Any, sink), SlotMetrics(SPEC, 0, "app"))
     for number, began in enumerate((time.monotonic() - 3600.0, time.monotonic())):
         partition = plain_partition(number)
         for offset in range(FOREIGN_ENTRIES + 1):
             replicator._loss_ledger._note_foreign(partition, (offset, offset + 1), began)
     noted.clear()
-    replicator.step(0.0)
+    loop.run_once(0.0)
+    replicator.step()
     assert [loss.partition for loss in noted] == [0]
     replicator.close()
+    loop.close()
     assert [loss.partition for loss in noted] == [0, 1]

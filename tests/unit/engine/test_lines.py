@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -54,9 +55,10 @@ def replicator(tmp_path: Path) -> Iterator[Replicator]:
         slots=2, slot_memory_bytes=1 << 20, ledger_seconds=60, ledger_dir=str(tmp_path), checkpoint_dir=str(tmp_path),
     )  # fmt: skip
     state = cast(Any, SimpleNamespace(runs={}, map_end=0))
-    found = Replicator(spec, 0, 1, state, cast(Any, None), SlotMetrics(spec, 0, "it"))
-    yield found
-    found.close()
+    with closing(Loop()) as loop:
+        found = Replicator(loop, spec, 0, 1, state, cast(Any, None), SlotMetrics(spec, 0, "it"))
+        yield found
+        found.close()
 
 
 def plan(*slots: int | None) -> Plan:

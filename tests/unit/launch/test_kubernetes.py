@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import AppSpec, PoolSpec, parse_spec
 from strait.config.links import Spark
 from strait.errors import ConfigError, LaunchError
 from strait.launch.base import State
@@ -58,6 +58,15 @@ def spec() -> AppSpec:
         ledger_dir=ledger,
         checkpoint_dir=checkpoint,
     )
+
+
+def test_a_pools_secret_holds_all_of_its_members(spec: AppSpec) -> None:
+    other = spec.model_copy(update={"link": "other"})
+    pool = PoolSpec(pool="main", slots=1, slot_memory_bytes=1, checkpoint_dir="/tmp/x", members=(spec, other))  # noqa: S108
+    secret = templates.secret_of(pool, "name", {}, {})
+    assert parse_spec(templates.spec_text(secret), "it") == pool
+    properties = kubernetes_properties("strait-pool-main", pool, spark_of(), spark_of().kubernetes, "d.yaml", "e.yaml")
+    assert SECRET not in str(properties)
 
 
 class TestSettings:

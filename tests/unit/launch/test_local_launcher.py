@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import AppSpec, Placed, PoolSpec
 from strait.config.links import Spark
 from strait.errors import ConfigError, LaunchError, SetupError
 from strait.launch import processes
@@ -194,6 +194,24 @@ def test_a_new_spec_under_the_old_path_does_not_reach_what_runs(launcher: Make, 
     old = AppSpec.read(spec_path)
     old.model_copy(update={"ledger_seconds": 1}).write(spec_path)
     assert one.spec(found(one)) == old
+
+
+def test_a_pool_that_runs_gets_another_spec_and_tells_no_secret_of_any_member(launcher: Make, spec_path: Path) -> None:
+    member = AppSpec.read(spec_path)
+    pool = PoolSpec(
+        pool="main", slots=1, slot_memory_bytes=1 << 24, checkpoint_dir=member.checkpoint_dir, members=(member,),
+        placement=(Placed(link="link", group="default", slot=0, task=0),),
+    )  # fmt: skip
+    pool.write(spec_path)
+    one = launcher(f"echo 'strait: refused: {SECRET}'; [ ! -e go ] && exec sleep 600")
+    one.submit(NAME, spec_path, Spark())
+    assert one.spec(found(one)) == pool
+    changed = pool.model_copy(update={"members": (member, member.model_copy(update={"link": "other"}))})
+    assert one.update(found(one), changed)
+    assert one.spec(found(one)) == changed
+    assert (Path(found(one).log).parent / "spec.json").stat().st_mode & 0o777 == 0o600
+    one.stop(NAME, grace_seconds=0)
+    assert SECRET not in one.cause(found(one))
 
 
 def test_secrets_are_in_no_command_line_and_in_no_cause(launcher: Make, spec_path: Path) -> None:

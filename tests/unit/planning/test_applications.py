@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import AppSpec, Placed, PoolSpec
 from strait.launch.applications import (
     RESTART_LIMIT,
     RESTART_WINDOW_SECONDS,
@@ -10,6 +10,7 @@ from strait.launch.applications import (
     Leave,
     Replace,
     Submit,
+    Update,
     decide,
     held_until_ms,
     orphans,
@@ -112,3 +113,29 @@ def test_only_what_runs_and_belongs_to_no_link_is_an_orphan():
     mine, stranger = application(State.RUNNING), application(State.RUNNING, name="strait-gone-default")
     ended = application(State.DEAD, name="strait-old-default")
     assert orphans([mine, stranger, ended], known={mine.name}) == [stranger]
+
+
+POOL = PoolSpec(
+    pool="p",
+    slots=2,
+    slot_memory_bytes=1,
+    checkpoint_dir="c",
+    members=(SPEC,),
+    placement=(Placed(link="l", group="default", slot=0, task=0),),
+)
+
+
+def test_a_pool_follows_other_members_and_another_placement_without_a_restart():
+    running = application(State.RUNNING, name="strait-pool-p")
+    other = SPEC.model_copy(update={"link": "other"})
+    for changed in ({"members": (SPEC, other)}, {"placement": ()}, {"members": (), "slots": 1}):
+        assert isinstance(decide(POOL.model_copy(update=changed), running, POOL, [], NOW_MS), Update)
+    assert isinstance(decide(POOL.model_copy(update={"loads": {"l/default/0": 5.0}}), running, POOL, [], NOW_MS), Leave)
+    assert isinstance(decide(POOL, running, POOL, [], NOW_MS), Leave)
+
+
+def test_a_pool_is_replaced_for_more_tasks_or_another_version():
+    running = application(State.RUNNING, name="strait-pool-p")
+    for changed in ({"slots": 3}, {"strait": "0.0.1"}, {"slot_memory_bytes": 2}):
+        assert isinstance(decide(POOL.model_copy(update=changed), running, POOL, [], NOW_MS), Replace)
+    assert isinstance(decide(POOL, running, SPEC, [], NOW_MS), Replace)

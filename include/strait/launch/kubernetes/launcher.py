@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import AppSpec, PoolSpec, Spec, parse_spec, read_spec
 from strait.config.kubernetes_settings import Kubernetes
 from strait.config.links import Spark
 from strait.errors import ConfigError, LaunchError
@@ -59,13 +59,13 @@ class KubernetesLauncher:
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
         """Have Spark create the driver's pod, whose name prevents a second one regardless of the submitter."""
-        spec = AppSpec.read(spec_path)
+        spec = read_spec(spec_path)
         driver = self._driver(name)
         if driver is not None and not driver.deleting and driver.state(_now_ms()).alive:
             return self._seen(driver)
         self._clear(name, grace_seconds=1)
         number = str(max([_now_ms(), *(one.submitted_at_ms + 1 for one in self._ended(name))]))
-        labels, told = names.labels(name, spec.link, spec.group, number), {names.APPLICATION: name}
+        labels, told = names.labels(name, *_owner_of(spec), number), {names.APPLICATION: name}
         secret = f"{names.resource_name(name)}-{number}"
         given = _pod_template(self._settings.pod_template)
 
@@ -92,6 +92,10 @@ class KubernetesLauncher:
             f"application {name}: creating its driver in namespace {self._api.namespace}: {cause_of(code, said, spec)}",
             hint="docs/how-to/run-on-kubernetes.md lists the rights that the submitter needs",
         )
+
+    def update(self, application: Application, spec: PoolSpec) -> bool:
+        """Return False: secrets of specs are immutable."""
+        return False
 
     def state(self, name: str) -> Application | None:
         """Return the state from the API server; if that does not respond, the state is unknown."""
@@ -138,11 +142,11 @@ class KubernetesLauncher:
             self._remembered(name, one) for one in ended if driver is None or one.id != driver.submission
         )
 
-    def spec(self, application: Application) -> AppSpec | None:
+    def spec(self, application: Application) -> Spec | None:
         """Return the spec in its secret, which is removed with its pod."""
         secret = self._api.read("secret", f"{names.resource_name(application.name)}-{application.id}")
         try:
-            return AppSpec.parse(templates.spec_text(secret), "in its secret") if secret else None
+            return parse_spec(templates.spec_text(secret), "in its secret") if secret else None
         except ConfigError:
             return None
 
@@ -190,7 +194,7 @@ class KubernetesLauncher:
         kept = f"kubectl --namespace {self._api.namespace} describe configmap {history.name_of(name)}"
         return Application(name, one.id, one.state, kept, one.submitted_at_ms, one.exit_code)
 
-    def _cause(self, driver: Driver, spec: AppSpec | None) -> str:
+    def _cause(self, driver: Driver, spec: Spec | None) -> str:
         if driver.exit_code is None:  # it has never run, or its node was lost
             return driver.reason or f"its pod is {driver.phase}"
         said = cause_of(driver.exit_code, self._api.log(driver.pod, LOG_TAIL_BYTES, driver.container), spec)
@@ -263,7 +267,7 @@ class KubernetesLauncher:
             if not secret["metadata"].get("ownerReferences") and name in by_secret:
                 self._api.give("secret", name, _owner(by_secret[name]))
 
-    def _end_of(self, driver: Driver, spec: AppSpec | None) -> Ended:
+    def _end_of(self, driver: Driver, spec: Spec | None) -> Ended:
         log = without_secrets(self._api.log(driver.pod, history.KEPT_LOG_CHARACTERS, driver.container), spec)
         state = State.FINISHED if driver.phase == "Succeeded" else State.DEAD
         return Ended(
@@ -319,3 +323,8 @@ def _within(seconds: float, look: Callable[[], bool]) -> bool:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _owner_of(spec: Spec) -> tuple[str, str]:
+    """Return the values of the labels for the link and the task group; those of a pool are its name and none."""
+    return (spec.link, spec.group) if isinstance(spec, AppSpec) else (f"pool {spec.pool}", "")

@@ -2,7 +2,7 @@
 
 from pathlib import PurePosixPath
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import Spec
 from strait.config.kubernetes_settings import Kubernetes
 from strait.config.links import Spark
 from strait.launch.kubernetes import names
@@ -19,7 +19,7 @@ _EXECUTOR_REST_MIB = 416
 
 
 def kubernetes_properties(
-    name: str, spec: AppSpec, spark: Spark, settings: Kubernetes, driver_template: str, executor_template: str
+    name: str, spec: Spec, spark: Spark, settings: Kubernetes, driver_template: str, executor_template: str
 ) -> dict[str, str]:
     """Return all properties of an application; the link's own `spark.conf` takes precedence.
 
@@ -62,7 +62,7 @@ def _credentials(settings: Kubernetes) -> dict[str, str]:
     return {f"{prefix}.oauthTokenFile": str(settings.token_file), f"{prefix}.caCertFile": str(settings.ca_file)}
 
 
-def _executors(spec: AppSpec) -> dict[str, str]:
+def _executors(spec: Spec) -> dict[str, str]:
     """Return the properties of the executors: one pod for each slot, so that they may spread over nodes."""
     return {
         "spark.executor.instances": str(spec.slots),

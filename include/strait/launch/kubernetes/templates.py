@@ -9,7 +9,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import Spec
 
 SPEC_FOLDER = "/etc/strait"
 SPEC_FILE = "spec.json"
@@ -58,7 +58,7 @@ def executor_template(
     return pod
 
 
-def secret_of(spec: AppSpec, name: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
+def secret_of(spec: Spec, name: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
     """Return the Secret that holds a spec."""
     return {
         "metadata": {"name": name, "labels": dict(labels), "annotations": dict(annotations)},

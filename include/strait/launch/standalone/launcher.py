@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import PoolSpec, Spec, read_spec
 from strait.config.links import Spark
 from strait.errors import LaunchError, SetupError
 from strait.launch import submission, supervised
@@ -48,7 +48,7 @@ class StandaloneLauncher:
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
         """Ask the master for a driver. It may have to wait for a worker with a free core and enough memory."""
-        spec = AppSpec.read(spec_path)
+        spec = read_spec(spec_path)
         with submission.locked(self.directory, name):
             seen = self._master.look()
             if (found := self._state(name, seen)) is not None and found.state.alive:
@@ -67,6 +67,11 @@ class StandaloneLauncher:
                 drivers.record(new, self._master.create(self._request(new, name, spark)))
                 submission.drop_old(self.directory / name)
         return self._application(new, State.SUBMITTED)
+
+    def update(self, application: Application, spec: PoolSpec) -> bool:
+        """Replace the spec in its submission's directory, which its tasks check."""
+        submission.rewrite(self._submission(application), spec)
+        return True
 
     def state(self, name: str) -> Application | None:
         """Return the state from the master; unknown while no master responds."""
@@ -121,7 +126,7 @@ class StandaloneLauncher:
         ended = (self._ended(one) for one in kept if newest is None or one.folder.name != newest.id)
         return ((newest,) if newest is not None else ()) + tuple(ended)
 
-    def spec(self, application: Application) -> AppSpec | None:
+    def spec(self, application: Application) -> Spec | None:
         """Return the spec in its submission's directory."""
         return submission.spec_of(self._submission(application))
 
@@ -139,7 +144,7 @@ class StandaloneLauncher:
         """Determine the cause from the exit code that the application wrote, and its log."""
         return cause_of(application.exit_code, self.log_tail(application), self.spec(application))
 
-    def _prepare(self, new: Submission, name: str, spec: AppSpec, spark: Spark) -> None:
+    def _prepare(self, new: Submission, name: str, spec: Spec, spark: Spark) -> None:
         """Write the files that the driver reads on its host. Only its owner can read them, since a link's Spark
         properties can contain secrets."""
         submission.write_place(new, spark)

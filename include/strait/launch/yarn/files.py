@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import Spec, parse_spec
 from strait.config.yarn_settings import Yarn
 from strait.errors import ConfigError, LaunchError
 from strait.launch.spark_home import find_spark_submit
@@ -71,7 +71,7 @@ class Files:
         if folders := [self._staging(one) for one in seen]:
             self._commands.require_fs("YARN: removing staging folders", "-rm", "-r", "-f", "-skipTrash", *folders)
 
-    def spec(self, one: Seen) -> AppSpec | None:
+    def spec(self, one: Seen) -> Spec | None:
         """Return the spec that a live application runs with; None if it was deleted or is from another version.
 
         Raises:
@@ -87,7 +87,7 @@ class Files:
                 f"{doing}: {done.cause}", hint="check that the file system of `spark.yarn.directory` answers"
             )
         try:
-            return AppSpec.parse(done.output, path)
+            return parse_spec(done.output, path)
         except ConfigError:
             return None
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import PoolSpec, Spec, read_spec
 from strait.config.spark import Spark
 from strait.config.yarn_settings import Yarn
 from strait.errors import LaunchError
@@ -48,7 +48,7 @@ class YarnLauncher:
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
         """Start an application and return once YARN has accepted it."""
-        spec = AppSpec.read(spec_path)
+        spec = read_spec(spec_path)
         with submission.locked(self.directory, name):
             known = self._manager.of_name(name)
             if known and (alive := next((one for one in known if one.alive), None)):
@@ -65,6 +65,10 @@ class YarnLauncher:
                 _record(new, accepted)
                 submission.drop_old(self.directory / name)
         return accepted.application
+
+    def update(self, application: Application, spec: PoolSpec) -> bool:
+        """Return False: YARN copies the spec to its hosts at the start."""
+        return False
 
     def state(self, name: str) -> Application | None:
         """Return the state from the ResourceManager; unknown while none responds."""
@@ -110,7 +114,7 @@ class YarnLauncher:
         except LaunchError:
             return (self._unknown(name),)
 
-    def spec(self, application: Application) -> AppSpec | None:
+    def spec(self, application: Application) -> Spec | None:
         """Return the spec kept on this host, else the cluster's, which is removed when the application ends."""
         if kept := self._kept(application):
             return submission.spec_of(kept)

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from strait.config.app_spec import AppSpec
+from strait.config.app_spec import Spec
 from strait.config.spark import Spark
 from strait.config.yarn_settings import Yarn
 from strait.launch.applications import RESTART_LIMIT, RESTART_WINDOW_SECONDS
@@ -20,7 +20,7 @@ _PYTHON_MIB = 512
 """Memory besides a JVM's heap and a slot's buffers: for the rest of the JVM, and Python."""
 
 
-def yarn_properties(name: str, spec: AppSpec, spec_path: Path, spark: Spark, yarn: Yarn, jars: str) -> dict[str, str]:
+def yarn_properties(name: str, spec: Spec, spec_path: Path, spark: Spark, yarn: Yarn, jars: str) -> dict[str, str]:
     """Return all properties of an application; the link's own `spark.conf` takes precedence.
 
     Args:

@@ -104,12 +104,13 @@ def slots_for(
 def cores_for(link: Link, plan: Plan) -> int:
     """Return how many slots the application of a plan must be able to run.
 
-    With a local master, the maximum number of slots: its threads cost nothing, and resubmitting the application would.
-    The cores of a cluster are expensive, so there the application has as many as the plan needs, and is resubmitted if
+    With a local master and in a pool, the maximum number of slots: a thread or a slot without partitions costs nothing,
+    and resubmitting the application would. The cores of a cluster are expensive, so there the application has as many as the plan needs, and is resubmitted if
     it needs more.
     """
     group = link.groups.get(plan.group)
-    return max(plan.slots, group.most_slots) if group is not None and link.spark.master == "local" else plan.slots
+    is_free = link.spark.master == "local" or link.pool is not None
+    return max(plan.slots, group.most_slots) if group is not None and is_free else plan.slots
 
 
 def _bytes_per_second(before: _Seen | None, now: _Seen) -> float | None:

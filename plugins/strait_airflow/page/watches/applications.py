@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strait.config.links import LinksFile
-from strait.config.naming import application_name
+from strait.config.naming import application_of
 from strait.exporter.background import BackgroundWatch
 from strait.launch.overview import overview
 from strait_airflow.applications import launcher
@@ -44,8 +44,8 @@ class ApplicationsWatch(BackgroundWatch[ApplicationsSeen]):
         link = file.links[self._link]
         launch, now_ms = launcher(link.spark), time.time_ns() // 1_000_000
         for group in sorted(link.groups):
-            for standby in (False, True):
-                name = application_name(self._link, group, standby=standby)
+            for standby in (False, True) if link.pool is None else (False,):
+                name = application_of(self._link, link.pool, group, standby=standby)
                 for found in overview(launch, (name,), now_ms):
                     newest = launch.state(name)
                     text = "" if newest is None else launch.log_tail(newest, _LOG_BYTES)

@@ -1,0 +1,119 @@
+"""The application of a pool as the runs of its links keep it: submitted once, followed by all, ended with the last."""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from strait.config.app_spec import PoolSpec
+from strait.config.links import Spark
+from strait.control.pausing import set_stopped
+from strait.kafka.admin import Admin, NewTopic
+from strait.launch.base import Application
+from strait_airflow import control
+from strait_airflow.applications import launcher
+from strait_airflow.settings import clusters_of
+from support.spark.idle import idle_spark_submit
+
+pytestmark = [pytest.mark.airflow, pytest.mark.broker]
+
+NAME = "strait-pool-main"
+
+
+@pytest.fixture
+def links(clusters: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Three planned links, each of its own topic."""
+    names = [f"l-{uuid.uuid4().hex[:8]}" for _ in range(3)]
+    monkeypatch.setenv("STRAIT_LINKS_FILE", str(tmp_path / "links.yaml"))
+    monkeypatch.setenv("STRAIT_HOME", str(tmp_path / "home"))
+    stand_in = idle_spark_submit(tmp_path / "spark" / "bin" / "spark-submit")
+    monkeypatch.setattr("strait.launch.local.find_spark_submit", lambda: stand_in)
+    write(tmp_path, clusters, dict.fromkeys(names, "main"))
+    Admin(clusters.source.client_properties, "a").create([NewTopic(name, 1, 1) for name in names])
+    for name in names:
+        control.apply(name)
+    yield names
+    for application in launcher(Spark()).list():
+        launcher(Spark()).stop(application.name, grace_seconds=0)
+
+
+def write(folder: Path, clusters: Any, pools: dict[str, str | None]) -> None:
+    """Write the links file: link -> the pool that it names."""
+    raw = {
+        "clusters": {"a": clusters.source.client_properties, "b": clusters.destination.client_properties},
+        "pools": {"main": {"slots": 1}},
+        "links": {
+            name: {"source": "a", "destination": "b", "topics": {"include": [name]}} | ({"pool": pool} if pool else {})
+            for name, pool in pools.items()
+        },
+    }
+    (folder / "links.yaml").write_text(yaml.safe_dump(raw))
+
+
+def running() -> list[Application]:
+    return [one for one in launcher(Spark()).list() if one.state.alive]
+
+
+def spec() -> PoolSpec:
+    (found,) = running()
+    runs_with = launcher(Spark()).spec(found)
+    assert isinstance(runs_with, PoolSpec)
+    return runs_with
+
+
+def beside(*calls: Callable[[], Any]) -> None:
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.core
+def test_runs_of_all_links_at_the_same_time_submit_one_application(links: list[str]) -> None:
+    beside(*[lambda link=link: control.applications(link) for link in links])  # type: ignore[misc]
+    assert [one.name for one in running()] == [NAME]
+    assert len(launcher(Spark()).history(NAME)) == 1
+    assert sorted(spec().links) == sorted(links)
+    assert {placed.link for placed in spec().placement} == set(links)
+
+
+def test_links_stop_leave_and_join_without_another_submission(links: list[str], tmp_path: Path, clusters: Any) -> None:
+    first, second, third = links
+    for link in links:
+        control.applications(link)
+    (before,) = running()
+    set_stopped(clusters_of(first), first, stopped=True, by="test", reason="test")
+    control.applications(first)
+    assert sorted(spec().links) == sorted((second, third))
+
+    write(tmp_path, clusters, {first: "main", second: None, third: "main"})
+    control.applications(second)
+    assert {one.name for one in running()} == {NAME, f"strait-{second}-default"}
+    assert [one.id for one in running() if one.name == NAME] == [before.id]
+    pool = next(launcher(Spark()).spec(one) for one in running() if one.name == NAME)
+    assert pool is not None
+    assert list(pool.links) == [third]
+
+    write(tmp_path, clusters, dict.fromkeys(links, "main"))
+    assert f"strait-{second}-default: ended" in control.applications(second)
+    assert [one.id for one in running()] == [before.id]
+    assert sorted(spec().links) == sorted((second, third))
+
+
+def test_a_removed_link_leaves_and_the_last_one_ends_the_application(
+    links: list[str], tmp_path: Path, clusters: Any
+) -> None:
+    first, *_ = links
+    for link in links:
+        control.applications(link)
+    write(tmp_path, clusters, {first: "main"})
+    control.applications(first)
+    assert list(spec().links) == [first]
+    set_stopped(clusters_of(first), first, stopped=True, by="test", reason="test")
+    control.applications(first)
+    assert running() == []

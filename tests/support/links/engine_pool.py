@@ -1,0 +1,79 @@
+"""Links made by hand that share the tasks of a pool, each task a process that can be killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from strait.config.app_spec import AppSpec, PoolSpec
+from strait.config.pools import Pool
+from strait.planning.assignment.pools import pool_spec
+from strait.state.reader import StateReader
+from strait.state.schema import Report
+from support.links.engine_link import EngineLink
+
+
+@dataclass
+class EnginePool:
+    """One pool; `host` says which links it runs."""
+
+    folder: Path
+    tasks: int = 1
+    spec: PoolSpec | None = None
+    _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "pool.json"
+
+    def host(self, *members: EngineLink | AppSpec) -> None:
+        """Run these links from now on."""
+        specs = [one if isinstance(one, AppSpec) else one.spec for one in members]
+        self.spec = pool_spec(
+            "test", Pool(slots=self.tasks), specs, self.spec, str(self.folder), measured={}, runs=self.spec is not None,
+            balance=False,
+        )  # fmt: skip
+        self.spec.write(self.path)
+
+    def start(self, task: int = 0, *, poisoned: str = "") -> subprocess.Popen[bytes]:
+        """Run a task in a process of its own."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "support.links.pool_process", str(self.path), str(task), poisoned],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            stdout=subprocess.DEVNULL,
+            stderr=(self.folder / "slots.log").open("ab"),
+            start_new_session=True,
+        )
+        self._running.append(process)
+        return process
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """End it as a crash would."""
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
+
+    def stop(self) -> None:
+        """End every task."""
+        for process in self._running:
+            if process.poll() is None:
+                process.kill()
+            process.wait(10)
+
+    def log(self) -> str:
+        path = self.folder / "slots.log"
+        return path.read_text() if path.exists() else ""
+
+
+def newest_reports(links: Sequence[EngineLink]) -> dict[str, Report]:
+    """Link -> the newest report of its first slot."""
+    found = {}
+    for link in links:
+        with StateReader(link.destination.client_properties, "destination", link.name, follow=("reports",)) as state:
+            state.catch_up()
+            every = [report for reports in state.reports.values() for report in reports]
+        if every:
+            found[link.name] = max(every, key=lambda report: report.at_ms)
+    return found

@@ -1,0 +1,198 @@
+"""What `strait run --pool` asks of its launcher: one submission, then updates, whatever becomes of single links."""
+
+import queue
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from strait.cli import pool_foreground
+from strait.cli.options import Output
+from strait.cli.pool_foreground import PoolForeground
+from strait.config.app_spec import AppSpec, PoolSpec, read_spec
+from strait.config.links import LinksFile, parse
+from strait.control.outcome import Outcome
+from strait.errors import ClusterUnavailable
+from strait.launch.base import Application, State
+from strait.state.schema import Plan
+
+CLUSTERS = {"bootstrap.servers": "a:1"}
+
+
+class Launcher:
+    """Runs what is submitted, until it is told that it died."""
+
+    def __init__(self) -> None:
+        self.specs: list[PoolSpec] = []
+        self.did: list[str] = []
+        self.found: Application | None = None
+
+    def submit(self, name: str, spec_path: Path, _: Any) -> Application:
+        spec = read_spec(spec_path)
+        assert isinstance(spec, PoolSpec)
+        self.did.append("submit")
+        self.specs.append(spec)
+        self.found = Application(name, str(len(self.did)), State.RUNNING, "log", 0)
+        return self.found
+
+    def update(self, _: Application, spec: PoolSpec) -> bool:
+        self.did.append("update")
+        self.specs.append(spec)
+        return True
+
+    def state(self, _: str) -> Application | None:
+        return self.found
+
+    def stop(self, _: str, *, grace_seconds: float = 1.0) -> None:
+        self.did.append("stop")
+        self.ends()
+
+    def cause(self, _: Application) -> str:
+        return "killed"
+
+    def ends(self) -> None:
+        self.found = Application("strait-pool-main", "1", State.DEAD, "log", 0, 137)
+
+
+class Cycles:
+    """A link's control cycles, with the results that the test gives."""
+
+    of: ClassVar[dict[str, "Cycles"]] = {}
+
+    def __init__(self, _: LinksFile, link: str, *__: Any, **___: Any) -> None:
+        self.results: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        Cycles.of[link] = self
+
+    def start(self) -> None: ...
+
+    def stop(self, _: float) -> None: ...
+
+    def plans(self, link: str, *, stopped: bool = False) -> None:
+        plan = Plan(
+            link=link, group="default", version=1, producer_id=1, slots=1, topics=(), published_at_ms=1, stopped=stopped
+        )
+        proposal: Any = SimpleNamespace(drafts={})
+        outcome = Outcome((), {}, {"default": plan}, proposal)
+        self.results.put(outcome)
+
+
+class Control:
+    """Makes specs, and knows no status."""
+
+    def __init__(self, file: LinksFile, link: str) -> None:
+        self._file, self._link = file, link
+
+    def spec(self, plan: Plan, *, ledger_dir: Path, checkpoint_dir: Path) -> AppSpec:
+        return AppSpec(
+            link=self._link, group=plan.group, source_name="a", source=CLUSTERS, destination_name="b",
+            destination=CLUSTERS, slots=plan.slots, slot_memory_bytes=1 << 20, ledger_seconds=60,
+            ledger_dir=str(ledger_dir), checkpoint_dir=str(checkpoint_dir),
+        )  # fmt: skip
+
+    def statuses(self) -> tuple[Any, ...]:
+        return ()
+
+
+@pytest.fixture
+def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Launcher:
+    one = Launcher()
+    monkeypatch.setenv("STRAIT_HOME", str(tmp_path))
+    monkeypatch.setattr(pool_foreground, "launcher_for", lambda *_, **__: one)
+    monkeypatch.setattr(pool_foreground, "Cycles", Cycles)
+    monkeypatch.setattr(pool_foreground, "Control", Control)
+    monkeypatch.setattr(pool_foreground, "plans_in_force", lambda *_: {})
+    monkeypatch.setattr(Outcome, "as_text", lambda _: "planned")
+    monkeypatch.setattr(Outcome, "created", ())
+    return one
+
+
+@pytest.fixture
+def pool(launcher: Launcher, tmp_path: Path) -> PoolForeground:
+    link = {"source": "a", "destination": "b", "pool": "main"}
+    raw = {
+        "clusters": {"a": CLUSTERS, "b": CLUSTERS},
+        "pools": {"main": {"slots": 1}},
+        "links": dict.fromkeys(("one", "two"), link),
+    }
+    file = parse(raw, where="test")
+    return PoolForeground(file, "main", tmp_path, Output.TABLE, threading.Event())
+
+
+def look(pool: PoolForeground) -> None:
+    with ThreadPoolExecutor(1) as queries:
+        for _ in range(2):
+            for member in pool._members:
+                member.look(queries)
+            queries.submit(lambda: None).result()
+    pool._keep_running()
+
+
+def links(launcher: Launcher) -> list[str]:
+    return list(launcher.specs[-1].links)
+
+
+def test_links_join_as_they_are_planned_and_stop_without_another_submission(
+    pool: PoolForeground, launcher: Launcher
+) -> None:
+    for member in pool._members:
+        member.begin(30.0, start=False)
+    look(pool)
+    assert launcher.did == []
+    Cycles.of["one"].plans("one")
+    look(pool)
+    assert (launcher.did, links(launcher)) == (["submit"], ["one"])
+    look(pool)
+    assert launcher.did == ["submit"], "nothing has changed"
+    Cycles.of["two"].plans("two")
+    look(pool)
+    look(pool)
+    assert (launcher.did, links(launcher)) == (["submit", "update"], ["one", "two"])
+    Cycles.of["one"].plans("one", stopped=True)
+    look(pool)
+    assert (launcher.did, links(launcher)) == (["submit", "update", "update"], ["two"])
+
+
+def test_a_link_that_cannot_be_planned_stops_no_other(
+    pool: PoolForeground, launcher: Launcher, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for member in pool._members:
+        member.begin(30.0, start=False)
+    for _ in range(2):
+        Cycles.of["one"].results.put(ClusterUnavailable("a", "timed out"))
+    Cycles.of["two"].plans("two")
+    look(pool)
+    assert links(launcher) == ["two"]
+    said = capsys.readouterr().out
+    assert said.count("one: error: cluster a: timed out") == 1
+
+
+def test_an_application_that_dies_is_submitted_again_with_what_it_ran(
+    pool: PoolForeground, launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strait.cli.kept_application._RESTART_SECONDS", (0.0,) * 4)
+    for member in pool._members:
+        member.begin(30.0, start=False)
+    Cycles.of["one"].plans("one")
+    look(pool)
+    launcher.ends()
+    look(pool)
+    assert launcher.did == ["submit", "submit"]
+    assert links(launcher) == ["one"]
+    look(pool)
+    assert launcher.did == ["submit", "submit"]
+
+
+def test_a_link_that_cannot_be_planned_copies_by_its_former_plan(
+    pool: PoolForeground, launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former = Plan(link="one", group="default", version=3, producer_id=1, slots=2, topics=(), published_at_ms=1)
+    monkeypatch.setattr(pool_foreground, "plans_in_force", lambda *_: {"default": former})
+    for member in pool._members:
+        member.begin(30.0, start=False)
+    Cycles.of["one"].results.put(ClusterUnavailable("a", "timed out"))
+    look(pool)
+    assert links(launcher) == ["one"]
+    assert [placed.slot for placed in launcher.specs[-1].placement] == [0, 1]

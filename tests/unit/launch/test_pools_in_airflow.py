@@ -1,0 +1,145 @@
+"""What the runs of links in Airflow make of their pool's application: each changes its own part, and others' stay."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from strait.config.app_spec import AppSpec, PoolSpec, read_spec
+from strait.config.links import LinksFile, load
+from strait.launch.base import Application, State
+from strait.state.schema import Plan, Report
+from strait_airflow import applications, pools
+
+ADDRESS = {"bootstrap.servers": "a:1"}
+NAME = "strait-pool-main"
+
+
+class Launcher:
+    """Runs what is submitted until it is stopped."""
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+        self.current: PoolSpec | None = None
+
+    def submit(self, name: str, spec_path: Path, _: Any) -> Application:
+        assert name == NAME
+        spec = read_spec(spec_path)
+        assert isinstance(spec, PoolSpec)
+        self.did.append("submit")
+        self.current = spec
+        return Application(name, "1", State.RUNNING, "log", 0)
+
+    def update(self, _: Application, spec: PoolSpec) -> bool:
+        self.did.append("update")
+        self.current = spec
+        return True
+
+    def state(self, name: str) -> Application | None:
+        return None if self.current is None else Application(name, "1", State.RUNNING, "log", 0)
+
+    def spec(self, _: Application) -> PoolSpec | None:
+        return self.current
+
+    def history(self, _: str) -> tuple[Application, ...]:
+        return ()
+
+    def stop(self, _: str) -> None:
+        self.did.append("stop")
+        self.current = None
+
+
+@pytest.fixture
+def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Launcher:
+    one = Launcher()
+    monkeypatch.setenv("STRAIT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("STRAIT_LINKS_FILE", str(tmp_path / "links.yaml"))
+    monkeypatch.setattr(applications, "launcher", lambda _: one)
+    monkeypatch.setattr(applications, "spec_of", spec_of)
+    return one
+
+
+def spec_of(_: LinksFile, link: str, plan: Plan, *, standby: bool) -> AppSpec:
+    return AppSpec(
+        link=link, group=plan.group, source_name="a", source=ADDRESS, destination_name="b", destination=ADDRESS,
+        slots=plan.slots, slot_memory_bytes=1, ledger_seconds=60, ledger_dir="/l", checkpoint_dir="/c", standby=standby,
+    )  # fmt: skip
+
+
+def write(folder: Path, **of: str | None) -> LinksFile:
+    """The links file: link -> its pool."""
+    raw = {
+        "clusters": {"a": ADDRESS, "b": ADDRESS},
+        "pools": {"main": {"slots": 1}},
+        "links": {
+            name: {"source": "a", "destination": "b"} | ({"pool": pool} if pool else {}) for name, pool in of.items()
+        },
+    }
+    (folder / "links.yaml").write_text(yaml.safe_dump(raw))
+    return load(folder / "links.yaml")
+
+
+def plan(link: str, *, stopped: bool = False) -> Plan:
+    return Plan(
+        link=link, group="default", version=1, producer_id=1, slots=1, topics=(), published_at_ms=1, stopped=stopped
+    )
+
+
+def links(launcher: Launcher) -> list[str]:
+    assert launcher.current is not None
+    return list(launcher.current.links)
+
+
+def test_each_run_changes_its_own_part(launcher: Launcher, tmp_path: Path) -> None:
+    file = write(tmp_path, one="main", two="main")
+    (line,) = pools.ensure(file, "one", [plan("one")], {})
+    assert line.startswith(f"{NAME}: submitted: ")
+    pools.ensure(file, "two", [plan("two")], {})
+    assert (launcher.did, links(launcher)) == (["submit", "update"], ["one", "two"])
+    pools.ensure(file, "two", [plan("two")], {})
+    assert launcher.did == ["submit", "update"], "nothing has changed"
+    pools.ensure(file, "one", [plan("one", stopped=True)], {})
+    assert links(launcher) == ["two"]
+    pools.ensure(file, "two", [plan("two", stopped=True)], {})
+    assert launcher.did[-1] == "stop"
+    assert (tmp_path / "home/pools/main.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_links_that_name_the_pool_no_more_leave_it(launcher: Launcher, tmp_path: Path) -> None:
+    file = write(tmp_path, one="main", two="main", three="main")
+    for link in ("one", "two", "three"):
+        pools.ensure(file, link, [plan(link)], {})
+    file = write(tmp_path, one="main", two=None)
+    assert pools.tidy(file, "two") == [f"{NAME}: updated: other members, placement"]
+    assert links(launcher) == ["one"]
+    assert pools.tidy(file, "two") == []
+    file = write(tmp_path, two=None)
+    pools.tidy(file, "two")
+    assert launcher.did[-1] == "stop"
+
+
+def test_after_an_upgrade_all_links_go_over_together(
+    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path, one="main", two="main")
+    for link in ("one", "two"):
+        pools.ensure(file, link, [plan(link)], {})
+    assert launcher.current is not None
+    old = launcher.current.model_copy(update={"strait": "0.0.1"})
+    old = old.model_copy(update={"members": tuple(one.model_copy(update={"strait": "0.0.1"}) for one in old.members)})
+    launcher.current = old
+    old.write(tmp_path / "home/pools/main.json")
+    pools.ensure(file, "one", [plan("one")], {})
+    assert launcher.did[-2:] == ["stop", "submit"]
+    assert links(launcher) == ["one", "two"]
+    assert {one.strait for one in launcher.current.members} == {launcher.current.strait}
+    assert launcher.current.strait != "0.0.1"
+
+
+def test_loads_are_those_of_the_newest_reports() -> None:
+    def report(at_ms: int, rate: float) -> Report:
+        return Report.model_construct(at_ms=at_ms, bytes_per_second=rate)
+
+    found = pools._loads("one", {("default", 0): (report(2, 5.0), report(1, 9.0)), ("default", 1): ()})
+    assert {str(seat): load for seat, load in found.items()} == {"one/default/0": 5.0}
