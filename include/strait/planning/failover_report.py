@@ -53,16 +53,15 @@ def groups_known(report: GroupSyncReport | None, there: Collection[str]) -> tupl
         there: groups with offsets in the destination topics.
     """
     out = {} if report is None else {item.group: item.why for item in report.out_of_sync}
-    all_named = report is not None and len(out) == report.groups - report.in_sync
+    names = [name for name in sorted({*there, *out}) if not reserved(name)]
+    # A report names no group that was in sync. So if there are more groups than it counted, it does not know some of
+    # them: they have committed since, or belong to the destination.
+    all_named = report is not None and len(out) == report.groups - report.in_sync and len(names) <= report.groups
 
     def continues(name: str) -> Continues:
         return "elsewhere" if name in out else "in_sync" if all_named else "unknown"
 
-    return tuple(
-        FailoverGroup(group=name, continues=continues(name), why=out.get(name, ""))
-        for name in sorted({*there, *out})
-        if not reserved(name)
-    )
+    return tuple(FailoverGroup(group=name, continues=continues(name), why=out.get(name, "")) for name in names)
 
 
 def topics_of(

@@ -217,7 +217,8 @@ def _groups_continue_where_they_were(
     for group in groups:
         for partition, offset in committed(destination, group, topic).items():
             commits = known.commits.get((group, partition), set())
-            told = named[group].continues == "elsewhere" and "ahead" in named[group].why
+            said = named[group]
+            told = said.continues == "unknown" or (said.continues == "elsewhere" and "ahead" in said.why)
             assert offset == 0 or offset in commits or (told and offset < max(commits)), (
                 f"{group} continues at {offset} of {topic}-{partition}, where it never was: {record}"
             )

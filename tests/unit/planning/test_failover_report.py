@@ -98,6 +98,13 @@ def test_names_that_nobody_told_are_unknown() -> None:
         assert [item.continues for item in groups_known(known, ["billing"])] == ["unknown"]
 
 
+def test_groups_that_the_last_look_did_not_count_are_not_called_in_sync() -> None:
+    """Shown by the soak: a look that had found no group, and groups that had committed since."""
+    for groups, there in ((0, ["billing"]), (1, ["billing", "mail"])):
+        known = report(groups=groups, in_sync=groups, out_of_sync=())
+        assert {item.continues for item in groups_known(known, there)} == {"unknown"}
+
+
 def test_the_record_has_every_name_and_the_screen_some() -> None:
     many = groups_of([status(f"g{number:03}", OffsetState.BEHIND) for number in range(300)])
     found = record(group_list=many)
