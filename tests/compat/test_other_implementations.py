@@ -21,6 +21,7 @@ from support.kafka.kfake import (
     OtherBrokers,
     kfake,
 )
+from support.kafka.tansu import tansu
 from support.links.engine_link import EngineLink
 from support.links.load import writing
 
@@ -63,6 +64,29 @@ def test_a_partition_that_waits_for_a_request_names_it(
             eventually(waits, what=lambda: f"{reason}: {newest('other', 0)} {link.log()}")
         assert slot.poll() is None, link.log()
         link.stop()
+
+
+@pytest.mark.parametrize("end", ["source", "destination"])
+def test_brokers_that_accept_what_they_must_not_are_refused_and_get_nothing(tmp_path: Path, end: str) -> None:
+    """Tansu lacks the request by which a log that was cut is recognized. Nothing is copied from it, or into it."""
+    with tansu(tmp_path / "hostile") as hostile, kfake({}) as plain:
+        source, destination = (hostile, plain) if end == "source" else (plain, hostile)
+        link, slot = started(tmp_path, source, destination, partitions=1)
+        with writing(source, link.topics, seed=5, records=1_000):
+            pass
+        with link.reports() as newest:
+
+            def waits() -> bool:
+                row = newest("other", 0)
+                lacks = row is not None and "OffsetForLeaderEpoch" in (row.detail or "")
+                return lacks and row is not None and row.reason == f"{end}_unsupported"
+
+            eventually(waits, what=lambda: f"it is refused: {newest('other', 0)} {link.log()}")
+        assert (link.copied(), slot.poll()) == (0, None), link.log()
+        link.stop()
+        shown = CliRunner().invoke(app, ["validate", "-f", str(links_file(tmp_path, source, destination)), "--connect"])
+        assert shown.exit_code == 1
+        assert "OffsetForLeaderEpoch: nothing can be copied" in shown.output
 
 
 def test_validate_says_what_is_missing_and_what_that_costs(tmp_path: Path) -> None:
