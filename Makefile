@@ -124,7 +124,8 @@ COMPILE = "$$uv" pip compile --quiet --universal --python-version 3.11 --no-anno
 lock: $(INSTALLED) ## Resolve requirements*.txt into requirements*.lock; newer versions: make lock ARGS=--upgrade
 	@$(FIND_UV)
 	$(COMPILE) --output-file requirements.lock requirements.txt
-	$(COMPILE) --output-file requirements-dev.lock --constraint requirements.lock requirements-dev.txt
+	$(COMPILE) --output-file requirements-msk.lock --constraint requirements.lock requirements.txt requirements-msk.txt
+	$(COMPILE) --output-file requirements-dev.lock --constraint requirements-msk.lock requirements-dev.txt
 
 .PHONY: images-lock
 images-lock: ## Ask registries for the digests of the images in docker/images.lock, and write them there (needs Docker)

@@ -63,6 +63,9 @@ def test_numbers_and_booleans_of_a_connection_are_spelt_as_librdkafka_wants_them
         ({"plugin.library.paths": "mine.so"}, "`plugin.library.paths` is not a property that a cluster may have"),
         ({"sasl.password": "${directory:/etc:shadow}"}, "`sasl.password` refers to a file in /etc"),
         ({"sasl.password": "${directory:/run/secrets/../other:x}"}, "not below the folder for secrets"),
+        ({"sasl.oauthbearer.token.file": "/etc/shadow"}, "`sasl.oauthbearer.token.file` is not below the folder"),
+        ({"sasl.oauthbearer.token.command": "sh -c id"}, "`sasl.oauthbearer.token.command` runs a program that is not"),
+        ({"sasl.oauthbearer.method": "msk_iam"}, "needs `bootstrap.servers` of Amazon MSK"),
     ],
 )
 def test_a_connection_loads_no_code_and_sends_no_file_of_its_choice(monkeypatch, extra, problem):

@@ -1,12 +1,14 @@
 """One cluster definition in librdkafka's names serves both libraries, behind every door that brokers have."""
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
 from confluent_kafka import Producer
 
 from strait.kafka.admin import Admin
@@ -14,8 +16,9 @@ from strait.net.channel import Channel
 from strait.net.producer_id import allocate_producer_id
 from strait.reasons import Reason
 from strait.state.schema import Report
+from strait.tokens import sources
 from support.fixtures.waiting import eventually
-from support.security.secured import CLIENT, SECRET, SESSION_MS, Properties, Secured, link_between, produce
+from support.security.secured import CLIENT, SECRET, SESSION_MS, Properties, Secured, link_between, produce, settled
 
 pytestmark = pytest.mark.broker
 
@@ -52,11 +55,38 @@ DOORS: dict[str, Door] = {
     "scram-256": lambda secured, cluster: secured.sasl(cluster, "SCRAM-SHA-256"),
     "scram-512": lambda secured, cluster: secured.sasl(cluster, "SCRAM-SHA-512"),
     "oauthbearer": lambda secured, cluster: secured.sasl(cluster, "OAUTHBEARER"),
+    "token-command": lambda secured, cluster: secured.own_tokens(cluster, "command"),
+    "token-file": lambda secured, cluster: secured.own_tokens(cluster, "file"),
+    "msk-iam": lambda secured, cluster: secured.own_tokens(cluster, "msk_iam"),
 }
 
 
 PAIRS = list(pairwise([*DOORS, next(iter(DOORS))]))
 CORE = {("tls", "mutual-tls-pem"), ("scram-256", "scram-512")}
+
+
+@pytest.fixture(autouse=True)
+def identity_provider(secured: Secured, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Somebody who renews the token file in time, and a signer whose tokens these brokers understand in place of AWS's."""
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(0.25):
+            partial = secured.token_file.with_suffix(".new")
+            partial.write_text(secured.tokens.issue(CLIENT))
+            partial.replace(secured.token_file)
+
+    def sign(_: str) -> tuple[str, int]:
+        return secured.tokens.issue(CLIENT), int((time.time() + secured.tokens.life_seconds) * 1000)
+
+    monkeypatch.setattr(MSKAuthTokenProvider, "generate_auth_token", sign)
+    monkeypatch.setattr(sources, "_cache", {})
+    secured.token_file.write_text(secured.tokens.issue(CLIENT))
+    renewing = threading.Thread(target=renew)
+    renewing.start()
+    yield
+    over.set()
+    renewing.join()
 
 
 @pytest.mark.parametrize(
@@ -80,16 +110,20 @@ def test_a_link_copies_through_any_two_doors(
     link.assert_equal()
 
 
+@pytest.mark.parametrize("tokens_from", ["oidc", "command", "file", "msk_iam"])
 def test_sessions_that_end_every_five_seconds_do_not_disturb_copying(
-    secured: Secured, tmp_path: Path, topic_name: str, monkeypatch: pytest.MonkeyPatch
+    secured: Secured, tmp_path: Path, topic_name: str, monkeypatch: pytest.MonkeyPatch, tokens_from: str
 ) -> None:
-    """KIP-368. Each partition is looked up once, at its start: no connection is ever lost, nothing is ever in doubt."""
+    """KIP-368, with tokens that expire under load. Each partition is looked up once, at its start: no connection is ever
+    lost, nothing is ever in doubt."""
     renewed = []
     go_on_with = Channel.go_on_with
     monkeypatch.setattr(Channel, "go_on_with", lambda *how: (renewed.append(how), go_on_with(*how)))
     monkeypatch.setattr(secured.tokens, "life_seconds", 8.0)
     source = secured.sasl(secured.source, "SCRAM-SHA-512")
     destination = secured.sasl(secured.destination, "OAUTHBEARER")
+    if tokens_from != "oidc":
+        destination = secured.own_tokens(secured.destination, tokens_from)
     link = link_between(secured, tmp_path, topic_name, source, destination)
     link.publish()
     producer = Producer(link.source.client_properties | {"linger.ms": 5})
@@ -129,10 +163,3 @@ def all_refused(report: Report | None) -> bool:
     return report is not None and all(
         row.reason == Reason.SOURCE_UNREACHABLE and "401 invalid_client" in row.detail for row in report.partitions
     )
-
-
-def settled(report: Report | None, records: int) -> Report | None:
-    """The report, once it says that everything is copied."""
-    if report is None or sum(row.position for row in report.partitions) < records:
-        return None
-    return report

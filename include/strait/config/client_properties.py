@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from strait.config import oauth
 from strait.config.validation import did_you_mean
 
 SECURITY = frozenset(
@@ -17,19 +18,22 @@ SECURITY = frozenset(
         "sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret",
         "sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.credentials.client.secret",
         "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.scope", "sasl.oauthbearer.extensions",
-        "https.ca.location", "https.ca.pem",
+        "https.ca.location", "https.ca.pem", *oauth.OWN,
     }
 )  # fmt: skip
 """Properties that secure a connection; the engine supports them too."""
 
-_BOTH = frozenset({"bootstrap.servers", "security.protocol", "enable.ssl.certificate.verification"})
+RACK = "client.rack"
+"""Rack of the slots, for fetches only: clients of state topics read from leaders (see strait.config.racks)."""
+MAX_AGE = "metadata.max.age.ms"
+_BOTH = frozenset({"bootstrap.servers", "security.protocol", "enable.ssl.certificate.verification", RACK, MAX_AGE})
 _LIBRDKAFKA_ONLY = frozenset(
     {
-        "client.id", "client.rack", "client.dns.lookup", "broker.address.family", "broker.address.ttl",
+        "client.id", "client.dns.lookup", "broker.address.family", "broker.address.ttl",
         "socket.timeout.ms", "socket.connection.setup.timeout.ms", "socket.keepalive.enable", "socket.nagle.disable",
         "socket.max.fails", "socket.send.buffer.bytes", "socket.receive.buffer.bytes", "connections.max.idle.ms",
         "reconnect.backoff.ms", "reconnect.backoff.max.ms", "retry.backoff.ms", "retry.backoff.max.ms",
-        "request.timeout.ms", "metadata.max.age.ms", "topic.metadata.refresh.interval.ms",
+        "request.timeout.ms", "topic.metadata.refresh.interval.ms",
         "topic.metadata.refresh.fast.interval.ms", "topic.metadata.propagation.max.ms", "metadata.recovery.strategy",
         "metadata.recovery.rebootstrap.trigger.ms", "message.max.bytes", "receive.message.max.bytes",
         "api.version.request", "api.version.request.timeout.ms", "api.version.fallback.ms", "broker.version.fallback",
@@ -49,15 +53,35 @@ def problems(properties: Mapping[str, str]) -> Iterator[str]:
     for key in properties:
         if key not in ALLOWED:
             yield f"`{key}` is not a property that a cluster may have{did_you_mean(key, ALLOWED)}"
+    if not properties.get(MAX_AGE, "1").isdecimal():
+        yield f"`{MAX_AGE}` must be a number of milliseconds"
+    if REFERENCE.search(properties.get(oauth.COMMAND, "")):
+        yield f"`{oauth.COMMAND}` must not refer to a secret: every user of a host can read command lines"
 
 
 def file_problems(properties: Mapping[str, str], folder: Path | None) -> Iterator[str]:
-    """Yield a line for each property that refers to a file outside ``folder``; None: to any file.
+    """Yield a line for each property by which the author of an Airflow Connection would use secrets of the host.
 
-    A client sends the file's content to a broker, and the author of the properties chooses that broker.
+    A client sends a file's content, a command's token or one that AWS's signer makes to a broker, which the author
+    chooses. So files and programs must be below ``folder`` (None: there is none), and AWS's tokens go to AWS only.
     """
     for key, value in properties.items():
         for reference in REFERENCE.finditer(value):
             directory = Path(reference["directory"])
-            if folder is None or not directory.resolve().is_relative_to(folder.resolve()):
+            if not _is_below(directory, folder):
                 yield f"`{key}` refers to a file in {directory}, which is not below the folder for secrets"
+    if oauth.FILE in properties and not _is_below(Path(properties[oauth.FILE]), folder):
+        yield f"`{oauth.FILE}` is not below the folder for secrets"
+    program = next(iter(oauth.command_of(properties)), "")
+    if oauth.COMMAND in properties and not _is_below(Path(program), folder):
+        yield f"`{oauth.COMMAND}` runs a program that is not below the folder for secrets"
+    signs = properties.get(oauth.METHOD) == oauth.MSK_IAM or oauth.ROLE in properties
+    if signs and not oauth.is_msk(properties):
+        yield (
+            f"`{oauth.METHOD}`: {oauth.MSK_IAM} needs `bootstrap.servers` of Amazon MSK beside it, and its certificates "
+            "verified: whoever gets a token may use the principal's rights"
+        )
+
+
+def _is_below(path: Path, folder: Path | None) -> bool:
+    return folder is not None and path.is_absolute() and path.resolve().is_relative_to(folder.resolve())

@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from strait.config import credentials
+from strait.config import credentials, oauth
 from strait.config.cluster_identity import for_client
 from strait.errors import ClusterUnavailable, StraitError
 from strait.kafka.translate import error_of, translate
+from strait.tokens import sources
 
 CONNECT_TIMEOUT_SECONDS = 8.0
 STATE_ANSWER_MS = 3_000
@@ -143,13 +144,39 @@ def _make(
         "reconnect.backoff.max.ms": 1000,
         "log.connection.close": False,
         **defaults,
-        **{key: value for key, value in resolved.items() if key not in defaults},
+        **{key: value for key, value in _without_tokens(resolved).items() if key not in defaults},
+        **_tokens(resolved, watch),
         "error_cb": watch,
     }
     try:
         return kind(settings, logger=_LOGGER)
     except KafkaException as exception:
         raise watch.translate(exception, "making a client") from exception
+
+
+def _without_tokens(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties without those of a source of tokens that librdkafka does not know."""
+    if not oauth.is_own(properties):
+        return dict(properties)
+    return {key: value for key, value in properties.items() if not key.startswith("sasl.oauthbearer.")}
+
+
+def _tokens(properties: Mapping[str, str], watch: Watch) -> dict[str, Callable[[str], Any]]:
+    """Return the callback that gives librdkafka tokens, in a separate thread, if it cannot get them itself. It asks
+    for another one after four fifths of a token's lifetime, and 10 s after a failure."""
+    if not oauth.is_own(properties):
+        return {}
+    extensions = oauth.extensions_of(properties)
+
+    def token(_: str) -> tuple[str, float, str, dict[str, str]]:
+        try:
+            found = sources.get(watch.cluster, properties)
+        except StraitError as error:
+            watch(KafkaError(KafkaError._AUTHENTICATION, str(error)))  # noqa: SLF001  librdkafka drops the text
+            raise
+        return found.value, found.expires_at, "", extensions
+
+    return {"oauth_cb": token}
 
 
 def _dotted(overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ cluster.
 ``python -m strait.launch.package ARCHIVE`` writes it; `make package` runs it.
 """
 
+import importlib.util
 import json
 import platform
 import shutil
@@ -44,6 +45,9 @@ LIBRARIES = (
 )
 """Distributions, which are installed with their dependencies; versions are those of requirements.lock."""
 
+SIGNER = "aws-msk-iam-sasl-signer-python"
+"""Added if it is installed here; versions are those of requirements-msk.lock."""
+
 _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 _PYTHON = f"""#!/bin/sh
 # Python {_VERSION} of this host, with the libraries of this package before all others.
@@ -63,7 +67,9 @@ def build(archive: Path, project: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="strait-package-") as scratch:
         environment = Path(scratch) / ENVIRONMENT
         packages = environment / "packages"
-        _install(packages, "--constraint", project / "requirements.lock", *LIBRARIES)
+        signs = importlib.util.find_spec(SIGNER.replace("-", "_").removesuffix("_python")) is not None
+        lock, more = ("requirements-msk.lock", (SIGNER,)) if signs else ("requirements.lock", ())
+        _install(packages, "--constraint", project / lock, *LIBRARIES, *more)
         _install(packages, "--no-deps", project)
         (environment / "bin").mkdir()
         (environment / "bin" / "python").write_text(_PYTHON, encoding="utf-8")

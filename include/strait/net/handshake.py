@@ -32,7 +32,7 @@ _MAX_HANDSHAKE_FRAME_BYTES = 1 << 20
 _CORRELATION_BYTES = 4
 _OLDEST = "`strait validate --connect` lists what is missing; Apache Kafka has it since 2.8"
 _BROKERS_ALONE = (3, 9, 12)
-_CREDENTIALS = {"OAUTHBEARER": "check what the token endpoint puts into tokens, and `sasl.oauthbearer.scope`"}
+_CREDENTIALS = {"OAUTHBEARER": "check what the identity provider puts into tokens, and `sasl.oauthbearer.*`"}
 
 
 class Answer(NamedTuple):

@@ -1,46 +1,23 @@
 """Tokens for SASL OAUTHBEARER: OAuth's client credentials grant, as librdkafka does it for
-``sasl.oauthbearer.method=oidc``."""
+``sasl.oauthbearer.method=oidc``, and those that Strait gets for both clients (strait.tokens)."""
 
 import base64
 import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from strait.config.oauth import client_id, client_secret, extensions_of, is_own
 from strait.errors import ClusterUnavailable, ConfigError, NotAuthorized
 from strait.net.tls_context import endpoint_context
+from strait.tokens import sources
 
 if TYPE_CHECKING:
     import httpx
 
 _TIMEOUT_SECONDS = 10.0
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_REUSED_SHARE = 0.5
-"""Fraction of a token's lifetime in which it is reused. A session ends with its token, so a connection that is renewed
-well before its session ends must get a newer token than it had."""
-
-
-def problems(properties: Mapping[str, str]) -> list[str]:
-    """Return the problems that prevent getting a token with these properties; empty if there are none."""
-    found = []
-    if properties.get("sasl.oauthbearer.method", "default") != "oidc":
-        found.append("`sasl.oauthbearer.method` must be oidc; unsecured tokens are not supported")
-    if not _client_id(properties):
-        found.append("`sasl.oauthbearer.client.id` is required for OAUTHBEARER")
-    url = properties.get("sasl.oauthbearer.token.endpoint.url", "")
-    if not url.startswith(("https://", "http://")):
-        found.append("`sasl.oauthbearer.token.endpoint.url` must be the URL of a token endpoint")
-    elif url.startswith("http://") and urlsplit(url).hostname not in _LOOPBACK:
-        found.append(
-            "`sasl.oauthbearer.token.endpoint.url` must begin with https://: the client's secret is sent to it"
-        )
-    pairs = properties.get("sasl.oauthbearer.extensions", "").split(",")
-    if any(pair and "=" not in pair for pair in pairs):
-        found.append("`sasl.oauthbearer.extensions` must be key=value,key=value")
-    return found
 
 
 class Tokens:
@@ -60,13 +37,17 @@ class Tokens:
             ClusterUnavailable: the token endpoint cannot be reached, or returns no token now.
             NotAuthorized: it rejects this client.
             ConfigError: `https.ca.*` or the endpoint's URL cannot be used.
+
+        Also raises as `sources.get` does.
         """
+        if is_own(properties):
+            return _Provider(sources.get(self._cluster, properties).value, extensions_of(properties))
         with self._lock:
-            secret = _secret(properties)
+            secret = client_secret(properties)
             if time.monotonic() >= self._reused_until or secret != self._secret:
                 self._token, life_seconds = self._ask(properties)
-                self._secret, self._reused_until = secret, time.monotonic() + life_seconds * _REUSED_SHARE
-            return _Provider(self._token, _extensions(properties))
+                self._secret, self._reused_until = secret, time.monotonic() + life_seconds * sources.REUSED_SHARE
+            return _Provider(self._token, extensions_of(properties))
 
     def _ask(self, properties: Mapping[str, str]) -> tuple[str, float]:
         url = properties["sasl.oauthbearer.token.endpoint.url"]
@@ -81,7 +62,7 @@ class Tokens:
             reply = httpx.post(
                 url,
                 data=form,
-                headers={"Authorization": _basic(_client_id(properties), _secret(properties))},
+                headers={"Authorization": _basic(client_id(properties), client_secret(properties))},
                 timeout=_TIMEOUT_SECONDS,
                 verify=verify,
             )
@@ -121,25 +102,6 @@ class _Provider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python ha
 
     def extensions(self) -> Mapping[str, str]:
         return self._extensions
-
-
-def _client_id(properties: Mapping[str, str]) -> str:
-    return _either(properties, "client.id")
-
-
-def _secret(properties: Mapping[str, str]) -> str:
-    return _either(properties, "client.secret")
-
-
-def _either(properties: Mapping[str, str], name: str) -> str:
-    """Return a property for which librdkafka has two names."""
-    long = properties.get(f"sasl.oauthbearer.client.credentials.{name}", "")
-    return long or properties.get(f"sasl.oauthbearer.{name}", "")
-
-
-def _extensions(properties: Mapping[str, str]) -> dict[str, str]:
-    pairs = filter(None, properties.get("sasl.oauthbearer.extensions", "").split(","))
-    return {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
 
 
 def _basic(client_id: str, secret: str) -> str:

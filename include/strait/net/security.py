@@ -12,12 +12,13 @@ from typing import Any
 from kafka.net.sasl import get_sasl_mechanism
 from kafka.net.sasl.scram import SaslMechanismScram
 
-from strait.config import credentials
+from strait.config import credentials, oauth
 from strait.config.client_properties import SECURITY
 from strait.config.cluster_identity import expected_id, require_expected
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
-from strait.net import oauth, tls_context
+from strait.net import tls_context
+from strait.net.oauth import Tokens
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -33,7 +34,7 @@ class Security:
         self._cluster = cluster
         self._where = f"cluster {cluster}"
         self._properties = properties
-        self._tokens = oauth.Tokens(cluster)
+        self._tokens = Tokens(cluster)
         unknown = sorted(key for key in properties if _secures(key) and key not in SECURITY)
         if unknown:
             raise ConfigError(
@@ -73,7 +74,7 @@ class Security:
         return tls_context.broker_context(self._where, credentials.resolve(self._cluster, self._properties))
 
     def sasl(self, host: str) -> Any:
-        """Return a new SASL exchange: kafka-python's mechanism object. Also raises as `oauth.Tokens` does."""
+        """Return a new SASL exchange: kafka-python's mechanism object. Also raises as `Tokens` does."""
         properties = credentials.resolve(self._cluster, self._properties)
         if self.mechanism == "OAUTHBEARER":
             return get_sasl_mechanism(self.mechanism)(sasl_oauth_token_provider=self._tokens.provider(properties))

@@ -1,6 +1,7 @@
 """Two clusters behind every kind of door: TLS, mutual TLS, and each SASL mechanism over TLS; nothing without a
 right."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from strait.state.reader import StateReader
 from strait.state.schema import Report
 from support.kafka import acls
 from support.links.engine_link import EngineLink
+from support.security import sign_in
 from support.security.pki import Authority, Identity
 from support.security.tokens import AUDIENCE, TokenEndpoint
 
@@ -109,6 +111,28 @@ class Secured:
             }
         password = PASSWORD if mechanism == "PLAIN" else SCRAM_PASSWORD
         return properties | {"sasl.username": USER, "sasl.password": password}
+
+    def own_tokens(self, cluster: Cluster, method: str) -> Properties:
+        """As the same client as by ``oidc``, with tokens that Strait gets itself."""
+        properties = self.sasl(cluster, "PLAIN") | {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.method": method,
+            "sasl.oauthbearer.extensions": "team=data,site=here",
+        }
+        del properties["sasl.username"], properties["sasl.password"]
+        secret = self.folder / "client-secret"
+        secret.write_text(SECRET)
+        command = (sys.executable, sign_in.__file__, self.tokens.url, self.tokens_trust, CLIENT, secret)
+        return properties | {
+            "command": {"sasl.oauthbearer.token.command": " ".join(map(str, command))},
+            "file": {"sasl.oauthbearer.token.file": str(self.token_file)},
+            "msk_iam": {"sasl.oauthbearer.aws.region": "eu-central-1"},
+        }.get(method, {})
+
+    @property
+    def token_file(self) -> Path:
+        """Where somebody else puts a token from time to time."""
+        return self.folder / "token"
 
     def _cluster(self, end: str) -> Cluster:
         stores = {
@@ -240,3 +264,10 @@ def produce(link: EngineLink, topic: str, records: int, producer: Producer | Non
     for number in range(records):
         producer.produce(topic, f"value {number}", key=f"{number}", partition=number % link.topics[topic])
     assert producer.flush(60) == 0
+
+
+def settled(report: Report | None, records: int) -> Report | None:
+    """The report, once it says that everything is copied."""
+    if report is None or sum(row.position for row in report.partitions) < records:
+        return None
+    return report

@@ -69,3 +69,39 @@ def test_a_connection_refers_to_files_below_one_folder_only(tmp_path: Path) -> N
     (tmp_path / "secrets" / "link").symlink_to("/etc")
     assert of(f"{tmp_path}/secrets/link") != []
     assert list(file_problems({"sasl.password": "plain"}, None)) == []
+
+
+def test_a_connection_signs_in_with_no_program_file_or_role_of_its_choice(tmp_path: Path) -> None:
+    folder, msk = tmp_path / "secrets", "b-1.a.b.c2.kafka.eu-central-1.amazonaws.com:9098"
+
+    def of(**properties: str) -> list[str]:
+        return list(file_problems({key.replace("__", "."): value for key, value in properties.items()}, folder))
+
+    token = "sasl__oauthbearer__token__"
+    assert (
+        of(**{token + "file": f"{folder}/token"})
+        == of(**{token + "command": f"{folder}/bin/sign-in --for kafka"})
+        == []
+    )
+    for path in ("/etc/shadow", f"{folder}/../x", "token", f"{folder}-too/x", ""):
+        (problem,) = of(**{token + "file": path})
+        assert "token.file` is not below the folder for secrets" in problem
+        (problem,) = of(**{token + "command": f"{path} print"})
+        assert "token.command` runs a program that is not below the folder for secrets" in problem
+    signing = {"sasl__oauthbearer__method": "msk_iam", "bootstrap__servers": f"{msk},{msk}"}
+    assert of(**signing) == []
+    for unlike in (
+        {"bootstrap__servers": f"{msk},mine.example:9098"},
+        {"bootstrap__servers": "x.kafka.eu-central-1.amazonaws.com.example:9098"},
+        {"ssl__endpoint__identification__algorithm": "none"},
+        {"enable__ssl__certificate__verification": "false"},
+        {"ssl__ca__pem": "mine"},
+    ):
+        (problem,) = of(**signing | unlike)
+        assert "needs `bootstrap.servers` of Amazon MSK" in problem
+    assert of(sasl__oauthbearer__aws__role__arn="arn:aws:iam::1:role/admin") != []
+
+
+def test_no_secret_is_on_a_command_line() -> None:
+    (problem,) = problems({"sasl.oauthbearer.token.command": "sign-in ${directory:/run/secrets:key}"})
+    assert "must not refer to a secret" in problem

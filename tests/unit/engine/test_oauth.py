@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from strait.config.oauth import problems
 from strait.errors import ClusterUnavailable, NotAuthorized
-from strait.net.oauth import Tokens, problems
+from strait.net.oauth import Tokens
 from support.security.pki import Authority
 from support.security.tokens import TokenEndpoint
 
@@ -94,7 +95,7 @@ def test_an_endpoint_that_is_not_there_may_come_back(endpoint: TokenEndpoint) ->
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("method", "default", "must be oidc"),
+        ("method", "default", "must be one of oidc"),
         ("client.id", "", "client.id` is required"),
         ("token.endpoint.url", "idp/token", "must be the URL"),
         ("extensions", "a", "key=value"),

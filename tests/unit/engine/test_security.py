@@ -16,7 +16,10 @@ from strait.net.security import Security
         ({"security.protocol": "tls"}, "`security.protocol` 'TLS' is not one of"),
         ({"security.protocol": "sasl_ssl"}, "`sasl.mechanism` '' is not one of"),
         ({"security.protocol": "sasl_ssl", "sasl.mechanism": "GSSAPI"}, "`sasl.mechanism` 'GSSAPI' is not one of"),
-        ({"security.protocol": "sasl_ssl", "sasl.mechanisms": "OAUTHBEARER"}, "`sasl.oauthbearer.method` must be oidc"),
+        (
+            {"security.protocol": "sasl_ssl", "sasl.mechanisms": "OAUTHBEARER"},
+            "`sasl.oauthbearer.method` must be one of oidc",
+        ),
     ],
 )
 def test_what_the_slots_would_ignore_is_refused(properties: dict[str, str], said: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
-from strait.launch.package import LIBRARIES
+from strait.launch.package import LIBRARIES, SIGNER
 
 OF_SPARK = frozenset({"pyspark", "pyspark-client", "py4j"})
 LOADED = """
@@ -60,5 +60,5 @@ def test_it_has_every_library_that_is_imported_there() -> None:
     distributions = packages_distributions()
     needed = {normal(one) for module in modules for one in distributions.get(module, ())} - {"strait"}
     assert needed >= {"confluent-kafka", "pydantic", "kafka-python"}, "nothing was looked at"
-    missing = needed - with_what_they_need(frozenset(LIBRARIES)) - OF_SPARK
+    missing = needed - with_what_they_need(frozenset({*LIBRARIES, SIGNER})) - OF_SPARK
     assert not missing
