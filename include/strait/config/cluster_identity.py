@@ -6,7 +6,7 @@ the links file if an operator has set it there, else from the link's plan.
 
 from collections.abc import Mapping
 
-from strait.config.client_properties import CLUSTER_ID
+from strait.config.client_properties import CLUSTER_ID, RACK
 from strait.errors import OtherCluster
 
 
@@ -21,8 +21,9 @@ def expecting(properties: Mapping[str, str], cluster_id: str) -> Mapping[str, st
 
 
 def for_client(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties without Strait's own."""
-    return {key: value for key, value in properties.items() if key != CLUSTER_ID}
+    """Return librdkafka's properties: without Strait's own, and without the rack, since state topics are read from
+    leaders."""
+    return {key: value for key, value in properties.items() if key not in (CLUSTER_ID, RACK)}
 
 
 def require_expected(cluster: str, properties: Mapping[str, str], told: str | None, who: str = "") -> None:

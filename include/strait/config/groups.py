@@ -28,6 +28,13 @@ class Group(Settings):
         description="Target throughput per slot. The number of slots is the load divided by this value, from `slots` to `max_slots`.",
     )
 
+    rack: str | None = Field(
+        None,
+        max_length=255,
+        description="Rack of the slots. Source topics are fetched from a replica in this rack if the brokers choose one "
+        '(`replica.selector.class`), else from leaders; `""`: from leaders only. Default: `client.rack` of the cluster, else '
+        "the environment variable `STRAIT_RACK` of the slot's host.",
+    )
     standby: bool = Field(
         False,
         description="Run a second application of the task group, which takes over within seconds if the first one stops "

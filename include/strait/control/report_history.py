@@ -14,11 +14,10 @@ from strait.model import TopicPartition
 from strait.planning.history.load import WINDOW_SECONDS as LOAD_WINDOW_SECONDS
 from strait.planning.history.load import Load, depends_on_load, loads_of
 from strait.planning.history.overrun import WINDOW_SECONDS, Reports, lags
-from strait.state.codec import Unreadable, decode, decode_report
+from strait.state.codec import SlotReport, Unreadable, decode, decode_report
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.reader import StateReader
-from strait.state.report_changes import REPEAT_SECONDS, HistoryPoint, ReportChanges
-from strait.state.schema import Report
+from strait.state.report_changes import REPEAT_SECONDS, HistoryPoint
 from strait.state.slot_reports import SlotReports
 
 _FRESH_SECONDS = 5.0  # for which measured loads are reused: one cycle plans twice
@@ -108,7 +107,7 @@ def reports_between(
     until_ms: int,
     *,
     wanted: Callable[[bytes], bool] = lambda _: True,
-) -> Iterator[Report | ReportChanges | GroupSyncReport]:
+) -> Iterator[SlotReport | GroupSyncReport]:
     """Yield the reports of a time range, in order; unreadable records are skipped.
 
     Args:

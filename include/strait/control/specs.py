@@ -6,6 +6,7 @@ from pathlib import Path
 from strait.config.app_spec import AppSpec
 from strait.config.cluster_identity import expecting
 from strait.config.links import Link
+from strait.config.racks import in_rack
 from strait.planning.history.load import cores_for
 from strait.planning.review.clusters import planned_clusters
 from strait.state.schema import Plan
@@ -28,14 +29,15 @@ def spec_of(
     """
     source, destination = properties
     source_id, destination_id = planned_clusters([plan])
+    rack = link.groups[plan.group].rack
     ledger, checkpoint = link.spark.directories(str(ledger_dir.resolve()), str(checkpoint_dir.resolve()))
     return AppSpec(
         link=name,
         group=plan.group,
         source_name=link.source,
-        source=expecting(source, source_id),
+        source=in_rack(expecting(source, source_id), rack),
         destination_name=link.destination,
-        destination=expecting(destination, destination_id),
+        destination=in_rack(expecting(destination, destination_id), rack),
         standby=standby,
         slots=cores_for(link, plan),
         slot_memory_bytes=link.slot_memory_mib << 20,

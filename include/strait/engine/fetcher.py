@@ -13,6 +13,7 @@ from strait.engine.batch_stamper import BatchStamper
 from strait.engine.fetch_set import MAX_WAIT_SECONDS, FetchSet
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
+from strait.engine.read_replicas import ReadReplicas
 from strait.engine.throttle import Throttle
 from strait.model import NO_TOPIC_ID
 from strait.net import error_policy
@@ -34,8 +35,7 @@ FAR_TIMES = 8
 REPLY_SECONDS = 2.0
 """How long the transfer of a reply may take: all partitions that the broker leads wait for it. Over a slow connection
 less is requested at a time."""
-FIRST_REPLY_BYTES = 1 << 20
-"""Size of a reply before the throughput of the connection is known."""
+FIRST_REPLY_BYTES = 1 << 20  # of a reply before the throughput of the connection is known
 LIVE_BYTES = (1 << 18, 1 << 20)
 """Memory reserved for each fetcher in addition to its share, for small replies of partitions that are not lagging: they
 bypass any backlog. At least two of the smallest replies, since one may have to be rebuilt."""
@@ -55,9 +55,10 @@ _OVERHEAD_BYTES = 1 << 14  # of a reply besides its records, so that it fits int
 
 
 class Fetcher:
-    """Fetches the partitions that one source broker leads, over one connection.
+    """Fetches partitions from one source broker, their leader or a follower, over one connection.
 
     Args:
+        replicas: chooses which.
         stamper: receives the fetched data.
         out_of_range: called with a partition whose offset the source rejects.
         diverged: called if the source's log, as far as we know it, now ends before the position; with the partition and
@@ -74,6 +75,7 @@ class Fetcher:
         line: int = 0,
         *,
         budgets: Throttle,
+        replicas: ReadReplicas,
         stamper: BatchStamper,
         out_of_range: Callable[[Partition], None],
         diverged: Callable[[Partition, int], None],
@@ -88,6 +90,7 @@ class Fetcher:
         self.reply_bytes = REPLY_BYTES[0]
         self._line_bytes_per_second = FIRST_REPLY_BYTES / REPLY_SECONDS
         self._budgets = budgets
+        self._replicas = replicas
         self._stamper = stamper
         self._out_of_range = out_of_range
         self._diverged = diverged
@@ -258,15 +261,10 @@ class Fetcher:
             max_bytes=reply_bytes - _OVERHEAD_BYTES,
             session=request.session,
             forgotten=request.forgotten,
+            rack=self._replicas.rack(self._node),
         )
         self._waiting = True
-        channel.send(
-            fetch.API_KEY,
-            version,
-            [body],
-            on_reply=take,
-            on_lost=lost,
-        )
+        channel.send(fetch.API_KEY, version, [body], on_reply=take, on_lost=lost)
 
     def _take(self, version: int, frame: Buffer) -> None:
         try:
@@ -276,6 +274,7 @@ class Fetcher:
             if error in _SESSION_ERRORS:
                 return
             if error:
+                self._leave()
                 self._source.refresh()
                 self._pause_until = max(self._pause_until, self._loop.now + error_policy.SHORTLY_SECONDS[0])
                 return
@@ -283,7 +282,9 @@ class Fetcher:
                 partition = self._set.answered((item.topic, item.partition), self._loop.now)
                 if partition is None:
                     continue  # it is fetched again from its current offset
-                if item.error:
+                if partition.cursor.from_follower and (item.error or item.diverging is not None):
+                    self._replicas.refuse(partition)
+                elif item.error:
                     self._refused(partition, item.error)
                 elif item.diverging is not None:
                     self._diverged(partition, item.diverging[1])
@@ -296,8 +297,8 @@ class Fetcher:
     def _pass_on(self, partition: Partition, item: fetch.Fetched, frame: Buffer) -> None:
         cursor = partition.cursor
         tailing = 0 <= cursor.end <= cursor.offset  # it had caught up when this was requested
-        partition.heard(item.last_stable_offset, item.high_watermark, item.log_start)
-        if item.high_watermark > item.last_stable_offset:
+        partition.fetched(item.last_stable_offset, item.high_watermark, item.log_start)
+        if cursor.held_back:
             self._held_back(partition)
         whole = True
         if item.records:  # a first reply names every partition, most of them without records
@@ -305,6 +306,8 @@ class Fetcher:
             whole = self._stamper.take(partition, item, frame, tailing=tailing)
         if whole and (partition.position.failures == 0 or (partition.caught_up and not partition.queue.in_flight)):
             partition.clear()
+        if item.preferred >= 0:
+            self._replicas.prefer(partition, item.preferred)
 
     def _refused(self, partition: Partition, code: int) -> None:
         if code == error_codes.OFFSET_OUT_OF_RANGE:
@@ -335,6 +338,13 @@ class Fetcher:
         if trouble and self._loop.now >= self._tell_trouble_at:
             self._tell_trouble_at = self._loop.now + _TROUBLE_SECONDS
             reason = error_policy.away(Reason.SOURCE_UNREACHABLE, self._source.why_away(self._node, self._line))
+            self._leave()
             for partition in self._set.partitions():
                 if partition.position.phase is Phase.REPLICATING:
                     partition.block(reason, trouble, 0.0)
+
+    def _leave(self) -> None:
+        """Fetch partitions of which this broker is only a follower from their leaders."""
+        for partition in self._set.partitions():
+            if partition.cursor.from_follower:
+                self._replicas.refuse(partition)

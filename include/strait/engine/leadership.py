@@ -1,4 +1,5 @@
-"""Tracks partition leaders: each partition is fetched from its source's leader and sent to its destination's leader.
+"""Tracks partition leaders: each partition is fetched from its source's leader, or from the follower that the leader
+has named, and sent to its destination's leader.
 
 Metadata updates are applied topic by topic, only for topics that have changed.
 """
@@ -11,6 +12,7 @@ from strait.engine.broker_fetcher import BrokerFetcher
 from strait.engine.fetcher import Fetcher
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
+from strait.engine.read_replicas import ReadReplicas
 from strait.engine.recovery.coordinator import RecoveryCoordinator
 from strait.engine.recovery.topic_problems import destination_recreated, source_problem
 from strait.engine.sender import Sender
@@ -33,6 +35,7 @@ class Leadership:
         destination: ClusterClient,
         map_topic: str,
         recovery: RecoveryCoordinator,
+        replicas: ReadReplicas,
         *,
         make_fetcher: Callable[[int, int], Fetcher],
         make_sender: Callable[[int, int], Sender],
@@ -40,6 +43,7 @@ class Leadership:
         self._source = source
         self._destination = destination
         self._recovery = recovery
+        self._replicas = replicas
         self._make_fetcher = make_fetcher
         self._make_sender = make_sender
         self._by_source: dict[str, dict[int, Partition]] = defaultdict(dict)
@@ -48,7 +52,9 @@ class Leadership:
         self._fetchers: dict[int, BrokerFetcher] = {}
         self._senders: dict[tuple[int, int], Sender] = {}  # by broker and connection
         destination.interest.add(map_topic)
+        self._fits = True
         source.on_metadata = self._assign_sources
+        replicas.moved = self._move
         destination.on_metadata = self._assign_destinations
 
     def follow(self, added: Sequence[Partition], removed: Sequence[Partition]) -> None:
@@ -84,6 +90,8 @@ class Leadership:
 
     def fetch(self) -> None:
         """Request more data, first through the fetchers that hold the least memory."""
+        if not self._fits:
+            self.fit()
         for fetcher in sorted(self._fetchers.values(), key=_held_bytes):
             fetcher.ask()
 
@@ -112,6 +120,7 @@ class Leadership:
             if not topics[topic]:
                 del topics[topic]
                 cluster.interest.discard(topic)
+        self._replicas.forget(partition)
         self._fetch_from(_NOBODY, partition)
 
     def _has_leaders(self, partition: Partition) -> bool:
@@ -127,16 +136,25 @@ class Leadership:
                 leader = self._source.leader(topic, partition.number)
                 partition.cursor.led_at(leader.epoch)
                 problem = source_problem(self._source, partition)
+                node = self._replicas.node(partition, leader)
                 if problem is not None:
                     partition.block(*problem, until=0.0)
                     troubled = True
-                self._fetch_from(_NOBODY if problem else leader.node, partition)
+                self._fetch_from(_NOBODY if problem else node, partition)
             if troubled:
                 self._source.look_again(topic)
         self.fit()
 
+    def _move(self, partition: Partition) -> None:
+        """Fetch a partition from another replica."""
+        if partition in self._fetched_from:
+            leader = self._source.leader(partition.topic, partition.number)
+            self._fetch_from(self._replicas.node(partition, leader), partition)
+            self._fits = False
+
     def fit(self) -> None:
         """Divide the slot's memory between the fetchers that have partitions."""
+        self._fits = True
         used = sum(fetcher.used for fetcher in self._fetchers.values())
         for fetcher in self._fetchers.values():
             fetcher.fit(used if fetcher.used else 0)

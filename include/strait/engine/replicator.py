@@ -5,11 +5,12 @@ One thread and no locks. Partitions are independent: a failure of one is shown o
 """
 
 import itertools
+import os
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from strait.config import naming
+from strait.config import naming, racks
 from strait.config.app_spec import AppSpec
 from strait.engine.batch_stamper import BatchStamper
 from strait.engine.destination_quota import DestinationQuota
@@ -24,17 +25,20 @@ from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.engine.partition.send_queue import LINES, OutBatch
 from strait.engine.produce_results import ProduceResults
+from strait.engine.read_replicas import ReadReplicas
 from strait.engine.recovery.coordinator import RecoveryCoordinator
 from strait.engine.recovery.known_runs import Map
 from strait.engine.sender import Sender
 from strait.engine.slot_metrics import SlotMetrics
 from strait.engine.source_ends import SourceEnds
 from strait.engine.throttle import Throttle
+from strait.engine.zone_traffic import Side
 from strait.model import topic_id_bytes
 from strait.net import error_policy
 from strait.net.buffers import BufferPool
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
+from strait.net.traffic import Traffic
 from strait.reasons import Reason
 from strait.state.schema import Plan, PlannedTopic
 from strait.state.sink import StateSink
@@ -94,11 +98,15 @@ class Replicator:
         self._foreign = ForeignStretches(loop, source, destination, producer_id, self._recovery.marks)
         self._source_ends = SourceEnds(loop, source, self._budgets, self._transactions.note)
         self._results = ProduceResults(loop, destination, self._recovery, loss_ledger, acked=self._take_ack)
+        self._replicas = ReadReplicas(
+            loop, source, racks.rack_of(spec.source, os.environ), racks.expire_seconds(spec.source)
+        )
         self._leadership = Leadership(
             source,
             destination,
             map_topic,
             self._recovery,
+            self._replicas,
             make_fetcher=self._make_fetcher,
             make_sender=self._make_sender,
         )
@@ -116,6 +124,11 @@ class Replicator:
     def plan_topic_id(self) -> bytes | None:
         """Kafka's ID of the link's plan topic, which changes if the topic is deleted and recreated. None: unknown."""
         return self._destination.topic_ids.get(self._plan_topic)
+
+    @property
+    def traffic(self) -> Mapping[Side, Mapping[str, Traffic]]:
+        """Bytes exchanged with the brokers of each rack, by cluster."""
+        return {"source": self._source.traffic, "destination": self._destination.traffic}
 
     def partition(self, topic: str, number: int) -> Partition | None:
         """Return one of the slot's partitions; None if the slot does not have it."""
@@ -200,6 +213,7 @@ class Replicator:
             if self._destination.topic_errors.get(self._plan_topic):
                 self._destination.look_again(self._plan_topic)
         self._recovery.step()
+        self._replicas.step()
         self._transactions.step()
         self._foreign.step(lambda: self.partitions)
         self._source_ends.step(lambda: self.partitions)
@@ -261,6 +275,7 @@ class Replicator:
             node,
             line,
             budgets=self._budgets,
+            replicas=self._replicas,
             stamper=self._stamper,
             out_of_range=self._recovery.out_of_range,
             diverged=self._recovery.diverged,

@@ -1,11 +1,13 @@
 """One slot: follows the plan, copies, reports changes, keeps the map's checkpoints current and writes the ledger."""
 
+import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, closing
 from typing import Protocol
 
 from strait.config.app_spec import AppSpec
+from strait.config.racks import rack_of
 from strait.engine.checkpointer import Checkpointer, Rounds
 from strait.engine.garbage import Garbage
 from strait.engine.heartbeat_emitter import HeartbeatEmitter
@@ -16,6 +18,7 @@ from strait.engine.reporter import Reported, Reporter
 from strait.engine.slot_history import SlotHistory
 from strait.engine.slot_metrics import SlotMetrics
 from strait.engine.standby import is_for, plan_to_take_over, until_it_is_back
+from strait.engine.zone_traffic import Side, ZoneTraffics
 from strait.errors import StateError, StraitError
 from strait.net.event_loop import Loop
 from strait.state.presence import Presence
@@ -148,11 +151,17 @@ class Slot:
         self._spec = spec
         self._state = state
         self._writer = writer
+        self._metrics = metrics
         self._plan = plan
         self._plan_topic_id: bytes | None = None
         self._map_keeper = Checkpointer(writer)
         self._heartbeat_emitter = HeartbeatEmitter(spec, slot)
         replicator = self._replicator = Replicator(loop, spec, slot, plan.producer_id, state, writer, metrics)
+        racks: dict[Side, str] = {
+            "source": rack_of(spec.source, os.environ),
+            "destination": rack_of(spec.destination, os.environ),
+        }
+        self._zone_traffics = ZoneTraffics(racks, lambda: replicator.traffic)
         self._ledger = IntervalLedger(
             spec, slot, metrics.application, writer, lambda: replicator.partitions, time.monotonic(), _now_ms()
         )
@@ -190,6 +199,7 @@ class Slot:
             yield from self._drain()
             self._write_checkpoints(self._replicator.partitions)
             self._write_reports(self._reporter.close(self._plan.version, time.monotonic()))
+            self._write_traffic(time.monotonic(), last=True)
             self._ledger.finish(_now_ms())
         finally:
             self._heartbeat_emitter.close()
@@ -259,6 +269,12 @@ class Slot:
     def _report(self, now: float) -> None:
         if now >= self._reporter.next_at:
             self._write_reports(self._reporter.due(self._plan.version, now))
+            self._write_traffic(now)
+
+    def _write_traffic(self, now: float, *, last: bool = False) -> None:
+        zones = self._zone_traffics.due(now, last=last)
+        if zones is not None:
+            self._writer.write_report(self._metrics.traffic(zones))
 
     def _write_reports(self, reported: Iterable[Reported]) -> None:
         for record in reported:

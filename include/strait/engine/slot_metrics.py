@@ -16,8 +16,8 @@ import psutil
 from strait import __version__
 from strait.config.app_spec import AppSpec
 from strait.engine.partition.send_queue import OutBatch
-from strait.state.report_changes import ReportChanges
-from strait.state.schema import LATENCY_BOUNDS_MS, HeartbeatReport, PartitionReport, Report
+from strait.state.report_changes import ReportChanges, TrafficReport
+from strait.state.schema import LATENCY_BOUNDS_MS, HeartbeatReport, PartitionReport, Report, ZoneTraffic
 
 LATENCY_WINDOW_SECONDS = 60.0
 LATENCY_SAMPLES = 4096
@@ -138,6 +138,17 @@ class SlotMetrics:
             latency_ms_p99=p99,
             partitions=tuple(partitions),
             left=tuple(left),
+        )
+
+    def traffic(self, zones: tuple[ZoneTraffic, ...]) -> TrafficReport:
+        """Return the report on the bytes exchanged with each zone."""
+        return TrafficReport(
+            group=self._spec.group,
+            slot=self._slot,
+            application=self.application,
+            at_ms=int(time.time() * 1000),
+            started_at_ms=self._started_at_ms,
+            traffic=zones,
         )
 
     def _percentiles(self, now: float) -> tuple[float | None, float | None]:

@@ -11,6 +11,7 @@ from strait.planning.status.status import SlotStatus, Status
 from strait.state.schema import LATENCY_BOUNDS_MS, Report
 from strait.wire.shapes import Built
 
+UNKNOWN_ZONE = "unknown"
 Labels = tuple[str, ...]
 Values = Iterator[tuple[Labels, Any]]
 
@@ -115,6 +116,14 @@ def batches(seen: Observation) -> Values:
         yield (group, slot, "passed"), report.batches - sum(report.built.values())
         for why in Built:
             yield (group, slot, str(why)), report.built.get(why, 0)
+
+
+def traffic(seen: Observation) -> Values:
+    """Yield the bytes exchanged between a slot's zone and each zone of brokers."""
+    for (group, slot), zones in of_reports(lambda report: report.traffic)(seen):
+        for zone in zones:
+            names = zone.from_zone or UNKNOWN_ZONE, zone.to_zone or UNKNOWN_ZONE
+            yield (group, slot, zone.cluster, *names), zone.bytes
 
 
 def waiting(seen: Observation) -> Values:

@@ -27,6 +27,7 @@ from strait.exporter.families import (
     score,
     seconds,
     soonest,
+    traffic,
     waiting,
 )
 
@@ -150,6 +151,13 @@ LINKS: tuple[Family, ...] = (
         f"Positions looked up on the destination, {_BATCH}.",
         ("group", "slot"),
         of_reports(lambda report: report.recoveries),
+    ),
+    Family(
+        "strait_network_bytes",
+        "counter",
+        f"Bytes exchanged with brokers, by the racks of slot and broker, {_BATCH}; without zones there are no samples.",
+        ("group", "slot", "cluster", "from_zone", "to_zone"),
+        traffic,
     ),
     Family("strait_partitions", "gauge", "Partitions by state.", ("group", "state"), partitions),
     Family(

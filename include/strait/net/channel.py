@@ -16,6 +16,7 @@ from strait.net.frames import Frames
 from strait.net.handshake import CLIENT_ID, Connection
 from strait.net.send_buffer import Outgoing, Piece, SendBuffer
 from strait.net.tls_socket import TlsSocket
+from strait.net.traffic import Traffic
 
 ANSWER_SECONDS = 2.5
 """How long a reply may take to start arriving. Copying must resume within 5 s after a connection stops responding; a
@@ -51,11 +52,20 @@ class Channel:
     """Sends requests to one broker. Exactly one of a request's two callbacks is called: ``on_reply`` with the frame, or
     ``on_lost`` with the cause.
 
-    The receiver of a frame releases it. ``unsent_bytes``: number of bytes that the kernel has not taken yet.
+    The receiver of a frame releases it. ``unsent_bytes``: number of bytes that the kernel has not taken yet. All bytes
+    are added to ``traffic``.
     """
 
-    def __init__(self, loop: Loop, pool: BufferPool, connection: Connection, on_closed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        pool: BufferPool,
+        connection: Connection,
+        on_closed: Callable[[str], None],
+        traffic: Traffic | None = None,
+    ) -> None:
         self._loop = loop
+        self._traffic = traffic or Traffic()
         self._pool = pool
         self._on_closed = on_closed
         self._next: Connection | None = None
@@ -279,6 +289,7 @@ class Channel:
                 raise
             self.unsent_bytes -= sent
             self._handed_bytes += sent
+            self._traffic.sent += sent
             self._out.taken(sent)
         self._watch_writes(False)
 
@@ -315,6 +326,7 @@ class Channel:
         if received == 0:
             raise ConnectionError("the broker closed the connection")
         self._heard_at = max(self._heard_at, self._loop.now)
+        self._traffic.received += received
         return received
 
     def _distrust(self, request: _Pending, cause: str) -> None:

@@ -11,7 +11,7 @@ rejects data requests between the steps of a re-authentication.
 
 import random
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,12 +30,14 @@ from strait.net.event_loop import Loop
 from strait.net.handshake import Connection, dial
 from strait.net.metadata_due import MetadataDue
 from strait.net.security import Security
+from strait.net.traffic import Traffic
 
 METADATA_REFRESH_SECONDS = 60.0
 DIAL_BACKOFF_SECONDS = (0.1, 1.0)
 ALIVE_SECONDS = ANSWER_SECONDS - 1.0
 """A connection that received bytes within this time is not suspected to be dead when another one is given up."""
 SESSION_SHARE = (0.5, 0.7)  # fraction of a session's lifetime after which its channel gets another connection
+LEAST_RENEWAL_SECONDS = 0.5  # a token that is not replaced gives shorter and shorter sessions
 _ROUND_TRIPS = 5
 _QUIET = -1
 _NO_ID = UUID(int=0)
@@ -86,6 +88,9 @@ class ClusterClient:
         """The shortest of the last five round trips of a metadata request: little more than the network's, since load
         does not add to the shortest one."""
         self.on_metadata: Callable[[set[str]], None] = lambda _: None
+        self.traffic: dict[str, Traffic] = defaultdict(Traffic)
+        """Rack -> bytes exchanged with its brokers, but for metadata; "": brokers that report no rack."""
+        self._racks: dict[int, str] = {}
         self._loop = loop
         self._pool = pool
         self._security = Security(name, properties)
@@ -218,6 +223,7 @@ class ClusterClient:
                 for channel in [channel for line, channel in self._channels.items() if line.node == node]:
                     channel.close("the broker has moved to another address")
         self._addresses = addresses
+        self._racks = {broker.node_id: broker.rack or "" for broker in reply.brokers}
         changed = {topic.name for topic in reply.topics if self._learn(topic)}
         for topic in changed:
             self._due.changed(topic)
@@ -299,6 +305,7 @@ class ClusterClient:
         """Dial another connection before the broker ends this one's session."""
         if connection.session_seconds > 0:
             wait = connection.session_seconds * random.uniform(*SESSION_SHARE)  # noqa: S311
+            wait = max(LEAST_RENEWAL_SECONDS, wait)
             self._loop.call_later(wait, partial(self._renew, line, channel, connection.address))
 
     def _renew(self, line: Line, channel: Channel, address: tuple[str, int]) -> None:
@@ -328,7 +335,8 @@ class ClusterClient:
         if channel is not None:
             channel.go_on_with(connection)
         else:
-            channel = Channel(self._loop, self._pool, connection, partial(self._lost, line))
+            traffic = None if line == _BOOTSTRAP else self.traffic[self._racks.get(line.node, "")]
+            channel = Channel(self._loop, self._pool, connection, partial(self._lost, line), traffic)
             channel.patience = _patience_after(self._silences.get(line, 0))
             self._channels[line] = channel
         self._renew_in_time(line, channel, connection)

@@ -14,7 +14,7 @@ from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.ledger_records import LedgerMark, LedgerPart
 from strait.state.offset_map import check_gaps
-from strait.state.report_changes import KEPT, SPANS_MS, HistoryPoint, ReportChanges
+from strait.state.report_changes import KEPT, SPANS_MS, HistoryPoint, ReportChanges, TrafficReport
 from strait.state.schema import Loss, Offset, OffsetMapping, Plan, Record, Registration, Report
 
 _V = 1
@@ -26,6 +26,7 @@ Value = TypeVar(
     OffsetMapping,
     Report,
     ReportChanges,
+    TrafficReport,
     HistoryPoint,
     GroupSyncReport,
     LedgerPart,
@@ -98,6 +99,14 @@ class ReportChangesKey(Record):
     part: Literal["changes"] = "changes"
 
 
+class TrafficKey(Record):
+    """Key of the reports topic, for the bytes exchanged with each zone."""
+
+    group: str
+    slot: int
+    part: Literal["traffic"] = "traffic"
+
+
 class HistoryKey(Record):
     """Key of the history topic. ``place``: number of the span, modulo the number of spans kept; ``began``: the sixtieth
     of the span in which the observation starts."""
@@ -132,8 +141,9 @@ class ProducerKey(Record):
 
 
 StateKey = PlanKey | RunKey | LedgerKey | LedgerMarkKey | LossKey | ProducerKey | FailoverKey
-Key = StateKey | ReportKey | ReportChangesKey | HistoryKey | GroupSyncKey
-Reported = Report | ReportChanges | HistoryPoint | GroupSyncReport
+Key = StateKey | ReportKey | ReportChangesKey | TrafficKey | HistoryKey | GroupSyncKey
+SlotReport = Report | ReportChanges | TrafficReport
+Reported = SlotReport | HistoryPoint | GroupSyncReport
 AnyValue = Plan | OffsetMapping | LedgerPart | LedgerMark | Loss | Registration | Failover | Reported
 
 
@@ -163,6 +173,8 @@ def key_of(value: AnyValue) -> Key:
         return GroupSyncKey(consumer_groups=value.link)
     if isinstance(value, ReportChanges):
         return ReportChangesKey(group=value.group, slot=value.slot)
+    if isinstance(value, TrafficReport):
+        return TrafficKey(group=value.group, slot=value.slot)
     if isinstance(value, HistoryPoint):
         return _history_key(value)
     return ReportKey(group=value.group, slot=value.slot, part=value.part)
@@ -207,7 +219,7 @@ def encode_key(key: Key) -> bytes:
 
 def encode(value: AnyValue) -> tuple[bytes, bytes]:
     """Return key and value as they are written."""
-    if isinstance(value, ReportChanges | HistoryPoint):
+    if isinstance(value, ReportChanges | TrafficReport | HistoryPoint):
         raw = value.model_dump_json(exclude_defaults=True).encode()
         return encode_key(key_of(value)), b'{"v":%d,' % value.v + raw.removeprefix(b"{")
     unset = {name for name in _LATER.get(type(value), ()) if getattr(value, name) == _default(value, name)}
@@ -267,13 +279,15 @@ def is_of_groups(key: bytes) -> bool:
     return key.startswith(b'{"consumer_groups":')
 
 
-def decode_report(raw_key: bytes | None, raw_value: bytes) -> Report | ReportChanges | GroupSyncReport:
+def decode_report(raw_key: bytes | None, raw_value: bytes) -> SlotReport | GroupSyncReport:
     """Decode a record of the reports topic, of any type. Raises Unreadable."""
     key = raw_key or b""
     if is_of_groups(key):
         return decode(GroupSyncReport, raw_key, raw_value)
     if key.endswith(b',"part":"changes"}'):
         return decode(ReportChanges, raw_key, raw_value)
+    if key.endswith(b',"part":"traffic"}'):
+        return decode(TrafficReport, raw_key, raw_value)
     return decode(Report, raw_key, raw_value)
 
 

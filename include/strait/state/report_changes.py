@@ -1,22 +1,26 @@
 """Schema of the records of the reports topic that have only changes, and of the history topic.
 
 reports  key {"group", "slot", "part": "changes"}           value ReportChanges   once a second
+         key {"group", "slot", "part": "traffic"}           value TrafficReport   twice a minute, if zones are known
 history  key {"group", "slot", "span", "place", "began"}    value HistoryPoint    compacted
 
 A slot writes a whole `Report`, without partitions, every few seconds, and `ReportChanges` every second. Versions
-without `ReportChanges` read those reports, which show that the slot is running, and report the others as unreadable.
-Both records omit fields that have their default, except `v`.
+without `ReportChanges` read those reports, which show that the slot is running, and report the others as unreadable;
+so do versions without `TrafficReport`. These records omit fields that have their default, except `v`.
 """
 
 from typing import Literal
 
 from pydantic import Field
 
-from strait.state.schema import PartitionReport, Record, Told
+from strait.state.schema import PartitionReport, Record, Told, ZoneTraffic
 
 REPEAT_SECONDS = 150
 """Every partition is reported at least once in this time, changed or not: a reader that reads back this far has all of
 them."""
+
+MOST_ZONES = 1_000
+"""Maximum number of entries in a `TrafficReport`: at most four for each zone of both clusters."""
 
 SPANS_MS = {"minute": 60_000, "hour": 3_600_000}
 KEPT = {"minute": 24 * 60, "hour": 35 * 24}
@@ -43,6 +47,18 @@ class ReportChanges(Record):
         description="Those that have changed, and some that have not, so that each is told every two and a half minutes.",
     )
     left: tuple[tuple[str, int], ...] = Field((), description="Topic and partition of those it copies no more.")
+
+
+class TrafficReport(Record):
+    """Bytes that a slot has exchanged with the brokers of each zone since its start."""
+
+    v: Literal[1] = 1
+    group: str
+    slot: int
+    application: Told = Field(description="As in the slot's reports.")
+    at_ms: int
+    started_at_ms: int = Field(description="As in the slot's reports.")
+    traffic: tuple[ZoneTraffic, ...] = Field((), max_length=MOST_ZONES)
 
 
 class HistoryPoint(Record):

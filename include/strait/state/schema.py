@@ -381,6 +381,15 @@ class HeartbeatReport(Record):
     trouble: Told = Field("", description="Why the last one was not written; empty: nothing is wrong.")
 
 
+class ZoneTraffic(Record):
+    """Bytes that a slot has exchanged with brokers of one zone, in one direction, since its start."""
+
+    cluster: Literal["source", "destination"] = Field(description="Whose brokers.")
+    from_zone: Told = Field(description="Rack of the broker or the slot that has sent them; empty: unknown.")
+    to_zone: Told = Field(description="Rack of the slot or the broker that has received them.")
+    bytes: Offset = Field(description="On connections for records, with their requests, without TLS and TCP.")
+
+
 LATENCY_BOUNDS_MS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0, 60000.0)
 
 
@@ -424,4 +433,7 @@ class Report(Record):
         description="Times a partition's position was looked up on the destination, since the slot's start."
     )
     heartbeat: HeartbeatReport | None = Field(None, description="From the slot that copies heartbeats.")
+    traffic: tuple[ZoneTraffic, ...] = Field(
+        (), exclude=True, description="From the slot's `TrafficReport`; not written with the report."
+    )
     partitions: tuple[PartitionReport, ...]

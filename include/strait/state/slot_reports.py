@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
-from strait.state.report_changes import REPEAT_SECONDS, ReportChanges
+from strait.state.report_changes import REPEAT_SECONDS, ReportChanges, TrafficReport
 from strait.state.schema import PartitionReport, Report
 
 PACE_MS = 10_000
@@ -38,6 +38,7 @@ class _Application:
     def __init__(self) -> None:
         self._parts: dict[int, Report] = {}
         self._news: ReportChanges | None = None
+        self._traffic: TrafficReport | None = None
         self._rows: dict[tuple[str, int], PartitionReport] = {}
         self._made: tuple[Report, ...] | None = None
         self.earlier: tuple[Report, ...] = ()
@@ -60,12 +61,19 @@ class _Application:
             self._rows.pop(place, None)
         self._heard(changes.at_ms)
 
+    def take_traffic(self, traffic: TrafficReport) -> None:
+        self._begin(traffic.started_at_ms)
+        self._traffic, self._made = traffic, None
+
     @property
     def reports(self) -> tuple[Report, ...]:
         """The newest reports, complete. Empty before the first whole report was read."""
         if self._made is None:
             whole = tuple(self._parts[part] for part in sorted(self._parts))
             self._made = whole if self._news is None else tuple(self._updated(report) for report in whole[:1])
+            if self._traffic is not None:
+                told = {"traffic": self._traffic.traffic}
+                self._made = tuple(report.model_copy(update=told) for report in self._made)
         return self._made
 
     def _begin(self, started_at_ms: int) -> None:
@@ -73,6 +81,8 @@ class _Application:
         if self._news is not None and self._news.started_at_ms != started_at_ms:
             self._news = None
             self._rows.clear()
+        if self._traffic is not None and self._traffic.started_at_ms != started_at_ms:
+            self._traffic = None
 
     def _heard(self, at_ms: int) -> None:
         self.at_ms, self._made = max(self.at_ms, at_ms), None
@@ -97,7 +107,7 @@ class SlotReports(Mapping[Slot, tuple[Report, ...]]):
     def __init__(self) -> None:
         self._of: dict[Slot, dict[str, _Application]] = {}
 
-    def take(self, report: Report | ReportChanges) -> None:
+    def take(self, report: Report | ReportChanges | TrafficReport) -> None:
         """Add a record that a slot has written."""
         slot = report.group, report.slot
         applications = self._of.setdefault(slot, {})
@@ -106,8 +116,10 @@ class SlotReports(Mapping[Slot, tuple[Report, ...]]):
             application = applications[report.application] = _Application()
         if isinstance(report, Report):
             application.take(report)
-        else:
+        elif isinstance(report, ReportChanges):
             application.take_changes(report)
+        else:
+            application.take_traffic(report)
         since_ms = report.at_ms - REPORT_MEMORY_MS
         for name in [name for name, other in applications.items() if other.at_ms <= since_ms]:
             del applications[name]

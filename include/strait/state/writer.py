@@ -14,12 +14,11 @@ from strait.config import naming
 from strait.errors import ConfigError, StraitError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_producer
 from strait.kafka.translate import error_of
-from strait.state.codec import encode, encode_key, run_key
-from strait.state.group_sync_records import GroupSyncReport
+from strait.state.codec import Reported, encode, encode_key, run_key
 from strait.state.ledger_records import LedgerMark, LedgerPart
 from strait.state.quarantine_records import QuarantinedRecord, headers_of
-from strait.state.report_changes import HistoryPoint, ReportChanges
-from strait.state.schema import Loss, OffsetMapping, Report
+from strait.state.report_changes import HistoryPoint
+from strait.state.schema import Loss, OffsetMapping
 
 OnAck = Callable[[StraitError | None], None]
 
@@ -132,7 +131,7 @@ class StateWriter:
         self._defect: Exception | None = None
         self._producer = StateProducer(properties, cluster) if producer is None else producer
 
-    def write_report(self, report: Report | ReportChanges | GroupSyncReport | HistoryPoint) -> None:
+    def write_report(self, report: Reported) -> None:
         """Send a report or a history point, or drop and count it if too many bytes wait already."""
         key, value = encode(report)
         topic = self._history_topic if isinstance(report, HistoryPoint) else self._reports_topic

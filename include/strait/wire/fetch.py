@@ -12,6 +12,7 @@ from strait.wire.primitives import (
     NO_TAGS,
     Topic,
     decoding,
+    encode_compact_string,
     encode_topic,
     encode_uvarint,
     ending,
@@ -38,7 +39,6 @@ _NUMBER = Struct(">i")
 _ABORTED = Struct(">qq")
 _DIVERGING = Struct(">iq")
 _DIVERGING_TAG = 0
-_NO_RACK = b"\x01"
 
 
 class FetchPosition(NamedTuple):
@@ -60,7 +60,8 @@ class Fetched(NamedTuple):
 
     ``aborted``: (producer ID, first offset) of each aborted transaction that these records may hold, as listed by the
     broker; empty unless ``READ_COMMITTED``. ``diverging``: (epoch, its end offset) from which on our history differs
-    from the broker's.
+    from the broker's. ``preferred``: ID of the replica that the leader wants these records to be read from (KIP-392);
+    -1: itself. If there is one, the reply has no records.
     """
 
     topic: Topic
@@ -72,6 +73,7 @@ class Fetched(NamedTuple):
     records: memoryview
     aborted: tuple[tuple[int, int], ...] = ()
     diverging: tuple[int, int] | None = None
+    preferred: int = -1
 
 
 def encode_request(
@@ -84,8 +86,10 @@ def encode_request(
     isolation: int = READ_COMMITTED,
     session: tuple[int, int] = NO_SESSION,
     forgotten: Iterable[tuple[Topic, list[int]]] = (),
+    rack: str = "",
 ) -> bytes:
-    """Return the request's body, without its header. ``session`` (id, epoch) and ``forgotten`` are `FetchSession`'s."""
+    """Return the request's body, without its header. ``session`` (id, epoch) and ``forgotten`` are `FetchSession`'s.
+    ``rack``: that of this client, by which a leader chooses ``Fetched.preferred``; "": none is chosen."""
     asked = list(topics)
     parts = [] if version >= 15 else [_REPLICA.pack(-1)]
     parts += [_HEAD.pack(max_wait_ms, min_bytes, max_bytes, isolation, *session), encode_uvarint(len(asked) + 1)]
@@ -99,7 +103,7 @@ def encode_request(
     for topic, numbers in dropped:
         parts += (encode_topic(topic), encode_uvarint(len(numbers) + 1))
         parts += (*map(_NUMBER.pack, numbers), NO_TAGS)
-    parts += (_NO_RACK, NO_TAGS)
+    parts += (encode_compact_string(rack), NO_TAGS)
     return b"".join(parts)
 
 
@@ -143,12 +147,14 @@ def _decode_partition(frame: memoryview, at: int, topic: Topic) -> tuple[Fetched
     for _ in range(count - 1):
         aborted.append(_ABORTED.unpack_from(frame, at))
         at = skip_tags(frame, at + _ABORTED.size)
-    size, at = read_uvarint(frame, at + _NUMBER.size)  # after the preferred read replica
+    (preferred,) = _NUMBER.unpack_from(frame, at)
+    size, at = read_uvarint(frame, at + _NUMBER.size)
     end = at + max(0, size - 1)
     records = frame[at:end]
     diverging, at = _read_diverging(frame, end)  # missing if the records are cut short
+    found = tuple(aborted)
     return (
-        Fetched(topic, partition, error, high_watermark, last_stable, log_start, records, tuple(aborted), diverging),
+        Fetched(topic, partition, error, high_watermark, last_stable, log_start, records, found, diverging, preferred),
         at,
     )
 

@@ -20,6 +20,7 @@ import subprocess
 import threading
 import time
 import urllib.parse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -324,9 +325,10 @@ class Node:
             "STRAIT_TEST_RUN": os.environ.get("STRAIT_TEST_RUN", ""),  # the suite looks for what it left behind
         }
         fields = {"status.podIP": address, "metadata.name": pod["metadata"]["name"]}
+        fields |= {f"metadata.labels['{name}']": value for name, value in pod["metadata"].get("labels", {}).items()}
         for variable in container.get("env", []):
             path = variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
-            environment[variable["name"]] = fields[path] if path else variable.get("value", "")
+            environment[variable["name"]] = _field(fields, path) if path else variable.get("value", "")
         return environment
 
     def _report(self, container: Container, exit_code: int | None = None) -> None:
@@ -395,6 +397,11 @@ def _write(path: Path, data: bytes, mode: int, group: int | None) -> None:
 
 def _pyspark(venv: Path) -> Path:
     return next(venv.glob("lib/python3*/site-packages/pyspark"))
+
+
+def _field(fields: Mapping[str, str], path: str) -> str:
+    """A label that the pod does not have is empty, as the kubelet has it; nothing else may be missing."""
+    return fields.get(path, "") if path.startswith("metadata.labels[") else fields[path]
 
 
 def _now() -> str:

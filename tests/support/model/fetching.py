@@ -8,6 +8,7 @@ from kafka.protocol.consumer import FetchRequest
 
 from strait.engine.fetcher import Fetcher
 from strait.engine.partition.partition import Partition
+from strait.engine.read_replicas import ReadReplicas
 from strait.engine.throttle import Throttle
 from strait.net.buffers import Buffer, BufferPool
 from strait.net.event_loop import Loop
@@ -48,13 +49,15 @@ def fetcher(
     line: int = 0,
     stamper: Any = NotImplemented,
 ) -> Fetcher:
+    loop = loop or Loop()
     found = Fetcher(
-        loop or Loop(),
+        loop,
         BufferPool(128 << 20),
         source,
         1,
         line,
         budgets=budgets or Throttle(),
+        replicas=ReadReplicas(loop, source, "", 300.0),
         stamper=stamper,
         out_of_range=NotImplemented,
         diverged=NotImplemented,

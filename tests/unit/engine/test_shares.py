@@ -14,6 +14,7 @@ from strait.engine.fetcher import Fetcher
 from strait.engine.leadership import Leadership
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.send_queue import OutBatch
+from strait.engine.read_replicas import ReadReplicas
 from strait.engine.throttle import Throttle
 from strait.net.buffers import Buffer, BufferPool
 from strait.net.cluster_client import Leader
@@ -148,11 +149,13 @@ class Slot:
         for one in self._partitions:
             one.queue.route(cluster.leader("t", one.number).node)
         budgets, stamper = Throttle(), Stamper()
+        replicas = ReadReplicas(self.loop, cluster, "", 300.0)  # type: ignore[arg-type]
         leadership = Leadership(
             cluster,  # type: ignore[arg-type]
             cluster,  # type: ignore[arg-type]
             "map",
             NotImplemented,
+            replicas,
             make_fetcher=lambda node, line: Fetcher(
                 self.loop,
                 self.pool,
@@ -160,6 +163,7 @@ class Slot:
                 node,
                 line,
                 budgets=budgets,
+                replicas=replicas,
                 stamper=stamper,  # type: ignore[arg-type]
                 out_of_range=NotImplemented,
                 diverged=NotImplemented,

@@ -2,9 +2,9 @@
 
 import time
 
-from strait.exporter.families import batches, budget_use
+from strait.exporter.families import batches, budget_use, traffic
 from strait.exporter.observation import Observation
-from strait.state.schema import Budget, PartitionReport
+from strait.state.schema import Budget, PartitionReport, ZoneTraffic
 from strait.wire.shapes import Built
 from support.model.plans import classed_plan
 from support.model.reports import plain_report
@@ -44,3 +44,18 @@ def test_a_topic_counts_towards_its_class_and_the_link_once_each() -> None:
 def test_batches_are_told_apart_by_why_they_were_built() -> None:
     counted = {how: value for (_, _, how), value in batches(seen())}
     assert counted == {"passed": 7} | {str(why): 3 if why is Built.MERGED else 0 for why in Built}
+
+
+def test_an_unknown_zone_is_called_unknown_and_traffic_without_zones_is_not_told() -> None:
+    zones = (
+        ZoneTraffic(cluster="source", from_zone="south", to_zone="south", bytes=95),
+        ZoneTraffic(cluster="destination", from_zone="south", to_zone="", bytes=5),
+    )
+    reports = {("default", 0): (plain_report(traffic=zones),), ("default", 1): (plain_report(),)}
+    observation = Observation(
+        "l", "a", "b", time.monotonic(), plans={"default": classed_plan(CLASSES)}, reports=reports
+    )
+    assert dict(traffic(observation)) == {
+        ("default", "0", "source", "south", "south"): 95,
+        ("default", "0", "destination", "south", "unknown"): 5,
+    }

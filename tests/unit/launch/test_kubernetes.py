@@ -150,6 +150,14 @@ class TestTemplates:
         assert [one["name"] for one in pod["spec"]["volumes"]] == ["own", "strait-spec", "strait-run"]
         assert [one["name"] for one in pod["spec"]["containers"][0]["env"]] == ["A", "MARK"]
 
+    def test_executors_know_the_zone_of_their_node_unless_they_are_told_another_one(self) -> None:
+        (zone,) = templates.executor_template({}, {}, {}, "secret")["spec"]["containers"][0]["env"]
+        assert zone["name"] == "STRAIT_RACK"
+        assert zone["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.labels['topology.kubernetes.io/zone']"
+        own = {"name": "STRAIT_RACK", "value": "euc1-az1"}
+        given = {"spec": {"containers": [{"name": "main", "env": [own]}]}}
+        assert templates.executor_template(given, {}, {}, "secret")["spec"]["containers"][0]["env"] == [own]
+
 
 def pod(phase: str, **status: Any) -> dict[str, Any]:
     labels = names.labels(NAME, "link", "default", "1000") | {"spark-role": "driver"}

@@ -19,7 +19,7 @@ from strait.planning.status.status import status_of
 from strait.state.codec import AnyValue, Unreadable, decode, encode
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.offset_map import MOST_GAPS, Gap, gaps_of, pack
-from strait.state.report_changes import HistoryPoint, ReportChanges
+from strait.state.report_changes import HistoryPoint, ReportChanges, TrafficReport
 from strait.state.schema import (
     Loss,
     OffsetMapping,
@@ -30,6 +30,7 @@ from strait.state.schema import (
     Registration,
     Report,
     Waiting,
+    ZoneTraffic,
 )
 from strait.state.view import Kind, Place, StateView
 from support.model.reports import plain_report, plain_run
@@ -58,11 +59,16 @@ GROUPS = GroupSyncReport(
     committed=0, rereads=0,
 )  # fmt: skip
 CHANGES = ReportChanges(group="default", slot=0, application="1", at_ms=1, started_at_ms=1, partitions=(ROW,))
+TRAFFIC = TrafficReport(
+    group="default", slot=0, application="1", at_ms=1, started_at_ms=1,
+    traffic=(ZoneTraffic(cluster="source", from_zone="a", to_zone="b", bytes=1),),
+)  # fmt: skip
 GOOD: list[tuple[Kind, AnyValue]] = [
     ("plan", PLAN),
     ("map", RUN),
     ("reports", plain_report(partitions=(ROW,))),
     ("reports", CHANGES),
+    ("reports", TRAFFIC),
     ("reports", GROUPS),
     ("losses", LOSS),
 ]

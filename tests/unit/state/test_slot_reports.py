@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from strait.state.codec import encode
-from strait.state.report_changes import REPEAT_SECONDS, ReportChanges
-from strait.state.schema import PartitionReport
+from strait.state.report_changes import REPEAT_SECONDS, ReportChanges, TrafficReport
+from strait.state.schema import PartitionReport, ZoneTraffic
 from strait.state.slot_reports import REPORT_MEMORY_MS, lag_seconds
 from strait.state.view import Place, StateView
 from support.model.reports import plain_report
@@ -86,3 +86,17 @@ def test_changes_hold_no_defaults_and_older_versions_take_them_for_no_report_of_
     own = encode(whole(1))[0]
     assert key.startswith(own.removesuffix(b"0}"))  # a standby, of any version, hears it
     assert key != own
+
+
+def test_a_slots_traffic_is_part_of_its_report_until_it_starts_anew() -> None:
+    view = StateView("l")
+    zones = (ZoneTraffic(cluster="source", from_zone="south", to_zone="", bytes=7),)
+    traffic = TrafficReport(group="default", slot=0, application="1", at_ms=1, started_at_ms=0, traffic=zones)
+    hear(view, traffic, whole(1_000), changes(1_000, row(0, 5, 0)))
+    (report,) = view.reports[SLOT]
+    assert (report.traffic, positions(view)) == (zones, {0: 5})
+    hear(view, changes(2_000, row(0, 6, 2_000)))
+    assert view.reports[SLOT][0].traffic == zones
+    assert b"south" not in encode(report)[1], "it is written once"
+    hear(view, whole(9_000).model_copy(update={"started_at_ms": 8_000}))
+    assert view.reports[SLOT][0].traffic == ()

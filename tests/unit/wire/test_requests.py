@@ -48,6 +48,15 @@ def test_a_fetch_request_reads_as_meant(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_a_fetch_request_names_its_rack_and_a_reply_the_replica_to_read_from(version: int) -> None:
+    for rack in ("", "eu-central-1a", "Zürich"):
+        body = fetch.encode_request(version, [], max_wait_ms=5, max_bytes=9, rack=rack)
+        assert FetchRequest.decode(body, version=version).rack_id == rack
+    _, _, items = fetch.decode_reply(version, memoryview(fetch_reply(version, b"", preferred_read_replica=2**31 - 1)))
+    assert [item.preferred for item in items] == [2**31 - 1] * 2
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
 def test_a_fetch_request_names_its_session_and_what_to_forget(version: int) -> None:
     key, other = (TOPIC_ID.bytes, bytes([6]) * 16) if version >= 13 else ("orders", "payments")
     forgotten = [(key, [3, 200]), (other, [0])]
@@ -64,17 +73,17 @@ def fetch_reply(version: int, records: bytes, **fields: Any) -> bytes:
     topic_class = FetchResponse.FetchableTopicResponse
     partition_class = topic_class.PartitionData
     aborted = [partition_class.AbortedTransaction(producer_id=p, first_offset=o) for p, o in ((9, 5), (2**40, 2**41))]
-    partition = partition_class(
-        partition_index=3,
-        error_code=0,
-        high_watermark=100,
-        last_stable_offset=90,
-        log_start_offset=10,
-        aborted_transactions=aborted,
-        preferred_read_replica=-1,
-        records=records,
-        **fields,
-    )
+    plain = {
+        "partition_index": 3,
+        "error_code": 0,
+        "high_watermark": 100,
+        "last_stable_offset": 90,
+        "log_start_offset": 10,
+        "aborted_transactions": aborted,
+        "preferred_read_replica": -1,
+        "records": records,
+    }
+    partition = partition_class(**plain | fields)
     topic = topic_class(topic_id=TOPIC_ID, topic="orders", partitions=[partition, partition])
     reply = FetchResponse(version=version, throttle_time_ms=7, error_code=0, session_id=77, responses=[topic])
     reply.with_header(correlation_id=1)

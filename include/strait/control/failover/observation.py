@@ -33,6 +33,7 @@ from strait.state.codec import is_of_groups
 from strait.state.failover_records import Failover, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.reader import REPORTS_SINCE_SECONDS, StateReader
+from strait.state.report_changes import TrafficReport
 from strait.state.schema import Plan
 
 _LOOK_BACK_SECONDS = (REPORTS_SINCE_SECONDS, 600, 3600, 86_400)
@@ -236,7 +237,7 @@ class Observation:
             for report in reports_between(properties, destination, name, since_ms, until_ms, wanted=wanted):
                 if isinstance(report, GroupSyncReport):
                     newest = report
-                else:
+                elif not isinstance(report, TrafficReport):
                     read.take(report)
             group_sync, until_ms = group_sync or newest, since_ms  # the next pass reads older reports only
             if read.complete and (group_sync is not None or not synchronizes):

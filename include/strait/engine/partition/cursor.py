@@ -45,6 +45,9 @@ class Cursor:
         high_watermark: the source's, as last seen. Records between the two wait for an open transaction.
         transaction: that transaction; None: no record waits for one.
         log_start: the source's, as last seen.
+        follower_end: last stable offset of the follower from which the partition is fetched, as last seen; -1: not seen
+            yet, or it is fetched from the leader.
+        from_follower: whether it is fetched from a follower, whose log may end earlier than the leader's.
         unfinished: fetched data is not completely rebuilt yet, so nothing more is fetched.
         jumped: records before ``offset`` were not fetched since the last position lookup.
         held: it is blocked for a moment, with nothing wrong; valid only while it is blocked.
@@ -61,6 +64,8 @@ class Cursor:
         "checked_to",
         "end",
         "epoch_unproven",
+        "follower_end",
+        "from_follower",
         "held",
         "high_watermark",
         "jumped",
@@ -89,6 +94,8 @@ class Cursor:
         self.high_watermark = -1
         self.transaction: OpenTransaction | None = None
         self.log_start = -1
+        self.follower_end = -1
+        self.from_follower = False
         self.blocked_until = 0.0
         self.held = False
         self.unfinished = False
@@ -164,6 +171,15 @@ class Cursor:
             self.leader_epoch = epoch
             self._signal.notify()
 
+    def read_from(self, *, follower: bool) -> None:
+        """Set whether the partition is fetched from a follower from now on."""
+        self.from_follower, self.follower_end = follower, -1
+
+    @property
+    def known(self) -> tuple[int, int, int]:
+        """The source's last stable offset, high watermark and log start as last seen."""
+        return self.end, self.high_watermark, self.log_start
+
     def heard(self, end: int, high_watermark: int, log_start: int) -> None:
         """Apply a response of the source's leader."""
         if end != self.end or high_watermark <= end:
@@ -171,6 +187,18 @@ class Cursor:
         self.end, self.high_watermark, self.log_start = end, high_watermark, log_start
         if self.blocked_until:
             self.unblock()
+
+    def heard_from_follower(self, end: int, high_watermark: int) -> None:
+        """Apply a response of the follower from which the partition is fetched. It knows the leader's ends only up to
+        some time ago, and its log start is not the leader's."""
+        self.follower_end = end
+        self.heard(max(end, self.end), max(high_watermark, self.high_watermark), self.log_start)
+
+    def leader_ends(self, end: int) -> None:
+        """Apply the leader's last stable offset, as queried while the partition is fetched from a follower."""
+        if end > self.end:
+            self.end, self.high_watermark, self.transaction = end, max(end, self.high_watermark), None
+            self._signal.notify()
 
     @property
     def held_back(self) -> int:

@@ -198,12 +198,30 @@ class Partition:
 
     def heard(self, end: int, high_watermark: int, log_start: int) -> None:
         """Apply a response of the source's leader."""
+        held, known = self.cursor.transaction, self.cursor.known
+        self.cursor.heard(end, high_watermark, log_start)
+        self._note_ends(held, known)
+
+    def fetched(self, end: int, high_watermark: int, log_start: int) -> None:
+        """Apply a response of the replica from which the partition is fetched."""
+        if not self.cursor.from_follower:
+            self.heard(end, high_watermark, log_start)
+            return
+        held, known = self.cursor.transaction, self.cursor.known
+        self.cursor.heard_from_follower(end, high_watermark)
+        self._note_ends(held, known)
+
+    def _note_ends(self, held: OpenTransaction | None, known: tuple[int, int, int]) -> None:
         cursor = self.cursor
-        if (end, high_watermark, log_start) != (cursor.end, cursor.high_watermark, cursor.log_start):
+        if cursor.known != known:
             self._changes.moved(self)
-        held = cursor.transaction
-        cursor.heard(end, high_watermark, log_start)
         if held is not cursor.transaction:
+            self._changes.turned(self)
+
+    def leader_ends(self, end: int) -> None:
+        """Apply the leader's last stable offset, as queried while the partition is fetched from a follower."""
+        if end > self.cursor.end:
+            self.cursor.leader_ends(end)
             self._changes.turned(self)
 
     def held_back(self, transaction: OpenTransaction) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from strait.config.app_spec import Spec
+from strait.config.racks import VARIABLE
 
 SPEC_FOLDER = "/etc/strait"
 SPEC_FILE = "spec.json"
@@ -19,6 +20,9 @@ RUN_FOLDER = "/run/strait"
 RUN_VOLUME = "strait-run"
 _SPEC_MODE = 0o400
 _READY = {"exec": {"command": ["test", "-f", f"{RUN_FOLDER}/started"]}, "periodSeconds": 5, "timeoutSeconds": 5}
+
+_ZONE = {"fieldRef": {"fieldPath": "metadata.labels['topology.kubernetes.io/zone']"}}
+"""The zone of an executor's node, which Kubernetes copies to its pods' labels since 1.35; "" without that label."""
 
 _GROUP = 50_000
 """The group that the kubelet assigns to the spec's file. The processes of the pod are in it, so they can read the file
@@ -55,6 +59,9 @@ def executor_template(
     server."""
     pod = _template(given, labels, annotations, secret)
     pod["spec"]["automountServiceAccountToken"] = False
+    variables = pod["spec"]["containers"][0].setdefault("env", [])
+    if all(variable["name"] != VARIABLE for variable in variables):
+        variables.append({"name": VARIABLE, "valueFrom": _ZONE})
     return pod
 
 
