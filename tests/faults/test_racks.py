@@ -162,3 +162,20 @@ def test_a_follower_that_falls_behind_is_left_for_the_leader(
     for leader, replicas in zip(leaders(racked, topic_name), in_sync(racked, topic_name), strict=True):
         assert (NEAR_BROKER in replicas) == (leader == NEAR_BROKER), "it lags still"
     link.assert_equal()
+
+
+def test_another_replica_is_chosen_when_the_choice_expires(
+    make_racked_link: MakeRackedLink, racked: RackedCluster, topic_name: str
+) -> None:
+    """The leader was read from while the near replica was away."""
+    link = make_racked_link(expire_ms=1_000)
+    racked.kill(NEAR_BROKER)
+    eventually(lambda: in_sync(racked, topic_name) == [{1, 3}] * 6, what="the others are in sync alone")
+    link.start_slot(changed=SOON)
+    with writing(racked, link.topics, seed=93, per_second=1_000):
+        eventually(lambda: link.copied() > 1_000, what=lambda: f"it copies: {link.log()}")
+        racked.start_broker(NEAR_BROKER)
+        before = racked.fetched_bytes()
+        eventually(lambda: since(before, racked)[NEAR_BROKER] > 100_000, what=lambda: f"it is read from: {link.log()}")
+    link.until_copied()
+    link.assert_equal()

@@ -12,13 +12,15 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from strait.embedded import jars
 from strait.launch.java import find_java
 
+_SPARK_JARS = Path(pyspark.__file__).parent / "jars"
+
 
 @contextmanager
-def kafka_jvm() -> Iterator[Any]:
-    """It ends with the block, and with this process however that ends."""
-    bridge = next(Path(pyspark.__file__).parent.glob("jars/py4j-*.jar"))
+def kafka_jvm(*more: Path) -> Iterator[Any]:
+    """It ends with the block, and with this process however that ends. ``more``: further jars."""
+    bridge = next(_SPARK_JARS.glob("py4j-*.jar"))
     port, process = launch_gateway(
-        classpath=jars.classpath(),
+        classpath=":".join([jars.classpath(), *map(str, more)]),
         jarpath=str(bridge),
         java_path=str(find_java()),
         javaopts=["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
@@ -34,6 +36,19 @@ def kafka_jvm() -> Iterator[Any]:
         gateway.shutdown()
         process.stdin.close()
         process.wait(30)  # py4j has threads of its own that read its output, and close it when it ends
+
+
+def compile_java(source: Path, folder: Path) -> None:
+    """Compile a class for brokers into a folder for their class path. By Janino, which Spark has, since a machine may have
+    no compiler of Java; it knows Java 8 without lambdas."""
+    janino = (next(_SPARK_JARS.glob(f"{name}-*.jar")) for name in ("janino", "commons-compiler"))
+    with kafka_jvm(*janino) as jvm:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.cook(source.read_text())
+        for name, content in dict(compiler.getBytecodes()).items():
+            file = folder / f"{name.replace('.', '/')}.class"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
 
 
 def java_map(jvm: Any, entries: Mapping[str, str]) -> Any:
