@@ -38,14 +38,14 @@ CHECKSUMS = _HERE / "jars.sha256"
 def kafka_jars(version: str = KAFKA_VERSION) -> Path:
     """Return the directory with every jar of this version of Kafka, fetched now if this machine does not have it yet.
 
-    Versions before 4.0 come with ZooKeeper and without MirrorMaker.
+    Only the default version comes with MirrorMaker; versions before 4.0 come with ZooKeeper.
 
     The directory appears complete or not at all, and callers in other processes wait for the first one.
     """
     return fetched(
         f"kafka-{version}",
         f"Kafka {version}",
-        _HERE / ("ivy-older.xml" if before_4(version) else "ivy.xml"),
+        _HERE / _ivy_file(version),
         {"kafka.version": version, "log4j.version": LOG4J_VERSION},
         size="" if before_4(version) else ", about 55 MB",
     )
@@ -78,6 +78,12 @@ def class_data() -> Path:
     """Return the path of the class-data archive of this version of Kafka for this machine's Java; see
     strait.embedded.class_data."""
     return kafka_jars().with_name(f"kafka-{KAFKA_VERSION}.{build_of(find_java())}.jsa")
+
+
+def _ivy_file(version: str) -> str:
+    if version == KAFKA_VERSION:
+        return "ivy.xml"
+    return "ivy-older.xml" if before_4(version) else "ivy-brokers.xml"
 
 
 def before_4(version: str) -> bool:

@@ -23,8 +23,9 @@ class Release:
 OLDEST = Release("2.8.2", zookeeper=True, fetches_by_id=False, produces_by_id=False)
 ZOOKEEPER = Release("3.3.2", zookeeper=True, fetches_by_id=True, produces_by_id=False)
 KRAFT = Release("3.3.2", zookeeper=False, fetches_by_id=True, produces_by_id=False)
-NEWEST = Release(KAFKA_VERSION, zookeeper=False, fetches_by_id=True, produces_by_id=True)
-RELEASES = (OLDEST, ZOOKEEPER, KRAFT, NEWEST)
+USUAL = Release(KAFKA_VERSION, zookeeper=False, fetches_by_id=True, produces_by_id=True)
+NEWEST = Release("4.4.0", zookeeper=False, fetches_by_id=True, produces_by_id=True)
+RELEASES = (OLDEST, ZOOKEEPER, KRAFT, USUAL, NEWEST)
 EVERY_PAIR = tuple((source, destination) for source in RELEASES for destination in RELEASES)
 WHOLE_MATRIX = os.environ.get("STRAIT_COMPAT") == "all"  # as `make compat` has it
 PAIRS = EVERY_PAIR if WHOLE_MATRIX else ((OLDEST, OLDEST),)
