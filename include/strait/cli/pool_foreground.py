@@ -36,6 +36,7 @@ from strait.errors import SetupError, StraitError
 from strait.launch.applications import Replace, Update, decide
 from strait.launch.launchers import launcher_for
 from strait.planning.assignment.pools import pool_spec
+from strait.planning.review.effects import Effects
 from strait.planning.status.status import Status
 from strait.state.schema import Plan
 
@@ -72,6 +73,7 @@ class Member:
         self._status: Future[tuple[Status, ...]] | None = None
         self._former: Future[Mapping[str, Plan]] | None = None
         self._last_error = ""
+        self._pending: Effects = ()
 
     def begin(self, interval_seconds: float, *, start: bool) -> None:
         """Plan again and again, on a separate thread."""
@@ -94,8 +96,9 @@ class Member:
             elif isinstance(result, Outcome):
                 is_first = not self.plans
                 self.plans = result.plans
-                if is_first or result.published or result.created or result.done:
+                if is_first or result.published or result.created or result.done or result.pending != self._pending:
                     self.progress.say("planned", result.as_text(), plan_version=result.plan.version)
+                self._pending = result.pending
                 self._last_error = ""
 
     def specs(self) -> list[AppSpec]:
