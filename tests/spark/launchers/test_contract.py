@@ -1,10 +1,14 @@
 """What every launcher promises, whichever way it runs applications. See strait.launch.base.Launcher."""
 
+from typing import Any
+
 import pytest
 
+from strait.config.pools import Pool
 from strait.launch.base import EXIT_CONFIG, State
+from strait.planning.assignment.pools import pool_spec
 from support.fixtures.waiting import eventually
-from support.links.links import Link
+from support.links.links import Link, link_of
 from support.spark.sites import Site
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -60,3 +64,60 @@ def test_an_application_that_cannot_run_says_why_and_is_not_started_again(site: 
     assert [one.exit_code for one in link.launcher.history(link.name)] == [EXIT_CONFIG]
     link.launcher.stop(link.name)
     eventually(lambda: not site.left_behind(link.name), what=lambda: "\n".join(site.left_behind(link.name)))
+
+
+def test_a_pool_takes_up_a_link_while_it_runs_and_goes_on_after_kill_9(site: Site, link: Link, clusters: Any) -> None:
+    launcher, name = link.launcher, f"pool-{link.name}"[:50]
+    other = link_of(f"{link.name[:45]}-2", clusters, site.folder, launcher, spark=site.spark)
+    links = link, other
+
+    def spec(*members: Link) -> Any:
+        return pool_spec(
+            name, Pool(slots=1), [one.spec for one in members], None, link.spec.checkpoint_dir,
+            measured={}, runs=False, balance=False,
+        )  # fmt: skip
+
+    def until_copied(*those: Link, records: int) -> None:
+        eventually(
+            lambda: all(one.copied() == records for one in those),
+            what=lambda: f"{records} of each: {[launcher.log_tail(one, 2000) for one in launcher.history(name)]}",
+            within_seconds=180,
+        )
+
+    def until_running() -> None:
+        eventually(
+            lambda: (found := launcher.state(name)) is not None and found.state is State.RUNNING,
+            what="it runs",
+            within_seconds=120,
+        )
+
+    for one in links:
+        one.publish(slots=1)
+        one.produce(1000)
+    alone = spec(link)
+    alone.write(link.spec_path)
+    first = launcher.submit(name, link.spec_path, link.spark)
+    try:
+        until_copied(link, records=1000)
+        assert launcher.spec(first) == alone
+        both = spec(*links)
+        both.write(link.spec_path)
+        if not launcher.update(first, both):
+            launcher.stop(name)
+            first = launcher.submit(name, link.spec_path, link.spark)
+        until_copied(*links, records=1000)
+        assert launcher.spec(first) == both
+
+        until_running()
+        site.kill_driver(name)
+        for one in links:
+            one.produce(1000)
+        if not site.restarts:
+            eventually(lambda: not launcher.state(name).state.alive, what="its end", within_seconds=120)  # type: ignore[union-attr]
+            launcher.submit(name, link.spec_path, link.spark)
+        until_copied(*links, records=2000)
+    finally:
+        launcher.stop(name, grace_seconds=60)
+    eventually(lambda: not site.left_behind(name), what=lambda: "\n".join(site.left_behind(name)), within_seconds=60)
+    for one in links:
+        one.compare()
