@@ -17,7 +17,8 @@ from strait.config.validation import did_you_mean
 
 _SPAN = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-(?:([01]\d|2[0-3]):([0-5]\d)|(24):(00))")
 _MINUTE_MS = 60_000
-_DAY_MS = 24 * 60 * _MINUTE_MS
+_HOUR_MS = 60 * _MINUTE_MS
+_DAY_MS = 24 * _HOUR_MS
 _LONGEST_DAYS = 2
 """A daily span starts within this many days, even if one day does not have that hour."""
 
@@ -107,8 +108,8 @@ class Hours:
             since_ms = change
 
     def _boundaries(self, at_ms: int) -> Iterator[int]:
-        """Yield the next times, in order, at which a span starts or ends; those of hours that a day does not have may be
-        late."""
+        """Yield the next times, in order, at which a span starts or ends, or clocks are changed; those of hours that a
+        day does not have may be late."""
         zone = ZoneInfo(self.zone)
         today = datetime.fromtimestamp(at_ms / 1000, zone).date()
         days: Iterable[date] = (today + timedelta(days=number) for number in range(-1, _LONGEST_DAYS + 1))
@@ -121,6 +122,7 @@ class Hours:
             for minute in minutes
             for fold in (0, 1)
         }
+        found.update(_clock_changes(zone, at_ms, max(found, default=at_ms)))
         yield from sorted(boundary for boundary in found if boundary > at_ms)
 
     def _first(self, closed: int, opened: int, *, open_there: bool) -> int:
@@ -133,6 +135,18 @@ class Hours:
             else:
                 last = middle
         return first * _MINUTE_MS
+
+
+def _clock_changes(zone: ZoneInfo, since_ms: int, until_ms: int) -> Iterator[int]:
+    """Yield the minutes at which the zone's clocks are changed: the minute after may be within other hours."""
+
+    def offset(minute: int) -> timedelta | None:
+        return datetime.fromtimestamp(minute * 60, zone).utcoffset()
+
+    for hour in range(since_ms // _HOUR_MS, until_ms // _HOUR_MS + 1):
+        for minute in range(60 * hour, 60 * (hour + 1)) if offset(60 * hour) != offset(60 * (hour + 1)) else ():
+            if offset(minute) != offset(minute + 1):
+                yield (minute + 1) * _MINUTE_MS
 
 
 def clock(at_ms: int, zone: str) -> str:

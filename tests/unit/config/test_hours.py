@@ -101,6 +101,13 @@ def test_the_next_change_is_the_first_minute_that_differs(
     assert wanted is None or hours.next_change(now) == wanted, datetime.fromtimestamp(now / 1000, UTC)
 
 
+def test_of_hours_of_which_a_day_has_one_minute_that_minute_is_found() -> None:
+    hours = Hours(("02:01-03:01",), BERLIN)
+    opens = at("2026-03-29T03:00")
+    assert hours.next_change(at("2026-03-29T00:30")) == opens
+    assert hours.next_change(opens) == opens + MINUTE_MS
+
+
 def test_a_day_without_the_only_hours_takes_one_more() -> None:
     lost = Hours(("02:00-03:00",), BERLIN)
     assert lost.elapsing(at("2026-03-28T04:00"))(60) == 45 * 3600 + 60  # of two days, one of which has 23 hours
