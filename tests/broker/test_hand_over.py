@@ -1,5 +1,6 @@
 """A link gives its positions to other tools: as files, and to MirrorMaker 2, from which it took over. Each record once."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,12 +15,15 @@ from strait.control.hand_over import Stored, read_offsets_topic
 from strait.control.pausing import set_stopped
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
+from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.state.positions import ConnectOffset, connect_record
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.mirror_maker import OFFSETS_TOPIC, mirror_maker
+from support.kafka.records import read_all
 from support.kafka.topics import create, exists
+from support.kafka.transactions import Transactions
 from support.links.copying import copying
 from support.links.engine_link import EngineLink
 from support.links.moving import CommandLine, settings, streaming, until_equal, write
@@ -95,6 +99,38 @@ def test_mirror_maker_is_taken_over_in_the_middle_of_a_stream_and_given_back(
             eventually(lambda: maker.require_alive() and copied() > stream.written - 100, what="it catches up")
             stream.stop()
             until_equal(source, destination, topic, copy, PARTITIONS)
+
+
+def test_mirror_maker_is_taken_over_behind_aborted_records_that_it_has_copied(
+    own_clusters: tuple[Cluster, Cluster], link: str, topic: str, tmp_path: Path
+) -> None:
+    """It reads uncommitted records by default. The source ends with aborted ones."""
+    source, destination = own_clusters
+    copy = f"source.{topic}"
+    create(source, topic)
+    writer = Transactions(source, f"{topic}-writer", topic, 1)
+    for number in range(40):
+        writer.begin()
+        writer.write(5)
+        writer.end(commit=number % 4 == 0)
+    raw = {TopicPartition(topic, 0): (0, sys.maxsize)}
+    records = list(read_ranges(source.client_properties, "source", raw, committed=False))
+    assert len(records) == 200
+    strait = CommandLine(tmp_path, links := settings(source, destination, link, naming={"policy": "alias"}))
+    with mirror_maker(tmp_path / "mm2", source, destination, topic) as maker:
+        eventually(lambda: maker.require_alive() and exists(destination, copy), what="its topic")
+        eventually(lambda: maker.require_alive() and ends(destination, copy, 1) == [200], what="it copies all")
+        maker.kill()
+    (tmp_path / "stored.csv").write_text(f"{topic},0,\n")
+    (move,) = strait.moves("stored.csv")
+    assert (move["verdict"], move["start"]) == ("imported", records[-1].offset() + 1)
+    writer.begin()
+    writer.write(5)
+    writer.commit()
+    with Control(parse(links, where="links file"), link) as control, copying(control, tmp_path):
+        eventually(lambda: ends(destination, copy, 1) == [205], what="the link continues")
+    copied = [record.key for record in read_all(destination, copy, 1)[0]]
+    assert copied == [*(record.key() for record in records), *[one.key for one in read_all(source, topic, 1)[0]][-5:]]
 
 
 def _stored(destination: Cluster) -> bool:

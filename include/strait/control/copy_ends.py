@@ -1,6 +1,6 @@
 """Determines how far destination partitions reach in their sources, by their last records."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from strait.planning.topics.move_in import (
     Match,
     NoMatch,
     TailSearch,
+    closer,
     fingerprints,
     first_to_search,
     oldest,
@@ -73,15 +74,15 @@ def look_at_copies(
     return {place: Found(log, matches.get(place)) for place, log in look.logs.items()}
 
 
-def ends_of(destination: Side, copies: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """Return the offset that the next record of each destination partition gets."""
-    return dict(destination.admin.offsets(copies, "end"))
+def ends_of(side: Side, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return the offset that the next record of each partition gets."""
+    return dict(side.admin.offsets(places, "end"))
 
 
 def _logs(
     source: Side, destination: Side, copies: Mapping[TopicPartition, TopicPartition]
 ) -> dict[TopicPartition, Logs]:
-    first, end = source.admin.offsets(copies, "earliest"), source.admin.offsets(copies, "latest")
+    first, end = source.admin.offsets(copies, "earliest"), ends_of(source, copies)
     there = list(copies.values())
     copy_first, readable = (destination.admin.offsets(there, where) for where in ("earliest", "latest"))
     copy_end = ends_of(destination, there)
@@ -127,7 +128,20 @@ class _Look:
         return found
 
     def search(self, tails: Mapping[TopicPartition, _Tail]) -> dict[TopicPartition, Match | NoMatch]:
-        """Return the match of these last records of destination partitions."""
+        """Return the match of these last records of destination partitions. The source is searched again, with aborted
+        records, for those that are not all consecutive committed records of it."""
+        found = self._search(tails, committed=True)
+        in_part = {
+            place: tail
+            for place, tail in tails.items()
+            if not (isinstance(match := found[place], Match) and match.equal == len(tail.contents))
+        }
+        every = self._search(in_part, committed=False) if in_part else {}
+        return found | {place: closer(found[place], match) for place, match in every.items()}
+
+    def _search(
+        self, tails: Mapping[TopicPartition, _Tail], *, committed: bool
+    ) -> dict[TopicPartition, Match | NoMatch]:
         searches = {
             place: TailSearch(fingerprints(tail.contents), compacted=place.topic in self.compacted)
             for place, tail in tails.items()
@@ -137,7 +151,7 @@ class _Look:
             place: (first_to_search(self.stored.get(place), first[place]), self.logs[place].end) for place in searches
         }
         done: set[TopicPartition] = set()
-        for message in read_ranges(self.source.properties, self.source.admin.cluster, ranges, done):
+        for message in self._read_source(ranges, done, committed=committed):
             place = TopicPartition(message.topic(), message.partition())
             searches[place].feed(message.offset(), _content(message).fingerprint())
             if searches[place].since_match > _ENOUGH_AFTER:
@@ -153,8 +167,15 @@ class _Look:
         A tool copies in order, so the destination would hold the source's next records, with their timestamps. If none
         of its records is as recent as they are, that is excluded.
         """
-        after = {place: match.offset for place, match in matches.items() if isinstance(match, Match)}
-        times = {place: oldest(contents) for place, contents in self._next_records(after).items()}
+        found = {place: match for place, match in matches.items() if isinstance(match, Match)}
+        times = {
+            place: oldest(contents)
+            for committed in (True, False)
+            for place, contents in self._next_records(
+                {place: match.offset for place, match in found.items() if match.uncommitted != committed},
+                committed=committed,
+            ).items()
+        }
         asked = {self.copies[place]: time_ms for place, time_ms in times.items() if time_ms is not None}
         since = self.destination.admin.offsets_since_each(asked).or_raise()
         starts = {
@@ -171,12 +192,14 @@ class _Look:
         records = self._read_copies({place: since})[place]
         return self.search({place: _Tail(since, [content for _, content in records])})[place]
 
-    def _next_records(self, after: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[Content]]:
+    def _next_records(
+        self, after: Mapping[TopicPartition, int], *, committed: bool
+    ) -> dict[TopicPartition, list[Content]]:
         """Return the first source records from these offsets on; no entry for a partition that has none."""
         found: dict[TopicPartition, list[Content]] = {}
         done: set[TopicPartition] = set()
         ranges = {place: (offset, self.logs[place].end) for place, offset in after.items()}
-        for message in read_ranges(self.source.properties, self.source.admin.cluster, ranges, done):
+        for message in self._read_source(ranges, done, committed=committed):
             place = TopicPartition(message.topic(), message.partition())
             contents = found.setdefault(place, [])
             contents.append(_content(message))
@@ -184,12 +207,18 @@ class _Look:
                 done.add(place)
         return found
 
+    def _read_source(
+        self, ranges: Mapping[TopicPartition, tuple[int, int]], done: Collection[TopicPartition], *, committed: bool
+    ) -> Iterator[Message]:
+        return read_ranges(self.source.properties, self.source.admin.cluster, ranges, done, committed=committed)
+
     def _first_possible(self, tails: Mapping[TopicPartition, _Tail]) -> dict[TopicPartition, int]:
         """Return the first source offset at which a record as old as the oldest of the destination's last ones can
         be."""
         times = {place: time_ms for place, tail in tails.items() if (time_ms := oldest(tail.contents)) is not None}
         since = self.source.admin.offsets_since_each(times).or_raise()
-        ends = {place: self.logs[place].end if offset < 0 else offset for place, offset in since.items()}
+        newer = [place for place, offset in since.items() if offset < 0]  # than all records of ended transactions
+        ends = {**since, **self.source.admin.offsets(newer, "latest")}
         return {place: ends.get(place, self.logs[place].first) for place in tails}
 
     def _read_copies(self, starts: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[tuple[int, Content]]]:

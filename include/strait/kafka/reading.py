@@ -20,19 +20,26 @@ _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa
 
 
 def read_topic(
-    properties: Mapping[str, str], cluster: str, topic: str, *, first: int = 0, since_ms: int | None = None
+    properties: Mapping[str, str],
+    cluster: str,
+    topic: str,
+    *,
+    first: int = 0,
+    since_ms: int | None = None,
+    reader: str = "",
 ) -> Iterator[Message]:
     """Yield every committed record up to the end that the topic has when it is reached. A missing topic has none.
 
     Args:
         first: the offset to start at; if it was deleted, the first that exists.
         since_ms: start at the first record with this timestamp or a later one instead.
+        reader: prefix of the ID of the consumer group that librdkafka requires and does not use; "": the topic.
 
     Raises:
         ClusterUnavailable, NotAuthorized
     """
     watch = Watch(cluster)
-    consumer = _make_consumer(properties, watch, topic)
+    consumer = _make_consumer(properties, watch, reader or topic)
     try:
         if _exists(consumer, watch, properties, topic):
             begin = first if since_ms is None else _offset_at(consumer, watch, topic, since_ms)
@@ -95,12 +102,15 @@ def read_ranges(
     cluster: str,
     ranges: Mapping[Partition, tuple[int, int]],
     done: Collection[Partition] = (),
+    *,
+    committed: bool = True,
 ) -> Iterator[Message]:
     """Yield every committed record of each partition with an offset from ``ranges[partition][0]`` on and below
     ``ranges[partition][1]``, in order within each; deleted offsets are skipped.
 
     Args:
         done: partitions of which no more records are wanted; checked while reading.
+        committed: if not, yield those of aborted and open transactions, too.
 
     Raises:
         ClusterUnavailable, NotAuthorized
@@ -109,7 +119,7 @@ def read_ranges(
     if not left:
         return
     watch = Watch(cluster)
-    consumer = _make_consumer(properties, watch, naming.STATE_PREFIX.rstrip("."))
+    consumer = _make_consumer(properties, watch, naming.STATE_PREFIX.rstrip("."), committed=committed)
     try:
         consumer.assign([TopicPartition(*place, ranges[place][0]) for place in left])
         deadline = time.monotonic() + _SECONDS
@@ -136,12 +146,12 @@ def read_ranges(
         consumer.close()
 
 
-def _make_consumer(properties: Mapping[str, str], watch: Watch, name: str) -> Consumer:
+def _make_consumer(properties: Mapping[str, str], watch: Watch, name: str, *, committed: bool = True) -> Consumer:
     return make_consumer(
         properties,
         watch,
         group_id=f"{name}.read",  # required by librdkafka, not used
-        isolation_level="read_committed",
+        isolation_level="read_committed" if committed else "read_uncommitted",
         enable_partition_eof=True,
         auto_offset_reset="earliest",
         fetch_wait_max_ms=100,  # an empty fetch reports the end of a topic

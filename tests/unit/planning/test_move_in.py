@@ -14,6 +14,7 @@ from strait.planning.topics.move_in import (
     Match,
     NoMatch,
     TailSearch,
+    closer,
     fingerprints,
     first_to_search,
     oldest,
@@ -185,3 +186,50 @@ def test_the_search_begins_before_what_is_stored() -> None:
     assert first_to_search(None, 5) == 5
     assert first_to_search(100, 5) == 5
     assert first_to_search(1_000_000, 5) == 999_000
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.booleans()), min_size=1, max_size=12),
+    st.booleans(),
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=2),
+    st.floats(0, 1),
+)
+def test_whatever_a_tool_reads_and_however_often_it_is_restarted_each_committed_record_is_copied(
+    transactions: list[tuple[int, bool]], committed_only: bool, restarts: list[tuple[float, float]], progress: float
+) -> None:
+    """``transactions``: their records, and whether each was committed; markers take offsets. The tool begins again
+    somewhere before where it was, after each restart, and each time it comes this far."""
+    source: list[tuple[int, bool]] = []
+    at = 0
+    for records, is_committed in transactions:
+        source += [(offset, is_committed) for offset in range(at, at + records)]
+        at += records + 1
+    read = [offset for offset, is_committed in source if is_committed or not committed_only]
+    copy: list[int] = []
+    begins, ends = 0, 0
+    for again, reached in ((0.0, progress), *restarts):
+        begins = int(again * ends)
+        ends = begins + int(reached * (len(read) - begins))
+        copy += read[begins:ends]
+    if not copy:
+        return
+    of_committed, of_all = (
+        search([(offset, offset) for offset, is_committed in source if is_committed or every], copy)
+        for every in (False, True)
+    )
+    found = closer(of_committed, of_all)
+    assert isinstance(found, Match)
+    missing = {offset for offset, is_committed in source if is_committed} - set(copy)
+    assert all(offset >= found.offset for offset in missing)
+    assert not [offset for offset in copy if offset >= found.offset]
+
+
+def test_what_a_tool_replicated_of_aborted_transactions_is_said() -> None:
+    begin = where_to_begin(None, logs(), Match(50, 100, uncommitted=True))
+    assert (begin.verdict, begin.offset) == ("ready", 50)
+    assert "records of aborted or open transactions, too" in begin.detail
+
+
+def test_a_refusal_that_force_cannot_help_says_how_to_name_an_offset() -> None:
+    assert "name one in a file" in where_to_begin(None, logs(), NoMatch("none")).detail
+    assert "name one" not in where_to_begin(60, logs(), NoMatch("none")).detail

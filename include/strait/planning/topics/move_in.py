@@ -51,11 +51,13 @@ class _Found(NamedTuple):
 class Match(NamedTuple):
     """``offset``: the source offset after the last record that was replicated. ``equal``: number of records at the end
     of the destination partition that are consecutive in the source, too. ``twice``: number of records after them that
-    the destination has from an earlier pass of the tool."""
+    the destination has from an earlier pass of the tool. ``uncommitted``: the tool has replicated records of aborted or
+    open transactions, too."""
 
     offset: int
     equal: int
     twice: int = 0
+    uncommitted: bool = False
 
 
 class NoMatch(NamedTuple):
@@ -154,6 +156,20 @@ class TailSearch:
         return "that is left" if self._range is None else f"from offset {self._range[0]} to {self._range[1]}"
 
 
+def closer(committed: Match | NoMatch, uncommitted: Match | NoMatch) -> Match | NoMatch:
+    """Return the better match of the same destination records: among the source's committed records, or among all of
+    them. A tool that reads with the isolation level of Kafka's consumers has replicated all of them.
+
+    If both have as many equal records, no aborted one is among these, and the further match includes records
+    from before a restart of the tool.
+    """
+    if isinstance(uncommitted, NoMatch):
+        return committed
+    if isinstance(committed, Match) and (committed.equal, committed.offset) >= (uncommitted.equal, uncommitted.offset):
+        return committed
+    return uncommitted._replace(uncommitted=True)
+
+
 def too_much_again(since: int, before: Match | NoMatch) -> NoMatch:
     """Return no match for a partition whose records from destination offset ``since`` on may have been replicated
     again, since these are too many to compare with the source. ``before``: the result for its last records."""
@@ -164,8 +180,8 @@ def too_much_again(since: int, before: Match | NoMatch) -> NoMatch:
 
 
 class Logs(NamedTuple):
-    """First offset and end of both partitions. ``copy_readable``: the last stable offset of the destination
-    partition."""
+    """First offset and end of both partitions, including records of open transactions. ``copy_readable``: the last
+    stable offset of the destination partition."""
 
     first: int
     end: int
@@ -215,9 +231,12 @@ def where_to_begin(stored: int | None, logs: Logs, found: Match | NoMatch | None
     if isinstance(found, Match):
         distance = "" if stored is None or found.offset == stored else f", {_distance(found.offset - stored)}"
         twice = f"; the tool replicated {found.twice} records before it twice" if found.twice else ""
-        return Begin("ready", found.offset, f"last replicated source offset {found.offset - 1}{distance}{twice}")
+        raw = "; the tool replicated records of aborted or open transactions, too" if found.uncommitted else ""
+        return Begin("ready", found.offset, f"last replicated source offset {found.offset - 1}{distance}{twice}{raw}")
     if isinstance(found, NoMatch):
-        return Begin("refused", None, found.detail, force if found.likely is None else found.likely)
+        forced = force if found.likely is None else found.likely
+        how = "" if forced is not None else "; no position is stored that `--force` could use: name one in a file"
+        return Begin("refused", None, f"{found.detail}{how}", forced)
     if stored is None:
         if logs.copy_end:
             return Begin(
