@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from strait.config.links import parse
 from strait.control.move_in import MoveIn
 from strait.control.plane import Control
+from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.reasons import Reason
 from support.fixtures.waiting import eventually
@@ -106,6 +107,48 @@ def test_transactions_on_either_side_do_not_matter(clusters: Any, link: str, top
         eventually(lambda: len(read_all(destination, topic, 1)[0]) >= len(records), what="the rest")
         time.sleep(1)
     assert_same_records([records], read_all(destination, topic, 1))
+
+
+@pytest.mark.parametrize("open_at_end", [False, True])
+def test_a_tool_that_has_copied_aborted_records_is_taken_over_after_them(
+    clusters: Any, link: str, topic: str, tmp_path: Path, open_at_end: bool
+) -> None:
+    """As MirrorMaker 2 does by default. The last records of the copy are aborted ones, or of a transaction that is
+    committed later. Nothing was stored."""
+    source, destination = clusters.source, clusters.destination
+    for cluster in (source, destination):
+        create(cluster, topic)
+    producer = Transactions(source, f"{topic}-source", topic, 1)
+    for number in range(6):
+        producer.begin()
+        producer.write(5)
+        if number < 5 or not open_at_end:
+            producer.end(commit=number % 3 == 0)
+    raw = list(
+        read_ranges(source.client_properties, "source", {TopicPartition(topic, 0): (0, sys.maxsize)}, committed=False)
+    )
+    assert len(raw) == 30
+    copier = Producer(destination.client_properties)
+    for record in raw:
+        copier.produce(
+            topic, record.value(), record.key(), 0, timestamp=record.timestamp()[1], headers=record.headers() or []
+        )
+    assert copier.flush(30) == 0
+    strait = CommandLine(tmp_path, links := settings(source, destination, link))
+    (tmp_path / "stored.csv").write_text(f"{topic},0,\n")
+    (move,) = strait.moves("stored.csv")
+    assert (move["verdict"], move["start"]) == ("imported", raw[-1].offset() + 1)
+    assert "records of aborted or open transactions" in move["detail"]
+    if open_at_end:
+        producer.end(commit=True)
+    producer.begin()
+    producer.write(5)
+    producer.end(commit=True)
+    with Control(parse(links, where="links file"), link) as control, copying(control, tmp_path):
+        eventually(lambda: len(read_all(destination, topic, 1)[0]) >= 35, what="the rest")
+    copied = [record.key for record in read_all(destination, topic, 1)[0]]
+    assert copied[:30] == [record.key() for record in raw]
+    assert copied[30:] == [record.key for record in read_all(source, topic, 1)[0]][-5:]
 
 
 def test_a_copy_that_does_not_tell_is_refused_unless_forced_with_a_reason_that_is_kept(
@@ -221,3 +264,41 @@ def test_what_is_too_far_back_to_be_compared_is_refused_and_can_be_forced(
     assert "from destination offset 500 on" in refused.detail
     (forced,) = MoveIn(file, link).propose(stored, force=True)
     assert (forced.verdict, forced.start) == ("ready", 500)
+
+
+def test_what_another_tool_has_copied_does_not_come_back_by_a_link_in_the_other_direction(
+    clusters: Any, link: str, topic: str, tmp_path: Path
+) -> None:
+    """Under the same name, as the README shows two-way links. Its producers are in no register."""
+    source, destination = clusters.source, clusters.destination
+    for cluster in (source, destination):
+        create(cluster, topic)
+    write(source, topic, range(1000))
+    copied_by_hand(source, destination, topic, range(800))
+    rules = {"include": [topic], "rules": [{"match": topic, "on_foreign": "expect"}]}
+    links = settings(source, destination, link, topics=rules)
+    back = f"{link}-back"
+    links["links"][back] = {"source": "destination", "destination": "source", "topics": rules}
+    strait = CommandLine(tmp_path, links)
+    (tmp_path / "stored.csv").write_text(f"{topic},0,700\n")
+    assert strait.moves(link, "stored.csv")[0]["start"] == 800
+    assert strait.moves(link, "stored.csv")[0]["verdict"] == "already"
+    file = parse(links, where="links file")
+    with Control(file, link) as there, Control(file, back) as again:
+        shown = again.show(again.propose())
+        assert [effect.detail for effect in shown.shown if effect.verb == "copies"] == [
+            "from earliest, after the records that another tool replicated"
+        ]
+        assert f"moved_in: another tool replicated the records of {topic}-0 before offset 800" in shown.text
+        assert "backfill" not in shown.text
+        with copying(there, tmp_path / "there"), copying(again, tmp_path / "back"):
+            write(destination, topic, range(5000, 5050))
+            eventually(lambda: ends(source, topic, 1) == [1050] == ends(destination, topic, 1), what="both have all")
+            write(source, topic, range(1000, 1010))  # what comes by now has passed whatever came before it
+            write(destination, topic, range(5050, 5060))
+            eventually(
+                lambda: min(ends(source, topic, 1) + ends(destination, topic, 1)) >= 1070, what="and what is new"
+            )
+    for cluster in (source, destination):
+        keys = [record.key for record in read_all(cluster, topic, 1)[0]]
+        assert sorted(keys) == sorted(f"key {number}".encode() for number in (*range(1010), *range(5000, 5060)))

@@ -24,7 +24,7 @@ from strait.planning.plan.draft import Draft
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.backfill import Backfill, Reports, backfill_of, starts_at
 from strait.planning.review.effects import effects, without_approval
-from strait.planning.risks.loops import growing_names, loops_of
+from strait.planning.risks.loops import growing_names, loops_of, moved_in
 from strait.planning.risks.risks import (
     PRODUCER_EXPIRATION,
     Known,
@@ -112,6 +112,7 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
         standing
         + risks(pairs, growing, sorted(begin), known)
         + similar_names(proposal.survey.selection.names, begin)
+        + moved_in(link, proposal.survey.moved_in)
         + _loops(link, proposal, clusters, unknown)
         + _shared(name, proposal, begin, clusters, unknown),
         tuple(unknown),

@@ -7,7 +7,7 @@ offsets.
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -15,7 +15,7 @@ from strait.config import naming
 from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import Link, LinksFile
 from strait.control.copy_ends import Found, Side, ends_of, look_at_copies
-from strait.control.registration import producer_id_of
+from strait.control.registration import producer_id_of, register_moved_in
 from strait.errors import ConfigError, PlanConflict
 from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
@@ -26,6 +26,7 @@ from strait.planning.topics.new_partitions import NewPartition
 from strait.planning.topics.pairs import Pair
 from strait.planning.topics.selection import selects
 from strait.reasons import Reason
+from strait.state.moved_copies import MovedCopies
 from strait.state.positions import Positions
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
@@ -145,17 +146,26 @@ class MoveIn:
         return [move for move in moves if move.topic in named or move.verdict != "nothing"]
 
     def carry_out(self, moves: Sequence[Move], force: Force | None = None) -> list[Move]:
-        """Publish the first map entries of all ready partitions, in one transaction; nothing if one is rejected.
+        """Publish the first map entries of all ready partitions, in one transaction; nothing if one is rejected. Before,
+        record the other tool's copies, so that a link in the opposite direction does not replicate them back.
 
         Raises:
             PlanConflict: a destination partition has grown meanwhile, or another control plane started to copy.
         """
-        ready = [move for move in moves if move.verdict == "ready"]
-        if not ready or any(move.verdict == "refused" for move in moves):
+        if any(move.verdict == "refused" for move in moves):
             return list(moves)
-        factor = self._link.replication_factor
-        ensure_state_topics(self._destination.admin, self._name, None if factor == "source" else factor)
-        pairs = self._pairs({move.topic: move.destination for move in ready})
+        ready = [move for move in moves if move.verdict == "ready"]
+        moved = [move for move in moves if move.verdict in ("ready", "already")]
+        if not moved:
+            return list(moves)
+        pairs = self._pairs({move.topic: move.destination for move in moved})
+        factor = None if self._link.replication_factor == "source" else self._link.replication_factor
+        if ready:
+            ensure_state_topics(self._destination.admin, self._name, factor)
+        copies = _copies(self._name, moved, pairs, self._source.admin.cluster_id)
+        register_moved_in(self._destination.admin, self._destination.properties, copies, factor)
+        if not ready:
+            return list(moves)
         publisher = ControlPublisher(self._destination.properties, self._link.destination, self._name)
         with self._state() as state, publisher.exclusive(state) as publication:
             self._require_unchanged(state, ready)
@@ -276,6 +286,24 @@ def _move(
     ):
         verdict = "already"
     return Move(*place, copy.topic, stored, offset, verdict, detail, ends[1], forced)
+
+
+def _copies(link: str, moves: Iterable[Move], pairs: Mapping[str, Pair], source_id: str) -> list[MovedCopies]:
+    """Return the other tool's records in each destination topic."""
+    ends = {topic: [0] * pair.source.partitions for topic, pair in pairs.items()}
+    for move in moves:
+        ends[move.topic][move.partition] = move.destination_end
+    return [
+        MovedCopies(
+            moved_in=pair.destination.topic,
+            topic_id=pair.destination.topic_id,
+            link=link,
+            source=source_id,
+            ends=tuple(ends[topic]),
+        )
+        for topic, pair in pairs.items()
+        if any(ends[topic])
+    ]
 
 
 def _first_run(move: Move, pair: Pair, now_ms: int) -> OffsetMapping:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from strait.config.links import Link
-from strait.control.registration import writing_links
+from strait.control.registration import readable_registrations
 from strait.errors import NotAuthorized, StateError
 from strait.planning.topic_sync.configs import syncs_any
 from strait.planning.topic_sync.opposite import Opposite
@@ -29,8 +29,10 @@ def opposite_of(link: Link, source: Mapping[str, str], destination_id: str) -> O
         return Opposite()
     links: set[str] = set()
     try:
-        links = {one.link for one in writing_links(source, link.source) if one.source == destination_id}
-        return Opposite.of(_plans(link.source, source, links))
+        known = readable_registrations(source, link.source)
+        links = {one.link for one in known.all() if one.source == destination_id}
+        moved_in = [one for one in known.moved_in() if one.source == destination_id]
+        return Opposite.of(_plans(link.source, source, links), moved_in)
     except (NotAuthorized, StateError) as error:
         return Opposite(unknown=str(error), exist=bool(links))
 

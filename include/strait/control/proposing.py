@@ -8,6 +8,7 @@ from strait.config.links import Link
 from strait.control.collector import collector_paused
 from strait.control.executor import acceptable, gather
 from strait.control.forecast import Clusters
+from strait.control.moved_copies import without_moved_copies
 from strait.control.other_links import Claim, claims
 from strait.control.start_offsets import look_up
 from strait.model import ClusterFacts, TopicPartition
@@ -91,6 +92,7 @@ class Proposing:
             )
         create = acceptable(self.clusters.destination, link, found.destinations.create)
         found = replace(found, destinations=replace(found.destinations, create=create))
+        found = without_moved_copies(self.name, link, found, source, self.clusters.properties[link.source])
         starts = look_up(
             self.clusters.source, self.clusters.destination, found.new, histories=link.backfill is not None
         )

@@ -17,6 +17,8 @@ from strait.kafka.writing import write_record
 from strait.net.broker_requests import await_topic_everywhere
 from strait.net.producer_id import allocate_producer_id, transactional_producer_id
 from strait.state.codec import encode
+from strait.state.moved_copies import MovedCopies
+from strait.state.producer_registry import Registrations
 from strait.state.reader import StateReader
 from strait.state.registrations import registrations
 from strait.state.schema import Plan, Registration
@@ -33,10 +35,33 @@ def register(
     Raises:
         ClusterUnavailable, NotAuthorized, StateError: it may be there or not; try again before anything is written.
     """
-    ensure_producers_topic(admin, registration.link, replication_factor)
-    await_topic_everywhere(properties, admin.cluster, naming.PRODUCERS_TOPIC)
     doing = f"registering producer id {registration.producer_id} of link {registration.link}"
-    write_record(properties, admin.cluster, naming.PRODUCERS_TOPIC, *encode(registration), doing)
+    _write(admin, properties, registration, replication_factor, doing)
+
+
+def register_moved_in(
+    admin: Admin, properties: Mapping[str, str], copies: Collection[MovedCopies], replication_factor: int | None
+) -> None:
+    """Record which records of destination topics another tool has replicated, so that no link takes them for the
+    cluster's own; as `register`. Entries of earlier imports are kept."""
+    known = readable_registrations(properties, admin.cluster).moved_in()
+    for one in copies:
+        merged = one.merged(known)
+        if merged not in known:
+            doing = f"recording that another tool has replicated {one.moved_in} for link {one.link}"
+            _write(admin, properties, merged, replication_factor, doing)
+
+
+def _write(
+    admin: Admin,
+    properties: Mapping[str, str],
+    entry: Registration | MovedCopies,
+    replication_factor: int | None,
+    doing: str,
+) -> None:
+    ensure_producers_topic(admin, entry.link, replication_factor)
+    await_topic_everywhere(properties, admin.cluster, naming.PRODUCERS_TOPIC)
+    write_record(properties, admin.cluster, naming.PRODUCERS_TOPIC, *encode(entry), doing)
 
 
 def is_registered(plans: Iterable[Plan], source_id: str) -> bool:
@@ -59,15 +84,16 @@ def repair_writer(
         PlanConflict: another process takes over at the same moment.
         ClusterUnavailable, NotAuthorized, StateError: nothing is written.
     """
-    _register_repair(admin, properties, link, transactional_id)
+    register_repair(admin, properties, link, transactional_id)
     with transactional_writer(
         properties, admin.cluster, transactional_id, message_max_bytes=QUARANTINED_BYTES, **told
     ) as writer:
         yield writer
 
 
-def _register_repair(admin: Admin, properties: Mapping[str, str], link: str, transactional_id: str) -> None:
-    """Register the writer of repairs, if the link is registered: a link that is not has replicated nothing yet."""
+def register_repair(admin: Admin, properties: Mapping[str, str], link: str, transactional_id: str) -> None:
+    """Register the writer of repairs under a transactional ID, if the link is registered: a link that is not has
+    replicated nothing yet."""
     known = writing_links(properties, admin.cluster)
     of_link = [one for one in known if one.link == link and one.purpose == "link"]
     if not of_link:
@@ -103,10 +129,21 @@ def writing_links(properties: Mapping[str, str], cluster: str) -> Collection[Reg
         StateError: a record cannot be read, which might name any link.
         ClusterUnavailable, NotAuthorized
     """
-    known = registrations(properties, cluster)
+    return readable_registrations(properties, cluster).all()
+
+
+def moved_in(properties: Mapping[str, str], cluster: str, link: str) -> Collection[MovedCopies]:
+    """Return which records of a cluster other tools have replicated, according to imports. ``link``: the link that reads
+    from there. Raises as `writing_links`."""
+    return readable_registrations(properties, cluster, link).moved_in()
+
+
+def readable_registrations(properties: Mapping[str, str], cluster: str, link: str = "") -> Registrations:
+    """Return all that a cluster's `strait.producers` records. Raises as `writing_links`."""
+    known = registrations(properties, cluster, link)
     if known.trouble:
         raise StateError(f"cluster {cluster}: reading which links write there: {known.trouble}")
-    return known.all()
+    return known
 
 
 def producers_left_out(

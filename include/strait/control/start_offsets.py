@@ -8,11 +8,11 @@ from strait.kafka.admin import Admin, Outcomes
 from strait.model import TopicPartition
 from strait.planning.topics.new_partitions import StartRequest
 from strait.planning.topics.start_offsets import (
-    AtTime,
     OutOfRange,
     Range,
     StartAt,
     StartOffsets,
+    asked_time,
     first_offset,
     needs_end,
     needs_first,
@@ -64,9 +64,7 @@ def _ranges(
     end = source.offsets_each(
         (partition for partition, begin in begins.items() if histories or needs_end(begin)), "latest"
     )
-    since = source.offsets_since_each(
-        {partition: begin.timestamp_ms for partition, begin in begins.items() if isinstance(begin, AtTime)}
-    )
+    since = source.offsets_since_each(_times(begins))
     ranges = {
         partition: Range(
             first.results.get(partition, -1), end.results.get(partition, -1), since.results.get(partition, -1)
@@ -80,11 +78,15 @@ def ranges_of(source: Admin, begins: StartsAt) -> tuple[dict[TopicPartition, Ran
     """Return the offsets that the source holds of partitions, from the first one to the end; and why some are
     unknown."""
     first, end = source.offsets_each(begins, "earliest"), source.offsets_each(begins, "latest")
-    times = {partition: begin.timestamp_ms for partition, begin in begins.items() if isinstance(begin, AtTime)}
-    since = source.offsets_since_each(times)
+    since = source.offsets_since_each(_times(begins))
     known = first.results.keys() & end.results.keys() - since.failures.keys()
     ranges = {tp: Range(first.results[tp], end.results[tp], since.results.get(tp, -1)) for tp in known}
     return ranges, _texts(first) | _texts(end) | _texts(since)
+
+
+def _times(begins: StartsAt) -> dict[TopicPartition, int]:
+    found = {partition: asked_time(begin) for partition, begin in begins.items()}
+    return {partition: time_ms for partition, time_ms in found.items() if time_ms is not None}
 
 
 def _texts(outcomes: Outcomes[TopicPartition, Any]) -> dict[TopicPartition, str]:

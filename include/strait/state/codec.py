@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.ledger_records import LedgerMark, LedgerPart
+from strait.state.moved_copies import MovedCopies
 from strait.state.offset_map import check_gaps
 from strait.state.report_changes import KEPT, SPANS_MS, HistoryPoint, ReportChanges, TrafficReport
 from strait.state.schema import Loss, Offset, OffsetMapping, Plan, Record, Registration, Report
@@ -33,6 +34,7 @@ Value = TypeVar(
     LedgerMark,
     Loss,
     Registration,
+    MovedCopies,
     Failover,
 )
 Model = TypeVar("Model", bound=BaseModel)
@@ -140,11 +142,18 @@ class ProducerKey(Record):
     producer_id: Offset
 
 
-StateKey = PlanKey | RunKey | LedgerKey | LedgerMarkKey | LossKey | ProducerKey | FailoverKey
+class MovedCopiesKey(Record):
+    """Key of the producers topic, for copies that another tool made; ``moved_in``: their topic."""
+
+    moved_in: str
+    link: str
+
+
+StateKey = PlanKey | RunKey | LedgerKey | LedgerMarkKey | LossKey | ProducerKey | MovedCopiesKey | FailoverKey
 Key = StateKey | ReportKey | ReportChangesKey | TrafficKey | HistoryKey | GroupSyncKey
 SlotReport = Report | ReportChanges | TrafficReport
 Reported = SlotReport | HistoryPoint | GroupSyncReport
-AnyValue = Plan | OffsetMapping | LedgerPart | LedgerMark | Loss | Registration | Failover | Reported
+AnyValue = Plan | OffsetMapping | LedgerPart | LedgerMark | Loss | Registration | MovedCopies | Failover | Reported
 
 
 def key_of(value: AnyValue) -> Key:
@@ -163,6 +172,8 @@ def key_of(value: AnyValue) -> Key:
         )
     if isinstance(value, Registration):
         return ProducerKey(producer_id=value.producer_id)
+    if isinstance(value, MovedCopies):
+        return MovedCopiesKey(moved_in=value.moved_in, link=value.link)
     if isinstance(value, Failover):
         return FailoverKey(failover=value.id)
     if isinstance(value, LedgerPart):
@@ -197,6 +208,11 @@ def kind_of_ledger(raw_key: bytes | None) -> "type[LedgerPart] | type[LedgerMark
     return LedgerMark if raw_key is not None and raw_key.startswith(b'{"written":') else LedgerPart
 
 
+def is_of_moved_copies(raw_key: bytes | None) -> bool:
+    """Return whether a record of the producers topic is about copies that another tool made."""
+    return raw_key is not None and raw_key.startswith(b'{"moved_in":')
+
+
 def run_key(run: OffsetMapping) -> RunKey:
     """Return the key under which an offset segment is written."""
     said = (run.destination, run.source_id, run.destination_id, run.source_base, run.destination_base, run.gaps)
@@ -207,7 +223,7 @@ def run_key(run: OffsetMapping) -> RunKey:
 _LATER: Mapping[type[Record], tuple[str, ...]] = {
     Plan: ("stop", "source_cluster", "destination_cluster", "decisions", "backfill"),
     Registration: ("purpose",),
-    Failover: ("group_list", "topics", "wave_topics", "wave_groups", "topics_left"),
+    Failover: ("group_list", "topics", "wave_topics", "wave_groups", "topics_left", "held_elsewhere"),
 }
 """Fields that older versions reject; they are written only if they differ from their defaults."""
 

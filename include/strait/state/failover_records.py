@@ -51,6 +51,14 @@ class FailoverTopic(Record):
     not_copied: Told = Field("", description="Why partitions of it were not being copied; empty: all were.")
 
 
+class HeldElsewhere(Record):
+    """Records of the source that the destination of another link has."""
+
+    link: str
+    topic: str
+    records: int = Field(ge=0)
+
+
 class FailoverGroup(Record):
     """The position at which a consumer group continues. ``further``: its former position on the destination.
     ``in_sync``: its last known position on a source that is lost."""
@@ -97,6 +105,9 @@ class Failover(Record):
         (), description="All of them by name, and those that are not moved. Written only if known, as `topics`."
     )
     topics: tuple[FailoverTopic, ...] = ()
+    held_elsewhere: tuple[HeldElsewhere, ...] = Field(
+        (), description="Missing records that other clusters have. Written only if there are any."
+    )
     rpo_records: int | None = Field(
         None, description="Offsets known to be missing; None: there may be more, in partitions that were not copied."
     )

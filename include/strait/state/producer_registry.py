@@ -1,18 +1,20 @@
-"""The producer IDs with which links write to a cluster, updated from the records of its topic `strait.producers`.
-Pure."""
+"""The producer IDs with which links write to a cluster, and the copies that other tools made there, updated from the
+records of its topic `strait.producers`. Pure."""
 
 from collections.abc import Collection
 
-from strait.state.codec import ProducerKey, Unreadable, decode, decode_key
+from strait.state.codec import MovedCopiesKey, ProducerKey, Unreadable, decode, decode_key, is_of_moved_copies
+from strait.state.moved_copies import MovedCopies
 from strait.state.schema import Registration
 
 
 class Registrations:
-    """The registrations of one cluster. A record that cannot be read might have any producer ID, so its error is kept
-    as ``trouble`` until a valid record or a tombstone arrives under the same key."""
+    """The registrations of one cluster. A record that cannot be read might have any producer ID or be about any topic,
+    so its error is kept as ``trouble`` until a valid record or a tombstone arrives under the same key."""
 
     def __init__(self) -> None:
         self._known: dict[int, Registration] = {}
+        self._moved_in: dict[tuple[str, str], MovedCopies] = {}
         self._troubles: dict[bytes | None, str] = {}
 
     @property
@@ -23,11 +25,17 @@ class Registrations:
     def all(self) -> Collection[Registration]:
         return self._known.values()
 
+    def moved_in(self) -> Collection[MovedCopies]:
+        """Return the copies that other tools made before links took over."""
+        return self._moved_in.values()
+
     def apply(self, raw_key: bytes | None, raw_value: bytes | None, offset: int) -> None:
         """Apply the record at this offset."""
         self._troubles.pop(raw_key, None)
         try:
-            if raw_value is None:
+            if is_of_moved_copies(raw_key):
+                self._apply_moved_in(raw_key, raw_value)
+            elif raw_value is None:
                 key = decode_key(ProducerKey, raw_key)
                 assert isinstance(key, ProducerKey)
                 self._known.pop(key.producer_id, None)
@@ -37,3 +45,11 @@ class Registrations:
         except Unreadable as error:
             if raw_value is not None:
                 self._troubles[raw_key] = f"the record at offset {offset} cannot be read: {error}"
+
+    def _apply_moved_in(self, raw_key: bytes | None, raw_value: bytes | None) -> None:
+        if raw_value is None:
+            key = decode_key(MovedCopiesKey, raw_key)
+            self._moved_in.pop((key.moved_in, key.link), None)
+        else:
+            copies = decode(MovedCopies, raw_key, raw_value)
+            self._moved_in[copies.moved_in, copies.link] = copies

@@ -6,6 +6,7 @@ import pytest
 
 from strait.spark.ledger_files import COLUMNS
 from strait.state.group_sync_records import GroupSyncReport
+from strait.state.moved_copies import MovedCopies
 from strait.state.report_changes import HistoryPoint, ReportChanges, TrafficReport
 from strait.state.schema import (
     Budget,
@@ -55,6 +56,7 @@ def first_column(title: str) -> list[str]:
         ("The policy of a topic", list(TopicPolicy.model_fields)),
         ("The map", list(OffsetMapping.model_fields)),
         ("The producers", list(Registration.model_fields)),
+        ("Moved-in copies", list(MovedCopies.model_fields)),
         ("The loss log", list(Loss.model_fields)),
         ("The replication ledger", ["link", "application", *COLUMNS]),
     ],

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strait.planning.topics.start_offsets import (
+    AfterCopies,
     AtOffset,
     AtTime,
     OutOfRange,
@@ -35,7 +36,19 @@ def test_a_start_is_read_for_each_partition(start: object, partition: int, begin
 
 @pytest.mark.parametrize(
     ("begin", "offset"),
-    [("earliest", 10), ("latest", 20), (AtTime(1), 15), (AtOffset(10), 10), (AtOffset(20), 20), (Resume(3), 3)],
+    [
+        ("earliest", 10),
+        ("latest", 20),
+        (AtTime(1), 15),
+        (AtOffset(10), 10),
+        (AtOffset(20), 20),
+        (Resume(3), 3),
+        (AfterCopies(12, "earliest"), 12),
+        (AfterCopies(5, "earliest"), 10),
+        (AfterCopies(12, "latest"), 20),
+        (AfterCopies(12, AtTime(1)), 15),
+        (AfterCopies(17, AtTime(1)), 17),
+    ],
 )
 def test_it_begins_where_it_is_told(begin: object, offset: int) -> None:
     assert first_offset(begin, HELD) == offset  # type: ignore[arg-type]
@@ -52,7 +65,18 @@ def test_an_offset_that_is_not_there_is_refused_with_what_is(offset: int) -> Non
 
 
 @given(
-    st.sampled_from(["earliest", "latest", AtTime(5), AtOffset(12), Resume(12)]),
+    st.sampled_from(
+        [
+            "earliest",
+            "latest",
+            AtTime(5),
+            AtOffset(12),
+            Resume(12),
+            AfterCopies(12, "earliest"),
+            AfterCopies(12, "latest"),
+            AfterCopies(12, AtTime(5)),
+        ]
+    ),
     st.integers(0, 10),
     st.integers(11, 99),
 )

@@ -5,10 +5,12 @@ import json
 import pytest
 
 from strait.state.codec import encode
+from strait.state.moved_copies import MovedCopies
 from strait.state.producer_registry import Registrations
 from strait.state.schema import Registration
 
 ONE = Registration(producer_id=7, link="a-to-b", source="cluster-a", destination="cluster-b")
+MOVED = MovedCopies(moved_in="t", topic_id="x", link="a-to-b", source="cluster-a", ends=(800, 0))
 TWO = Registration(producer_id=8, link="c-to-b", source="cluster-c", destination="cluster-b")
 
 
@@ -22,9 +24,21 @@ def test_the_last_word_under_a_key_counts_and_a_tombstone_takes_it_back() -> Non
     assert known.trouble == ""
 
 
+def test_copies_of_another_tool_are_kept_beside_the_producers() -> None:
+    known = Registrations()
+    later = MOVED.model_copy(update={"ends": (900,)})
+    for offset, entry in enumerate((ONE, MOVED, later)):
+        known.apply(*encode(entry), offset)
+    assert (list(known.all()), list(known.moved_in()), known.trouble) == ([ONE], [later], "")
+    known.apply(encode(MOVED)[0], None, 3)
+    assert not known.moved_in()
+
+
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
+        (encode(MOVED)[0], json.dumps(MOVED.model_dump() | {"ends": [-1]}).encode(), "value.ends.0"),
+        (encode(MOVED)[0], encode(ONE)[1], "value.moved_in"),
         (encode(ONE)[0], b"not JSON", "Invalid JSON"),
         (encode(ONE)[0], json.dumps(ONE.model_dump() | {"v": 2}).encode(), "it has v 2"),
         (encode(ONE)[0], json.dumps(ONE.model_dump() | {"more": 1}).encode(), "value.more"),

@@ -69,6 +69,8 @@ class Survey:
         decisions: one-time decisions of operators that still apply. ``decided``: source topic -> the decision that was
             followed.
         unapproved: changes that are excluded.
+        moved_in: source partition that starts -> the offset before which its records are copies that another tool made
+            and the link leaves out.
     """
 
     selection: Selection
@@ -84,6 +86,7 @@ class Survey:
     decisions: tuple[Decision, ...] = ()
     decided: Mapping[str, Decision] = field(default_factory=dict)
     unapproved: Unapproved = NOTHING
+    moved_in: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

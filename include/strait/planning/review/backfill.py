@@ -11,7 +11,7 @@ from strait.planning.assignment.backfill_routing import is_long
 from strait.planning.history.overrun import duration
 from strait.planning.plan.planner import Proposal
 from strait.planning.topics.policies import start_of
-from strait.planning.topics.start_offsets import OutOfRange, Range, StartAt, first_offset, start_at
+from strait.planning.topics.start_offsets import OutOfRange, Range, StartAt, after_copies, first_offset, start_at
 from strait.state.schema import Report
 
 ASSUMED_RECORD_BYTES = 1000
@@ -93,7 +93,9 @@ def starts_at(link: Link, proposal: Proposal) -> dict[TopicPartition, StartAt]:
     found = {partition: beginning.fresh.begin for partition, beginning in proposal.survey.new.items()}
     for item in proposal.create:
         start = start_of(link, item.source)
-        found |= {TopicPartition(item.source, number): start_at(start, number) for number in range(item.partitions)}
+        for partition in (TopicPartition(item.source, number) for number in range(item.partitions)):
+            moved_in = proposal.survey.moved_in.get(partition, 0)
+            found[partition] = after_copies(start_at(start, partition.partition), moved_in)
     return found
 
 

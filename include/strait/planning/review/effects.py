@@ -11,7 +11,7 @@ the one that was shown.
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from strait.config.links import Link
@@ -135,7 +135,12 @@ def _copies(link: Link, proposal: Proposal, source: str, destination: str) -> Ef
 def _start(link: Link, proposal: Proposal, source: str) -> object:
     if any(item.topic == source and item.action == "restart" for item in proposal.survey.decisions):
         return "its first record again"
-    return "where it stopped" if source in proposal.survey.begun.topics else start_of(link, source)
+    if source in proposal.survey.begun.topics:
+        return "where it stopped"
+    start = start_of(link, source)
+    if isinstance(start, Mapping) or all(place.topic != source for place in proposal.survey.moved_in):
+        return start
+    return f"{start}, after the records that another tool replicated"
 
 
 def _policies(proposal: Proposal) -> Iterator[Effect]:

@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterator, Mapping
 from strait.config.links import Link
 from strait.config.rules import rule_of
 from strait.config.settings import Copies
+from strait.model import TopicPartition
 from strait.planning.risks.risks import Risk
+from strait.planning.topics.policies import start_of
 from strait.state.schema import Registration
 from strait.text import listed
 
@@ -56,6 +58,28 @@ def growing_names(names: Mapping[str, str]) -> tuple[Risk, ...]:
     detail = f"{len(found)} topics already have the prefix or suffix that this link adds: {listed(found)}"
     effect = "their records came by this link before, and get a longer name in every round"
     return (Risk("names_grow", "", f"{detail}; {effect}: exclude them, or set `copies: skip` on one link of the ring"),)
+
+
+def moved_in(link: Link, ends: Mapping[TopicPartition, int]) -> tuple[Risk, ...]:
+    """Return a risk for each topic that holds copies of another tool, which the link skips: records that others
+    wrote among them are skipped, too.
+
+    Args:
+        ends: source partition that starts -> the offset before which its records are such copies.
+    """
+    return tuple(_moved_in(link, topic, ends) for topic in sorted({place.topic for place in ends}))
+
+
+def _moved_in(link: Link, topic: str, ends: Mapping[TopicPartition, int]) -> Risk:
+    where = listed([f"{place} before offset {ends[place]:,}" for place in sorted(ends) if place.topic == topic])
+    detail = f"another tool replicated the records of {where} (`strait offsets import`)"
+    if isinstance(start_of(link, topic), Mapping):
+        effect = f"those from the offsets that `start` names on return to {link.destination}"
+    else:
+        effect = (
+            "replication starts after them; to replicate records of other producers among them, name offsets in `start`"
+        )
+    return Risk("moved_in", topic, f"{detail}; {effect}")
 
 
 def _has_affix(name: str, source: str) -> bool:

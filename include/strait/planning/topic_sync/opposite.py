@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from strait.model import ClusterFacts, TopicAcl
 from strait.planning.topics.pairs import Pair
+from strait.state.moved_copies import MovedCopies
 from strait.state.schema import Plan
 
 
@@ -34,11 +35,13 @@ class Opposite:
     exist: bool = False
 
     @classmethod
-    def of(cls, plans: Iterable[Plan]) -> "Opposite":
+    def of(cls, plans: Iterable[Plan], moved_in: Iterable[MovedCopies] = ()) -> "Opposite":
+        """Return the changes of these plans. ``moved_in``: copies that another tool made before such links."""
         plans = tuple(plans)
         acls = frozenset(TopicAcl(**dict(acl)) for plan in plans for acl in plan.acls)
         topics = [topic for plan in plans for topic in plan.topics]
         copies = {topic.destination for topic in topics} | {one.destination for plan in plans for one in plan.left}
+        copies |= {one.moved_in for one in moved_in}
         return cls(acls, frozenset(copies), frozenset(topic.source for topic in topics))
 
     def own(self, source: ClusterFacts) -> ClusterFacts:

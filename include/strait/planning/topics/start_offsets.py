@@ -28,7 +28,14 @@ class Resume(NamedTuple):
     offset: int
 
 
-StartAt = Literal["earliest", "latest"] | AtTime | AtOffset | Resume
+class AfterCopies(NamedTuple):
+    """Start as ``begin`` does, but not before ``offset``: the records before it are another tool's copies."""
+
+    offset: int
+    begin: Literal["earliest", "latest"] | AtTime
+
+
+StartAt = Literal["earliest", "latest"] | AtTime | AtOffset | Resume | AfterCopies
 
 
 class Range(NamedTuple):
@@ -83,6 +90,14 @@ def start_at(start: Start, partition: int, *, joins: bool = False) -> StartAt:
     return AtOffset(start[partition]) if partition in start else "earliest"
 
 
+def after_copies(begin: StartAt, end: int) -> StartAt:
+    """Return the start without a partition's moved-in copies, which end at ``end``. Explicit offsets stay, and so does
+    the end of an earlier replication."""
+    if not end or isinstance(begin, AtOffset | Resume | AfterCopies):
+        return begin
+    return AfterCopies(end, begin)
+
+
 def first_offset(begin: StartAt, found: Range) -> int | OutOfRange:
     """Return the first offset to replicate. ``found`` holds the offsets that `needs_first` and `needs_end` request for
     ``begin``."""
@@ -95,6 +110,9 @@ def first_offset(begin: StartAt, found: Range) -> int | OutOfRange:
             return found.end if found.first_since < 0 else found.first_since
         case Resume(offset):
             return offset
+        case AfterCopies(offset, wanted):
+            first = first_offset(wanted, found)
+            return max(offset, first) if isinstance(first, int) else first
         case AtOffset(offset):
             if found.first <= offset <= found.end:
                 return offset
@@ -103,9 +121,19 @@ def first_offset(begin: StartAt, found: Range) -> int | OutOfRange:
 
 def needs_first(begin: StartAt) -> bool:
     """Return whether the partition's first offset has to be looked up."""
-    return begin == "earliest" or isinstance(begin, AtOffset)
+    return _plain(begin) == "earliest" or isinstance(begin, AtOffset)
 
 
 def needs_end(begin: StartAt) -> bool:
     """Return whether the partition's end has to be looked up."""
-    return begin == "latest" or isinstance(begin, AtOffset | AtTime)
+    return _plain(begin) == "latest" or isinstance(_plain(begin), AtOffset | AtTime)
+
+
+def asked_time(begin: StartAt) -> int | None:
+    """Return the timestamp to query the partition's offset for; None if the start is not a time."""
+    plain = _plain(begin)
+    return plain.timestamp_ms if isinstance(plain, AtTime) else None
+
+
+def _plain(begin: StartAt) -> StartAt:
+    return begin.begin if isinstance(begin, AfterCopies) else begin
