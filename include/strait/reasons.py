@@ -40,6 +40,7 @@ class Reason(StrEnum):
     START_OUT_OF_RANGE = "start_out_of_range"
     START_FORCED = "start_forced"
     TAIL_DROPPED = "tail_dropped"
+    TAIL_COPIED = "tail_copied"
     SOURCE_TRUNCATED = "source_truncated"
     SOURCE_DATA_LOST = "source_data_lost"
     DESTINATION_TRUNCATED = "destination_truncated"
@@ -233,6 +234,13 @@ _TEXTS = {
     Reason.TAIL_DROPPED: _Text(
         "An operator dropped records with `strait tail drop`: the source holds them, and the link does not copy them. "
         "The loss log has the user and the reason.",
+        "No action is needed. `strait losses` lists the offsets.",
+        Kind.INFORMATIONAL,
+    ),
+    Reason.TAIL_COPIED: _Text(
+        "An operator copied records with `strait tail copy` that this link had not replicated, from the destination of "
+        "another link from the same source. The link does not replicate them again. The loss log has the user and the "
+        "reason.",
         "No action is needed. `strait losses` lists the offsets.",
         Kind.INFORMATIONAL,
     ),

@@ -401,6 +401,71 @@ def test_of_a_compacted_source_what_is_left_is_exact_and_the_rest_unknown(
     assert len(exact) > row["records"]
 
 
+@pytest.mark.parametrize("kept", [40, 0])
+def test_of_a_compacted_topic_in_use_all_after_the_newest_exact_record_is_copied_again(
+    make_link: MakeLink, topic_name: str, tmp_path: Path, kept: int
+) -> None:
+    """While the link was stopped, the source has compacted away what it had copied last, or all of it. Others write into
+    the copy, so it cannot be made anew."""
+    policy = TopicPolicy(source_compacted=True, on_foreign="expect")
+    link = make_link(topics={topic_name: 1}, policy=policy)
+    link.make_topics(source_configs=COMPACTED)
+    link.publish()
+    slot = link.start_slot()
+    producer = Producer(link.source.client_properties | {"linger.ms": 20})
+
+    def write(what: str, numbers: range, keys: int) -> None:
+        for number in numbers:
+            producer.produce(topic_name, f"{what} {number}", f"{what} {number % keys}", 0)
+        assert producer.flush(60) == 0
+
+    write("kept", range(kept), 100)
+    write("hot", range(60), 10)
+    link.until_seen()
+    stop(link, slot)
+    foreign = Producer(link.destination.client_properties)
+    foreign.produce(topic_name, b"foreign", b"foreign", 0)
+    assert foreign.flush(30) == 0
+    write("hot", range(100, 130), 10)
+
+    def values(of: Any) -> list[str]:
+        return [(record.value or b"").decode() for record in read_all(of, topic_name, 1)[0]]
+
+    copied = {f"hot {number}" for number in range(60)}
+
+    def compacted() -> bool:
+        write("last", range(1), 1)  # into a new segment, so that the cleaner takes the one before
+        return not copied & set(values(link.source))
+
+    eventually(compacted, what="the source has compacted it away")
+    lose_map(link)
+    tried = Rebuild(tmp_path, link.settings).partitions("--dry-run")
+    (row,) = Rebuild(tmp_path, link.settings).partitions("--yes")
+    assert [row | {"verdict": "ready"}] == tried
+    assert (row["verdict"], row["records"], row["again"]) == ("written", kept, [kept, kept + 60])
+    assert row["position"] <= kept if kept == 0 else row["position"] == kept
+    assert "compacted the last record away" in row["detail"]
+    (loss,) = link.losses()
+    assert (loss.cause, loss.action, loss.side) == ("position_unverified", "restarted", "destination")
+    assert (loss.from_offset, loss.to_offset) == (kept, kept + 60)
+
+    link.publish()
+    slot = link.start_slot()
+    write("hot", range(200, 205), 10)
+    eventually(lambda: "hot 204" in values(link.destination), what=lambda: f"the link continues: {link.log()}")
+    here, there = read_all(link.source, topic_name, 1)[0], read_all(link.destination, topic_name, 1)[0]
+    latest = {record.key: record.value for record in there}
+    assert {record.key: record.value for record in here}.items() <= latest.items()
+    assert latest[b"foreign"] == b"foreign"
+    counted = Counter(values(link.destination))
+    assert all(counted[f"kept {number}"] == 1 for number in range(kept))
+    assert all(counted[f"hot {number}"] == 1 for number in (*range(60), *range(200, 205)))
+    assert [loss.cause for loss in link.losses()] == ["position_unverified"]
+    stop(link, slot)
+    (row,) = Rebuild(tmp_path, link.settings).partitions("--all", "--dry-run")
+    assert row["verdict"] == "ready" and row["again"] is None
+
+
 def test_among_other_producers_the_map_is_exact_or_says_that_it_is_not(
     make_link: MakeLink, topic_name: str, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from strait.cli.printing import confirm, echo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strait.control.map_rebuild import Rebuilt
+    from strait.control.rebuilt import Rebuilt
 
 app = typer.Typer(help="Rebuild a lost offset map.", no_args_is_help=True)
 

@@ -1,26 +1,29 @@
 """Rebuilds the offset map of a link whose map topic was lost: both logs are read and matched, and the entries written.
 
 A partition is rebuilt only if the source offset of its last record is exact: the link continues there. Earlier records
-may stay unknown; the entries mark them, and offsets among them are then not translated.
+may stay unknown; the entries mark them, and offsets among them are then not translated. A compacted source may have lost
+that record: the link then continues after the newest exact one, as after a crash, and replicates all later records again.
 """
 
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 from strait.config.links import LinksFile
 from strait.config.validation import did_you_mean
 from strait.control.map_logs import CopyLog, SourceLog, copy_log, copy_records, source_log, source_records
+from strait.control.rebuilt import Rebuilt, copied_again, dropped
 from strait.control.registration import producers_left_out, writing_links
 from strait.errors import ClusterError, ConfigError, CorruptBatch, PlanConflict, StateError
 from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
 from strait.net.partition_logs import PartitionLogs
+from strait.planning.map_rebuild.continuing import from_newest_exact
 from strait.planning.map_rebuild.entries import entries, first_entry, replaced
 from strait.planning.map_rebuild.matching import Rules, Stretch, Unknown, joined, match_batches, match_records
 from strait.planning.topics.policies import start_of
@@ -33,53 +36,18 @@ from strait.state.topics import ensure_state_topics
 from strait.state.view import Kind
 from strait.wire.batch import Batch
 
-Verdict = Literal["ready", "written", "kept", "refused"]
 Tell = Callable[[str], None]
 _HARMLESS = {Reason.SOURCE_DATA_LOST, Reason.FOREIGN_WRITER, Reason.START_FORCED}
 """Losses after which the link, from its start offset on, has neither skipped nor repeated a record of the source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """One partition of the source.
-
-    Attributes:
-        verdict: ``ready``: can be written; ``written``; ``kept``: the map has entries of it; ``refused``: nothing can
-            be written, for the reason in ``detail``. For the others, ``detail`` names any step that remains.
-        position: the next source offset to replicate; -1: unknown.
-        records: those whose offsets on both sides are known.
-        unknown: those on the destination whose source offsets stay unknown.
-        end: the destination's end offset when it was read.
-    """
-
-    topic: str
-    partition: int
-    destination: str
-    verdict: Verdict
-    detail: str = ""
-    position: int = -1
-    records: int = 0
-    unknown: tuple[Unknown, ...] = ()
-    entries: tuple[OffsetMapping, ...] = field(default=(), repr=False)
-    end: int = -1
-
-    @property
-    def place(self) -> TopicPartition:
-        """The source partition."""
-        return TopicPartition(self.topic, self.partition)
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the same, machine-readable, with the number of the entries instead of the entries."""
-        data = {name: value for name, value in asdict(self).items() if name not in ("entries", "end")}
-        return data | {"unknown": [one._asdict() for one in self.unknown], "entries": len(self.entries)}
-
-
 class _Place(NamedTuple):
-    """A partition to rebuild."""
+    """A partition to rebuild. ``confirmed``: number of its records that the map still confirms."""
 
     place: TopicPartition
     topic: PlannedTopic
     producer_id: int
+    confirmed: int = 0
 
 
 class MapRebuild:
@@ -130,11 +98,14 @@ class MapRebuild:
                 copy = one.topic.destination
                 if one.topic.source in doubts:
                     found.append(Rebuilt(*one.place, copy, "refused", doubts[one.topic.source]))
-                elif not everything and runs_about(runs.get(one.place, ()), one.topic):
+                    continue
+                known = runs_about(runs.get(one.place, ()), one.topic)
+                if known and not everything:
                     found.append(Rebuilt(*one.place, copy, "kept", "the map has entries"))
                 else:
                     of_place = [loss for loss in losses if (loss.topic, loss.partition) == one.place]
-                    found.append(self._look(one, logs, one.topic.source in compacted, of_place))
+                    at = one._replace(confirmed=max((run.sequence_end for run in known), default=0))
+                    found.append(self._look(at, logs, one.topic.source in compacted, of_place))
         return found
 
     def carry_out(self, found: Sequence[Rebuilt]) -> list[Rebuilt]:
@@ -164,7 +135,8 @@ class MapRebuild:
                     )
             written = [run for one in ready for run in one.entries]
             before = [run for one in ready for run in replaced(state.runs.get(one.place, ()), one.entries)]
-            publication.publish((), written, (), before)
+            losses = [copied_again(self._name, one) for one in ready if one.again]
+            publication.publish((), written, losses, before)
         return [replace(one, verdict="written") if one in ready else one for one in found]
 
     def _require_stopped(self, plans: Iterable[Plan]) -> None:
@@ -197,7 +169,8 @@ class MapRebuild:
                 lossless=all(loss.action == "halted" or loss.cause in _HARMLESS for loss in losses),
             )
             found = self._matched(one, logs, here, there, rules)
-            return replace(found, detail=_dropped(found, losses)) if found.verdict == "ready" else found
+            notes = "; ".join(filter(None, (found.detail, dropped(found, losses))))
+            return replace(found, detail=notes) if found.verdict == "ready" else found
         except (ClusterError, CorruptBatch) as error:
             return Rebuilt(*one.place, copy.topic, "refused", error.message)
 
@@ -218,6 +191,8 @@ class MapRebuild:
         exact = joined(sorted(found))
         last = there.batches[-1]
         if not exact or exact[-1].copy + exact[-1].records != last.end:
+            if one.topic.policy.source_compacted:
+                return self._from_newest_exact(one, exact, unknown, here, there)
             why = max(unknown, key=attrgetter("number")).reason if unknown else "it is in no batch"
             detail = f"the source offset of the last record, {copy} offset {last.end - 1}, is unknown: {why}"
             return Rebuilt(*one.place, copy.topic, "refused", detail, unknown=tuple(unknown))
@@ -231,6 +206,30 @@ class MapRebuild:
             records=sum(stretch.records for stretch in exact) - sum(part.records for part in left_out),
             unknown=tuple(unknown),
             entries=tuple(written),
+            end=there.end,
+        )
+
+    def _from_newest_exact(
+        self, one: _Place, exact: Sequence[Stretch], unknown: Sequence[Unknown], here: SourceLog, there: CopyLog
+    ) -> Rebuilt:
+        copy = one.topic.destination
+        whole = start_of(self._link, one.topic.source) == "earliest"
+        found = from_newest_exact(_like(one), exact, there.batches, here.start, whole=whole, confirmed=one.confirmed)
+        if isinstance(found, str):
+            return Rebuilt(*one.place, copy, "refused", found, unknown=tuple(unknown))
+        detail = (
+            f"the source has compacted the last record away; those from offset {found.position} on are replicated again"
+        )
+        return Rebuilt(
+            *one.place,
+            copy,
+            "ready",
+            detail,
+            position=found.position,
+            records=sum(stretch.records for stretch in exact) - sum(part.records for part in found.left_out),
+            unknown=tuple(sorted([*unknown, *found.left_out])),
+            again=found.again,
+            entries=tuple(found.entries),
             end=there.end,
         )
 
@@ -298,16 +297,6 @@ def _places(plans: Iterable[Plan]) -> list[_Place]:
                 place = TopicPartition(topic.source, number)
                 found[place] = _Place(place, topic, plan.producer_id)
     return [found[place] for place in sorted(found)]
-
-
-def _dropped(found: Rebuilt, losses: Iterable[Loss]) -> str:
-    """Return a note on the offsets that `strait tail drop` skipped after the last record: the log does not show
-    them."""
-    tails = [loss for loss in losses if loss.cause == Reason.TAIL_DROPPED and loss.to_offset > found.position]
-    if not tails:
-        return ""
-    first, end = min(loss.from_offset for loss in tails), max(loss.to_offset for loss in tails)
-    return f"source offsets {first} to {end - 1} were dropped; run `strait tail drop` again, or they are replicated"
 
 
 def _like(one: _Place) -> OffsetMapping:
