@@ -8,7 +8,9 @@ modelled:
   state, records of other producers, DeleteRecords or retention, compaction of a batch, clean and unclean changes of the
   leader;
 - the map, whose entries for gaps are written before the batch, and may be delayed or lost; checkpoints;
-- two instances of the link, each asking the destination, reading the map, sending, losing acknowledgements or crashing.
+- two instances of the link, each asking the destination, reading the map, sending, losing acknowledgements or crashing;
+- instead of the second instance a second link, from another source with as many records into the same partition, with a
+  producer ID, a map and an instance of its own: each link's records are foreign to the other one.
 
 Not modelled: more than one batch in flight (old records, of which a broker may forget the producer at any time, are
 sent one batch at a time), different policies of two instances, a compacted or truncated source,
@@ -66,16 +68,20 @@ class Entry(NamedTuple):
 
 class Stored(NamedTuple):
     """One batch of the destination's log. ``records``: source offsets; without any, it is another producer's.
-    ``kept``: places of the records that the cleaner has left."""
+    ``kept``: places of the records that the cleaner has left. ``link``: whose it is, of several."""
 
     base: int
     sequence: int
     records: tuple[int, ...]
     kept: tuple[int, ...] = (0,)
+    link: int = 0
 
     @property
     def end(self) -> int:
         return self.base + max(1, len(self.records))
+
+    def is_of(self, link: int) -> bool:
+        return bool(self.records) and self.link == link
 
 
 class Instance(NamedTuple):
@@ -95,17 +101,27 @@ class Instance(NamedTuple):
     """``shift`` is what the log or an acknowledgement has shown."""
 
 
+class Link(NamedTuple):
+    """``known``: the last sequence that the leader knows. ``history``: (destination offset, source offset) of all that
+    was ever appended and not taken back, deleted ones included."""
+
+    known: int | None = None
+    entries: tuple[Entry, ...] = (Entry(0, 0, 0, 0),)
+    instances: tuple[Instance, ...] = (Instance(),)
+    history: tuple[tuple[int, int], ...] = ()
+
+
 class State(NamedTuple):
     log: tuple[Stored, ...] = ()
     start: int = 0
     end: int = 0
     watermark: int = 0
-    known: int | None = None
-    entries: tuple[Entry, ...] = (Entry(0, 0, 0, 0),)
-    instances: tuple[Instance, ...] = (Instance(), Instance())
-    history: tuple[tuple[int, int], ...] = ()
-    """(destination offset, source offset) of all that was ever appended and not taken back, deleted ones included."""
+    links: tuple[Link, ...] = (Link(instances=(Instance(), Instance())),)
     left: Limits = Limits()
+
+    def having(self, number: int, link: Link) -> "State":
+        """With that link instead of the one of this number."""
+        return self._replace(links=(*self.links[:number], link, *self.links[number + 1 :]))
 
 
 class Violation(Exception):
@@ -119,9 +135,13 @@ class Result(NamedTuple):
     """The actions that lead to the violation, the shortest ones; None if there is none."""
 
 
-def explore(on_foreign: OnForeign, limits: Limits, most_states: int) -> Result:
-    """Visit every state that can be reached, nearest first, up to ``most_states``."""
-    first = State(left=limits)
+def explore(on_foreign: OnForeign, limits: Limits, most_states: int, links: int = 1) -> Result:
+    """Visit every state that can be reached, nearest first, up to ``most_states``.
+
+    Args:
+        links: one, with two instances, or two, with one each.
+    """
+    first = State(left=limits) if links == 1 else State(left=limits, links=(Link(),) * links)
     parents: dict[State, tuple[State, str] | None] = {first: None}
     waiting, depth = deque([(first, 0)]), 0
     while waiting and len(parents) < most_states:
@@ -144,38 +164,40 @@ def _trace(parents: dict[State, tuple[State, str] | None], state: State) -> list
 
 
 def _actions(state: State, on_foreign: OnForeign) -> Iterator[tuple[str, State | Violation]]:
-    for number in range(len(state.instances)):
-        if number and state.instances[0] == state.instances[1]:
-            break  # both may do the same
-        for action, following in _of_instance(state, number, on_foreign):
-            yield f"{action} (instance {number + 1})", following
+    for at, link in enumerate(state.links):
+        for number in range(len(link.instances)):
+            if number and link.instances[0] == link.instances[1]:
+                break  # both may do the same
+            for action, following in _of_instance(state, at, number, on_foreign):
+                yield f"{action} (instance {number + 1} of link {at + 1})", following
     yield from _of_brokers(state)
 
 
 def _of_instance(  # noqa: C901
-    state: State, number: int, on_foreign: OnForeign
+    state: State, at: int, number: int, on_foreign: OnForeign
 ) -> Iterator[tuple[str, State | Violation]]:
-    me, left = state.instances[number], state.left
+    link, left = state.links[at], state.left
+    me = link.instances[number]
 
     def become(changed: Instance, world: State = state) -> State:
-        instances = list(world.instances)
+        instances = list(world.links[at].instances)
         instances[number] = changed
-        return world._replace(instances=tuple(sorted(instances)))
+        return world.having(at, world.links[at]._replace(instances=tuple(sorted(instances))))
 
     if me.phase != "lost" and left.crashes:
         yield "crash", become(Instance(), state._replace(left=left._replace(crashes=left.crashes - 1)))
     if me.phase == "lost":
-        found = _ask(state, on_foreign)
+        found = _ask(state, at, on_foreign)
         if found is not None:
             asked = Instance("found", found.sequence, last_offset=found.last_offset, log_start=state.start)
             yield f"ask: next is record {found.sequence}", become(asked)
     elif me.phase == "found":
-        if _is_missing(state, me, on_foreign):
-            found = _search(state, on_foreign)
+        if _is_missing(state, at, me, on_foreign):
+            found = _search(state, at)
             if found is not None:
                 searched = Instance("found", found.sequence, last_offset=found.last_offset)
                 yield f"search the log: next is record {found.sequence}", become(searched)
-        elif (placed := _place(state, me, on_foreign)) is not None:
+        elif (placed := _place(state, at, me, on_foreign)) is not None:
             yield f"go on at source offset {placed.position}", become(placed)
     elif me.phase == "running":
         for count in (1, 2):
@@ -184,18 +206,21 @@ def _of_instance(  # noqa: C901
                 continue  # nothing is there, or a gap divides them
             gap = batch[0] != me.position
             yield f"fetch {batch}", become(me._replace(phase="promised" if gap else "ready", batch=batch))
-        entry = covering(_runs(state.entries), me.sequence)
+        entry = covering(_runs(link.entries), me.sequence)
         confirmed = Entry(entry.sequence_base, entry.source_base, entry.sequence_base + me.shift, me.sequence)
-        behind_it = me.sequence > max(one.sequence_end for one in state.entries)
+        behind_it = me.sequence > max(one.sequence_end for one in link.entries)
         if behind_it and source_position(_run(confirmed), me.sequence) == me.position:
-            others = [one for one in state.entries if one[:3] != confirmed[:3]]
-            yield "checkpoint", state._replace(entries=tuple(sorted([*others, confirmed])))
+            others = [one for one in link.entries if one[:3] != confirmed[:3]]
+            yield "checkpoint", state.having(at, link._replace(entries=tuple(sorted([*others, confirmed]))))
     elif me.phase == "promised":
         entry = Entry(me.sequence, me.batch[0], me.sequence + me.shift, max(0, me.sequence - 1))
-        others = [one for one in state.entries if one[:3] != entry[:3]]
+        others = [one for one in link.entries if one[:3] != entry[:3]]
         yield (
             "write the gap",
-            become(me._replace(phase="ready"), state._replace(entries=tuple(sorted([*others, entry])))),
+            become(
+                me._replace(phase="ready"),
+                state.having(at, link._replace(entries=tuple(sorted([*others, entry])))),
+            ),
         )
         if left.failures:
             yield (
@@ -203,17 +228,13 @@ def _of_instance(  # noqa: C901
                 become(Instance(), state._replace(left=left._replace(failures=left.failures - 1))),
             )
     elif me.phase == "ready":
-        if state.known is not None and me.sequence != state.known + 1:
+        if link.known is not None and me.sequence != link.known + 1:
             yield "send: refused", become(Instance())
         else:
-            stored = Stored(state.end, me.sequence, me.batch, tuple(range(len(me.batch))))
+            stored = Stored(state.end, me.sequence, me.batch, tuple(range(len(me.batch))), at)
             history = tuple((stored.base + place, offset) for place, offset in enumerate(me.batch))
-            world = state._replace(
-                log=(*state.log, stored),
-                end=stored.end,
-                known=me.sequence + len(me.batch) - 1,
-                history=(*state.history, *history),
-            )
+            written = link._replace(known=me.sequence + len(me.batch) - 1, history=(*link.history, *history))
+            world = state._replace(log=(*state.log, stored), end=stored.end).having(at, written)
             yield f"send {me.batch} as record {me.sequence}", become(me._replace(phase="sent", base=stored.base), world)
     elif me.phase == "sent":
         yield "lose the acknowledgement", become(Instance())
@@ -224,7 +245,7 @@ def _of_instance(  # noqa: C901
             else:
                 sequence = me.sequence + len(me.batch)
                 running = Instance("running", sequence, me.batch[-1] + 1, me.base - me.sequence, located=True)
-                yield "acknowledge", _judged(become(running), state.history)
+                yield "acknowledge", _judged(become(running), link.history)
 
 
 def _judged(following: State, history: tuple[tuple[int, int], ...]) -> State | Violation:
@@ -238,19 +259,7 @@ def _of_brokers(state: State) -> Iterator[tuple[str, State]]:
     left = state.left
     if state.watermark < state.end:
         yield "replicate", state._replace(watermark=state.end)
-    if (
-        left.expiries
-        and state.known is not None
-        and not any(one.batch and one.phase != "sent" for one in state.instances)
-    ):
-        current = len(state.history)
-        instances = tuple(
-            sorted(one if one.sequence + len(one.batch) == current else Instance() for one in state.instances)
-        )
-        yield (
-            "the producer's state expires",
-            state._replace(known=None, instances=instances, left=left._replace(expiries=left.expiries - 1)),
-        )
+    yield from _expiries(state)
     if left.foreign:
         yield (
             "another producer writes",
@@ -283,42 +292,55 @@ def _of_brokers(state: State) -> Iterator[tuple[str, State]]:
         to = state.log[-1].base
         # The same broker, back before any instance has noticed: nothing but the offset of an acknowledgement shows it.
         cut = _cut(state, to, left._replace(unclean=left.unclean - 1))
-        instances = [Instance() if one.phase == "sent" and one.base >= to else one for one in state.instances]
-        yield "the leader lost its last batch", cut._replace(instances=tuple(sorted(instances)))
+        for at, link in enumerate(state.links):
+            instances = [Instance() if one.phase == "sent" and one.base >= to else one for one in link.instances]
+            cut = cut.having(at, cut.links[at]._replace(instances=tuple(sorted(instances))))
+        yield "the leader lost its last batch", cut
+
+
+def _expiries(state: State) -> Iterator[tuple[str, State]]:
+    left = state.left
+    for at, link in enumerate(state.links):
+        if (
+            left.expiries
+            and link.known is not None
+            and not any(one.batch and one.phase != "sent" for one in link.instances)
+        ):
+            current = len(link.history)
+            instances = tuple(
+                sorted(one if one.sequence + len(one.batch) == current else Instance() for one in link.instances)
+            )
+            expired = state.having(at, link._replace(known=None, instances=instances))
+            yield "the producer's state expires", expired._replace(left=left._replace(expiries=left.expiries - 1))
 
 
 def _cut(state: State, to: int, left: Limits) -> State:
     log = tuple(batch for batch in state.log if batch.end <= to)
-    history = tuple(one for one in state.history if one[0] < to)
-    known = len(history) - 1 if state.known is not None and history else None
-    instances = tuple(Instance() for _ in state.instances)
-    return state._replace(
-        log=log,
-        end=to,
-        watermark=min(to, state.watermark),
-        known=known,
-        instances=instances,
-        history=history,
-        left=left,
-    )
+    links = []
+    for link in state.links:
+        history = tuple(one for one in link.history if one[0] < to)
+        known = len(history) - 1 if link.known is not None and history else None
+        links.append(Link(known, link.entries, tuple(Instance() for _ in link.instances), history))
+    return state._replace(log=log, end=to, watermark=min(to, state.watermark), links=tuple(links), left=left)
 
 
-def _ask(state: State, on_foreign: OnForeign) -> Found | None:
+def _ask(state: State, at: int, on_foreign: OnForeign) -> Found | None:
     """None: the partition waits, and says why."""
-    runs = _runs(state.entries)
-    told = LogState(state.end, state.known, state.end, state.watermark, state.start)
+    link = state.links[at]
+    runs = _runs(link.entries)
+    told = LogState(state.end, link.known, state.end, state.watermark, state.start)
     outcome: Found | Scan | Refused | Unproven = decision.from_leader(runs, told, on_foreign)
     if decision.needs_replicas(outcome, on_foreign) and not decision.is_replicated(state.end, state.watermark):
         return None
     if isinstance(outcome, Scan):
-        tail = _tail(state, max(outcome.start, state.start))
+        tail = _tail(state, at, max(outcome.start, state.start))
         outcome = decision.from_scan(runs, state.end, outcome, tail, on_foreign, compacted=False)
     return outcome if isinstance(outcome, Found) else None
 
 
-def _is_missing(state: State, me: Instance, on_foreign: OnForeign) -> bool:
+def _is_missing(state: State, at: int, me: Instance, on_foreign: OnForeign) -> bool:
     """The last record must be in the copy, and is not: see Placement."""
-    begun = [run for run in _runs(state.entries) if run.sequence_base < me.sequence]
+    begun = [run for run in _runs(state.links[at].entries) if run.sequence_base < me.sequence]
     if me.log_start < 0 or me.last_offset >= 0 or not begun:
         return False
     expected = destination_offset(covering(begun, me.sequence - 1), me.sequence - 1)
@@ -326,26 +348,26 @@ def _is_missing(state: State, me: Instance, on_foreign: OnForeign) -> bool:
         return False
     wanted = wire_sequence(me.sequence - 1)
     found = any(
-        batch.records and batch.sequence <= wanted < batch.sequence + len(batch.records) and batch.end > expected
+        batch.is_of(at) and batch.sequence <= wanted < batch.sequence + len(batch.records) and batch.end > expected
         for batch in state.log
     )
     return expected < state.watermark and not found
 
 
-def _search(state: State, on_foreign: OnForeign) -> Found | None:
+def _search(state: State, at: int) -> Found | None:
     if not decision.is_replicated(state.end, state.watermark):
         return None
-    runs = _runs(state.entries)
-    tail = _tail(state, max(decision.least_offset(runs), state.start))
+    runs = _runs(state.links[at].entries)
+    tail = _tail(state, at, max(decision.least_offset(runs), state.start))
     outcome = decision.from_whole_log(runs, state.end, tail, compacted=False)
     return outcome if isinstance(outcome, Found) else None
 
 
-def _tail(state: State, start: int) -> Tail:
+def _tail(state: State, at: int, start: int) -> Tail:
     tail = Tail(start)
     for batch in state.log:
         if start < batch.end <= state.watermark:
-            if batch.records:
+            if batch.is_of(at):
                 last = decision.last_sequence_of(_header(batch))
                 tail = tail.joined(Tail(batch.base, last, batch.end - 1, first_sequence=batch.sequence))
             else:
@@ -353,9 +375,9 @@ def _tail(state: State, start: int) -> Tail:
     return tail
 
 
-def _place(state: State, me: Instance, on_foreign: OnForeign) -> Instance | None:
+def _place(state: State, link: int, me: Instance, on_foreign: OnForeign) -> Instance | None:
     """As the coordinator does: read both sides' last record, and compare. None: not proven, and it says so."""
-    runs, sequence = _runs(state.entries), me.sequence
+    runs, sequence = _runs(state.links[link].entries), me.sequence
     shift = destination_offset(covering(runs, sequence), sequence) - sequence
     position = places(runs, sequence)[0]
     running = Instance("running", sequence, position, shift)
@@ -365,10 +387,10 @@ def _place(state: State, me: Instance, on_foreign: OnForeign) -> Instance | None
     at = me.last_offset if me.last_offset >= 0 else destination_offset(covering(begun, sequence - 1), sequence - 1)
     if at >= state.watermark:
         return None  # the destination does not show the record yet: it is asked again
-    copied, offset = _copied(state, wire_sequence(sequence - 1))
+    copied, offset = _copied(state, link, wire_sequence(sequence - 1))
     if offset >= 0 and on_foreign != "halt":
         running = running._replace(shift=offset + 1 - sequence, located=True)
-    others = any(batch.base == at and not batch.records for batch in state.log)
+    others = any(batch.base <= at < batch.end and not batch.is_of(link) for batch in state.log)
     behind, different = candidates(begun, sequence), others and (on_foreign == "halt" or me.last_offset >= 0)
     for one in behind if copied is not None else ():
         if one - 1 == copied:
@@ -379,11 +401,11 @@ def _place(state: State, me: Instance, on_foreign: OnForeign) -> Instance | None
     return None
 
 
-def _copied(state: State, sequence: int) -> tuple[int | None, int]:
+def _copied(state: State, link: int, sequence: int) -> tuple[int | None, int]:
     """The record's source offset, None if it is not there, and its destination offset."""
     for batch in state.log:
         place = sequence - batch.sequence
-        if batch.records and 0 <= place < len(batch.records) and batch.end <= state.watermark:
+        if batch.is_of(link) and 0 <= place < len(batch.records) and batch.end <= state.watermark:
             return batch.records[place] if place in batch.kept else None, batch.base + place
     return None, -1
 

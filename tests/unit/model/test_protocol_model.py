@@ -23,6 +23,18 @@ NONE = Limits(*[0] * len(Limits()))
 LOST_BY_ELECTION = NONE._replace(unclean_elections=1, expiries=1, foreign=1)
 
 
+def _never_missing(offset: int, log_start: int, on_foreign: OnForeign, *, compacted: bool) -> bool:
+    return False
+
+
+def _accepting(base_offset: int, expected: int, on_foreign: OnForeign, *, located: bool) -> str:
+    return "expected" if base_offset == expected else "shifted"
+
+
+def _counting_records(batch: Batch) -> int:
+    return wire_sequence(batch.base_sequence + batch.records - 1)
+
+
 @pytest.mark.parametrize("on_foreign", ["halt", "expect", "continue"])
 def test_no_interleaving_skips_or_doubles_silently(on_foreign: OnForeign) -> None:
     result = explore(on_foreign, Limits(), MOST_STATES)
@@ -32,6 +44,18 @@ def test_no_interleaving_skips_or_doubles_silently(on_foreign: OnForeign) -> Non
 @pytest.mark.parametrize("on_foreign", ["halt", "expect", "continue"])
 def test_no_acknowledged_record_that_an_election_lost_stays_lost_silently(on_foreign: OnForeign) -> None:
     result = explore(on_foreign, LOST_BY_ELECTION, MOST_STATES)
+    assert result.trace is None, "\n".join(result.trace)
+
+
+@pytest.mark.parametrize("on_foreign", ["halt", "expect", "continue"])
+@pytest.mark.parametrize(
+    "limits", [Limits(foreign=0), LOST_BY_ELECTION._replace(foreign=0)], ids=["faults", "election"]
+)
+def test_two_links_into_one_partition_lose_and_double_none_of_each_others_records(
+    limits: Limits, on_foreign: OnForeign
+) -> None:
+    """Of a mesh: each link's records are foreign to the other one, and both recover on their own."""
+    result = explore(on_foreign, limits, MOST_STATES // 3, links=2)
     assert result.trace is None, "\n".join(result.trace)
 
 
@@ -65,17 +89,11 @@ def test_a_tail_that_is_not_replicated_is_copied_twice_if_not_waited_for(monkeyp
 
 
 def test_a_compacted_batch_whose_records_are_counted_is_copied_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    def counting_records(batch: Batch) -> int:
-        return wire_sequence(batch.base_sequence + batch.records - 1)
-
-    _finds(monkeypatch, "expect", NONE._replace(expiries=1, compactions=1), last_sequence_of=counting_records)
+    _finds(monkeypatch, "expect", NONE._replace(expiries=1, compactions=1), last_sequence_of=_counting_records)
 
 
 def test_an_offset_below_the_expected_one_that_is_accepted_hides_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    def accepting(base_offset: int, expected: int, on_foreign: OnForeign, *, located: bool) -> str:
-        return "expected" if base_offset == expected else "shifted"
-
-    _finds(monkeypatch, "expect", NONE._replace(unclean=1), judge_append=accepting)
+    _finds(monkeypatch, "expect", NONE._replace(unclean=1), judge_append=_accepting)
 
 
 def test_a_record_that_cannot_be_read_yet_counts_as_deleted_if_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,18 +104,29 @@ def test_a_record_that_cannot_be_read_yet_counts_as_deleted_if_not_waited_for(mo
     _finds(monkeypatch, "expect", NONE._replace(foreign=1, elections=1), needs_replicas=only_for_scans)
 
 
-def _never_missing(offset: int, log_start: int, on_foreign: OnForeign, *, compacted: bool) -> bool:
-    return False
+@pytest.mark.parametrize(
+    ("limits", "faults"),
+    [
+        (NONE._replace(unclean_elections=1), {"is_missing": _never_missing}),
+        (NONE._replace(expiries=1, compactions=1), {"last_sequence_of": _counting_records}),
+    ],
+    ids=["a lost record counts as deleted", "records are counted"],
+)
+def test_what_is_broken_is_found_among_the_records_of_the_other_link_too(
+    monkeypatch: pytest.MonkeyPatch, limits: Limits, faults: dict[str, Callable[..., Any]]
+) -> None:
+    _finds(monkeypatch, "expect", limits, links=2, **faults)
 
 
 def _finds(
-    monkeypatch: pytest.MonkeyPatch, on_foreign: OnForeign, limits: Limits, **faults: Callable[..., Any]
+    monkeypatch: pytest.MonkeyPatch, on_foreign: OnForeign, limits: Limits, links: int = 1, **faults: Callable[..., Any]
 ) -> Result:
-    sound = explore(on_foreign, limits, MOST_STATES)
+    most = MOST_STATES // links**2
+    sound = explore(on_foreign, limits, most, links)
     assert sound.trace is None, "\n".join(sound.trace)
     for name, fault in faults.items():
         monkeypatch.setattr(decision, name, fault)
-    result = explore(on_foreign, limits, MOST_STATES)
+    result = explore(on_foreign, limits, most, links)
     assert result.trace is not None, f"not found in {result.states} states"
     print(f"{result.states} states, {len(result.trace)} actions:", *result.trace, sep="\n  ")  # noqa: T201
     return result
