@@ -50,7 +50,7 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     )
     log.info("on the page: %s", page_address(link))
     with airflow_errors():
-        file = with_live_topics(clusters_of(link, reverse=True), link)
+        file = with_live_topics(clusters_of(link, reverse=True, beside=True), link)
         act = failover.dry_run if asked["dry_run"] else failover.run
         record = act(file, link, asked["kind"], settings, _tell, run_dag)
     if asked["dry_run"]:

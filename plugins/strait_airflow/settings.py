@@ -5,6 +5,7 @@ overrides its topics.
 Connections or Variables must not be called then: they query Airflow's database, through Airflow.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -70,21 +71,22 @@ def is_watch(asset: str) -> bool:
     return asset.startswith(dag_id("")) and asset.endswith(_WATCH)
 
 
-def clusters_of(link: str, *, reverse: bool = False) -> "LinksFile":
+def clusters_of(link: str, *, reverse: bool = False, beside: bool = False) -> "LinksFile":
     """Return the links file with this link alone: clusters and Spark with Connections applied, topics as in the file.
 
-    ``reverse``: include the links in the opposite direction.
+    ``reverse``: include the links in the opposite direction. ``beside``: and those from the same source.
     """
     from strait.config.links import load_link, with_origin
 
     _refuse_shared_dag(link)
-    file = load_link(links_file(), link, reverse=reverse)
+    file = load_link(links_file(), link, reverse=reverse, beside=beside)
     found = file.links[link]
     clusters = {}
-    for name in (found.source, found.destination):
-        over = _connection(name)
+    for name in file.clusters:
+        own = name in (found.source, found.destination)
+        over = _connection(name) if own else _valid_connection(name)
         clusters[name] = dict(file.clusters[name]) | over
-        if over:
+        if over and own:
             found = with_origin(found, name, f"Airflow Connection {connection_id(name)}")
     if found.spark.spark_conn_id is not None:
         found = found.model_copy(update={"spark": _spark(found.spark, found.spark.spark_conn_id)})
@@ -230,6 +232,15 @@ def _connection(cluster: str) -> dict[str, str]:
     except AirflowNotFoundException:
         return {}
     return _properties(extra, connection_id(cluster))
+
+
+def _valid_connection(cluster: str) -> dict[str, str]:
+    """Return the same; none if the Connection is invalid, which concerns the links of that cluster."""
+    from strait.errors import ConfigError
+
+    with contextlib.suppress(ConfigError):
+        return _connection(cluster)
+    return {}
 
 
 def _properties(extra: str | None, connection: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Same names both ways: everybody writes everywhere, and each record is everywhere once."""
 
 import itertools
+import json
 import random
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 from strait.cli.main import app
 from strait.config import naming
+from strait.control.pausing import set_stopped
 from strait.control.plane import Control
 from strait.control.registration import register
 from strait.embedded.kafka import Cluster
@@ -24,6 +26,7 @@ from strait.kafka.reading import read_topic
 from strait.net.producer_id import transactional_producer_id
 from strait.reasons import Reason
 from strait.state.codec import decode
+from strait.state.publisher import Publication
 from strait.state.schema import Registration, TopicPolicy
 from strait.wire.records import Record
 from support.fixtures.waiting import eventually
@@ -96,6 +99,83 @@ def test_a_source_of_nothing_but_copies_is_left_out_and_not_read_again(make_mesh
     mesh.write("b", 10)
     mesh.until_everywhere()
     mesh.assert_each_once()
+
+
+def test_what_only_one_neighbour_got_of_a_lost_cluster_is_named_and_copied_to_the_other(
+    make_mesh: MakeMesh, clusters: Any, third: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy is interrupted, and c comes back in the end: each record is everywhere once all the time."""
+    links = list(permutations("abc", 2))
+    mesh = make_mesh(clusters={"a": clusters.source, "b": clusters.destination, "c": third}, links=links)
+    for link in links:
+        mesh.start(link)
+        mesh.write(link[0], 10)
+    mesh.until_everywhere()
+    mesh.kill(("c", "b"))
+    mesh.write("c", 50)
+    eventually(lambda: sum(ends(mesh.clusters["a"], mesh.topic, 2)) == 110, what="a has all of them")
+    for link in (("c", "a"), ("a", "c"), ("b", "c")):
+        mesh.kill(link)
+    for name in ("a", "b"):
+        mesh.write(name, 5)
+    eventually(lambda: sum(ends(mesh.clusters["b"], mesh.topic, 2)) == 70, what="b has what a and b have written")
+
+    contents = mesh.contents
+    contents["clusters"]["c"] = {"bootstrap.servers": "127.0.0.1:1"}  # nobody answers there
+    (tmp_path / "links.yaml").write_text(yaml.safe_dump(contents))
+    lost, other = mesh.name(("c", "b")), mesh.name(("c", "a"))
+
+    def held(name: str) -> int:
+        """Its number of records: transactions have taken offsets, too."""
+        return sum(map(len, read_all(mesh.clusters[name], mesh.topic, 2)))
+
+    def strait(*words: str, code: int = 0) -> str:
+        done = CliRunner().invoke(app, [*words, "--config", str(tmp_path / "links.yaml")])
+        assert done.exit_code == code, f"{done.output} {done.exception}"
+        return done.output
+
+    assert "is not stopped" in str(_error(tmp_path, "tail", "copy", lost, "--from", other, "--reason", "x", "--yes"))
+    told = strait("failover", lost, "--unplanned", "--reason", "c is lost", "--yes")
+    assert f"link {other} has 50 missing records ({mesh.topic} 50): strait tail copy {lost} --from {other}" in told
+    rows = json.loads(strait("tail", "list", lost, "--from", other, "-o", "json"))["partitions"]
+    assert [(row["partition"], row["records"], row["exact"]) for row in rows] == [(0, 25, True), (1, 25, True)]
+    assert len(strait("tail", "list", lost, "--from", other, "--records").splitlines()) == 50
+    copying = ("tail", "copy", lost, "--from", other, "--reason", "c is lost", "--yes")
+
+    published: list[None] = []
+    publish = Publication.publish
+
+    def interrupted(publication: Publication, *words: Any) -> None:
+        published.append(None)
+        if len(published) == 3:
+            raise KeyboardInterrupt
+        publish(publication, *words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("strait.control.tail_copy._CHUNK_RECORDS", 7)
+        patch.setattr(Publication, "publish", interrupted)
+        CliRunner().invoke(app, [*copying, "--config", str(tmp_path / "links.yaml")])
+    assert json.loads(strait(*copying, "-o", "json"))["copied"] == 50 - 14
+    assert json.loads(strait(*copying, "-o", "json"))["copied"] == 0
+    assert "has every record" in strait("tail", "list", lost, "--from", other)
+    losses = json.loads(strait("losses", lost, "-o", "json"))
+    assert {(loss["cause"], loss["side"], loss["action"]) for loss in losses} == {
+        ("tail_copied", "source", "continued")
+    }
+    for name in ("a", "b"):
+        mesh.write(name, 5)  # by now, what was copied would have come to the other one
+    eventually(lambda: (held("a"), held("b")) == (130, 130), what=lambda: f"both have all: {held('a')}, {held('b')}")
+
+    set_stopped(mesh.file, lost, stopped=False, by="a test")
+    for link in (("c", "a"), ("c", "b"), ("a", "c"), ("b", "c")):
+        mesh.start(link)
+    mesh.write("c", 10)
+    eventually(lambda: {held(name) for name in "abc"} == {140}, what=lambda: f"all have all: {mesh.log()}")
+    mesh.assert_each_once()
+
+
+def _error(folder: Path, *words: str) -> BaseException | None:
+    return CliRunner().invoke(app, [*words, "--config", str(folder / "links.yaml")]).exception
 
 
 def test_what_a_person_replays_into_a_copy_does_not_come_back_to_its_source(

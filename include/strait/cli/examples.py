@@ -86,7 +86,11 @@ _EXAMPLES = {
         strait failover a-to-b --history -o json    # the reports""",
     "tail list": """
         strait tail list a-to-b                     # how much of each partition
-        strait tail list a-to-b --topic orders --records""",
+        strait tail list a-to-b --topic orders --records
+        strait tail list c-to-b --from c-to-a       # c is lost: what a got of it, and b did not""",
+    "tail copy": """
+        strait tail copy c-to-b --from c-to-a --reason "c is lost"
+        strait tail copy c-to-b --from c-to-a --topic orders --reason "c is lost" --dry-run""",
     "tail export": """
         strait tail export a-to-b --out tail.jsonl
         strait tail export a-to-b --topic orders --to orders.tail""",

@@ -152,7 +152,7 @@ def failover(
 
     name, _ = one_link(config, link, first)
     wave = Wave.of(topics or (), groups or ())
-    file = load_link(config, name, reverse=True)
+    file = load_link(config, name, reverse=True, beside=True)
     if history:
         _show(failovers.history(file, name), name, output)
         return

@@ -20,6 +20,7 @@ from strait.cli.options import (
     one_link,
 )
 from strait.cli.printing import confirm, echo
+from strait.cli.tail_copy import FromOption, PartitionOption, TopicOption, copy, held_elsewhere, show_held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,11 +31,8 @@ if TYPE_CHECKING:
     from strait.state.tail_records import TailRecord
 
 app = typer.Typer(help="List, export or drop records that were never copied.", no_args_is_help=True)
+app.command("copy", cls=Command, epilog=examples("tail copy"))(copy)
 
-TopicOption = Annotated[str | None, typer.Option("--topic", help="Only of this source topic.", show_default=False)]
-PartitionOption = Annotated[
-    int | None, typer.Option("--partition", help="Only of this partition.", min=0, show_default=False)
-]
 _KEY_CHARACTERS = 60
 
 
@@ -48,6 +46,7 @@ def list_(
     records: Annotated[
         bool, typer.Option("--records", help="Show each record: offset, timestamp, size and key.")
     ] = False,
+    other: FromOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List records that the source holds and the destination never got.
@@ -55,6 +54,13 @@ def list_(
     Counts committed records only, and names transactions that are replicated in part. Exits with 1 if the tail of a
     partition is unknown.
     """
+    if other is not None:
+        held, chosen = held_elsewhere(config, link, first, other, topic, partition)
+        if records:
+            _show_records(held.records(chosen), output)
+        else:
+            show_held(held, chosen, output)
+        raise typer.Exit(0 if all(one.part.exact for one in chosen) else 1)
     reader, parts = _open(config, link, first, topic, partition)
     if records:
         _show_records(reader.records(parts), output)

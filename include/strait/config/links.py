@@ -4,6 +4,7 @@ It is parsed once, on input, into frozen values. Unknown keys are errors, and al
 A cluster's block has librdkafka's own properties, passed through unchanged, so they are not listed here.
 """
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -222,11 +223,12 @@ def load(path: Path) -> LinksFile:
     return parse(read_yaml(path, f"links file {path}"), where=f"links file {path}")
 
 
-def load_link(path: Path, link: str, *, reverse: bool = False) -> LinksFile:
+def load_link(path: Path, link: str, *, reverse: bool = False, beside: bool = False) -> LinksFile:
     """Read one link and its clusters; errors in another link or cluster are ignored. Raises ConfigError.
 
     Args:
         reverse: also read the links in the opposite direction.
+        beside: also read the valid links from the same source, with their clusters.
     """
     raw = read_yaml(path, f"links file {path}")
     links = _links(raw, path)
@@ -240,6 +242,17 @@ def load_link(path: Path, link: str, *, reverse: bool = False) -> LinksFile:
     groups = {name: some if isinstance(some, dict) else (DEFAULT_GROUP,) for name, some in given.items()}
     if problems := [problem for problem in one_name_each(groups) if problem.startswith(f"links.{link}.")]:
         raise ConfigError(f"links file {path}", problems)
+    return _with_others(found, link, raw, links) if beside else found
+
+
+def _with_others(found: LinksFile, link: str, raw: dict[str, Any], links: Mapping[Any, Any]) -> LinksFile:
+    source = found.links[link].source
+    for name, other in links.items():
+        if name not in found.links and isinstance(other, dict) and other.get("source") == source:
+            with contextlib.suppress(ConfigError):  # it concerns the other link
+                more = parse({**raw, "links": {name: other}, **_clusters_of(other, raw)}, where="")
+                merged = {"links": {**found.links, **more.links}, "clusters": {**more.clusters, **found.clusters}}
+                found = found.model_copy(update=merged)
     return found
 
 

@@ -25,13 +25,15 @@ def misplaced(point: ResumePoint, producer_id: int, source: PartitionLogs, desti
     if point.offset is None or not begun:
         return ""  # nothing was copied yet
     last = point.written - 1
-    copied = _copied(destination, point.copy, destination_offset(covering(begun, last), last), (producer_id, last))
+    copied = copied_record(
+        destination, point.copy, destination_offset(covering(begun, last), last), (producer_id, last)
+    )
     if copied is None:
         return ""
     named = candidates(begun, point.written)
     original = _record(source, point.place, named[0] - 1)
     with_time = not point.topic.policy.destination_append_time
-    if original is None or _content(original, with_time) == _content(copied, with_time):
+    if original is None or content(original, with_time) == content(copied, with_time):
         return ""
     return (
         f"the last record copied, at destination offset {copied.offset:,}, is not the source's at {named[0] - 1:,}, so "
@@ -39,7 +41,12 @@ def misplaced(point: ResumePoint, producer_id: int, source: PartitionLogs, desti
     )
 
 
-def _copied(logs: PartitionLogs, copy: TopicPartition, offset: int, producer: tuple[int, int]) -> Record | None:
+def copied_record(logs: PartitionLogs, copy: TopicPartition, offset: int, producer: tuple[int, int]) -> Record | None:
+    """Return a link's record from a destination partition; None if it is not found from ``offset`` on.
+
+    Args:
+        producer: the link's producer ID, and the record's number.
+    """
     producer_id, number = producer
     for batch in _batches(logs, copy, offset):
         place = (wire_sequence(number) - batch.base_sequence) % SEQUENCE_MODULUS
@@ -69,5 +76,6 @@ def _at(batch: Batch, offset: int) -> Record | None:
     return next((record for record in read_records(batch) if record.offset == offset), None)
 
 
-def _content(record: Record, with_time: bool) -> tuple[object, ...]:
+def content(record: Record, with_time: bool) -> tuple[object, ...]:
+    """Return the fields in which a replicated record equals its original."""
     return record.timestamp_ms if with_time else None, record.key, record.value, tuple(record.headers)

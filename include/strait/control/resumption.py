@@ -66,8 +66,11 @@ class Resumption:
         return all(plan.stopped for plan in self.plans.values())
 
 
-def resumption(file: LinksFile, link: str, source: Admin, destination: Admin) -> Resumption:
+def resumption(file: LinksFile, link: str, source: Admin | None, destination: Admin) -> Resumption:
     """Return the resume points, determined from both clusters. Changes nothing.
+
+    Args:
+        source: None: it is lost, and not queried.
 
     Raises:
         ConfigError: the link has no plan.

@@ -30,7 +30,7 @@ class Decision(NamedTuple):
     reason: str
 
 
-def require_at_rest(file: LinksFile, link: str, parts: Collection[TailPart]) -> None:
+def require_at_rest(file: LinksFile, link: str, parts: Collection[TailPart], doing: str = "dropping its tail") -> None:
     """Raises ConfigError unless the link is stopped, none of its slots reports, and each tail is exactly known."""
     status = link_groups(file, link)
     reporting = [f"{group.group}/{slot.slot}" for group in status.groups for slot in group.slots if not slot.silent]
@@ -38,15 +38,13 @@ def require_at_rest(file: LinksFile, link: str, parts: Collection[TailPart]) -> 
     problems += [f"slot {slot} still reports" for slot in reporting]
     if problems:
         raise ConfigError(
-            f"link {link}: dropping its tail",
+            f"link {link}: {doing}",
             problems,
             hint=f"run `strait stop {link}`, then `strait wait {link} --for stopped`",
         )
     unknown = [f"{part.place}: {part.detail or 'its tail is unknown'}" for part in parts if not part.exact]
     if unknown:
-        raise ConfigError(
-            f"link {link}: dropping its tail", unknown, hint="choose other partitions with --topic and --partition"
-        )
+        raise ConfigError(f"link {link}: {doing}", unknown, hint="choose other partitions with --topic and --partition")
 
 
 def drop(
@@ -86,13 +84,16 @@ def drop(
 
 
 class MapChange(NamedTuple):
-    """Entries to write, and entries to remove."""
+    """Entries to write, and entries to remove. ``runs``: all entries afterward, by sequence_base."""
 
     written: Sequence[OffsetMapping]
     forgotten: Sequence[OffsetMapping]
+    runs: Sequence[OffsetMapping]
 
 
-def passed_over(runs: Sequence[OffsetMapping], number: int, to_offset: int, now_ms: int) -> MapChange:
+def passed_over(
+    runs: Sequence[OffsetMapping], number: int, to_offset: int, now_ms: int, destination: int | None = None
+) -> MapChange:
     """Return the map entries by which record ``number``, the next one to be copied, is at ``to_offset`` or later.
 
     Statements about earlier records stay. Those about this record and later ones are removed: entries that were written
@@ -101,13 +102,14 @@ def passed_over(runs: Sequence[OffsetMapping], number: int, to_offset: int, now_
 
     Args:
         runs: of one partition and these topics, by sequence_base.
+        destination: the record's destination offset; None: directly after the one before.
     """
     run = covering(runs, number)
     word = run.model_copy(
         update={
             "sequence_base": number,
             "source_base": to_offset,
-            "destination_base": destination_offset(run, number),
+            "destination_base": destination_offset(run, number) if destination is None else destination,
             "gaps": "",
             "sequence_end": number,
             "checkpoint_at_ms": now_ms,
@@ -119,7 +121,7 @@ def passed_over(runs: Sequence[OffsetMapping], number: int, to_offset: int, now_
     shortened = [_before(one, number) for one in older]
     kept = {run_key(one) for one in (word, *shortened)}
     changed = [new for new, old in zip(shortened, older, strict=True) if new != old]
-    return MapChange([word, *changed], [one for one in runs if run_key(one) not in kept])
+    return MapChange([word, *changed], [one for one in runs if run_key(one) not in kept], [*shortened, word])
 
 
 def _before(run: OffsetMapping, number: int) -> OffsetMapping:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from strait.model import TopicPartition
 from strait.planning.consumer_groups import GroupStatus, reserved
 from strait.planning.failover import moved, records
+from strait.planning.held_elsewhere import described
 from strait.planning.history.overrun import duration
 from strait.planning.recovery_point import LastWords, not_copied
 from strait.state.failover_records import Continues, Failover, FailoverGroup, FailoverTopic, MissingRecords
@@ -125,6 +126,7 @@ def next_steps(record: Failover, servers: str) -> list[str]:
         names = listed([group.group for group in waiting])
         steps.append(f"before their consumers start, look at the offsets of {len(waiting)} groups: {names}")
     if record.kind == "unplanned":
+        steps += described(record.link, record.held_elsewhere)
         steps.append(f"once {record.source} is back: strait tail list {record.link} names what never arrived")
     elif record.missing:
         late = sorted({item.topic for item in record.missing})

@@ -6,16 +6,21 @@ from strait.kafka.admin import Admin
 from strait.state.schema import OffsetMapping, PlannedTopic
 
 
-def replaced_topics(topics: Mapping[str, PlannedTopic], source: Admin, destination: Admin) -> dict[str, str]:
+def replaced_topics(topics: Mapping[str, PlannedTopic], source: Admin | None, destination: Admin) -> dict[str, str]:
     """Return the source topics that were deleted or recreated on either side since the current plan, with the change.
 
     The offset map still describes their predecessors.
+
+    Args:
+        source: None: it is not queried.
 
     Raises:
         ClusterUnavailable, NotAuthorized
     """
     found: dict[str, str] = {}
     for admin, side in ((source, "source"), (destination, "destination")):
+        if admin is None:
+            continue
         names = {getattr(topic, side): topic for topic in topics.values()}
         facts = admin.observe(names.__contains__).topics
         for name, topic in names.items():

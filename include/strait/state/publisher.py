@@ -15,6 +15,7 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException, Producer
 
@@ -27,6 +28,8 @@ from strait.state.schema import Loss, OffsetMapping, Plan
 
 _LARGEST_PLAN_BYTES = 100 << 20  # before compression; the topic accepts about a tenth of that, compressed
 _MARKER_PAUSE_SECONDS = 0.02
+_FIRST_MS = 1
+_SECONDS = 30.0
 _TRANSACTION_TIMEOUT_MS = 30_000  # after which the broker aborts the transaction of a control plane that crashed
 
 
@@ -39,7 +42,7 @@ class ControlPublisher:
         self._link = link
 
     @contextlib.contextmanager
-    def exclusive(self, reader: StateReader, timeout_seconds: float = 30.0) -> Iterator["Publication"]:
+    def exclusive(self, reader: StateReader, timeout_seconds: float = _SECONDS) -> Iterator["Publication"]:
         """Become the link's only control plane and bring ``reader`` up to date; the caller then may publish.
 
         Raises:
@@ -67,6 +70,18 @@ class ControlPublisher:
                 producer.close()
 
 
+class CopiedRecord(NamedTuple):
+    """A record to write into a destination topic. Without a timestamp, or with 0, it gets timestamp 1: librdkafka writes
+    the current time for 0."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+    timestamp_ms: int
+
+
 class Publication:
     """One opportunity to publish. No transaction is open before `publish`, and none stays open after it."""
 
@@ -83,12 +98,14 @@ class Publication:
         first_runs: Iterable[OffsetMapping] = (),
         losses: Iterable[Loss] = (),
         forgotten: Iterable[OffsetMapping] = (),
+        records: Iterable[CopiedRecord] = (),
     ) -> None:
         """Write plans of task groups, first offset segments and losses in one transaction.
 
         Args:
             plans: empty if first segments are published before the plans that refer to them.
             forgotten: segments of topics that were deleted on both sides, to be removed from the map.
+            records: records of the source that the link does not replicate itself; the segments pass over them.
 
         Raises:
             PlanConflict: the plans are based on another state than the current one, or another control plane took over.
@@ -101,6 +118,9 @@ class Publication:
         doing = f"publishing {named or 'where partitions begin'}"
         self.step(doing, lambda _: self._producer.begin_transaction())
         try:
+            for record in records:
+                place = {"partition": record.partition, "timestamp": max(_FIRST_MS, record.timestamp_ms)}
+                self._produce(doing, record.topic, record.key, record.value, headers=list(record.headers), **place)
             for run in first_runs:
                 self._produce(doing, naming.map_topic(self._link), *encode(run))
             for run in forgotten:
@@ -137,6 +157,10 @@ class Publication:
         found = self._reader.plans.get(plan.group)
         return found is not None and found.version >= plan.version
 
+    def renew(self) -> None:
+        """Extend the time limit, before one of many transactions."""
+        self._deadline = time.monotonic() + _SECONDS
+
     def step(self, doing: str, call: Callable[[float], None]) -> None:
         """Run one step of the protocol, and retry it while librdkafka reports a retriable error."""
 
@@ -148,10 +172,10 @@ class Publication:
 
         ask(self._watch, doing, max(1.0, self._deadline - time.monotonic()), served)
 
-    def _produce(self, doing: str, topic: str, key: bytes, value: bytes | None) -> None:
+    def _produce(self, doing: str, topic: str, key: bytes | None, value: bytes | None, **where: Any) -> None:
         while True:
             try:
-                self._producer.produce(topic, key=key, value=value, partition=0)
+                self._producer.produce(topic, key=key, value=value, **{"partition": 0} | where)
             except BufferError:  # the local queue is full
                 self._check_deadline(doing)
                 self._producer.poll(0.1)

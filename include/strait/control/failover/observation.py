@@ -13,16 +13,18 @@ from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.shadow import with_refusals
 from strait.consumer_groups.sync import GroupSync
 from strait.control.failover.journal import Journal
+from strait.control.held_elsewhere import HeldRecords, links_beside
 from strait.control.link_status import LinkStatus, link_groups
 from strait.control.plane import Control
 from strait.control.report_history import reports_between
-from strait.errors import ClusterError, ConfigError
+from strait.errors import ClusterError, ConfigError, StraitError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.net.consumer_groups import ConsumerGroups
 from strait.net.producers import active_producers
 from strait.planning.consumer_groups import GroupStatus, Side, can_move
 from strait.planning.failover import Ends, Member, Writer
+from strait.planning.held_elsewhere import by_topic
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.recovery_point import LastWords, LastWordsRead, missing
 from strait.planning.review.effects import effects, without_approval
@@ -30,7 +32,7 @@ from strait.planning.status.rows import PartitionStatus
 from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.planning.waves import WHOLE_LINK, Wave, moved_topics, wave_of
 from strait.state.codec import is_of_groups
-from strait.state.failover_records import Failover, MissingRecords
+from strait.state.failover_records import Failover, HeldElsewhere, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.reader import REPORTS_SINCE_SECONDS, StateReader
 from strait.state.report_changes import TrafficReport
@@ -180,6 +182,20 @@ class Observation:
         """Return whether the group has offsets in the topics that are moved; also true if its offsets cannot be
         read."""
         return bool(status.refusal) or any(self.takes(item.topic) for item in status.offsets)
+
+    def held_elsewhere(self) -> tuple[tuple[HeldElsewhere, ...], dict[str, str]]:
+        """Return the records that destinations of other links from the source have and this link's lacks; and the links
+        of which that is unknown, with the reasons."""
+        found: list[HeldElsewhere] = []
+        unknown = {}
+        for other in links_beside(self.file, self.name):
+            try:
+                held = HeldRecords(self.file, self.name, other).held
+            except StraitError as error:
+                unknown[other] = str(error)
+            else:
+                found += by_topic(other, [one for one in held if self.takes(one.part.topic)])
+        return tuple(found), unknown
 
     def groups_there(self) -> list[str]:
         """Return the groups that have offsets in the link's destination topics, according to the destination; none if

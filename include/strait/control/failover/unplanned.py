@@ -6,9 +6,11 @@ import time
 from strait.control.failover.observation import Observation
 from strait.control.failover.planned import STOP, is_stopped, reverse, stop
 from strait.control.failover.turn import Settings, Turn
+from strait.control.held_elsewhere import links_beside
 from strait.errors import FailoverTakenOver
 from strait.planning import failover, failover_report, recovery_point
 from strait.planning.failover import Check, Verdict
+from strait.planning.held_elsewhere import elsewhere
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
 
@@ -43,11 +45,14 @@ class UnplannedFailover:
         self._turn.take_with_hooks("missing", self._missing, hooked="verify")
         take("groups", self._groups)
         take("reverse", lambda: reverse(self._look, ask=False))
+        if links_beside(self._look.file, self._look.name):
+            take("elsewhere", self._elsewhere)
         self._turn.end("done")
 
     def again(self, done: Failover) -> None:
         """Report a failover that is done: facts that were unknown when it ended are still unknown. Raises as `run`."""
-        facts = ("plans", "missing", "topics", "rpo_records", "rpo_seconds", "groups", "groups_exact", "group_list")
+        reach = ("plans", "missing", "topics", "held_elsewhere", "rpo_records", "rpo_seconds")
+        facts = (*reach, "groups", "groups_exact", "group_list")
         self._turn.keep(**{name: getattr(done, name) for name in facts})
         self._turn.take("earlier", lambda: failover.done_before(done))
         self._turn.take("reverse", lambda: reverse(self._look, ask=False))
@@ -75,6 +80,11 @@ class UnplannedFailover:
             rpo_seconds=recovery_point.rpo_seconds(words, self._stopped_at_ms),
         )
         return recovery_point.lost(found, words, self._stopped_at_ms)
+
+    def _elsewhere(self) -> Check:
+        found, unknown = self._look.held_elsewhere()
+        self._turn.keep(held_elsewhere=found)
+        return elsewhere(self._look.name, found, unknown)
 
     @property
     def _stopped_at_ms(self) -> int:

@@ -1,0 +1,121 @@
+"""`strait tail copy`: records of a lost source that the destination of another link has."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strait.cli.options import (
+    DEFAULT_FILE,
+    ConfigOption,
+    LinkArgument,
+    LinkOption,
+    Output,
+    OutputOption,
+    myself,
+    one_link,
+)
+from strait.cli.printing import confirm, echo
+
+if TYPE_CHECKING:
+    from strait.control.held_elsewhere import HeldRecords
+    from strait.planning.held_elsewhere import Held
+
+TopicOption = Annotated[str | None, typer.Option("--topic", help="Only of this source topic.", show_default=False)]
+PartitionOption = Annotated[
+    int | None, typer.Option("--partition", help="Only of this partition.", min=0, show_default=False)
+]
+_FROM_HELP = (
+    "Another link from the same source: the records that its destination has and this link's lacks. The source, which "
+    "may be lost, is not queried."
+)
+FromOption = Annotated[str | None, typer.Option("--from", metavar="LINK", help=_FROM_HELP, show_default=False)]
+
+
+def copy(
+    other: Annotated[str, typer.Option("--from", metavar="LINK", help=_FROM_HELP, show_default=False)],
+    reason: Annotated[str, typer.Option("--reason", help="Reason, kept in the loss log.", show_default=False)],
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    topic: TopicOption = None,
+    partition: PartitionOption = None,
+    by: Annotated[
+        str, typer.Option("--by", help="Who decides. Default: the current user and host.", show_default=False)
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be copied; change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Copy records of a lost source from the cluster that got them.
+
+    For clusters that replicate the same source: the stopped link's destination gets the records that only another
+    link's destination has, each once, and the link passes over them. `strait losses` shows the offsets.
+    """
+    from strait.config.links import load_link
+    from strait.control.tail_copy import copy as copy_held
+    from strait.control.tail_drop import Decision
+
+    held, chosen = held_elsewhere(config, link, first, other, topic, partition)
+    if dry_run:
+        show_held(held, chosen, output)
+        return
+    count = sum(one.records for one in chosen)
+    if count and not yes:
+        to = held.mine.admin.cluster
+        confirm(f"Copy {count:,} records from {held.theirs.admin.cluster} to {to}?", err=True)
+    file = load_link(config, held.link)
+    copied = copy_held(file, held, chosen, Decision(by or myself(), reason))
+    if output.structured:
+        rows = [place._asdict() | {"records": number} for place, number in sorted(copied.items())]
+        output.write({"copied": copied.total(), "partitions": rows})
+    else:
+        echo(f"copied {copied.total():,} records of {len(copied)} partitions")
+
+
+def held_elsewhere(
+    config: Path, link: str | None, first: str | None, other: str, topic: str | None, partition: int | None
+) -> "tuple[HeldRecords, list[Held]]":
+    """Return the reader, and the chosen partitions of which records are elsewhere."""
+    from strait.config.links import load_link
+    from strait.control.held_elsewhere import HeldRecords
+
+    name, _ = one_link(config, link, first)
+    file = load_link(config, name, beside=True)
+    if other not in file.links:
+        load_link(config, other)  # raises the error of an invalid one
+    reader = HeldRecords(file, name, other)
+    chosen = [one for one in reader.held if topic in (None, one.part.topic) and partition in (None, one.part.partition)]
+    return reader, chosen
+
+
+def show_held(reader: "HeldRecords", found: "list[Held]", output: Output) -> None:
+    """Print how many records of each partition are elsewhere."""
+    from strait.cli.tables import plain_table
+
+    here, there = reader.mine.admin.cluster, reader.theirs.admin.cluster
+    if output.structured:
+        rows = [asdict(one.part) | {"records": one.records} for one in found]
+        output.write({"link": reader.link, "from": reader.other, "partitions": rows})
+        return
+    if not found:
+        echo(f"link {reader.link}: {here} has every record that link {reader.other} brought to {there}")
+        return
+    plain_table(
+        ["partition", ">from", ">to", ">records", "detail"],
+        (
+            [
+                str(one.part.place),
+                "?" if one.part.from_offset is None else f"{one.part.from_offset:,}",
+                f"{one.part.to_offset:,}",
+                f"{one.records:,}",
+                one.part.detail,
+            ]
+            for one in found
+        ),
+    )
+    count = sum(one.records for one in found)
+    echo(
+        f"{there} has {count:,} records that {here} lacks: strait tail copy {reader.link} --from {reader.other} --reason …"
+    )

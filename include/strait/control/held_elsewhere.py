@@ -1,0 +1,221 @@
+"""Finds records of a link's source that the destination lacks and the destination of another link has: if the source is
+lost, only that other cluster still holds them. Queries the two destinations alone."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import NamedTuple
+
+from strait.config.links import LinksFile
+from strait.config.validation import did_you_mean
+from strait.control.last_copied import content, copied_record
+from strait.control.quarantine import Quarantine
+from strait.control.resumption import ResumePoint, Resumption, resumption
+from strait.errors import ConfigError
+from strait.kafka.admin import Admin
+from strait.model import TopicPartition
+from strait.net.partition_logs import PartitionLogs
+from strait.planning.held_elsewhere import Held, Reach, held
+from strait.planning.two_way import Copies, Log, Untold
+from strait.state.offset_map import full_sequence, locate
+from strait.state.reader import StateReader
+from strait.state.schema import Loss
+from strait.state.tail_records import TailRecord
+from strait.state.translation import Translator
+from strait.wire.batch import CONTROL
+from strait.wire.records import Record, read_records
+
+_READ_BYTES = 4 << 20
+
+
+class CopySide(NamedTuple):
+    """A link, its destination, and its resume points."""
+
+    link: str
+    properties: Mapping[str, str]
+    admin: Admin
+    resumption: Resumption
+    points: Mapping[TopicPartition, ResumePoint]
+
+    @property
+    def producer_id(self) -> int:
+        return next(plan.producer_id for plan in self.resumption.plans.values())
+
+
+def links_beside(file: LinksFile, link: str) -> list[str]:
+    """Return the other links from the same source into other clusters."""
+    own = file.links[link]
+    return sorted(
+        name
+        for name, other in file.links.items()
+        if name != link and other.source == own.source and other.destination != own.destination
+    )
+
+
+class HeldRecords:
+    """The records that the destination of link ``other`` has, and that of ``link`` lacks.
+
+    Raises (every method and property):
+        ConfigError: the two links do not have the same source, or have no plan.
+        ClusterUnavailable, NotAuthorized, StateError
+    """
+
+    def __init__(self, file: LinksFile, link: str, other: str) -> None:
+        beside = links_beside(file, link)
+        if other not in beside:
+            known = f"; others: {', '.join(beside)}" if beside else ""
+            problem = f"{other!r} is no other link from {file.links[link].source} into another cluster"
+            raise ConfigError(f"link {link}", [f"{problem}{did_you_mean(other, beside)}{known}"])
+        self._file = file
+        self.link, self.other = link, other
+
+    @cached_property
+    def mine(self) -> CopySide:
+        return self._side(self.link)
+
+    @cached_property
+    def theirs(self) -> CopySide:
+        return self._side(self.other)
+
+    @cached_property
+    def held(self) -> list[Held]:
+        """The records of each partition that both links replicate."""
+        sources = [
+            {plan.source_cluster for plan in side.resumption.plans.values()} - {""} for side in (self.mine, self.theirs)
+        ]
+        if all(sources) and sources[0] != sources[1]:
+            raise ConfigError(f"link {self.link}", [f"link {self.other} has replicated another cluster"])
+        with PartitionLogs(self.mine.properties, self.mine.admin.cluster) as here, self._their_logs() as there:
+            losses = self._their_losses()
+            found = [
+                self._held(place, losses.get(place, []), here, there)
+                for place in sorted(self.mine.points.keys() & self.theirs.points.keys())
+            ]
+        return [one for one in found if one is not None]
+
+    def records(self, found: Iterable[Held]) -> Iterator[TailRecord]:
+        """Yield the records, in order within each partition, with their offsets on the source."""
+        with self._their_logs() as logs:
+            for one in found:
+                point = self.theirs.points[one.part.place]
+                for number, record in self._numbered(logs, point, one):
+                    offset = locate(point.runs, number + 1) - 1
+                    place, contents = one.part.place, (record.key, record.value, record.headers)
+                    yield TailRecord(place.topic, place.partition, offset, record.timestamp_ms, *contents)
+
+    def next_offset(self, one: Held, number: int) -> int:
+        """Return the next source offset after that many records of the other link."""
+        end = one.part.to_offset
+        return end if number >= one.end else min(end, locate(self.theirs.points[one.part.place].runs, number))
+
+    def _side(self, link: str) -> CopySide:
+        cluster = self._file.links[link].destination
+        properties = self._file.clusters[cluster]
+        admin = Admin(properties, cluster)
+        found = resumption(self._file, link, None, admin)
+        return CopySide(link, properties, admin, found, {point.place: point for point in found.points})
+
+    def _their_logs(self) -> PartitionLogs:
+        return PartitionLogs(self.theirs.properties, self.theirs.admin.cluster)
+
+    def _their_losses(self) -> dict[TopicPartition, list[Loss]]:
+        side = self.theirs
+        with StateReader(side.properties, side.admin.cluster, side.link, follow=("losses",)) as state:
+            state.catch_up()
+            found: dict[TopicPartition, list[Loss]] = {}
+            for loss in state.losses:
+                found.setdefault(TopicPartition(loss.topic, loss.partition), []).append(loss)
+            return found
+
+    @cached_property
+    def _quarantined(self) -> list[tuple[TopicPartition, int]]:
+        side = self.theirs
+        entries = Quarantine(side.properties, side.admin.cluster, side.link).contents().entries()
+        return [(TopicPartition(entry.topic, entry.partition), entry.offset) for entry in entries]
+
+    def _held(
+        self, place: TopicPartition, losses: list[Loss], here: PartitionLogs, there: PartitionLogs
+    ) -> Held | None:
+        mine, theirs = self.mine.points[place], self.theirs.points[place]
+        if not theirs.runs:
+            return None
+        found = held(place, mine.topic.destination, _reach(mine), _reach(theirs), _translator(theirs), losses)
+        if found is None or not found.part.exact:
+            return found
+        why = self._doubt(found, mine, theirs, here, there)
+        return found.doubted(why) if why else found
+
+    def _doubt(
+        self, found: Held, mine: ResumePoint, theirs: ResumePoint, here: PartitionLogs, there: PartitionLogs
+    ) -> str:
+        """Return why the records cannot be copied; "" if they can."""
+        start, end = found.part.range
+        aside = sum(place == found.part.place and start <= offset < end for place, offset in self._quarantined)
+        if aside:
+            return f"{aside:,} records are in the quarantine of the other link"
+        try:
+            if found.records:
+                offset = self._offset_of(there, theirs, found.first)
+                first = next((number for number, _ in self._numbered(there, theirs, found, offset)), -1)
+                if first != found.first:
+                    return f"{self.theirs.admin.cluster} has deleted records of them"
+            return self._difference(found, mine, theirs, here, there)
+        except Untold as why:
+            return str(why)
+
+    def _difference(
+        self, found: Held, mine: ResumePoint, theirs: ResumePoint, here: PartitionLogs, there: PartitionLogs
+    ) -> str:
+        """Return that the last record that both have differs; "" if it is equal, or one of them was deleted."""
+        if not mine.written or not found.first:
+            return ""
+        last = _translator(mine).last_record()
+        ours = (
+            None if last is None else copied_record(here, mine.copy, last[1], (self.mine.producer_id, mine.written - 1))
+        )
+        offset = self._offset_of(there, theirs, found.first - 1)
+        other = copied_record(there, theirs.copy, offset, (self.theirs.producer_id, found.first - 1))
+        stamped = any(point.topic.policy.destination_append_time for point in (mine, theirs))
+        if ours is None or other is None or content(ours, not stamped) == content(other, not stamped):
+            return ""
+        return "the last record that both destinations should have differs"
+
+    def _offset_of(self, logs: PartitionLogs, point: ResumePoint, number: int) -> int:
+        """Return the destination offset of a record of the other link. Raises Untold."""
+        end = self.theirs.admin.offsets([point.copy], "end")[point.copy]
+        start = self.theirs.admin.offsets([point.copy], "earliest")[point.copy]
+        log = Log(partial(logs.read, point.copy), start)
+        points = [*_translator(point).checkpoints(), (end, point.written)]
+        return Copies(log, self.theirs.producer_id, points).offset_of(number, end)
+
+    def _numbered(
+        self, logs: PartitionLogs, point: ResumePoint, one: Held, offset: int | None = None
+    ) -> Iterator[tuple[int, Record]]:
+        """Yield the other link's records from number ``one.first`` to ``one.end``, each with its number."""
+        if not one.records:
+            return
+        at = self._offset_of(logs, point, one.first) if offset is None else offset
+        while True:
+            part = logs.read_whole(point.copy, at, _READ_BYTES, committed=False)
+            for batch in part.batches:
+                if batch.producer_id != self.theirs.producer_id or batch.attributes & CONTROL or not batch.records:
+                    continue
+                base = full_sequence(batch.base_sequence, near=one.first)
+                for record in read_records(batch):
+                    number = base + record.offset - batch.base_offset
+                    if number >= one.end:
+                        return
+                    if number >= one.first and record.offset >= at:
+                        yield number, record
+            if part.ended or part.next <= at:
+                return
+            at = part.next
+
+
+def _reach(point: ResumePoint) -> Reach:
+    return Reach(point.offset, point.exact, point.detail, point.written, point.topic.source_id)
+
+
+def _translator(point: ResumePoint) -> Translator:
+    policy = point.topic.policy
+    shared = policy.on_foreign != "halt" or any(run.shared for run in point.runs)
+    return Translator(point.runs, point.written, shared=shared, compacted=policy.source_compacted)
