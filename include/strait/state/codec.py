@@ -180,6 +180,10 @@ def key_of(value: AnyValue) -> Key:
         return LedgerKey(ledger=value.group, application=value.application, slot=value.slot)
     if isinstance(value, LedgerMark):
         return LedgerMarkKey(written=value.group, application=value.application)
+    return _reported_key(value)
+
+
+def _reported_key(value: Reported) -> Key:
     if isinstance(value, GroupSyncReport):
         return GroupSyncKey(consumer_groups=value.link)
     if isinstance(value, ReportChanges):
