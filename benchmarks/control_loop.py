@@ -28,10 +28,10 @@ import psutil
 import yaml
 
 from measuring import append_table
+from strait.config.home import project_root
 from strait.embedded.airflow import LocalAirflow
 from strait.embedded.airflow_client import AirflowClient, Json
 from strait.embedded.kafka import Cluster
-from strait.embedded.paths import project_root
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch import processes
 from strait.launch.local import LocalLauncher

@@ -12,7 +12,8 @@ import psutil
 import pyspark
 
 from strait import __version__
-from strait.embedded import jars, paths
+from strait.config import home
+from strait.embedded import jars
 from strait.launch.java import find_java
 
 _MODEL = re.compile(r"^model name\s*:\s*(.+)$", re.MULTILINE)
@@ -58,7 +59,7 @@ def commit() -> str:
     """The commit that is checked out, with ``+`` when files differ from it; empty outside a checkout."""
     described = subprocess.run(
         ["git", "describe", "--always", "--abbrev=10", "--dirty=+", "--exclude=*"],
-        cwd=paths.project_root(),
+        cwd=home.project_root(),
         capture_output=True,
         text=True,
         check=False,

@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 
 from mm2 import live_relay, mm2, strait_runner
 from mm2.results import NO_COPIER, Bound, DrainResult, Results
-from strait.embedded import paths
+from strait.config import home
 
 _NAMES = {
     mm2.NAME: "MirrorMaker 2",
@@ -51,7 +51,7 @@ def show(results: Results, console: Console) -> None:
 
 def results_file() -> Path:
     """Where runs are recorded."""
-    return paths.project_root() / "benchmarks" / "results.md"
+    return home.project_root() / "benchmarks" / "results.md"
 
 
 def record(results: Results, file: Path) -> None:

@@ -29,6 +29,7 @@ class Reason(StrEnum):
     QUARANTINED = "quarantined"
     CAME_FROM_DESTINATION = "came_from_destination"
     NO_NAME = "no_name"
+    OUTSIDE_SELECTION = "outside_selection"
     SOURCE_MISSING = "source_missing"
     DESTINATION_MISSING = "destination_missing"
     DESTINATION_HAS_FEWER_PARTITIONS = "destination_has_fewer_partitions"
@@ -44,6 +45,7 @@ class Reason(StrEnum):
     SOURCE_TRUNCATED = "source_truncated"
     SOURCE_DATA_LOST = "source_data_lost"
     DESTINATION_TRUNCATED = "destination_truncated"
+    DESTINATION_KEEPS_LESS = "destination_keeps_less"
     FOREIGN_WRITER = "foreign_writer"
     CORRUPT_BATCH = "corrupt_batch"
     BATCH_TOO_LARGE = "batch_too_large"
@@ -132,6 +134,14 @@ _TEXTS = {
         "Correct `naming` as the detail shows, or set `naming` in a rule for the topic; copying starts with the "
         "next plan.",
         Kind.SKIPPED,
+    ),
+    Reason.OUTSIDE_SELECTION: _Text(
+        "The plan assigns the topic to a slot, but the application was not started for it, and the plan does not have the "
+        "link's signature: another client may have published it. Nothing of the topic is read.",
+        "If you have edited the selection, run the link's DAG or restart `strait run`, which restarts the application with "
+        "it; with the same `state.key` on every host no restart is needed. Copying then starts automatically. If you have "
+        "not, revoke the WRITE permission of other principals on `strait.<link>.plan`; the next plan replaces this one.",
+        Kind.RETRIES,
     ),
     Reason.PAUSED: _Text(
         "An operator paused the link, the topic or the partition; the detail shows the operator, time and reason.",
@@ -261,6 +271,13 @@ _TEXTS = {
         "The destination lost acknowledged records, and Strait cannot determine where to continue.",
         _REPLICATE_AGAIN,
         Kind.NEEDS_DECISION,
+    ),
+    Reason.DESTINATION_KEEPS_LESS: _Text(
+        "The destination topic deleted replicated records by its own settings, which the detail names; the source still "
+        "holds them. The loss log has an entry for each partition at most once a week.",
+        "Set the settings in the detail to the source's values on the destination topic, or `configs.sync: true`. No other "
+        "action is needed if the destination is meant to keep less.",
+        Kind.INFORMATIONAL,
     ),
     Reason.FOREIGN_WRITER: _Text(
         "Another producer wrote to the destination partition, so its offsets no longer follow the link's records.",

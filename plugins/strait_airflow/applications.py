@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from strait.config.app_spec import AppSpec
     from strait.config.links import LinksFile, Spark
     from strait.launch.base import Application, Launcher
     from strait.state.schema import Plan
+    from strait.state.signing import Proof
 
 log = logging.getLogger(__name__)
 
@@ -29,11 +30,14 @@ def launch_directory() -> Path:
     return folder("applications")
 
 
-def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]", *, insist: str = "") -> list[str]:
+def ensure_all(
+    file: "LinksFile", link: str, plans: "Iterable[Plan]", proofs: "Mapping[str, Proof]", *, insist: str = ""
+) -> list[str]:
     """Make the applications of each task group match its plan; if one fails, the others are unaffected. Return the
     lines of `ensure`.
 
     Args:
+        proofs: task group -> whether its plan is proven by the key of this host or of the links file.
         insist: a task group whose application is submitted regardless of how often it has exited; "": none.
 
     Raises:
@@ -44,7 +48,7 @@ def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]", *, insist:
     done, failed = [], []
     for plan, standby in ((plan, standby) for plan in plans for standby in (False, True)):
         try:
-            done += ensure(file, link, plan, standby=standby, insist=plan.group == insist)
+            done += ensure(file, link, plan, proofs, standby=standby, insist=plan.group == insist)
         except StraitError as error:
             log.error("group %s: %s", plan.group, error)  # noqa: TRY400  the message is complete
             failed.append(error)
@@ -53,7 +57,15 @@ def ensure_all(file: "LinksFile", link: str, plans: "Iterable[Plan]", *, insist:
     return done
 
 
-def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False, insist: bool = False) -> list[str]:
+def ensure(
+    file: "LinksFile",
+    link: str,
+    plan: "Plan",
+    proofs: "Mapping[str, Proof]",
+    *,
+    standby: bool = False,
+    insist: bool = False,
+) -> list[str]:
     """Leave, submit, replace or stop an application of one task group. Return a line with the action taken; none for a
     standby that is neither configured nor running.
 
@@ -67,6 +79,7 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False,
     from strait.errors import LaunchError
     from strait.launch.applications import GiveUp, Leave, Replace, decide
     from strait.launch.launchers import end_elsewhere
+    from strait.state.admission import with_selection_of
     from strait.text import utc
 
     spark = file.links[link].spark
@@ -79,6 +92,8 @@ def ensure(file: "LinksFile", link: str, plan: "Plan", *, standby: bool = False,
         return [f"{name}: ended, its task group has no standby"]
     wanted = None if plan.stopped else spec_of(file, link, plan, standby=standby)
     runs_with = None if found is None else launch.spec(found)
+    if wanted is not None and found is not None and found.state.alive:
+        wanted = with_selection_of(wanted, runs_with, plan, proofs)
     history = () if insist else launch.history(name)
     action = decide(wanted, found, runs_with, history, time.time_ns() // 1_000_000)
     ended = f": {launch.cause(found)}" if found is not None and not found.state.alive else ""
@@ -178,6 +193,6 @@ def _belongs_to(launch: "Launcher", application: "Application", links: "Collecti
 
 def folder(name: str) -> Path:
     """Return a directory of Strait on this host."""
-    from strait.embedded.paths import home
+    from strait.config.home import home
 
     return home() / name

@@ -6,6 +6,7 @@ A task returns that line; Airflow shows it as the task's XCom.
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from strait.launch.base import Launcher
     from strait.planning.history.overrun import Reports
     from strait.state.schema import Plan
+    from strait.state.signing import Proof
 
 log = logging.getLogger(__name__)
 
@@ -139,12 +141,15 @@ def applications(
         ConfigError: the plan has no such task group.
     """
     from strait.config.naming import application_name
+    from strait.errors import ConfigError
     from strait_airflow import pools
     from strait_airflow.applications import end, end_orphans, end_separate, ensure_all, launcher
-    from strait_airflow.settings import clusters_of
+    from strait_airflow.settings import clusters_of, with_live_topics
 
     file = clusters_of(link)
-    plans, reports = _plans(file, link)
+    with suppress(ConfigError):  # an invalid Variable stops no application
+        file = with_live_topics(file, link)  # the spec contains the selection
+    plans, proofs, reports = _plans(file, link)
     if not plans:
         return _logged("no plan was ever published: there is nothing to run")
     spark = file.links[link].spark
@@ -160,7 +165,7 @@ def applications(
     _, failed = _all_of(steps)  # if one cannot be stopped now, the others are still handled
     current = [found for _, found in sorted(plans.items())]
     if file.links[link].pool is None:
-        done = ensure_all(file, link, current, insist=restart)
+        done = ensure_all(file, link, current, proofs, insist=restart)
     else:
         done = pools.ensure(file, link, current, reports, insist=bool(restart)) + end_separate(file, link, current)
     done += pools.tidy(file, link) + end_orphans(spark)
@@ -202,14 +207,16 @@ def live_control(link: str, known: Mapping[str, str] = MappingProxyType({})) -> 
     return Control(file, link, lambda text: log.info("%s", text))
 
 
-def _plans(file: "LinksFile", link: str) -> "tuple[dict[str, Plan], Reports]":
-    """Return task group -> its current plan, and the newest reports."""
+def _plans(file: "LinksFile", link: str) -> "tuple[dict[str, Plan], dict[str, Proof], Reports]":
+    """Return task group -> its current plan, whether that is proven, and the newest reports."""
     from strait.state.reader import StateReader
+    from strait.state.signing import with_key
 
     destination = file.links[link].destination
-    with StateReader(file.clusters[destination], destination, link, follow=("plan", "reports")) as state:
+    properties = with_key(file.clusters[destination])
+    with StateReader(properties, destination, link, follow=("plan", "reports")) as state:
         state.catch_up()
-        return dict(state.plans), dict(state.reports)
+        return dict(state.plans), dict(state.proofs), dict(state.reports)
 
 
 def _end_to_restart(

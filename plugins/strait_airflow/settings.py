@@ -32,7 +32,7 @@ FAILOVER_DAG, REHEARSAL_DAG = "strait-failover", "strait-rehearsal"
 
 def links_file() -> Path:
     """Return ``$STRAIT_LINKS_FILE``, else ``links.yaml`` in the project."""
-    from strait.embedded.paths import project_root
+    from strait.config.home import project_root
 
     return Path(os.environ.get("STRAIT_LINKS_FILE") or project_root() / "links.yaml")
 

@@ -158,8 +158,8 @@ class _Selected:
     """The topics of a source that a link selects."""
 
     def __init__(self, source: "Topics", settings: "LiveSettings", link: str, before: "_Selected | None") -> None:
+        from strait.config.selecting import selects
         from strait.errors import StraitError
-        from strait.planning.topics.selection import selects
         from strait_airflow.settings import digest
 
         self._source = source

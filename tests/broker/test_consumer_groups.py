@@ -15,6 +15,7 @@ from confluent_kafka import TopicPartition as Place
 
 from strait.config.links import parse
 from strait.consumer_groups.clusters import LinkClusters
+from strait.consumer_groups.commits import MARK
 from strait.consumer_groups.sync import GroupSync
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
@@ -192,6 +193,31 @@ def test_what_a_consumer_wrote_beside_its_offset_goes_with_it(copied: EngineLink
         found = groups.committed([group, "nobody"])
     assert found["nobody"] == {}
     assert found[group][place].metadata == "AQAAAYÜ"  # type: ignore[index]
+
+
+def test_an_offset_is_written_without_metadata_that_the_destination_does_not_take(
+    clusters: Any, make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    group, places = f"{topic_name}-large", [TopicPartition(topic_name, number) for number in range(PARTITIONS)]
+    with Cluster(tmp_path / "small", properties={"offset.metadata.max.bytes": "100"}) as small:
+        link = make_link(topics={topic_name: PARTITIONS}, source=clusters.source, destination=small)
+        link.make_topics()
+        link.publish()
+        link.start_slot()
+        with small_transactions(link, topic_name, 60, seed=7):
+            pass
+        link.until_seen()
+        with ConsumerGroups(link.source.client_properties, "a") as groups:
+            offsets = {places[0]: Committed(5, "x" * 2_000), places[1]: Committed(5, "small")}
+            assert set(groups.commit({group: offsets}, DAY_MS)[group].values()) == {0}
+        (status,) = sync_of(link).sync([group])
+        assert status.synced
+        with ConsumerGroups(small.client_properties, "b") as groups:
+            found = groups.committed([group])[group]
+        assert [found[place].metadata for place in places] == [MARK, "small"]  # type: ignore[index]
+        (status,) = sync_of(link).sync([group])
+        assert status.synced and not status.committed, "it is not written again and again"
+        link.stop()
 
 
 @pytest.fixture

@@ -14,6 +14,9 @@ from strait.control.executor import acceptable
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
+from strait.model import ClusterFacts, TopicPartition
+from strait.reasons import Reason
+from strait.state.reader import StateReader
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.records import assert_copied
@@ -99,3 +102,60 @@ def test_what_the_destination_does_not_accept_is_left_out_and_told(clusters: Any
         assert topic_name not in Admin(clusters.destination.client_properties, "b").partition_counts()
         assert control.apply(proposal).created
     assert look(clusters.destination, topic_name).topic_configs["segment.ms"] == "70000"
+
+
+def test_what_the_destination_refuses_to_synchronize_is_named_at_every_plan(
+    clusters: Any, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a source with an older release, whose topics have a configuration that no longer exists."""
+    create(clusters.source, topic_name, 1, segment_ms="70000")
+    create(clusters.destination, topic_name, 1)
+    observe = Control._observe_source
+
+    def of_an_older_release(control: Control) -> ClusterFacts:
+        facts = observe(control)
+        topic = facts.topics[topic_name]
+        more = topic.topic_configs | {"message.format.version": "3.0-IV1"}
+        return replace(facts, topics={**facts.topics, topic_name: replace(topic, topic_configs=more)})
+
+    monkeypatch.setattr(Control, "_observe_source", of_an_older_release)
+    file = links_file(clusters.source, clusters.destination, topic_name, configs={"sync": True})
+    with Control(file, link_of(topic_name)) as control:
+        for number in range(3):
+            proposal = control.propose()
+            (risk,) = proposal.state_risks
+            assert (risk.code, risk.topic) == ("config_refused", topic_name) and "message.format.version" in risk.detail
+            assert f"risk      {topic_name}: config_refused" in control.show(proposal).text
+            outcome = control.apply(proposal)
+            assert not outcome.refused and "config_refused" in outcome.as_text()
+            assert bool(outcome.done) is (number == 0), "the others are set, once"
+    assert look(clusters.destination, topic_name).topic_configs["segment.ms"] == "70000"
+
+
+def test_records_that_vanish_by_the_destinations_settings_are_in_the_loss_log(
+    clusters: Any, forgetful: Cluster, topic_name: str, tmp_path: Path
+) -> None:
+    create(clusters.source, topic_name, 1)
+    produce_old(clusters.source, topic_name, 300)
+    create(forgetful, topic_name, 1, cleanup_policy="delete", retention_ms="3600000", segment_ms="1000")
+    file = links_file(clusters.source, forgetful, topic_name)
+    with (
+        Control(file, link_of(topic_name)) as control,
+        StateReader(forgetful.client_properties, "b", link_of(topic_name), follow=("losses",)) as log,
+    ):
+        with copying(control, tmp_path):
+            eventually(lambda: ends(forgetful, topic_name, 1) == [300], what="all copied")
+            eventually(lambda: starts(forgetful, topic_name) == 300, what="all deleted")
+        assert control.apply().proposal.deleted_there
+        log.catch_up()
+        (loss,) = log.losses
+        assert (loss.cause, loss.side, loss.action) == (Reason.DESTINATION_KEEPS_LESS, "source", "continued")
+        assert (loss.from_offset, loss.to_offset) == (0, 300) and "retention.ms" in loss.detail
+        assert not control.apply().proposal.deleted_there, "once"
+        log.catch_up()
+        assert log.losses == (loss,)
+
+
+def starts(cluster: Cluster, topic: str) -> int:
+    place = TopicPartition(topic, 0)
+    return Admin(cluster.client_properties, "b").offsets_each([place], "earliest").results[place]

@@ -147,7 +147,7 @@ def applications(mesh: Mesh) -> Iterator[None]:
     threads = []
     for link in (THERE, BACK):
         spec = AppSpec.read(mesh.folder / f"{mesh.name(link)}.json")
-        sync = ContinuousSync(LinkClusters.of_application(spec), "an-application")
+        sync = ContinuousSync(spec, "an-application")
         threads.append(threading.Thread(target=sync.run, args=(stopped,)))
         threads[-1].start()
     try:

@@ -14,10 +14,10 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
+from strait.config.home import home
 from strait.demo.folder import DemoFolder
 from strait.demo.parts import Parts
 from strait.embedded.airflow_client import AirflowClient
-from strait.embedded.paths import home
 from strait.embedded.ports import free_ports
 from support.fixtures.waiting import eventually
 

@@ -43,7 +43,7 @@ def applications(
 def launchers(link: str, spark: "Spark", pool: str | None = None) -> "Iterator[Launcher]":
     """Yield the launcher of the DAGs' applications, on any host, and one for each `strait run` of the link, or of its
     pool, on this machine, whose drivers run here."""
-    from strait.embedded.paths import home
+    from strait.config.home import home
     from strait.launch.launchers import launcher_for
 
     of_dags = home() / "applications"

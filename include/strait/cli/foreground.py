@@ -25,11 +25,11 @@ from strait.cli.options import Output
 from strait.cli.progress import Progress
 from strait.config import naming
 from strait.config.app_spec import AppSpec
+from strait.config.home import home
 from strait.config.links import Link, LinksFile, load_link
 from strait.control.outcome import Outcome
 from strait.control.pausing import why_stopped
 from strait.control.plane import GROUP, Control
-from strait.embedded.paths import home
 from strait.errors import SetupError, StraitError
 from strait.launch.base import Application, State
 from strait.launch.launchers import launcher_for

@@ -27,11 +27,11 @@ from strait.cli.options import Output
 from strait.cli.progress import Progress
 from strait.config import naming
 from strait.config.app_spec import AppSpec, PoolSpec, Seat
+from strait.config.home import home
 from strait.config.links import LinksFile, Pool, load, pool_of
 from strait.control.outcome import Outcome
 from strait.control.plane import Control
 from strait.control.pool import plans_in_force
-from strait.embedded.paths import home
 from strait.errors import SetupError, StraitError
 from strait.launch.applications import Replace, Update, decide
 from strait.launch.launchers import launcher_for

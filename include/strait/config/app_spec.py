@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from strait import __version__
+from strait.config.client_properties import FORMER_STATE_KEY, STATE_KEY
+from strait.config.selecting import Selected
 from strait.errors import ConfigError
 
 
@@ -89,9 +91,23 @@ class AppSpec(_Stored):
     source: Mapping[str, str] = Field(description="librdkafka properties of the source cluster.", repr=False)
     destination_name: str
     destination: Mapping[str, str] = Field(description="librdkafka properties of the destination cluster.", repr=False)
+    selected: Selected | None = Field(
+        None, description="Limits of plans without the link's signature; None: none, in specs that tests write."
+    )
     standby: bool = Field(False, description="Copy only while no other application of the task group reports.")
     ledger_seconds: int = Field(ge=1)
     ledger_dir: str = Field(description="Directory of the Parquet replication ledger.")
+
+    @property
+    def state_keys(self) -> frozenset[str]:
+        """The keys, or references to them, whose signatures of plans the application accepts."""
+        return frozenset(self.destination[name] for name in (STATE_KEY, FORMER_STATE_KEY) if name in self.destination)
+
+    def without_keys(self) -> "AppSpec":
+        """Return the spec without these keys, for comparison: another key alone requires no restart."""
+        names = (STATE_KEY, FORMER_STATE_KEY)
+        destination = {name: value for name, value in self.destination.items() if name not in names}
+        return self.model_copy(update={"destination": destination})
 
     def is_as(self, other: "AppSpec") -> bool:
         """Return whether a slot that runs in a pool may continue with the other spec: it follows the plan's number of

@@ -42,7 +42,12 @@ _LIBRDKAFKA_ONLY = frozenset(
 )  # fmt: skip
 CLUSTER_ID = "cluster.id"
 """Strait's own property, not passed to clients: the expected cluster's ID (see strait.config.cluster_identity)."""
-ALLOWED = SECURITY | _BOTH | _LIBRDKAFKA_ONLY | {CLUSTER_ID}
+STATE_KEY, FORMER_STATE_KEY = "state.key", "state.key.former"
+"""Strait's own too: the key that signs a link's plans on this destination, and the one before it, which is still
+accepted (see strait.state.signing)."""
+OWN = frozenset({CLUSTER_ID, STATE_KEY, FORMER_STATE_KEY})
+_SHORTEST_KEY = 32
+ALLOWED = SECURITY | _BOTH | _LIBRDKAFKA_ONLY | OWN
 
 REFERENCE = re.compile(r"\$\{directory:(?P<directory>[^:}]+):(?P<name>[^:/}]+)\}")
 """Kafka's notation (of its DirectoryConfigProvider) for the content of the file NAME in DIR."""
@@ -57,6 +62,10 @@ def problems(properties: Mapping[str, str]) -> Iterator[str]:
         yield f"`{MAX_AGE}` must be a number of milliseconds"
     if REFERENCE.search(properties.get(oauth.COMMAND, "")):
         yield f"`{oauth.COMMAND}` must not refer to a secret: every user of a host can read command lines"
+    for key in (STATE_KEY, FORMER_STATE_KEY):
+        value = properties.get(key)
+        if value is not None and REFERENCE.search(value) is None and len(value) < _SHORTEST_KEY:
+            yield f"`{key}` has {len(value)} characters, fewer than {_SHORTEST_KEY}; `openssl rand -hex 32` makes one"
 
 
 def file_problems(properties: Mapping[str, str], folder: Path | None) -> Iterator[str]:

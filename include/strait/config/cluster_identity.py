@@ -6,7 +6,7 @@ the links file if an operator has set it there, else from the link's plan.
 
 from collections.abc import Mapping
 
-from strait.config.client_properties import CLUSTER_ID, RACK
+from strait.config.client_properties import CLUSTER_ID, OWN, RACK
 from strait.errors import OtherCluster
 
 
@@ -23,7 +23,7 @@ def expecting(properties: Mapping[str, str], cluster_id: str) -> Mapping[str, st
 def for_client(properties: Mapping[str, str]) -> dict[str, str]:
     """Return librdkafka's properties: without Strait's own, and without the rack, since state topics are read from
     leaders."""
-    return {key: value for key, value in properties.items() if key not in (CLUSTER_ID, RACK)}
+    return {key: value for key, value in properties.items() if key not in OWN | {RACK}}
 
 
 def require_expected(cluster: str, properties: Mapping[str, str], told: str | None, who: str = "") -> None:

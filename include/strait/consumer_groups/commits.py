@@ -59,6 +59,15 @@ def commits_of(status: GroupStatus, told: net.Offsets | int) -> net.Offsets:
     }
 
 
+def with_mark_alone(wanted: net.Offsets, codes: Mapping[TopicPartition, int]) -> net.Offsets:
+    """Return the offsets whose metadata is too large for the destination, without it: an offset is worth more."""
+    return {
+        place: item._replace(metadata=MARK)
+        for place, item in wanted.items()
+        if codes.get(place) == error_codes.OFFSET_METADATA_TOO_LARGE and item.metadata != MARK
+    }
+
+
 def refusals(codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[OffsetState, str]]:
     """Return the state of each offset that the destination rejected, and the error's name."""
     return {

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
+from strait.config.app_spec import AppSpec
 from strait.config.consumer_groups import GroupFilter
 from strait.config.groups import DEFAULT_GROUP
 from strait.consumer_groups.checkpoints import Checkpoints
@@ -20,6 +21,7 @@ from strait.errors import StraitError
 from strait.kafka.clients import Rotation
 from strait.planning.consumer_groups import GroupStatus, OffsetState
 from strait.planning.group_reports import most_urgent
+from strait.state.admission import Admission
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.schema import PlannedGroupSync
 from strait.state.writer import StateWriter
@@ -32,13 +34,18 @@ _REPORT_SECONDS = 5.0
 """A report is repeated after this time: readers only consider reports of the last few seconds."""
 _AFTER_TROUBLE_SECONDS = 10.0
 _AFTER_FLAW_SECONDS = 60.0
+_NOT_ADMITTED = (
+    "the plan synchronizes other consumer groups than the application was started for, and does not have the link's "
+    "signature; none are synchronized"
+)
 
 
 class ContinuousSync:
     """For one application. ``run`` returns once ``stopped`` is set; errors are reported, logged once, and retried."""
 
-    def __init__(self, clusters: LinkClusters, application: str) -> None:
-        self._clusters = clusters
+    def __init__(self, spec: AppSpec, application: str) -> None:
+        self._clusters = LinkClusters.of_application(spec)
+        self._admission = Admission(spec)
         self._application = application
         self._settings: PlannedGroupSync | None = None
         self._checkpoints: Checkpoints | None = None
@@ -90,9 +97,12 @@ class ContinuousSync:
 
     def _settings_in_force(self, groups: GroupSync) -> PlannedGroupSync | None:
         plans = groups.plans()
-        default = plans.get(DEFAULT_GROUP)
-        begun = any(plan.topics for plan in plans.values())
+        default, proof = plans.get(DEFAULT_GROUP, (None, None))
+        begun = any(plan.topics for plan, _ in plans.values())
         settings = default.consumer_groups if default is not None and begun and not default.stopped else None
+        if not self._admission.admits_groups(settings, proof):
+            self._complain(_NOT_ADMITTED)
+            settings = None
         if settings != self._settings and settings is not None:
             groups.follow(GroupFilter(settings.include, settings.exclude), include_moved=settings.include_moved)
         self._settings = settings

@@ -20,6 +20,7 @@ from strait.model import TopicPartition
 from strait.state.planned_pairs import replaced_topics, runs_about
 from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, PartitionReport, Plan, PlannedTopic
+from strait.state.signing import Proof
 from strait.state.translation import Fit, Translation, Translator
 from strait.state.view import Kind
 
@@ -100,8 +101,12 @@ class Offsets:
 
     def plans(self) -> dict[str, Plan]:
         """Return task group -> its current plan."""
+        return {group: plan for group, (plan, _) in self.plans_with_proofs().items()}
+
+    def plans_with_proofs(self) -> dict[str, tuple[Plan, Proof]]:
+        """Return task group -> its current plan, and whether it is proven by the key in the destination's properties."""
         with self._state("plan") as state:
-            return dict(state.plans)
+            return {group: (plan, state.proofs[group]) for group, plan in state.plans.items()}
 
     def last_records(self) -> dict[TopicPartition, tuple[int, int]]:
         """Return source partition -> source offset and destination offset of the last of its records that a checkpoint

@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 
 from strait.config.validation import did_you_mean
 from strait.consumer_groups.clusters import LinkClusters
-from strait.consumer_groups.commits import before_pending, commits_of, in_sync, of_others, refusals
+from strait.consumer_groups.commits import before_pending, commits_of, in_sync, of_others, refusals, with_mark_alone
 from strait.consumer_groups.offsets import Offsets
 from strait.consumer_groups.two_way import TwoWay
 from strait.errors import ConfigError
@@ -35,6 +35,7 @@ from strait.planning.consumer_groups import (
     written,
 )
 from strait.state.schema import Plan
+from strait.state.signing import Proof
 from strait.state.translation import Translation
 
 RETENTION_MS = 365 * 86_400_000
@@ -144,9 +145,9 @@ class GroupSync:
         self._include_moved = include_moved
         self._known.clear()
 
-    def plans(self) -> dict[str, Plan]:
-        """Return task group of the link -> its current plan."""
-        return self._offsets.plans()
+    def plans(self) -> dict[str, tuple[Plan, Proof]]:
+        """Return task group of the link -> its current plan, and whether that is proven."""
+        return self._offsets.plans_with_proofs()
 
     def last_records(self) -> dict[TopicPartition, tuple[int, int]]:
         """See `Offsets.last_records`."""
@@ -336,7 +337,11 @@ class GroupSync:
     def _commit(self, wanted: Mapping[str, net.Offsets], observed: _Observed) -> dict[str, Codes]:
         starts = {name: offsets for name, offsets in wanted.items() if observed.here[name].kind == SHARE}
         offsets = {name: offsets for name, offsets in wanted.items() if name not in starts}
-        return self._destination.commit(offsets, RETENTION_MS) | self._shares_there.alter(starts)
+        codes = self._destination.commit(offsets, RETENTION_MS)
+        again = {name: with_mark_alone(offsets[name], of_group) for name, of_group in codes.items()}
+        for name, of_group in self._destination.commit({n: o for n, o in again.items() if o}, RETENTION_MS).items():
+            codes[name] = {**codes[name], **of_group}
+        return codes | self._shares_there.alter(starts)
 
 
 def _facts(name: str, observed: _Observed) -> tuple[object, ...]:

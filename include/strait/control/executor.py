@@ -12,6 +12,7 @@ from strait.errors import ClusterError, ClusterUnavailable, NotAuthorized, Strai
 from strait.kafka.admin import Admin, ConfigChange, NewTopic, Outcomes
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.plan.planner import Proposal
+from strait.planning.risks.risks import Risk, config_refused
 from strait.planning.risks.state_safety import command
 from strait.planning.topic_sync.actions import (
     Action,
@@ -23,8 +24,9 @@ from strait.planning.topic_sync.actions import (
     GrowTopic,
     WithdrawAcl,
 )
-from strait.planning.topic_sync.configs import without_unaccepted
+from strait.planning.topic_sync.configs import with_unaccepted_left, without_unaccepted
 from strait.planning.topic_sync.retirement import Candidate, Evidence
+from strait.planning.topic_sync.sync import TopicSync
 
 _USABLE_SECONDS = 10.0
 _LOOK_SECONDS = 0.1
@@ -80,6 +82,31 @@ def acceptable(destination: Admin, link: Link, create: Collection[CreateTopic]) 
         asked = {topic: action for topic, action in lessened.items() if action is not None}
         wanted |= asked
     return tuple(wanted.values())
+
+
+def acceptable_changes(destination: Admin, link: Link, sync: TopicSync) -> tuple[TopicSync, tuple[Risk, ...]]:
+    """Return the changes without configurations that the destination rejects, and a risk for each of these and for each
+    other rejection: a destination topic that never gets a configuration is named at every plan.
+
+    Raises:
+        ClusterUnavailable: the cluster does not answer.
+    """
+    wanted = {action.topic: action for action in sync.actions if isinstance(action, AlterTopic)}
+    asked, risks = dict(wanted), []
+    while asked:
+        refused = destination.alter_each(
+            {topic: _config_change(action) for topic, action in asked.items()}, only_asked=True
+        ).failures
+        lessened = {}
+        for topic, error in refused.items():
+            action = with_unaccepted_left(link, asked[topic], str(error))
+            risks.append(config_refused(asked[topic].source, topic, str(error)))
+            if action is not None:
+                wanted[topic] = lessened[topic] = action
+        asked = {topic: action for topic, action in lessened.items() if action.put or action.reset}
+    actions = (wanted[one.topic] if isinstance(one, AlterTopic) else one for one in sync.actions)
+    left = tuple(one for one in actions if not isinstance(one, AlterTopic) or one.put or one.reset)
+    return replace(sync, actions=left), tuple(sorted(risks))
 
 
 def gather(source: Admin, destination: Admin, candidates: Collection[Candidate]) -> Evidence:

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from strait.config import naming
 from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import Link, LinksFile
+from strait.config.selecting import selects
 from strait.control.copy_ends import Found, Side, ends_of, look_at_copies
 from strait.control.registration import producer_id_of, register_moved_in
 from strait.errors import ConfigError, PlanConflict
@@ -24,7 +25,6 @@ from strait.planning.topics.lost_mappings import Begun
 from strait.planning.topics.move_in import Begin, where_to_begin
 from strait.planning.topics.new_partitions import NewPartition
 from strait.planning.topics.pairs import Pair
-from strait.planning.topics.selection import selects
 from strait.reasons import Reason
 from strait.state.moved_copies import MovedCopies
 from strait.state.positions import Positions

@@ -19,6 +19,7 @@ from strait.planning.plan.stopping import stopped_by, with_stopped
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.schema import Pause, Plan
+from strait.state.signing import with_key
 
 _CONFLICTS_MOST = 8
 _CONFLICT_PAUSE_SECONDS = 1.0
@@ -151,10 +152,11 @@ def _with_pauses(state: StateReader, wanted: Sequence[Pause]) -> tuple[Sequence[
 def edit(file: LinksFile, link: str, change: Change) -> Edited:
     """Publish the current plans with a change, and nothing else. Raises as `pause`, and the errors of ``change``."""
     destination = file.links[link].destination
-    with StateReader(file.clusters[destination], destination, link) as state:
+    properties = with_key(file.clusters[destination])
+    with StateReader(properties, destination, link) as state:
         for _ in range(_CONFLICTS_MOST):
             try:
-                return _publish(ControlPublisher(file.clusters[destination], destination, link), link, state, change)
+                return _publish(ControlPublisher(properties, destination, link), link, state, change)
             except PlanConflict as error:
                 conflict = error
                 time.sleep(random.uniform(0, _CONFLICT_PAUSE_SECONDS))  # noqa: S311  only to get out of step

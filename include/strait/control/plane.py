@@ -14,9 +14,11 @@ from cachetools import TTLCache
 
 from strait.config import naming
 from strait.config.app_spec import AppSpec
+from strait.config.client_properties import STATE_KEY
 from strait.config.cluster_identity import expecting
 from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import LinksFile, load_link
+from strait.config.selecting import selects
 from strait.control.executor import Done, make_state_safer, perform, with_acls
 from strait.control.forecast import Clusters, Forecast, forecast
 from strait.control.group_status import group_status
@@ -27,11 +29,12 @@ from strait.control.proposing import Observed, Proposing, state_replicas
 from strait.control.registration import is_registered, producer_id_of, register
 from strait.control.report_history import LoadMonitor
 from strait.control.specs import spec_of
-from strait.errors import PlanConflict
+from strait.errors import PlanConflict, StateError
 from strait.kafka.admin import Admin
 from strait.kafka.connection import silent
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.plan.draft import next_plans
+from strait.planning.plan.foreign import curtailed
 from strait.planning.plan.planner import Proposal
 from strait.planning.plan.settings import InForce, in_force, planned_settings
 from strait.planning.review import text
@@ -46,16 +49,17 @@ from strait.planning.topic_sync.configs import OBSERVED_CONFIGS, observed
 from strait.planning.topic_sync.heartbeats import with_heartbeats
 from strait.planning.topic_sync.sync import follows_acls
 from strait.planning.topics.remembered import remembered
-from strait.planning.topics.selection import selects
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.safety import SAFETY_CONFIGS, kept_safe
 from strait.state.schema import Plan, Registration
 from strait.state.segments import SEGMENT_CONFIGS, segments_of
+from strait.state.signing import Proof, with_key
 from strait.state.topics import ensure_state_topics
 
 GROUP = DEFAULT_GROUP
 _CONFLICTS_MOST = 8
+_NONE: frozenset[str] = frozenset()
 _CONFLICT_PAUSE_SECONDS = 1.0
 _CLAIMS_MOST, _CLAIMS_SECONDS = 10_000, 60.0
 
@@ -76,7 +80,7 @@ class Control:
         self.link = with_heartbeats(self._configured)
         self._file = file
         self._source_properties = file.clusters[self.link.source]
-        self._destination_properties = file.clusters[self.link.destination]
+        self._destination_properties = with_key(file.clusters[self.link.destination])
         self._register_is_there = self._state_is_there = True  # as last seen
         self._claims: TTLCache[str, Claim] = TTLCache(_CLAIMS_MOST, _CLAIMS_SECONDS)
         self._state_topics = {*kept_safe(link), naming.history_topic(link)} - {naming.PRODUCERS_TOPIC}
@@ -96,6 +100,12 @@ class Control:
             _ = self._source, self._destination  # both connect; if both fail, the source's error is raised
         self._state.catch_up()
         found = in_force(self._file.links[self.name], self._state.plans.get(GROUP))
+        if adopt and found.elsewhere and self._state.proofs[GROUP] is not Proof.PROVEN:
+            raise StateError(
+                f"link {self.name}: plan {found.version} names topics from {found.elsewhere}, and it is "
+                f"{self._state.proofs[GROUP].value}, so they may come from any client that may write to the plan topic",
+                hint="set the same `state.key` here and there, or take the links file's topics with `--from-file`",
+            )
         if adopt:
             self._configured, self.link = found.link, with_heartbeats(found.link)
         return found
@@ -112,7 +122,8 @@ class Control:
 
     def has_work(self, proposal: Proposal) -> bool:
         """Return whether `apply` would do anything for this proposal, which must be the latest."""
-        return not (proposal.empty and proposal.previous and self._register_is_there and self._state_is_there)
+        done = proposal.empty and not proposal.deleted_there and proposal.previous
+        return not (done and self._register_is_there and self._state_is_there)
 
     def show(self, proposal: Proposal, ahead: Forecast | None = None) -> ShownPlan:
         """Return a proposal as an operator sees it for approval: with its cost and its risks."""
@@ -285,7 +296,8 @@ class Control:
         done: Done | None = None,
     ) -> Proposal:
         """Return the proposal, with the part of it that needs no approval."""
-        plans = dict(self._state.plans)
+        proofs = dict(self._state.proofs) if STATE_KEY in self._destination_properties else {}
+        plans, others = curtailed(self.link, self._state.plans, proofs) if proofs else (dict(self._state.plans), _NONE)
         if stopped is None:
             stopped = GROUP in plans and plans[GROUP].stopped
         seen = Observed(
@@ -296,6 +308,8 @@ class Control:
             self._loads.now(),
             () if done is None else done.actions,
             _now_ms(),
+            proofs,
+            others,
         )
         settings = planned_settings(self._configured)
         proposing = Proposing(self.name, self.link, settings, self._clusters, seen, self._claims)
@@ -314,11 +328,12 @@ class Control:
             at_ms = _now_ms()
             producer_id = producer_id_of(self.name, self._state, self._destination_properties, self.link.destination)
             self._register(producer_id, proposal.plans)
-            if not proposal.drafts:
+            if not proposal.drafts and not proposal.deleted_there:
                 return proposal.plans, whole, proposal
             plans = next_plans(proposal.drafts, proposal.plans, self.name, producer_id, at_ms)
             forgotten = proposal.sync.retirement.forget
-            publication.publish(plans, proposal.first_runs(at_ms), proposal.losses(self.name, at_ms), forgotten)
+            losses = (*proposal.losses(self.name, at_ms), *proposal.deleted_there)
+            publication.publish(plans, proposal.first_runs(at_ms), losses, forgotten, vouched=True)
             return {**proposal.plans, **{plan.group: plan for plan in plans}}, whole, proposal
 
     def _register(self, producer_id: int, plans: Mapping[str, Plan]) -> None:

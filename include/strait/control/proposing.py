@@ -6,13 +6,15 @@ from dataclasses import dataclass, field, replace
 
 from strait.config.links import Link
 from strait.control.collector import collector_paused
-from strait.control.executor import acceptable, gather
+from strait.control.executor import acceptable, acceptable_changes, gather
 from strait.control.forecast import Clusters
+from strait.control.kept_less import losses_by_settings
 from strait.control.moved_copies import without_moved_copies
 from strait.control.other_links import Claim, claims
 from strait.control.start_offsets import look_up
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.history.load import Load
+from strait.planning.plan.foreign import replacing
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.plan.planner import Proposal, Runs, compose, survey
 from strait.planning.review.withholding import unapproved_of, without_actions
@@ -25,6 +27,7 @@ from strait.planning.topic_sync.sync import Memory, TopicSync, topic_sync
 from strait.planning.topics.selection import CameBack
 from strait.planning.topics.unapproved import NOTHING, Unapproved
 from strait.state.schema import Plan, PlannedSettings
+from strait.state.signing import Proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,9 @@ class Observed:
 
     Attributes:
         facts: of source and destination.
-        plans: task group -> its current plan.
+        plans: task group -> its current plan; of one that is not proven only the topics that the link selects.
+        proofs: task group -> whether its plan is proven; empty: this host has no key. ``curtailed``: task groups whose
+            plans had other topics.
         done: actions completed in this cycle.
     """
 
@@ -44,6 +49,8 @@ class Observed:
     loads: Mapping[TopicPartition, Load]
     done: tuple[Action, ...]
     now_ms: int
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
+    curtailed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,9 @@ class Proposing:
         starts = look_up(
             self.clusters.source, self.clusters.destination, found.new, histories=link.backfill is not None
         )
-        sync = self._sync(found.destinations, refused)
+        sync, config_risks = acceptable_changes(
+            self.clusters.destination, link, self._sync(found.destinations, refused)
+        )
         with collector_paused():
             proposal = compose(
                 link,
@@ -110,11 +119,16 @@ class Proposing:
                 settings=self.settings,
                 now_ms=observed.now_ms,
             )
+        if observed.proofs:
+            proposal = replacing(proposal, observed.proofs, observed.curtailed, observed.now_ms)
         replicas = wanted_replicas(state_replicas(link), (pair.destination for pair in found.destinations.pairs))
         return replace(
             proposal,
             state_changes=state_changes(self.name, destination.topics),
-            state_risks=state_risks(self.name, destination.topics, replicas),
+            deleted_there=losses_by_settings(
+                self.clusters, self.name, found.destinations.pairs, observed.runs, observed.now_ms
+            ),
+            state_risks=(*proposal.state_risks, *config_risks, *state_risks(self.name, destination.topics, replicas)),
         )
 
     def _sync(self, destinations: Destinations, refused: Mapping[str, str]) -> TopicSync:

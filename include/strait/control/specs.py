@@ -7,9 +7,11 @@ from strait.config.app_spec import AppSpec
 from strait.config.cluster_identity import expecting
 from strait.config.links import Link
 from strait.config.racks import in_rack
+from strait.config.selecting import Selected
 from strait.planning.history.load import cores_for
 from strait.planning.review.clusters import planned_clusters
 from strait.state.schema import Plan
+from strait.state.signing import with_key
 
 
 def spec_of(
@@ -25,6 +27,7 @@ def spec_of(
     """Return the settings of an application, from its link's settings, and only for the clusters of its plan.
 
     Args:
+        link: with its heartbeats topics selected.
         properties: of source and destination, as configured.
     """
     source, destination = properties
@@ -37,7 +40,8 @@ def spec_of(
         source_name=link.source,
         source=in_rack(expecting(source, source_id), rack),
         destination_name=link.destination,
-        destination=in_rack(expecting(destination, destination_id), rack),
+        destination=in_rack(expecting(with_key(destination), destination_id), rack),
+        selected=Selected.of(link),
         standby=standby,
         slots=cores_for(link, plan),
         slot_memory_bytes=link.slot_memory_mib << 20,

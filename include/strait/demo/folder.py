@@ -7,9 +7,9 @@ from pathlib import Path
 
 import yaml
 
+from strait.config.home import home, project_root
 from strait.embedded.airflow import LocalAirflow
 from strait.embedded.detached import Detached
-from strait.embedded.paths import home, project_root
 
 SOURCE = "source"
 DESTINATION = "destination"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from strait.embedded import paths
+from strait.config import home
 from strait.errors import SetupError
 from strait.launch.java import build_of, find_java
 from strait.launch.step import run_step
@@ -59,7 +59,7 @@ def fetched(name: str, what: str, ivy_file: Path, versions: Mapping[str, str], *
         ``what``: name of the download, human-readable.
         versions: property of the Ivy file -> version.
     """
-    folder = paths.home() / "jars" / name
+    folder = home.home() / "jars" / name
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

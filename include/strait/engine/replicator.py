@@ -8,7 +8,7 @@ import itertools
 import os
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from strait.config import naming, racks
 from strait.config.app_spec import AppSpec
@@ -72,6 +72,7 @@ class Replicator:
         )
         map_topic = naming.map_topic(spec.link)
         self._planned: dict[str, PlannedTopic] = {}
+        self._refused: frozenset[str] = frozenset()
         self._partitions: dict[Key, Partition] = {}
         self._retired: list[Partition] = []
         self._new: list[Partition] = []
@@ -144,25 +145,33 @@ class Replicator:
         retired, self._retired = self._retired, []
         return retired
 
-    def follow(self, plan: Plan) -> None:
+    def follow(self, plan: Plan, refused: Collection[str] = ()) -> None:
         """Add the partitions that the plan assigns to this slot, and drop those that it does not; all others continue
-        untouched. Topics that are planned as before are not checked."""
+        untouched. Topics that are planned as before are not checked. Partitions of ``refused`` source topics only show
+        the reason."""
+        before_refused, self._refused = self._refused, frozenset(refused)
+        turned = before_refused ^ self._refused
         self._budgets.follow(plan.budgets, self._slot, self._loop.now, plan.backfill)
         planned = {topic.source: topic for topic in plan.topics}
         removed: list[Partition] = []
         for name, before in self._planned.items():
             topic = planned.get(name)
-            if topic is not before and topic != before:
+            if name in turned:
+                removed += self._follow_topic(before, None)
+            elif topic is not before and topic != before:
                 removed += self._follow_topic(before, topic)
         added = [
             self._add(topic, number)
             for name, topic in sorted(planned.items())
-            if self._planned.get(name) != topic
+            if self._planned.get(name) != topic or name in turned
             for number, slot in enumerate(topic.slots)
             if slot == self._slot and (name, number) not in self._partitions
         ]
         self._planned = planned
-        self._leadership.follow(added, removed)
+        self._leadership.follow(
+            [partition for partition in added if partition.topic not in self._refused],
+            [partition for partition in removed if partition.topic not in before_refused],
+        )
 
     def _follow_topic(self, before: PlannedTopic, topic: PlannedTopic | None) -> list[Partition]:
         """Apply a topic's changed plan. Return the partitions of it that this slot had, and that it must drop or
@@ -194,7 +203,10 @@ class Replicator:
             next(self._lines),
             self.changes,
         )
-        self._recovery.add(partition)
+        if topic.source in self._refused:
+            partition.show(Reason.OUTSIDE_SELECTION, f"planned for destination topic {topic.destination}")
+        else:
+            self._recovery.add(partition)
         self._new.append(partition)
         return partition
 

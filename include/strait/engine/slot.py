@@ -21,9 +21,11 @@ from strait.engine.standby import is_for, plan_to_take_over, until_it_is_back
 from strait.engine.zone_traffic import Side, ZoneTraffics
 from strait.errors import StateError, StraitError
 from strait.net.event_loop import Loop
+from strait.state.admission import Admission
 from strait.state.presence import Presence
 from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, Plan
+from strait.state.signing import Proof
 from strait.state.writer import StateWriter
 
 STATE_POLL_SECONDS = 0.1
@@ -115,13 +117,16 @@ class FollowedState(Protocol):
     """The state of a link that a slot follows; `strait.state.reader` implements it.
 
     Attributes:
-        plans: task group -> its current plan.
+        plans: task group -> its current plan. ``proofs``: task group -> whether that plan is proven.
         runs: (source topic, partition) -> its offset segments, by sequence_base.
         map_end: first offset of the map topic that was not read yet.
     """
 
     @property
     def plans(self) -> Mapping[str, Plan]: ...
+
+    @property
+    def proofs(self) -> Mapping[str, Proof]: ...
 
     @property
     def runs(self) -> Mapping[tuple[str, int], tuple[OffsetMapping, ...]]: ...
@@ -153,6 +158,7 @@ class Slot:
         self._writer = writer
         self._metrics = metrics
         self._plan = plan
+        self._admission = Admission(spec)
         self._plan_topic_id: bytes | None = None
         self._map_keeper = Checkpointer(writer)
         self._heartbeat_emitter = HeartbeatEmitter(spec, slot)
@@ -191,9 +197,7 @@ class Slot:
         monotonic seconds, until which there is nothing to do unless the loop has an event: the caller serves the loop
         and asks for the next turn. Closing the generator ends the slot immediately."""
         try:
-            self._replicator.follow(self._plan)
-            self._ledger.open(self._replicator.take_new())
-            self._heartbeat_emitter.follow(self._plan)
+            self._follow(self._plan)
             self._replicator.start()
             yield from self._copy(should_stop)
             yield from self._drain()
@@ -243,13 +247,19 @@ class Slot:
             return False
         if plan.version > self._plan.version and plan.producer_id == self._plan.producer_id:
             self._plan = plan
-            self._replicator.follow(plan)
-            retired = self._replicator.take_retired()
-            self._write_checkpoints(retired)  # the last checkpoint, in case no slot takes over the partition
-            self._ledger.retire(retired)
-            self._ledger.open(self._replicator.take_new())
-            self._heartbeat_emitter.follow(plan)
+            self._follow(plan)
         return True
+
+    def _follow(self, plan: Plan) -> None:
+        """Give a plan to all that follow it, within the limits of the spec."""
+        proof = self._state.proofs.get(plan.group)
+        self._replicator.follow(plan, self._admission.refused_topics(plan, proof))
+        retired = self._replicator.take_retired()
+        self._write_checkpoints(retired)  # the last checkpoint, in case no slot takes over the partition
+        self._ledger.retire(retired)
+        self._ledger.open(self._replicator.take_new())
+        admitted = self._admission.admits_heartbeat(plan, proof)
+        self._heartbeat_emitter.follow(plan if admitted else plan.model_copy(update={"heartbeat": None}))
 
     def _drain(self) -> Generator[float]:
         """Send the fetched records, so that the ledger's last row ends at the start of the next process."""

@@ -65,6 +65,15 @@ LINKS: tuple[Family, ...] = (
         lambda seen: (((group,), plan.published_at_ms / 1000) for group, plan in sorted(seen.plans.items())),
     ),
     Family(
+        "strait_foreign_plan_timestamp_seconds",
+        "gauge",
+        "When a plan was last replaced that no control plane with the link's key had published; absent: never.",
+        ("group",),
+        lambda seen: (
+            ((group,), plan.replaced.at_ms / 1000) for group, plan in sorted(seen.plans.items()) if plan.replaced
+        ),
+    ),
+    Family(
         "strait_stopped", "gauge", "Whether the plan says stopped.", ("group",), of_groups(lambda s: float(s.stopped))
     ),
     Family("strait_slots", "gauge", "Slots of the plan in force.", ("group",), of_groups(lambda s: len(s.slots))),

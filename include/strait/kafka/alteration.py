@@ -46,12 +46,18 @@ class Alteration(Connection):
             partitions, CHANGES_AT_ONCE, ask, "adding partitions to topics", key_of=str, size_of=partitions.__getitem__
         )
 
-    def alter_each(self, changes: Mapping[str, ConfigChange]) -> Outcomes[str, bool]:
-        """Alter configurations of topics, one by one."""
+    def alter_each(self, changes: Mapping[str, ConfigChange], *, only_asked: bool = False) -> Outcomes[str, bool]:
+        """Alter configurations of topics, one by one.
+
+        Args:
+            only_asked: only check whether they could be altered; none is.
+        """
 
         def ask(piece: list[str]) -> Outcomes[str, bool]:
             futures = self._client.incremental_alter_configs(
-                [_altered(topic, changes[topic]) for topic in piece], request_timeout=REQUEST_SECONDS
+                [_altered(topic, changes[topic]) for topic in piece],
+                request_timeout=REQUEST_SECONDS,
+                validate_only=only_asked,
             )
             named = {resource.name: future for resource, future in futures.items()}
             return self._wait(named, "altering configs of topic {}").unless_away()

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from strait.config.app_spec import Spec
+from strait.config.app_spec import AppSpec, Spec
 from strait.launch.base import EXIT_NEEDS_MORE_CORES, Application, State
 
 RESTART_LIMIT = 5
@@ -124,6 +124,8 @@ def _changed(wanted: Spec, runs_with: Spec | None) -> list[str]:
         return ["version of its spec"]
     if type(wanted) is not type(runs_with):
         return ["kind of application"]
+    if isinstance(wanted, AppSpec) and isinstance(runs_with, AppSpec):
+        wanted, runs_with = wanted.without_keys(), runs_with.without_keys()
     fields = type(wanted).model_fields.keys() - {*_FOLLOWED, "loads"}
     changed = sorted(name for name in fields if getattr(wanted, name) != getattr(runs_with, name))
     if wanted.slots < runs_with.slots:

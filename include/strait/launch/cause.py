@@ -12,7 +12,7 @@ LAST_WORDS = "strait: "
 """Start of the line in which an application itself reports why it ends."""
 
 _NOISE = re.compile(r"\s|Traceback |Caused by: |\.\.\. \d+ more|\^+$|Killed$|Terminated$")
-_SECRET = re.compile(r"password|secret|token|credential|jaas|\.pem$|\.key", re.IGNORECASE)
+_SECRET = re.compile(r"password|secret|token|credential|jaas|state\.key|\.pem$|\.key", re.IGNORECASE)
 
 
 def cause_of(exit_code: int | None, log: str, spec: Spec | None) -> str:

@@ -37,10 +37,9 @@ def consumer_groups_in_sync(spec: AppSpec, application: str) -> Iterator[None]:
 
 
 def _synchronize(spec: AppSpec, application: str, stopped: threading.Event) -> None:
-    from strait.consumer_groups.clusters import LinkClusters
     from strait.consumer_groups.continuous import ContinuousSync
 
-    ContinuousSync(LinkClusters.of_application(spec), application).run(stopped)
+    ContinuousSync(spec, application).run(stopped)
 
 
 def _stand_by(spec: AppSpec, application: str, stopped: threading.Event) -> None:

@@ -225,7 +225,7 @@ def run_key(run: OffsetMapping) -> RunKey:
 
 
 _LATER: Mapping[type[Record], tuple[str, ...]] = {
-    Plan: ("stop", "source_cluster", "destination_cluster", "decisions", "backfill"),
+    Plan: ("stop", "source_cluster", "destination_cluster", "decisions", "backfill", "replaced"),
     Registration: ("purpose",),
     Failover: ("group_list", "topics", "wave_topics", "wave_groups", "topics_left", "held_elsewhere"),
 }

@@ -15,6 +15,7 @@ from strait.config import naming
 from strait.errors import StraitError
 from strait.state.feed_thread import EOF, PIECES, Begin, Piece, Reading
 from strait.state.schema import OffsetMapping, Plan
+from strait.state.signing import Keys, Proof
 from strait.state.view import Kind, Place, StateView
 
 
@@ -26,8 +27,9 @@ class _Topic(NamedTuple):
 class _LinkState:
     """The state of one link as read so far."""
 
-    def __init__(self, link: str) -> None:
+    def __init__(self, link: str, keys: Keys) -> None:
         self.link = link
+        self._keys = keys
         self.plan_topic, self.map_topic = naming.plan_topic(link), naming.map_topic(link)
         self.followers: list[FollowedLink] = []
         self.begin()
@@ -35,7 +37,7 @@ class _LinkState:
 
     def begin(self) -> None:
         """Forget everything: the topics are read from their start."""
-        self.view = StateView(self.link)
+        self.view = StateView(self.link, keys=self._keys)
         self.stale = False  # while True, arriving records are of an earlier reading and are skipped
         self.map_end = 0
         self.unread = {self.plan_topic, self.map_topic}
@@ -55,7 +57,8 @@ class _LinkState:
             return was_unread or kind == "map"
         if kind == "map":
             self.map_end = offset + 1
-        return self.view.apply(kind, message.key(), message.value(), Place(topic, message.partition() or 0, offset))
+        place = Place(topic, message.partition() or 0, offset)
+        return self.view.apply(kind, message.key(), message.value(), place, message.headers() or ())
 
 
 class FollowedLink:
@@ -71,6 +74,11 @@ class FollowedLink:
     def plans(self) -> Mapping[str, Plan]:
         """Task group -> its current plan."""
         return self._state.view.plans
+
+    @property
+    def proofs(self) -> Mapping[str, Proof]:
+        """Task group -> whether its current plan is proven by the keys in the cluster's properties."""
+        return self._state.view.proofs
 
     @property
     def runs(self) -> Mapping[tuple[str, int], tuple[OffsetMapping, ...]]:
@@ -120,6 +128,7 @@ class StateFeed:
     """
 
     def __init__(self, properties: Mapping[str, str], cluster: str, name: str, wake: Callable[[], None]) -> None:
+        self._keys = Keys.of(cluster, properties)
         self._states: dict[str, _LinkState] = {}
         self._topics: dict[str, _Topic] = {}
         self._pieces: queue.Queue[Piece] = queue.Queue(PIECES)
@@ -137,7 +146,7 @@ class StateFeed:
         `deliver`."""
         state = self._states.get(link)
         if state is None:
-            state = self._states[link] = _LinkState(link)
+            state = self._states[link] = _LinkState(link, self._keys)
             self._topics[state.plan_topic] = _Topic("plan", state)
             self._topics[state.map_topic] = _Topic("map", state)
             self._reading.asked.put(lambda: self._reading.follow(state.plan_topic, state.map_topic))

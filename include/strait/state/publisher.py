@@ -25,6 +25,7 @@ from strait.kafka.clients import Watch, ask, make_producer
 from strait.state.codec import encode
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping, Plan
+from strait.state.signing import Keys, Proof, with_key
 
 _LARGEST_PLAN_BYTES = 100 << 20  # before compression; the topic accepts about a tenth of that, compressed
 _MARKER_PAUSE_SECONDS = 0.02
@@ -59,7 +60,8 @@ class ControlPublisher:
             message_max_bytes=_LARGEST_PLAN_BYTES,
         )
         deadline = time.monotonic() + timeout_seconds
-        publication = Publication(producer, watch, reader, self._link, deadline)
+        keys = Keys.of(self._cluster, with_key(self._properties))
+        publication = Publication(producer, watch, reader, self._link, keys, deadline)
         try:
             publication.step("taking over the control of the link", producer.init_transactions)
             reader.catch_up(max(1.0, deadline - time.monotonic()))
@@ -85,11 +87,14 @@ class CopiedRecord(NamedTuple):
 class Publication:
     """One opportunity to publish. No transaction is open before `publish`, and none stays open after it."""
 
-    def __init__(self, producer: Producer, watch: Watch, reader: StateReader, link: str, deadline: float) -> None:
+    def __init__(
+        self, producer: Producer, watch: Watch, reader: StateReader, link: str, keys: Keys, deadline: float
+    ) -> None:
         self._producer = producer
         self._watch = watch
         self._reader = reader
         self._link = link
+        self._keys = keys
         self._deadline = deadline
 
     def publish(
@@ -99,11 +104,15 @@ class Publication:
         losses: Iterable[Loss] = (),
         forgotten: Iterable[OffsetMapping] = (),
         records: Iterable[CopiedRecord] = (),
+        *,
+        vouched: bool = False,
     ) -> None:
         """Write plans of task groups, first offset segments and losses in one transaction.
 
         Args:
             plans: empty if first segments are published before the plans that refer to them.
+            vouched: the plans contain no topics but those that the link's settings select. Otherwise a plan is signed only if its
+                predecessor is: an edit must not give a forged plan a signature.
             forgotten: segments of topics that were deleted on both sides, to be removed from the map.
             records: records of the source that the link does not replicate itself; the segments pass over them.
 
@@ -127,8 +136,12 @@ class Publication:
                 self._produce(doing, naming.map_topic(self._link), encode(run)[0], None)
             for loss in losses:
                 self._produce(doing, naming.losses_topic(self._link), *encode(loss))
+            topic = naming.plan_topic(self._link)
             for plan in plans:
-                self._produce(doing, naming.plan_topic(self._link), *encode(plan))
+                key, value = encode(plan)
+                signs = vouched or self._reader.proofs.get(plan.group, Proof.PROVEN) is Proof.PROVEN
+                headers = self._keys.signature(topic, key, value) if signs else []
+                self._produce(doing, topic, key, value, headers=headers)
             self.step(doing, self._producer.commit_transaction)
         except PlanConflict:
             raise  # the control plane that fenced this one has ended the transaction

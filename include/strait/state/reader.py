@@ -16,6 +16,7 @@ from strait.state.group_sync_records import GroupSyncReport
 from strait.state.report_changes import REPEAT_SECONDS
 from strait.state.schema import Loss, OffsetMapping, Plan, Report
 from strait.state.segments import DELETE_RETENTION_MS
+from strait.state.signing import Keys, Proof
 from strait.state.view import Kind, Place, StateView
 
 REPORTS_SINCE_SECONDS = REPEAT_SECONDS + 15
@@ -67,7 +68,7 @@ class StateReader:
         self._link = link
         self._some_partitions = some_partitions
         self._most_losses = most_losses
-        self._view = StateView(link, most_losses)
+        self._view = StateView(link, most_losses, Keys.of(cluster, properties))
         self._seen_at = time.monotonic()
         self._watch = Watch(cluster, self._hear)
         self._next: dict[str, int] = {}  # topic -> first offset not read yet; only topics that exist
@@ -83,6 +84,11 @@ class StateReader:
     def plans(self) -> Mapping[str, Plan]:
         """Task group -> its current plan."""
         return self._view.plans
+
+    @property
+    def proofs(self) -> Mapping[str, Proof]:
+        """Task group -> whether its current plan is proven by the keys in the cluster's properties."""
+        return self._view.proofs
 
     @property
     def runs(self) -> Mapping[tuple[str, int], tuple[OffsetMapping, ...]]:
@@ -180,7 +186,7 @@ class StateReader:
     def _begin_again(self) -> None:
         """Start from scratch: records removed since the last poll may have left no tombstone in the topics."""
         self._seen_at = time.monotonic()
-        self._view = StateView(self._link, self._most_losses)
+        self._view = StateView(self._link, self._most_losses, self._view.keys)
         self._next.clear()
         self._start.clear()
 
@@ -235,6 +241,7 @@ class StateReader:
         """Continue at the same offsets with a consumer that has read the rotated certificates or password."""
         try:
             renewed = self._make_consumer()
+            self._view.keys = Keys.of(self._watch.cluster, self._properties)
         except ConfigError:
             return  # some files are not replaced yet; the next check retries
         self._rotation.done()
@@ -257,9 +264,8 @@ class StateReader:
         error = message.error()
         if error is None:
             self._next[topic] = offset + 1
-            return self._view.apply(
-                self._kind_of[topic], message.key(), message.value(), Place(topic, partition, offset)
-            )
+            kind, place = self._kind_of[topic], Place(topic, partition, offset)
+            return self._view.apply(kind, message.key(), message.value(), place, message.headers() or ())
         if error.code() == _EOF:
             self._next[topic] = max(self._next[topic], offset)
             return self._lost.pop(topic, None) is not None

@@ -201,6 +201,14 @@ class Decision(Record):
     reason: Told = ""
 
 
+class ReplacedPlan(Record):
+    """A plan that no control plane with the link's key had published, and that was replaced."""
+
+    version: int = Field(ge=1)
+    published_at_ms: int = Field(ge=0, description="As that plan told.")
+    at_ms: int = Field(ge=0, description="When it was found.")
+
+
 class PlannedHeartbeat(Record):
     """The heartbeats that the slot which copies the first partition of the source's heartbeat topic writes to it."""
 
@@ -268,6 +276,10 @@ class Plan(Record):
     source_cluster: str = Field("", description='Id of the source cluster; no other is copied from. "": unknown.')
     destination_cluster: str = Field("", description="Id of the destination cluster; no other is written to.")
     acls: tuple[GivenAcl, ...] = Field((), description="Rules that the link has given for copies in all its life.")
+    replaced: ReplacedPlan | None = Field(
+        None,
+        description="The last foreign plan of the task group. Written only if there was one: older versions cannot read it.",
+    )
     published_at_ms: int = Field(ge=0)
     registered: bool = Field(False, description="The producer id was in strait.producers before this was published.")
 

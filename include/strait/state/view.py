@@ -14,6 +14,7 @@ from strait.state.group_sync_records import GroupSyncReport
 from strait.state.loss_log import LossLog
 from strait.state.runs import RunsByPartition
 from strait.state.schema import Loss, Plan
+from strait.state.signing import Headers, Keys, Proof
 from strait.state.slot_reports import SlotReports
 
 Kind = Literal["plan", "map", "reports", "losses"]
@@ -34,7 +35,7 @@ class StateView:
     """Plans, offset segments, reports and losses of one link.
 
     Attributes:
-        plans: task group -> its current plan.
+        plans: task group -> its current plan. ``proofs``: task group -> whether that plan is proven by the keys.
         runs: (source topic, partition) -> its offset segments, by sequence_base.
         reports: (task group, slot) -> the newest report of every application that runs this slot, combined from all
             its records.
@@ -43,11 +44,14 @@ class StateView:
 
     Args:
         most_losses: number of newest losses that are kept; None: all.
+        keys: those of the link's plans, as far as this process has them.
     """
 
-    def __init__(self, link: str, most_losses: int | None = None) -> None:
+    def __init__(self, link: str, most_losses: int | None = None, keys: Keys | None = None) -> None:
         self._link = link
+        self.keys = keys or Keys(())
         self.plans: dict[str, Plan] = {}
+        self.proofs: dict[str, Proof] = {}
         self.runs = RunsByPartition(self._run_not_read)
         self.reports = SlotReports()
         self.group_sync: GroupSyncReport | None = None
@@ -58,14 +62,17 @@ class StateView:
         """Return the error for the first record of these kinds that could not be read and was not replaced since."""
         return next((error for kind in kinds for error in self._troubles[kind].values()), None)
 
-    def apply(self, kind: Kind, raw_key: bytes | None, raw_value: bytes | None, place: Place) -> bool:
+    def apply(
+        self, kind: Kind, raw_key: bytes | None, raw_value: bytes | None, place: Place, headers: Headers = ()
+    ) -> bool:
         """Apply one record; return whether anything changed, including errors."""
         had_trouble = self._troubles[kind].pop(raw_key, None) is not None
         if raw_value is None:
             return self._forget(kind, raw_key) or had_trouble
         try:
             if kind == "plan":
-                self._take_plan(decode(Plan, raw_key, raw_value))
+                plan = decode(Plan, raw_key, raw_value)
+                self._take_plan(plan, self.keys.proof(place.topic, raw_key, raw_value, headers))
             elif kind == "map":
                 self.runs.put(raw_key, raw_value, place.offset)
             elif kind == "losses":
@@ -88,10 +95,11 @@ class StateView:
             "else write a good record or a tombstone under the same key",
         )
 
-    def _take_plan(self, plan: Plan) -> None:
+    def _take_plan(self, plan: Plan, proof: Proof) -> None:
         if plan.link != self._link:
             raise Unreadable(f"it is a plan of link {plan.link!r}")
         self.plans[plan.group] = plan
+        self.proofs[plan.group] = proof
 
     def _take_loss(self, loss: Loss) -> None:
         if loss.link != self._link:
@@ -105,4 +113,5 @@ class StateView:
             group = decode_key(PlanKey, raw_key).group
         except Unreadable:
             return False  # an unreadable record was never applied
+        self.proofs.pop(group, None)
         return self.plans.pop(group, None) is not None

@@ -12,6 +12,7 @@ REQUEST_TIMED_OUT: int = errors.RequestTimedOutError.errno
 COORDINATOR_LOAD_IN_PROGRESS: int = errors.CoordinatorLoadInProgressError.errno
 COORDINATOR_NOT_AVAILABLE: int = errors.CoordinatorNotAvailableError.errno
 NOT_COORDINATOR: int = errors.NotCoordinatorError.errno
+OFFSET_METADATA_TOO_LARGE: int = errors.OffsetMetadataTooLargeError.errno
 UNSUPPORTED_VERSION: int = errors.UnsupportedVersionError.errno
 UNKNOWN_MEMBER_ID: int = errors.UnknownMemberIdError.errno
 UNSTABLE_OFFSET_COMMIT: int = errors.UnstableOffsetCommitError.errno

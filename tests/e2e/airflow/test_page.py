@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from strait.embedded.paths import project_root
+from strait.config.home import project_root
 from support.fixtures.page import LONG, READ, TOKEN, VIEWER, WAIT_MS
 from support.fixtures.waiting import eventually
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from strait.embedded import paths
+from strait.config import home
 
 _SOURCES = Path(__file__).parents[1] / "kfake"
 
@@ -62,7 +62,7 @@ def _built() -> Path:
         pytest.skip("no Go on this machine, which kfake is made with")
     sources = sorted(path for path in _SOURCES.iterdir() if path.name in ("main.go", "go.mod", "go.sum"))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
-    program = paths.home() / f"kfake-{digest}"
+    program = home.home() / f"kfake-{digest}"
     if not program.is_file():
         partial = program.with_name(f".{program.name}-{os.getpid()}")
         subprocess.run([go, "build", "-o", partial, "."], cwd=_SOURCES, check=True, timeout=500)

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from strait.embedded.paths import home
+from strait.config.home import home
 
 VERSION = "1.35.4"
 """Of Kubernetes. The Python client's pinned version is the one made for it."""

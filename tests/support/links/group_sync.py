@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from strait.config.app_spec import AppSpec
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.continuous import ContinuousSync
 from support.links.engine_link import EngineLink
 
@@ -19,7 +18,7 @@ def application(link: EngineLink) -> AbstractContextManager[None]:
 def application_of(spec: AppSpec) -> Iterator[None]:
     """The same for any link."""
     stopped = threading.Event()
-    sync = ContinuousSync(LinkClusters.of_application(spec), "an-application")
+    sync = ContinuousSync(spec, "an-application")
     thread = threading.Thread(target=sync.run, args=(stopped,))
     thread.start()
     try:

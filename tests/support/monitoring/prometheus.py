@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from strait.embedded.paths import home
+from strait.config.home import home
 from strait.embedded.ports import free_ports
 from support.fixtures.waiting import eventually
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from strait.embedded.paths import project_root
+from strait.config.home import project_root
 from strait.embedded.ports import free_ports
 from support.fixtures.running import Running, look_at
 from support.fixtures.waiting import eventually

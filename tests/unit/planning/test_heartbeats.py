@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from strait.config.links import Link
 from strait.config.rules import rule_of
+from strait.config.selecting import selects
 from strait.errors import ProtocolError
 from strait.model import ClusterFacts, TopicFacts
 from strait.planning.topic_sync.heartbeats import missing, planned, with_heartbeats, written_by_links
-from strait.planning.topics.selection import selects
 from strait.state.heartbeats import Heartbeat, beating
 from strait.state.schema import Plan, PlannedHeartbeat, PlannedTopic
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from strait.config.links import Link, Topics
 from strait.config.naming import Names, why_illegal
+from strait.config.selecting import selects
 from strait.errors import ConfigError
 from strait.model import TopicFacts
-from strait.planning.topics.selection import CameBack, Selection, selects
+from strait.planning.topics.selection import CameBack, Selection
 from strait.planning.topics.selection import select as select_of_link
 from strait.reasons import Reason
 

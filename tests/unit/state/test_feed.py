@@ -58,7 +58,15 @@ class Consumer:
 
 
 def message(topic: str, offset: int, key: bytes | None, value: bytes | None, error: Any = None) -> Any:
-    fields = {"topic": topic, "offset": offset, "key": key, "value": value, "error": error, "partition": 0}
+    fields = {
+        "topic": topic,
+        "offset": offset,
+        "key": key,
+        "value": value,
+        "error": error,
+        "partition": 0,
+        "headers": None,
+    }
     return SimpleNamespace(**{name: lambda found=found: found for name, found in fields.items()})
 
 

@@ -17,6 +17,7 @@ from strait.state.schema import (
     PlannedHeartbeat,
     PlannedSettings,
     PlannedTopic,
+    ReplacedPlan,
     Waiting,
 )
 
@@ -46,6 +47,7 @@ class Draft:
     destination_cluster: str = ""
     decisions: tuple[Decision, ...] = ()
     backfill: PlannedBackfill | None = None
+    replaced: ReplacedPlan | None = None
 
     @classmethod
     def of(cls, plan: Plan) -> "Draft":
@@ -77,6 +79,7 @@ class Draft:
             destination_cluster=self.destination_cluster,
             acls=self.acls,
             registered=self.registered,
+            replaced=self.replaced,
             published_at_ms=now_ms,
         )
 

@@ -100,6 +100,7 @@ class Proposal:
         new: partitions that get their first offset segment with this plan, with their start offsets on both sides.
         sync: other changes that destination topics need.
         state_changes: state topic -> configurations to set, so that it loses no record and stays small.
+        deleted_there: loss log entries of records that destination topics deleted by their own settings.
         state_risks: risks of losing the link's state or letting it grow, which are not fixed without a decision.
         permitted: the part of it that needs no approval, if the link requires approval and another part needs it.
     """
@@ -113,6 +114,7 @@ class Proposal:
     state_changes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     state_risks: tuple[Risk, ...] = ()
     permitted: "Proposal | None" = None
+    deleted_there: tuple[Loss, ...] = ()
 
     @property
     def groups(self) -> dict[str, Draft]:
@@ -305,6 +307,7 @@ def compose(
             left=left,
             source_cluster=found.clusters[0],
             destination_cluster=found.clusters[1],
+            replaced=previous[group].replaced if group in previous else None,
         )
         if group not in previous or Draft.of(previous[group]) != draft:
             drafts[group] = draft

@@ -79,6 +79,11 @@ def lacking(end: str, request: str, cost: str) -> Risk:
     return Risk("missing_request", "", f"the {end} does not serve {request}: {cost}")
 
 
+def config_refused(topic: str, target: str, error: str) -> Risk:
+    """Return the risk that the destination topic never gets a configuration of its source topic."""
+    return Risk("config_refused", topic, f"{target} does not get it: {error}")
+
+
 def forgetful(expiration_ms: int) -> tuple[Risk, ...]:
     """Return a risk if brokers discard a producer's state too early.
 

@@ -64,6 +64,15 @@ def state_writers(link: str, acls: Iterable[TopicAcl]) -> tuple[Risk, ...]:
     return (Risk("state_writers", "", f"{detail}; grant WRITE and ALL on strait.* to the link's own principals alone"),)
 
 
+def foreign_plan(version: int, group: str, proof: str) -> Risk:
+    """Return the risk of a plan that is not proven and that this plan changes. ``proof``: how it is signed."""
+    detail = (
+        f"plan {version} of task group {group} is {proof} and differs from the link's settings: an older version, a host "
+        "with another `state.key`, or a foreign client published it; this plan replaces it"
+    )
+    return Risk("foreign_plan", "", detail)
+
+
 def _covers(acl: TopicAcl, topic: str) -> bool:
     if acl.pattern == "PREFIXED":
         return topic.startswith(acl.name)

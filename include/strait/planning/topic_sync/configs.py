@@ -61,14 +61,24 @@ def without_unaccepted(link: Link, create: CreateTopic, refusal: str) -> CreateT
     Args:
         refusal: the broker's error message, which names the configuration.
     """
-    needed = {*NEEDED, *_NEEDED_COMPACTED, _TIMESTAMP_TYPE, *link.configs.overrides}
-    needed |= rule_of(link.topics, create.source).overrides.keys()
-    named = [item for item in create.configs if item[0] not in needed and _names(refusal, item[0])]
-    if not named:
+    first = _unaccepted(link, create.source, create.configs, refusal)
+    if first is None:
         return None
-    (first, *_) = sorted(named, key=lambda item: -len(item[0]))
     configs = tuple(item for item in create.configs if item != first)
     return replace(create, configs=configs, left_out=(*create.left_out, first))
+
+
+def with_unaccepted_left(link: Link, alter: AlterTopic, refusal: str) -> AlterTopic | None:
+    """Return the alteration without the configuration that the destination rejects; None as in `without_unaccepted`."""
+    first = _unaccepted(link, alter.source, alter.put, refusal)
+    return None if first is None else replace(alter, put=tuple(item for item in alter.put if item != first))
+
+
+def _unaccepted(link: Link, source: str, configs: Iterable[tuple[str, str]], refusal: str) -> tuple[str, str] | None:
+    needed = {*NEEDED, *_NEEDED_COMPACTED, _TIMESTAMP_TYPE, *link.configs.overrides}
+    needed |= rule_of(link.topics, source).overrides.keys()
+    named = [item for item in configs if item[0] not in needed and _names(refusal, item[0])]
+    return max(named, key=lambda item: len(item[0]), default=None)
 
 
 def _names(refusal: str, name: str) -> bool:

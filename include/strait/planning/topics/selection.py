@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from strait.config import naming
-from strait.config.links import Link, Topics
-from strait.config.patterns import FirstMatch, once_for_each
+from strait.config.links import Link
+from strait.config.selecting import selects, why_not
 from strait.errors import ConfigError
 from strait.model import TopicFacts
 from strait.planning.topics.unapproved import NOTHING, Unapproved
@@ -100,7 +100,7 @@ def select(
     for name in sorted(source.keys() - unapproved.starts.keys()):
         back = came_back.why(name, link.destination, new=name not in copied_before)
         found = unapproved.names.get(name)
-        found = found or _skip(link.topics, name, source[name].internal) or _named(link, name, back)
+        found = found or _skip(link, name, source[name].internal) or _named(link, name, back)
         if isinstance(found, Skip):
             skipped.append(found)
         else:
@@ -125,35 +125,9 @@ def select(
     return Selection(names, tuple(missing), tuple(skipped))
 
 
-def selects(topics: Topics, name: str) -> bool:
-    """Return whether a topic is selected, by its name alone."""
-    return _skip(topics, name, internal=False) is None
-
-
-class _Lists:
-    """The lists of a `topics` block, prepared for matching."""
-
-    def __init__(self, topics: Topics) -> None:
-        self.include = frozenset(topics.include)
-        self.regex = FirstMatch("topics.regex.{}", topics.regex)
-        self.exclude = FirstMatch("topics.exclude.{}", topics.exclude)
-
-
-_lists = once_for_each(_Lists)
-
-
-def _skip(topics: Topics, name: str, internal: bool) -> Skip | None:
-    lists = _lists(topics)
-    if name not in lists.include and lists.regex(name) is None:
-        return Skip(name, Reason.NOT_SELECTED, "neither `topics.include` nor `topics.regex` matches")
-    if internal or naming.is_never_copied(name):
-        return Skip(name, Reason.EXCLUDED, "internal topic; never replicated")
-    if naming.is_internal(name) and not topics.internal:
-        return Skip(name, Reason.EXCLUDED, "internal topic, and `topics.internal` is false")
-    excluding = lists.exclude(name)
-    if excluding is not None:
-        return Skip(name, Reason.EXCLUDED, f"`topics.exclude` has {topics.exclude[excluding]!r}")
-    return None
+def _skip(link: Link, topic: str, internal: bool) -> Skip | None:
+    why = why_not(link.topics, topic, internal=internal)
+    return None if why is None else Skip(topic, *why)
 
 
 def _named(link: Link, topic: str, back: str) -> str | Skip:

@@ -26,6 +26,9 @@ def _events(seen: Observation) -> Iterator[Event]:
     for group, plan in seen.plans.items():
         stopped = ", which stops it" if plan.stopped else ""
         yield Event(plan.published_at_ms, f"plan {plan.version} of task group {group} published{stopped}")
+        if plan.replaced is not None:
+            text = f"plan {plan.replaced.version} of task group {group} was not Strait's, and was replaced"
+            yield Event(plan.replaced.at_ms, text)
     for pause in pauses_of(seen.plans.values()):
         reason = f": {pause.reason}" if pause.reason else ""
         yield Event(pause.at_ms, f"{Scope.of(pause)} paused by {pause.by}{reason}")
