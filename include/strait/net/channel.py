@@ -13,7 +13,7 @@ from strait.errors import ProtocolError, StraitError
 from strait.net.buffers import Buffer, BufferPool
 from strait.net.event_loop import Loop
 from strait.net.frames import Frames
-from strait.net.handshake import CLIENT_ID, Connection
+from strait.net.handshake import CLIENT_ID, Connection, request_head
 from strait.net.send_buffer import Outgoing, Piece, SendBuffer
 from strait.net.tls_socket import TlsSocket
 from strait.net.traffic import Traffic
@@ -26,12 +26,6 @@ MOST_PATIENCE = 8.0
 _READS_PER_TURN = 8  # then other sockets get their turn; epoll reports the remaining bytes again
 _WAKE_BYTES = 1 << 20
 NO_REPLY = "no reply in time"
-_CLIENT_ID = struct.pack(">h", len(CLIENT_ID)) + CLIENT_ID.encode() + b"\0"  # header version 2 ends with 0 tags
-
-
-def request_head(api_key: int, version: int, correlation: int) -> bytes:
-    """Return the bytes that precede a request's body: a flexible header, without the frame's size before it."""
-    return struct.pack(">hhi", api_key, version, correlation) + _CLIENT_ID
 
 
 class _Pending(NamedTuple):

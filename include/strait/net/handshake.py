@@ -7,7 +7,8 @@ Handshakes are rare and have many steps, so they are plain sequential code on a 
 import socket
 import ssl
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from kafka.errors import KafkaConfigurationError
@@ -30,9 +31,19 @@ CONNECT_SECONDS = 3.0  # an unreachable host is retried sooner than the kernel w
 _UNACKNOWLEDGED_MS = 5_000  # then its host counts as unreachable; the kernel alone would retry for a quarter of an hour
 _MAX_HANDSHAKE_FRAME_BYTES = 1 << 20
 _CORRELATION_BYTES = 4
+_SIZE = struct.Struct(">i")
 _OLDEST = "`strait validate --connect` lists what is missing; Apache Kafka has it since 2.8"
 _BROKERS_ALONE = (3, 9, 12)
 _CREDENTIALS = {"OAUTHBEARER": "check what the identity provider puts into tokens, and `sasl.oauthbearer.*`"}
+
+
+_HEAD = struct.Struct(">hhi")
+_CLIENT_ID = struct.pack(">h", len(CLIENT_ID)) + CLIENT_ID.encode() + b"\0"  # header version 2 ends with 0 tags
+
+
+def request_head(api_key: int, version: int, correlation: int) -> bytes:
+    """Return the bytes that precede a request's body: a flexible header, without the frame's size before it."""
+    return _HEAD.pack(api_key, version, correlation) + _CLIENT_ID
 
 
 class Answer(NamedTuple):
@@ -111,6 +122,15 @@ class Connection:
                 answers.append(Answer(told, reply))
         return answers
 
+    def ask_raw(self, api_key: int, version: int, body: bytes, most_bytes: int) -> memoryview:
+        """Send a request whose body is encoded and whose header is flexible; return the reply's bytes, the correlation
+        ID included. Raises as ``ask``."""
+        self._correlation += 1
+        frame = request_head(api_key, version, self._correlation) + body
+        with self._failing():
+            self.socket.sendall(_SIZE.pack(len(frame)) + frame)
+            return self._frame(most_bytes)
+
     def require(self, end: End) -> None:
         """Raise UnsupportedRequest if the broker lacks a request without which this end of a link cannot be copied."""
         for need in missing(self.versions, end):
@@ -126,26 +146,32 @@ class Connection:
             self._correlation += 1
             request.with_header(correlation_id=self._correlation, client_id=CLIENT_ID)
             frames += request.encode(framed=True, header=True)
-        try:
+        with self._failing():
             self.socket.sendall(frames)
-            return [self._frame(most_bytes) for _ in requests]
+            return [bytes(self._frame(most_bytes)) for _ in requests]
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise ClusterUnavailable(self.cluster, f"{self.where}: {error or type(error).__name__}") from error
 
-    def _frame(self, most_bytes: int) -> bytes:
-        (size,) = struct.unpack(">i", self._receive(4))
+    def _frame(self, most_bytes: int) -> memoryview:
+        (size,) = _SIZE.unpack(self._receive(_SIZE.size))
         if not _CORRELATION_BYTES <= size <= most_bytes:
             raise ProtocolError(f"{self.where} sent a frame of {size} bytes; this is not a Kafka listener's answer")
         return self._receive(size)
 
-    def _receive(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            piece = self.socket.recv(size - len(data))
-            if not piece:
+    def _receive(self, size: int) -> memoryview:
+        data = memoryview(bytearray(size))
+        received = 0
+        while received < size:
+            count = self.socket.recv_into(data[received:])
+            if not count:
                 raise ConnectionError("the broker closed the connection")
-            data += piece
-        return bytes(data)
+            received += count
+        return data
 
     @property
     def where(self) -> str:

@@ -1,15 +1,14 @@
 """Reading a partition's log batch by batch: which producer wrote each batch, and with which sequence numbers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
-from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsResponse
+from kafka.protocol.consumer import ListOffsetsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from strait.errors import ClusterUnavailable, NotAuthorized
+from strait.errors import ClusterUnavailable, CorruptBatch, NotAuthorized
 from strait.model import TopicPartition
 from strait.net import error_policy, offsets
 from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
@@ -25,7 +24,7 @@ _FETCH = (fetch.API_KEY, 12, 12)
 _OVERHEAD_BYTES = 64 << 20  # a broker sends the first batch whole, however large
 _PATIENCE_SECONDS = 10.0
 _ABORT = b"\0\0"
-Part = TypeVar("Part", "LogPart", "WholePart")
+_NOTHING = memoryview(b"")
 
 
 class LoggedBatch(NamedTuple):
@@ -63,6 +62,26 @@ class WholePart(NamedTuple):
     start: int
 
 
+class RawPart(NamedTuple):
+    """Bytes of the log from the batch that holds an offset on; the last batch may be cut short.
+
+    Attributes:
+        aborted: producer ID and first offset of each aborted transaction that they may hold; empty unless only
+            committed records were requested.
+        start: the first offset that was not deleted.
+        readable: the end of the records that may be read: of the committed ones, or of all.
+        outside: (next, ended, start), as in `LogPart`, if the log does not hold the offset; else empty.
+        throttle_ms: how long the broker delays the next request, by a quota; it may have sent no records then.
+    """
+
+    records: memoryview
+    aborted: Sequence[tuple[int, int]]
+    start: int
+    readable: int
+    outside: tuple[()] | tuple[int, bool, int] = ()
+    throttle_ms: int = 0
+
+
 class PartitionLogs:
     """The partition logs of one cluster. Keeps a connection to each leader that it has queried, until the context
     exits."""
@@ -91,72 +110,52 @@ class PartitionLogs:
             ClusterUnavailable: the partition's leader does not answer.
             NotAuthorized: this principal may not read the topic.
         """
-
-        return self._until_read(place, offset, most_bytes, fetch.READ_UNCOMMITTED, _part, LogPart)
+        raw = self.read_raw(place, offset, most_bytes, committed=False)
+        return LogPart((), *raw.outside) if raw.outside else _part(raw, offset)
 
     def read_whole(self, place: TopicPartition, offset: int, most_bytes: int, *, committed: bool) -> WholePart:
         """Read as `read` does, with complete batches; ``committed``: only up to the last stable offset. Also raises
         CorruptBatch."""
-        isolation = fetch.READ_COMMITTED if committed else fetch.READ_UNCOMMITTED
-        whole = partial(_whole_part, committed=committed)
-        return self._until_read(place, offset, most_bytes, isolation, whole, WholePart)
+        raw = self.read_raw(place, offset, most_bytes, committed=committed)
+        return WholePart((), *raw.outside) if raw.outside else _whole_part(raw, offset)
 
-    def _until_read(
-        self,
-        place: TopicPartition,
-        offset: int,
-        most_bytes: int,
-        isolation: int,
-        part: Callable[[Any, int], Part],
-        empty: Callable[[tuple[()], int, bool, int], Part],
-    ) -> Part:
-        def once() -> Part:
+    def read_raw(self, place: TopicPartition, offset: int, most_bytes: int, *, committed: bool) -> RawPart:
+        """Read as `read` does, without looking into the batches. Also raises CorruptBatch if the broker itself finds
+        the log damaged there."""
+
+        def once() -> RawPart:
             try:
-                found = self._read(place, offset, most_bytes, isolation)
+                return self._read(place, offset, most_bytes, committed=committed)
             except ClusterUnavailable:
                 self.__exit__(None, None, None)
                 raise
-            return empty((), *found) if isinstance(found, tuple) else part(found, offset)
 
         return until_answered(once, _PATIENCE_SECONDS)
 
-    def _read(self, place: TopicPartition, offset: int, most_bytes: int, isolation: int) -> Any:
-        """Return the leader's answer for the partition; (next, ended, start) if the log does not hold the offset."""
+    def _read(self, place: TopicPartition, offset: int, most_bytes: int, *, committed: bool) -> RawPart:
         connection = self._leader(place)
-        topic_class = FetchRequest.FetchTopic
-        asked = topic_class.FetchPartition(
-            partition=place.partition,
-            current_leader_epoch=-1,
-            fetch_offset=offset,
-            last_fetched_epoch=-1,
-            log_start_offset=-1,
-            partition_max_bytes=most_bytes,
+        position = fetch.FetchPosition(place.partition, -1, offset, most_bytes)
+        version = connection.version(*_FETCH)
+        isolation = fetch.READ_COMMITTED if committed else fetch.READ_UNCOMMITTED
+        body = fetch.encode_request(
+            version, [(place.topic, [position])], max_wait_ms=0, min_bytes=0, max_bytes=most_bytes, isolation=isolation
         )
-        request = FetchRequest(
-            version=connection.version(*_FETCH),
-            replica_id=-1,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=most_bytes,
-            isolation_level=isolation,
-            session_id=0,
-            session_epoch=-1,
-            topics=[topic_class(topic=place.topic, partitions=[asked])],
-            forgotten_topics_data=[],
-            rack_id="",
-        )
-        reply: Any = connection.ask(request, FetchResponse, most_bytes + _OVERHEAD_BYTES)
+        frame = connection.ask_raw(fetch.API_KEY, version, body, most_bytes + _OVERHEAD_BYTES)
+        error, throttle_ms, found = fetch.decode_reply(version, frame)
         doing = f"reading {place} at offset {offset}"
-        items = [item for topic in reply.responses for item in topic.partitions]
-        code = int(reply.error_code or (items[0].error_code if items else error_policy.NOT_ANSWERED))
+        code = error or (found[0].error if found else error_policy.NOT_ANSWERED)
         if code == error_codes.TOPIC_AUTHORIZATION_FAILED:
             raise NotAuthorized(self._cluster, f"{doing}: {error_policy.name(code)}", hint="grant READ on the topic")
+        if code == error_codes.CORRUPT_MESSAGE:
+            raise CorruptBatch(f"cluster {self._cluster}: {doing}: {error_policy.name(code)}")
         if code == error_codes.OFFSET_OUT_OF_RANGE:
             start, end = (self._end(connection, place, which) for which in (offsets.EARLIEST, offsets.LATEST))
-            return (start, False, start) if offset < start else (end, True, start)
+            return RawPart(_NOTHING, (), start, end, (start, False, start) if offset < start else (end, True, start))
         if code:
             raise ClusterUnavailable(self._cluster, f"{doing}: {error_policy.name(code)}")
-        return items[0]
+        item = found[0]
+        readable = item.last_stable_offset if committed else item.high_watermark
+        return RawPart(item.records, item.aborted, item.log_start, readable, throttle_ms=throttle_ms)
 
     def _end(self, connection: Connection, place: TopicPartition, which: int) -> int:
         request = offsets.offsets_request(
@@ -191,10 +190,10 @@ class PartitionLogs:
             raise ClusterUnavailable(self._cluster, f"reading {place}: it has no leader")
 
 
-def _part(item: Any, offset: int) -> LogPart:
+def _part(raw: RawPart, offset: int) -> LogPart:
     batches = []
     following = offset
-    for batch in split_batches(memoryview(item.records or b"")):
+    for batch in split_batches(raw.records):
         base = batch.base_offset if batch.magic == 2 else following  # an old compressed one has its last offset here
         following = max(following, batch.next_offset)
         control = bool(batch.attributes & CONTROL)
@@ -205,19 +204,17 @@ def _part(item: Any, offset: int) -> LogPart:
                 batch.max_timestamp,
             )
         )
-    ended = not batches or following >= item.high_watermark
+    ended = not batches or following >= raw.readable
     if ended:
-        following = max(following, item.high_watermark)
-    return LogPart(tuple(batches), following, ended, item.log_start_offset)
+        following = max(following, raw.readable)
+    return LogPart(tuple(batches), following, ended, raw.start)
 
 
-def _whole_part(item: Any, offset: int, *, committed: bool) -> WholePart:
-    readable = item.last_stable_offset if committed else item.high_watermark
-    aborted = [(one.producer_id, one.first_offset) for one in item.aborted_transactions or ()]
-    batches = tuple(without_aborted(split_batches(memoryview(item.records or b"")), aborted))
+def _whole_part(raw: RawPart, offset: int) -> WholePart:
+    batches = tuple(without_aborted(split_batches(raw.records), raw.aborted))
     following = max([offset, *(batch.next_offset for batch in batches)])
-    ended = not batches or following >= readable
-    return WholePart(batches, max(following, readable if ended else 0), ended, item.log_start_offset)
+    ended = not batches or following >= raw.readable
+    return WholePart(batches, max(following, raw.readable if ended else 0), ended, raw.start)
 
 
 def _is_abort(key: bytes | None) -> bool:
