@@ -1,9 +1,12 @@
 """Human-readable forms of names and times. Pure."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 _LISTED_MOST = 5
+_RATE = re.compile(r"(\d{1,15}) *([kmg]?)b?(?:/s)?")
+_BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
 def printable(name: str) -> str:
@@ -26,3 +29,11 @@ def listed(items: Sequence[str]) -> str:
 def utc(time_ms: int) -> str:
     """Return a time in milliseconds since 1970 as human-readable UTC."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def bytes_per_second(text: str) -> int:
+    """Parse a rate such as ``50MB/s``, ``2g`` or a number of bytes; "" means 0. Raises ValueError."""
+    found = _RATE.fullmatch(text.strip().lower())
+    if text and found is None:
+        raise ValueError(f"{text!r} is not a rate such as 50MB/s")
+    return int(found[1]) * _BYTES[found[2]] if found else 0

@@ -4,6 +4,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from typer.core import TyperCommand
 
 from strait.cli.printing import echo, write_json
 from strait.errors import ConfigError
+from strait.text import bytes_per_second
 
 DEFAULT_FILE = Path("links.yaml")
 SCHEMA_VERSION = 1
@@ -115,6 +117,25 @@ def seconds(text: str | float) -> float:
     if found is None:
         raise typer.BadParameter(f"{text!r} is not a duration such as 30s, 10m or 2h")
     return float(found[1]) * _SECONDS[found[2]]
+
+
+def time_ms(text: str | None) -> int | None:
+    """Parse a time such as ``2026-11-26T08:00Z``, in UTC unless it has an offset; return milliseconds since 1970."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a time such as 2026-11-26T08:00Z") from None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def rate(text: str) -> int:
+    """Parse a rate such as ``50MB/s``; "" means 0."""
+    try:
+        return bytes_per_second(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def myself() -> str:

@@ -118,6 +118,11 @@ def failovers_topic(link: str) -> str:
     return f"{STATE_PREFIX}{link}.failovers"
 
 
+def audits_topic(link: str) -> str:
+    """Return the name of the audits topic. Retained forever; the result of every audit of the link."""
+    return f"{STATE_PREFIX}{link}.audits"
+
+
 def control_transactional_id(link: str) -> str:
     """Return the transactional ID under which one control plane at a time may publish for a link."""
     return f"{STATE_PREFIX}{link}.control"

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from strait.state.audit_records import Audit
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.ledger_records import LedgerMark, LedgerPart
@@ -36,6 +37,7 @@ Value = TypeVar(
     Registration,
     MovedCopies,
     Failover,
+    Audit,
 )
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -136,6 +138,12 @@ class FailoverKey(Record):
     failover: str
 
 
+class AuditKey(Record):
+    """Key of the audits topic."""
+
+    audit: str
+
+
 class ProducerKey(Record):
     """Key of the producers topic."""
 
@@ -149,11 +157,11 @@ class MovedCopiesKey(Record):
     link: str
 
 
-StateKey = PlanKey | RunKey | LedgerKey | LedgerMarkKey | LossKey | ProducerKey | MovedCopiesKey | FailoverKey
+StateKey = PlanKey | RunKey | LedgerKey | LedgerMarkKey | LossKey | ProducerKey | MovedCopiesKey | FailoverKey | AuditKey
 Key = StateKey | ReportKey | ReportChangesKey | TrafficKey | HistoryKey | GroupSyncKey
 SlotReport = Report | ReportChanges | TrafficReport
 Reported = SlotReport | HistoryPoint | GroupSyncReport
-AnyValue = Plan | OffsetMapping | LedgerPart | LedgerMark | Loss | Registration | MovedCopies | Failover | Reported
+AnyValue = Plan | OffsetMapping | LedgerPart | LedgerMark | Loss | Registration | MovedCopies | Failover | Audit | Reported
 
 
 def key_of(value: AnyValue) -> Key:
@@ -176,6 +184,8 @@ def key_of(value: AnyValue) -> Key:
         return MovedCopiesKey(moved_in=value.moved_in, link=value.link)
     if isinstance(value, Failover):
         return FailoverKey(failover=value.id)
+    if isinstance(value, Audit):
+        return AuditKey(audit=value.id)
     if isinstance(value, LedgerPart):
         return LedgerKey(ledger=value.group, application=value.application, slot=value.slot)
     if isinstance(value, LedgerMark):

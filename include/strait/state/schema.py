@@ -7,6 +7,7 @@ reports  key {"group", "slot", "part"}                       value Report   reta
 ledger   key {"ledger", "application", "slot"}               value LedgerPart, retained for three days
          key {"written", "application"}                      value LedgerMark
 failovers key {"failover"}                                   value Failover, retained forever
+audits   key {"audit"}                                       value Audit, retained forever
 losses   key {"topic", "partition", "side", "cause", "from_offset"} value Loss, retained forever
 
 and, shared by all links into a cluster, strait.producers:

@@ -63,9 +63,10 @@ def ensure_producers_topic(admin: Admin, link: str, replication_factor: int | No
     _ensure(admin, [_kept_safe(NewTopic(naming.PRODUCERS_TOPIC, 1, None, _COMPACTED), replicas)])
 
 
-def ensure_failovers_topic(admin: Admin, link: str) -> None:
-    """Create the topic of the link's failovers, if it is missing. Raises StateError, as above."""
-    topic = NewTopic(naming.failovers_topic(link), 1, None, _KEPT_FOREVER | {"max.message.bytes": str(RECORD_BYTES)})
+def ensure_kept_topic(admin: Admin, link: str, name: str) -> None:
+    """Create a topic that retains its records forever, such as that of the link's failovers or audits, if it is missing.
+    Raises StateError, as above."""
+    topic = NewTopic(name, 1, None, _KEPT_FOREVER | {"max.message.bytes": str(RECORD_BYTES)})
     _ensure(admin, [_kept_safe(topic, _replicas_of(admin, link))])
 
 

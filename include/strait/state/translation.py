@@ -18,16 +18,17 @@ A rebuilt map also has ranges for which it has no offsets. There is no result th
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from strait.state.destination_log import Found, OwnLog, SharedLog
 from strait.state.offset_map import Gap, gaps_of, newest_first
 from strait.state.schema import OffsetMapping
-from strait.state.unknown_stretches import unknown_stretches
+from strait.state.unknown_stretches import unknown_stretches, without
 
 _NOWHERE = Gap(1 << 62, 1 << 62)
 
@@ -178,6 +179,21 @@ class Translator:
                 end = min(end, max(offset, stretch.source_from))
         return end
 
+    def pieces(self, first: int, end: int) -> list[tuple[int, int, int]]:
+        """Return the records with numbers in [``first``, ``end``) whose source offsets are exact: number, source offset
+        and count of each stretch of consecutive ones."""
+        unclear = [*self._source.unclear(), *((stretch.first, stretch.end) for stretch in self._unknown)]
+        return [
+            (low, source + low - number, high - low)
+            for number, source, records in self._source.pieces(first, min(end, self._written))
+            for low, high in without((number, number + records), unclear)
+        ]
+
+    def copies(self, first: int, end: int) -> tuple[int, int]:
+        """Return the destination offsets of records [``first``, ``end``), at least one, if no other producer writes
+        there."""
+        return self._log.after(first + 1).number - 1, self._log.after(end).number
+
     def _after(self, records: int) -> Found:
         for stretch in self._unknown:
             if stretch.covers(records):
@@ -274,6 +290,21 @@ class _Source:
             return offset
         following = [it.sequence for it in self._anchors[at + 1 : at + 2]]
         return max(offset, min([written, *following]) + _shift(self._anchors[at]))
+
+    def pieces(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yield number, source offset and count of each stretch of consecutive records in [``first``, ``end``)."""
+        at = max(0, bisect_right(self._anchors, first, key=itemgetter(0)) - 1)
+        for anchor, following in pairwise([*self._anchors[at:], _NOWHERE]):
+            low, high = max(first, anchor.sequence), min(end, following.sequence)
+            if low < high:
+                yield low, low + _shift(anchor), high - low
+            if following.sequence >= end:
+                return
+
+    def unclear(self) -> list[tuple[int, int]]:
+        """Return the numbers [first, end) of records whose source offsets are not exact."""
+        disputed = [(it.first, it.end.sequence) for it in self._disputes]
+        return disputed + [(step.first, step.to.sequence) for step in self._steps]
 
     def after(self, records: int) -> Found:
         """Return the next source offset to read after that many of the link's records."""

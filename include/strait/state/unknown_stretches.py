@@ -1,6 +1,6 @@
 """Ranges of a link's records whose source offsets are unknown in a rebuilt offset map. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -41,3 +41,15 @@ def unknown_stretches(runs: Sequence[OffsetMapping], after: Callable[[int], int]
             source_from = after(known_before) if known_before >= 0 else -1
             found.append(UnknownStretch(known_before, run.sequence_base, source_from, run.source_base))
     return found
+
+
+def without(whole: tuple[int, int], parts: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the rest of a range without the parts."""
+    at, end = whole
+    for first, behind in sorted(parts):
+        if behind > at and first < end:
+            if first > at:
+                yield at, first
+            at = behind
+    if at < end:
+        yield at, end

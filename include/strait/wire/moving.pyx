@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Records of small batches moved into one, in machine code: the only step of the engine that is done to each record by itself.
+"""Records in machine code: moved from small batches into one, the only step of the engine that is done to each record by
+itself; and digested one by one, for audits.
 
 Of a record only what stands before its key changes when it moves: its length, and its time and offset, which are relative to
 the batch's. What is behind them is copied as it is. All numbers of a record are zigzag varints (KIP-98).
@@ -181,3 +182,94 @@ cdef joined(const uint8_t* at, Py_ssize_t size):
     memset(start, 0, HEADER_BYTES)
     move(at, at + size, start + HEADER_BYTES, sums.first_ms)
     return made, sums.first_ms, sums.latest_ms, sums.records
+
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    static inline uint64_t strait_fold(uint64_t one, uint64_t other) {
+        unsigned __int128 product = (unsigned __int128) one * other;
+        return (uint64_t) product ^ (uint64_t) (product >> 64);
+    }
+    """
+    uint64_t strait_fold(uint64_t one, uint64_t other) nogil
+
+
+cdef uint64_t hashed(const uint8_t* at, int64_t size, uint64_t state) noexcept nogil:
+    """The same as `strait.wire.digests.hashed`."""
+    cdef uint64_t one, other
+    state ^= strait_fold(<uint64_t> size ^ <uint64_t> 0xa0761d6478bd642f, <uint64_t> 0xe7037ed1a0b428db)
+    while size >= 16:
+        memcpy(&one, at, 8)
+        memcpy(&other, at + 8, 8)
+        state = strait_fold(one ^ <uint64_t> 0xa0761d6478bd642f, other ^ state)
+        at += 16
+        size -= 16
+    if size:
+        one = other = 0
+        memcpy(&one, at, 8 if size > 8 else size)
+        if size > 8:
+            memcpy(&other, at + 8, size - 8)
+        state = strait_fold(one ^ <uint64_t> 0xe7037ed1a0b428db, other ^ state)
+    return state
+
+
+cdef bint digest_each(
+    const uint8_t* start, Py_ssize_t size, int64_t records, int64_t base_ms, int64_t fixed_ms, bint timed, bint fixed,
+    int64_t* offsets, uint64_t* digests, int64_t* times, int64_t* starts, int64_t* ends
+) noexcept nogil:
+    cdef const uint8_t* at = start
+    cdef const uint8_t* end = start + size
+    cdef const uint8_t* behind
+    cdef int64_t length, delta, index
+    cdef uint64_t time_ms
+    for index in range(records):
+        at = read(at, end, INT_BYTES, &length)
+        if at == NULL or length < 1 or length > end - at:
+            return False
+        behind = at + length
+        at = read(at + 1, behind, LONG_BYTES, &delta)
+        if at == NULL:
+            return False
+        time_ms = <uint64_t> fixed_ms if fixed else <uint64_t> base_ms + <uint64_t> delta
+        at = read(at, behind, INT_BYTES, &offsets[index])
+        if at == NULL or offsets[index] < 0 or (index and offsets[index] <= offsets[index - 1]):
+            return False
+        times[index] = <int64_t> time_ms
+        starts[index] = at - start
+        ends[index] = behind - start
+        digests[index] = hashed(
+            at, behind - at,
+            strait_fold(
+                (time_ms if timed else 0) ^ <uint64_t> 0x8ebc6af09c88c6e3, <uint64_t> 0x589965cc75374cc3
+            ),
+        )
+        at = behind
+    return at == end
+
+
+def digested(data, int64_t records, int64_t base_ms, int64_t fixed_ms, bint timed, bint fixed):
+    """Each record of a decompressed batch: offset delta, digest, time, and where its key begins and its headers end.
+
+    Args:
+        fixed_ms: every record's time, if ``fixed``.
+        timed: the time is part of the digest.
+
+    Returns:
+        Five arrays of 64-bit numbers, as bytes. None where a record is not as it must be, or offsets do not rise.
+    """
+    cdef Py_buffer view
+    cdef Py_ssize_t room = 8 * records
+    cdef bint fits
+    made = [PyByteArray_FromStringAndSize(NULL, room) for _ in range(5)]
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        fits = digest_each(
+            <const uint8_t*> view.buf, view.len, records, base_ms, fixed_ms, timed, fixed,
+            <int64_t*> PyByteArray_AS_STRING(made[0]), <uint64_t*> PyByteArray_AS_STRING(made[1]),
+            <int64_t*> PyByteArray_AS_STRING(made[2]), <int64_t*> PyByteArray_AS_STRING(made[3]),
+            <int64_t*> PyByteArray_AS_STRING(made[4]),
+        )
+    finally:
+        PyBuffer_Release(&view)
+    return tuple(made) if fits else None

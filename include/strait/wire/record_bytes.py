@@ -54,20 +54,23 @@ def encode_fields(records: Sequence[Fields]) -> bytes:
     """Return the encoded records one after the other."""
     out = bytearray()
     for offset_delta, timestamp_delta, key, value, headers in records:
-        body = b"".join(
-            (
-                b"\0",
-                _varint(timestamp_delta),
-                _varint(offset_delta),
-                _nullable(key),
-                _nullable(value),
-                _varint(len(headers)),
-                *(_nullable(name.encode(errors=KEY_ERRORS)) + _nullable(content) for name, content in headers),
-            )
-        )
+        front = b"".join((b"\0", _varint(timestamp_delta), _varint(offset_delta)))
+        body = front + encode_content(key, value, headers)
         out += _varint(len(body))
         out += body
     return bytes(out)
+
+
+def encode_content(key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
+    """Return the part of a record that does not depend on its batch: key, value and headers."""
+    return b"".join(
+        (
+            _nullable(key),
+            _nullable(value),
+            _varint(len(headers)),
+            *(_nullable(name.encode(errors=KEY_ERRORS)) + _nullable(content) for name, content in headers),
+        )
+    )
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:

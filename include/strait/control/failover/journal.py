@@ -13,7 +13,7 @@ from strait.kafka.reading import read_topic
 from strait.kafka.writing import write_record
 from strait.state.codec import Unreadable, decode, encode
 from strait.state.failover_records import Failover
-from strait.state.topics import ensure_failovers_topic
+from strait.state.topics import ensure_kept_topic
 
 
 class Journal:
@@ -39,7 +39,7 @@ class Journal:
     def write(self, record: Failover) -> None:
         """Append a record. Raises FailoverTakenOver if another turn has started since."""
         if not self._is_there:
-            ensure_failovers_topic(Admin(self._properties, self._cluster), self._link)
+            ensure_kept_topic(Admin(self._properties, self._cluster), self._link, self._topic)
             self._is_there = True
         key, value = encode(record)
         write_record(self._properties, self._cluster, self._topic, key, value, f"writing failover {record.id}")

@@ -1,0 +1,104 @@
+"""The state of a link that an audit needs: plans, offset map, and the records that explain differences."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from strait.audit.plan import AuditedPartition, OnRecord
+from strait.config import naming
+from strait.kafka.reading import read_topic
+from strait.model import TopicPartition
+from strait.state.planned_pairs import runs_about
+from strait.state.quarantine_log import Contents
+from strait.state.reader import StateReader
+from strait.state.registrations import writing_links
+from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic, Registration
+from strait.state.translation import Translator
+
+Properties = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Both clusters of an audit: names, properties."""
+
+    source: str
+    source_properties: Properties = field(repr=False)
+    destination: str
+    destination_properties: Properties = field(repr=False)
+
+
+@dataclass
+class LinkState:
+    """A link's plans, its offset map and all that explains differences."""
+
+    plans: Mapping[str, Plan]
+    runs: Mapping[tuple[str, int], Sequence[OffsetMapping]]
+    losses: Sequence[Loss]
+    quarantined: Mapping[TopicPartition, list[tuple[int, str]]]
+    writing: Collection[Registration]
+    writing_source: Collection[Registration]
+
+
+def map_of(partition: AuditedPartition, state: LinkState) -> Translator | None:
+    """Return the link's map of a partition; None if it has no entries."""
+    planned = {topic.source: topic for plan in state.plans.values() for topic in plan.topics}
+    if partition.topic not in planned:
+        return None
+    return _translator(planned[partition.topic], partition.partition, state.runs, partition.end, shared=partition.whole)
+
+
+def _translator(
+    topic: PlannedTopic,
+    number: int,
+    runs: Mapping[tuple[str, int], Sequence[OffsetMapping]],
+    written: int,
+    shared: bool,
+) -> Translator | None:
+    found = runs_about(runs.get((topic.source, number), ()), topic)
+    if not found:
+        return None
+    return Translator(found, written, shared=shared, compacted=topic.policy.source_compacted)
+
+
+def read_link(ends: Ends, link: str) -> LinkState:
+    """Read a link's state. Raises ClusterUnavailable, NotAuthorized, StateError."""
+    there = ends.destination_properties, ends.destination
+    with StateReader(*there, link, follow=("plan", "map", "losses")) as state:
+        state.catch_up()
+        plans, runs, losses = dict(state.plans), dict(state.runs), state.losses
+    return LinkState(
+        plans,
+        runs,
+        losses,
+        _quarantined(*there, link),
+        writing_links(*there),
+        writing_links(ends.source_properties, ends.source),
+    )
+
+
+def _quarantined(properties: Properties, cluster: str, link: str) -> dict[TopicPartition, list[tuple[int, str]]]:
+    contents = Contents()
+    for message in read_topic(properties, cluster, naming.quarantine_topic(link)):
+        contents.apply(message.offset() or 0, message.key(), message.value(), list(message.headers() or ()))
+    found: dict[TopicPartition, list[tuple[int, str]]] = {}
+    for entry in contents.entries():
+        cause = f"quarantine: {entry.settled or 'unresolved'}"
+        found.setdefault(TopicPartition(entry.topic, entry.partition), []).append((entry.offset, cause))
+    return found
+
+
+def on_record(place: TopicPartition, state: LinkState) -> list[OnRecord]:
+    found = [
+        OnRecord(side=loss.side, first=loss.from_offset, end=loss.to_offset, cause=f"losses: {loss.cause}")
+        for loss in state.losses
+        if (loss.topic, loss.partition) == place and loss.action != "halted"
+    ]
+    for offset, cause in state.quarantined.get(place, ()):
+        found.append(OnRecord(side="source", first=offset, end=offset + 1, cause=cause))
+    return found
+
+
+def owner_of(one: Registration, link: str) -> str:
+    if one.link == link and one.purpose == "repair":
+        return "replay"
+    return f"link {one.link}"

@@ -1,0 +1,197 @@
+"""Reads a range of one partition's log for an audit: its batches as they are, and the stretches that cannot be read.
+
+A damaged batch is passed on, since the comparison reports it. If bytes cannot be recognized as batches at all, reading
+continues at the next offset at which they can.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Collection, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from strait.audit.feed import Hole, Item
+from strait.errors import CorruptBatch
+from strait.model import TopicPartition
+from strait.net.partition_logs import PartitionLogs, RawPart
+from strait.wire.batch import CONTROL, Batch, check, parse, split_batches
+from strait.wire.rebatch import without_aborted
+
+READ_BYTES = 4 << 20
+_MARKER_BYTES = 100  # a transaction marker takes 78
+_BURST_SECONDS = 1.0
+_BEYOND = 1 << 16  # offsets; more than a batch usually has
+_EMPTY_REPLIES = 5
+_PAUSE_SECONDS = 0.2
+
+
+class Pace:
+    """Limits the rate of reading. ``bytes_per_second`` 0: no limit."""
+
+    def __init__(
+        self,
+        bytes_per_second: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._rate = bytes_per_second
+        self._clock = clock
+        self.sleep = sleep
+        self._free_at = clock()
+
+    @property
+    def bytes_at_once(self) -> int:
+        """How many bytes one request asks for."""
+        return min(READ_BYTES, max(1 << 16, int(self._rate * _BURST_SECONDS))) if self._rate else READ_BYTES
+
+    def spend(self, size: int) -> None:
+        """Wait until the bytes that were read fit into the rate."""
+        if self._rate:
+            now = self._clock()
+            self._free_at = max(self._free_at, now) + size / self._rate
+            if self._free_at > now:
+                self.sleep(self._free_at - now)
+
+
+class _Reply(NamedTuple):
+    """Part of a log. ``next``: the offset to read next; None: there is no more."""
+
+    items: list[Item]
+    next: int | None
+
+
+@dataclass
+class LogSide:
+    """One cluster's logs.
+
+    Attributes:
+        skipped_producers: producer IDs whose batches the link does not copy.
+        skipped: records in such batches that were read.
+        readable: the end of the partition that was read last.
+    """
+
+    logs: PartitionLogs
+    pace: Pace
+    skipped_producers: Collection[int] = ()
+    skipped: int = 0
+    readable: int = 0
+
+    def items(self, place: TopicPartition, first: int, end: int) -> Generator[Item, None, None]:
+        """Yield the batches that hold offsets in [``first``, ``end``), and the holes between them. Batches of markers,
+        aborted transactions and skipped producers have 0 records. The next part is read while one is used.
+
+        Raises:
+            ClusterUnavailable, NotAuthorized
+        """
+        if first >= end:
+            return
+        self.readable = 0
+        with ThreadPoolExecutor(1) as pool:
+            upcoming = pool.submit(self._read, place, first, end)
+            while True:
+                found = upcoming.result()
+                if found.next is None:
+                    yield from found.items
+                    return
+                upcoming = pool.submit(self._read, place, found.next, end)
+                yield from found.items
+
+    def _read(self, place: TopicPartition, at: int, end: int) -> _Reply:
+        for _ in range(_EMPTY_REPLIES):
+            try:
+                part = self._part(place, at)
+            except CorruptBatch:
+                break
+            if part.outside:
+                following, is_end, _ = part.outside
+                if is_end:
+                    return _Reply([], None)
+                return _Reply([Hole(at, min(following, end), "deleted")], following if following < end else None)
+            if at >= part.readable:
+                return _Reply([], None)
+            if len(part.records):
+                return self._reply(place, part, at, end)
+            self.pace.sleep(
+                max(_PAUSE_SECONDS, part.throttle_ms / 1000)
+            )  # a broker with a quota replies without records
+        return self._after_hole(place, at, end)
+
+    def _part(self, place: TopicPartition, at: int) -> RawPart:
+        part = self.logs.read_raw(place, at, self.pace.bytes_at_once, committed=True)
+        self.readable = max(self.readable, part.readable)
+        self.pace.spend(len(part.records))
+        return part
+
+    def _reply(self, place: TopicPartition, part: RawPart, at: int, end: int) -> _Reply:
+        found = _ascending(part)
+        batches = [batch for batch in found if at < batch.next_offset and batch.base_offset < end]
+        items: list[Item] = [self._counted(batch) for batch in batches]
+        following = max([at, *(batch.next_offset for batch in found)])
+        if following >= end:
+            return _Reply(items, None)
+        if following == at:  # else it is read again from there, since a wrong length hides the batches after its own
+            return self._after_hole(place, at, end)
+        return _Reply(items, following)
+
+    def _counted(self, batch: Batch) -> Batch:
+        if batch.records and batch.magic == 2 and batch.producer_id in self.skipped_producers:
+            self.skipped += batch.records
+            return batch._replace(records=0)
+        return batch
+
+    def _after_hole(self, place: TopicPartition, at: int, end: int) -> _Reply:
+        """Search for the next batch that can be read. A broker finds a batch after a damaged header only by its last
+        offset or a later one, so the search goes beyond the end."""
+        last = min(end + _BEYOND, self.readable or end + _BEYOND) - 1
+        failed, step = at, 1
+        good = self._first_batch(place, min(at + step, last))
+        while good is None and at + step < last:
+            failed, step = at + step, 2 * step
+            good = self._first_batch(place, min(at + step, last))
+        found = min(at + step, last)
+        while good is not None and found - failed > 1:
+            middle = (found + failed) // 2
+            earlier = self._first_batch(place, middle)
+            if earlier is None:
+                failed = middle
+            else:
+                found, good = middle, earlier
+        resumed = end if good is None else good.base_offset
+        items: list[Item] = [Hole(at, min(resumed, end), "damaged")] if resumed > at else []
+        if good is None or resumed >= end:
+            return _Reply(items, None)
+        return _Reply([*items, self._counted(good)], good.next_offset if good.next_offset < end else None)
+
+    def _first_batch(self, place: TopicPartition, offset: int) -> Batch | None:
+        """Return the batch that holds the offset, or the next one, if it can be read."""
+        with contextlib.suppress(CorruptBatch):
+            first = next(iter(_ascending(self._part(place, offset))), None)
+            if first is not None and first.next_offset > offset:
+                check(first)
+                return first
+        return None
+
+
+def _ascending(part: RawPart) -> list[Batch]:
+    """Return the batches of a reply up to the first impossible one."""
+    found: list[Batch] = []
+    with contextlib.suppress(CorruptBatch):
+        for batch in split_batches(part.records, checked_to=-1):
+            found.append(batch)
+    for place, (one, other) in enumerate(pairwise(found)):
+        if other.magic == 2 and other.base_offset < one.next_offset:
+            before = found[place - 1].next_offset if place else 0
+            found = found[: place if other.base_offset >= before else place + 1]
+            break
+    return list(_committed(found, part))
+
+
+def _committed(found: list[Batch], part: RawPart) -> Iterator[Batch]:
+    """Yield the batches; markers and aborted ones have 0 records. A damaged batch may have the attributes of a marker."""
+    for batch in without_aborted(iter(found), part.aborted):
+        if batch.attributes & CONTROL and batch.magic == 2 and len(batch.view) > _MARKER_BYTES:
+            yield parse(batch.view)
+        else:
+            yield batch

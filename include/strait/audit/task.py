@@ -1,0 +1,123 @@
+"""Compares one chunk: reads both clusters' logs and judges them. Runs in Spark's executors, and without Spark in tests."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from strait.audit.chunks import Chunk
+from strait.audit.comparing import Compared, Sides, compare
+from strait.audit.feed import Options
+from strait.audit.findings import verdict_of
+from strait.audit.numbering import MappedSource, Numbering, SameOffsets, StampedCopy
+from strait.audit.ordering import Edges, compare_in_order
+from strait.audit.reading import LogSide, Pace
+from strait.audit.task_result import ChunkResult
+from strait.errors import StraitError
+from strait.model import TopicPartition
+from strait.net.partition_logs import PartitionLogs
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """The settings of all tasks of an audit.
+
+    Attributes:
+        owners: producer ID -> its writer on the destination, if that is on record.
+        bytes_per_second: one task's share of the budget for each cluster; 0: no limit.
+    """
+
+    source: str
+    source_properties: Mapping[str, str] = field(repr=False)
+    destination: str
+    destination_properties: Mapping[str, str] = field(repr=False)
+    producer_id: int
+    owners: Mapping[str, str]
+    strong: bool
+    bytes_per_second: float = 0.0
+
+
+class Auditor:
+    """Compares chunks over connections that it keeps until it is closed."""
+
+    def __init__(self, settings: TaskSettings) -> None:
+        self._settings = settings
+        here = settings.source_properties, settings.source
+        there = settings.destination_properties, settings.destination
+        self._source = LogSide(PartitionLogs(*here), Pace(settings.bytes_per_second))
+        self._copy = LogSide(PartitionLogs(*there), Pace(settings.bytes_per_second))
+
+    def close(self) -> None:
+        for side in (self._source, self._copy):
+            side.logs.__exit__(None, None, None)
+
+    def compare(self, chunk: Chunk) -> ChunkResult:
+        """Compare a chunk. If a cluster does not serve it, the result has the error."""
+        began, cpu = time.monotonic(), time.process_time()
+        self._source.skipped_producers, self._source.skipped = frozenset(chunk.skipped_producers), 0
+        tail, error, found = 0, "", Compared()
+        try:
+            found, tail = self._compared(chunk)
+        except StraitError as failure:
+            error = str(failure)
+        if self._source.skipped:
+            found.tally.counts["skipped", "copies"] += self._source.skipped
+        return _result(chunk, found, tail, error, time.monotonic() - began, time.process_time() - cpu)
+
+    def _compared(self, chunk: Chunk) -> tuple[Compared, int]:
+        bounds, options = chunk.bounds, Options(timed=chunk.timed, strong=self._settings.strong)
+        here, there = TopicPartition(chunk.topic, chunk.partition), TopicPartition(chunk.copy_topic, chunk.partition)
+        with (
+            closing(self._source.items(here, bounds.source_from, bounds.source_to)) as source,
+            closing(self._copy.items(there, chunk.copy_from, chunk.copy_to)) as copy,
+        ):
+            if chunk.relation == "order":
+                edges = Edges(chunk.source_start, chunk.copy_start, chunk.by_time)
+                return compare_in_order(source, copy, options, edges, chunk.explain)
+            sides = Sides(source, copy, *self._numbering(chunk))
+            return compare(sides, bounds, options, chunk.explain, self._owner(chunk)), 0
+
+    def _numbering(self, chunk: Chunk) -> tuple[Numbering, Numbering]:
+        if chunk.relation == "offset":
+            return SameOffsets(), SameOffsets()
+        return (
+            MappedSource(chunk.pieces),
+            StampedCopy(self._settings.producer_id, chunk.bounds.first, chunk.shift),
+        )
+
+    def _owner(self, chunk: Chunk) -> Callable[[int], str]:
+        return lambda producer_id: self._settings.owners.get(str(producer_id), chunk.on_foreign)
+
+
+def _result(chunk: Chunk, found: Compared, tail: int, error: str, seconds: float, cpu_seconds: float) -> ChunkResult:
+    if error:
+        return failed(chunk, error)
+    counts = found.tally.counts
+    return ChunkResult(
+        *_place(chunk),
+        verdict_of(counts),
+        records=found.records,
+        by_batch=found.by_batch,
+        by_record=found.by_record,
+        source_bytes=found.source_bytes,
+        copy_bytes=found.copy_bytes,
+        source_batches=found.source_batches,
+        copy_batches=found.copy_batches,
+        source_digest=found.digests[0],
+        copy_digest=found.digests[1],
+        counts=tuple((kind, explained, records) for (kind, explained), records in sorted(counts.items())),
+        differences=tuple(found.tally.differences),
+        tail=tail,
+        newest_ms=found.newest_ms,
+        seconds=seconds,
+        cpu_seconds=cpu_seconds,
+    )
+
+
+def failed(chunk: Chunk, error: str) -> ChunkResult:
+    """Return the result of a chunk that could not be compared."""
+    return ChunkResult(*_place(chunk), "error", error=error)
+
+
+def _place(chunk: Chunk) -> tuple[str, int, int, int, int, int, int, int]:
+    return (chunk.topic, chunk.partition, *chunk.bounds, chunk.copy_from, chunk.copy_to)

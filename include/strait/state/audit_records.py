@@ -1,0 +1,43 @@
+"""Schema of the records of a link's audits, in a topic that retains them forever."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from strait.state.schema import Record, Told
+
+AuditVerdict = Literal["equal", "explained", "incomplete", "different"]
+
+
+class AuditTopic(Record):
+    """The result of an audit for one topic."""
+
+    topic: str
+    verdict: AuditVerdict
+    partitions: int = Field(ge=0)
+    records: int = Field(ge=0, description="Of the source, compared.")
+    differences: int = Field(ge=0, description="That nothing on record explains.")
+    verified_until_ms: int | None = Field(
+        None,
+        description="All older records were compared, and none differs: the start of the audit or, if records were not replicated "
+        "yet, the timestamp of the newest compared one; None: not all were compared, or some differ.",
+    )
+
+
+class Audit(Record):
+    """The result of one audit. The certificate, whose hash is here, is in the audit's directory."""
+
+    v: Literal[1] = 1
+    id: str
+    link: str
+    verdict: AuditVerdict
+    sha256: str
+    relation: str
+    strong: bool
+    sample: float
+    records: int = Field(ge=0)
+    bytes: int = Field(ge=0, description="Of both logs.")
+    topics: tuple[AuditTopic, ...]
+    planned_at_ms: int = Field(ge=0)
+    ended_at_ms: int = Field(ge=0)
+    strait_version: Told
